@@ -1,0 +1,94 @@
+# One entry point for people and for CI. `make help` lists the targets.
+# Everything lives in .venv and .venv-pypy; nothing outside this folder is touched, except that
+# `make ci` (and `make check` for pypy3 alone) may apt-get missing system parts when run as root.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed-from-lock
+SOURCES := src tests tools $(wildcard bench examples)
+
+JOBS ?= 2
+ARGS ?=
+
+# A caller's environment must not leak into the tools.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+export PYTHONNOUSERSITE := 1
+
+.PHONY: help setup demo test check ci bench docs format clean
+.PHONY: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv from requirements.lock and install the package there, editable
+	@echo "ready: $(VENV)/bin/lease"
+
+$(STAMP): requirements.lock pyproject.toml tools/find_python.sh
+	@if ! $(PY) -m pip --version >/dev/null 2>&1; then \
+	  python=$$(tools/find_python.sh $(PYTHON)); \
+	  echo "setup: making $(VENV) with $$python"; \
+	  "$$python" -m venv --clear $(VENV) || { \
+	    echo "setup: $$python cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }; \
+	fi
+	@echo "setup: installing what requirements.lock pins"
+	@$(PY) -m pip install -qq --require-hashes -r requirements.lock
+	@$(PY) -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) ## the whole life of a job on a simulated platform, faults included
+	$(PY) examples/demo/demo.py $(ARGS)
+
+test: $(STAMP) ## run the tests; those that need missing parts skip and say why (ARGS="-k name")
+	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+check: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs ## everything but the tests
+	@echo "check: all clean"
+
+check-lint: $(STAMP)
+	$(PY) -m ruff check $(SOURCES)
+
+check-format: $(STAMP)
+	$(PY) -m ruff format --check $(SOURCES)
+
+check-types: $(STAMP)
+	$(PY) -m mypy
+
+check-layers: $(STAMP)
+	$(VENV)/bin/lint-imports --no-cache --no-logo
+
+check-sizes: $(STAMP)
+	$(PY) tools/check_sizes.py src
+
+check-onbox: $(STAMP)
+	$(PY) tools/check_onbox.py
+
+check-pypy:
+	tools/pypy_suite.sh
+
+check-docs: $(STAMP)
+	$(PY) tools/check_docs.py
+
+ci: export CI := true
+ci: export LEASEHOLD_NO_SKIP := 1
+ci: ## what CI runs: system parts, check, then tests where a missing part is a failure
+	tools/system_parts.sh
+	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory test
+
+bench: $(STAMP) ## ratios against peers in one run
+	$(PY) -m bench $(ARGS)
+
+docs: $(STAMP) ## write the generated docs again
+	$(PY) tools/check_docs.py --write
+
+format: $(STAMP) ## format the code and sort imports
+	$(PY) -m ruff check --select I --fix $(SOURCES)
+	$(PY) -m ruff format $(SOURCES)
+
+clean: ## remove what make, the tools and the tests built
+	rm -rf $(VENV) .venv-pypy build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests tools $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,97 @@
+"""Start a process that outlives the connection, by the primitive the profile names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from typing import Callable, Dict, List, Optional, Tuple
+
+from leasehold.kit.canon import sha256
+
+_READY_TIMEOUT_S = 10.0
+
+
+def launch(
+    primitives: List[str], argv: Callable[[str], List[str]], name: str, ready: Callable[[], bool]
+) -> Tuple[str, List[str]]:
+    """Try each primitive until ready() holds; return the one that worked and what the others said."""
+    tried = []
+    for primitive in primitives:
+        starter = _STARTERS.get(primitive)
+        problem = starter(argv(primitive), name) if starter else "not known here"
+        if problem is None and _wait(ready):
+            return primitive, tried
+        tried.append(
+            "%s: %s" % (primitive, problem or "started, but no sign of life in %d s" % _READY_TIMEOUT_S)
+        )
+    return "", tried
+
+
+def _by_setsid(argv: List[str], name: str) -> Optional[str]:
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+            os.closerange(3, 256)
+            os.execv(argv[0], argv)
+        finally:
+            os._exit(127)
+    os.waitpid(child, 0)
+    return None
+
+
+def _by_tmux(argv: List[str], name: str) -> Optional[str]:
+    own = (
+        "leasehold-" + sha256(name.encode())[:12]
+    )  # a server of its own: today's environment, nobody else's fate
+    return _ask(["tmux", "-L", own, "new-session", "-d", "-s", own, "--", *argv])
+
+
+def _by_systemd(argv: List[str], name: str) -> Optional[str]:
+    lingers = _ask(["loginctl", "show-user", str(os.getuid()), "--property=Linger"], want="Linger=yes")
+    if lingers is not None:
+        return "lingering is off, so logout would end it (%s)" % lingers
+    unit = "leasehold-" + sha256(name.encode())[:12]
+    return _ask(["systemd-run", "--user", "--quiet", "--collect", "--unit", unit, "--", *argv])
+
+
+_STARTERS: Dict[str, Callable[[List[str], str], Optional[str]]] = {
+    "setsid": _by_setsid,
+    "tmux": _by_tmux,
+    "systemd": _by_systemd,
+}
+
+
+def _ask(argv: List[str], want: str = "") -> Optional[str]:
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=20,
+            check=False,
+        )
+    except FileNotFoundError:
+        return "%s is not installed" % argv[0]
+    except subprocess.TimeoutExpired:
+        return "%s did not answer in 20 s" % argv[0]
+    said = done.stdout.decode("utf-8", "replace").strip()
+    if done.returncode != 0 or want not in said:
+        return said[:200] or "%s exited with %d" % (argv[0], done.returncode)
+    return None
+
+
+def _wait(ready: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if ready():
+            return True
+        time.sleep(0.004)
+    return False

@@ -1,0 +1,29 @@
+"""The parcel's four doors: serve a connection, care for a run, keep an attempt, say the version."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import List
+
+
+def main(argv: List[str]) -> int:
+    """Dispatch; imports stay behind each door so that keeper and caretaker stay small."""
+    door = argv[0] if argv else ""
+    if door == "serve" and len(argv) == 2:
+        from .serve import serve
+
+        return serve(argv[1])
+    if door == "care" and len(argv) in (2, 4):
+        from .layout import RunFolder
+        from .supervise import care
+
+        os.chdir("/")
+        return care(RunFolder(argv[1]), *argv[2:])
+    if door == "keep" and len(argv) == 4:
+        from .keeper import keep
+        from .layout import RunFolder
+
+        return keep(RunFolder(argv[1]), argv[2], int(argv[3]))
+    sys.stderr.write("usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT\n")
+    return 64

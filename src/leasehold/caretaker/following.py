@@ -1,0 +1,93 @@
+"""One stream that tells home everything about a run as it happens: events, log bytes, and signs of life."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict
+
+from leasehold.kit import frames, journal
+from leasehold.kit.runstate import RunState, fold
+
+from .layout import RunFolder
+from .serve import Request
+
+_POLL_S = 0.03
+_BEAT_S = 5.0
+_JOURNAL_READ_BYTES = 1 << 20
+_LOG_BURST_BYTES = 4 << 20
+
+
+class Following:
+    """Where one listener is: journal offset, and log offset of each attempt."""
+
+    def __init__(self, request: Request, folder: RunFolder, offset: int, logs: Dict[str, int]) -> None:
+        self._request = request
+        self._folder = folder
+        self._logs = logs
+        self._offset = offset
+        self._run: RunState = fold(journal.read_from(folder.journal, 0)[0]) if offset else RunState()
+        self._beat_at = 0.0
+
+    def live(self, until: float) -> None:
+        """Send what is new until the run has ended and its log is drained, home hangs up, or time is up."""
+        while not self._request.gone:
+            moved = self._send_log()
+            moved = self._send_events() or moved
+            self._send_beat()
+            if self._run.terminal and not moved:
+                return
+            if time.monotonic() >= until:
+                return
+            if not moved:
+                time.sleep(_POLL_S)
+
+    def _send_events(self) -> bool:
+        found, self._offset = journal.read_from(self._folder.journal, self._offset, _JOURNAL_READ_BYTES)
+        if found:
+            fold((event for event in found if event["n"] > self._run.seq), into=self._run)
+            self._request.reply({"events": found, "offset": self._offset})
+        return bool(found)
+
+    def _send_log(self) -> bool:
+        moved = False
+        for name, cell in self._run.cells.items():
+            if cell.attempt:
+                moved = self._send_attempt_log(name, cell.attempt) or moved
+        return moved
+
+    def _send_attempt_log(self, name: str, attempt: int) -> bool:
+        key = "%s/%d" % (name, attempt)
+        offset = self._logs.get(key, 0)
+        data = _read(os.path.join(self._folder.attempt(name, attempt), "log"), offset)
+        if not data:
+            return False
+        self._request.reply({"log": {"cell": name, "attempt": attempt, "offset": offset, "bytes": len(data)}})
+        for start in range(0, len(data), frames.CHUNK_BYTES):
+            self._request.data(data[start : start + frames.CHUNK_BYTES])
+        self._logs[key] = offset + len(data)
+        return True
+
+    def _send_beat(self) -> None:
+        if time.monotonic() - self._beat_at >= _BEAT_S:
+            self._beat_at = time.monotonic()
+            self._request.reply({"beat_unix": time.time()})
+
+
+def parse_logs(value: object) -> Dict[str, int]:
+    """Read {"cell/attempt": offset} from an untrusted request."""
+    pairs: Dict[str, int] = {}
+    if isinstance(value, dict):
+        for key, offset in value.items():
+            if isinstance(key, str) and isinstance(offset, int) and offset >= 0:
+                pairs[key] = offset
+    return pairs
+
+
+def _read(path: str, offset: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(_LOG_BURST_BYTES)
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,220 @@
+"""The tiny parent of one attempt.
+
+Five steps: take the cell's lock; claim the attempt; start the trainer in a session of its own with the lock
+inherited; wait, respawning a dead caretaker; write the exit record. The lock lives as long as keeper or
+trainer does, so no second trainer of a cell can start while one runs, whoever died in between.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any, Dict, List, NamedTuple
+
+from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.procs import MARK, in_group, look
+
+from .layout import RunFolder
+from .locks import is_held, wait_lock
+
+_LOCK_WAIT_S = 2.0
+_CARETAKER_CHECK_S = 2.0
+_LEFTOVER_GRACE_S = 5.0
+
+
+class Attempt(NamedTuple):
+    """Which try of which cell."""
+
+    cell: str
+    number: int
+
+
+def keep(folder: RunFolder, cell: str, attempt: int) -> int:
+    """Run one attempt; a second keeper for the same attempt does nothing."""
+    signals = Wakeups()
+    lock = wait_lock(folder.cell_lock(cell), _LOCK_WAIT_S)
+    if lock is None:
+        return 0
+    place = folder.attempt(cell, attempt)
+    os.makedirs(place, exist_ok=True)
+    if not _claim(place):
+        return 0
+    plan = read_json(folder.plan)
+    if plan is None:
+        return 1
+    log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    pid = os.fork()
+    if pid == 0:
+        signals.clear()
+        _become_trainer(folder, plan, Attempt(cell, attempt), lock, log)
+    os.close(log)
+    record = _wait(folder, pid, signals)
+    record["leftovers"] = _end_leftovers(pid)
+    write_exit(place, record)
+    if not is_held(folder.caretaker_lock):
+        respawn_caretaker(folder)
+    return 0
+
+
+def write_exit(place: str, record: Dict[str, Any]) -> None:
+    """Write the attempt's exit record once; the first writer is the one who saw the exit."""
+    path = os.path.join(place, "exit.json")
+    if not os.path.exists(path):
+        write_json(path, record)
+
+
+def exit_record(status: int, by: str) -> Dict[str, Any]:
+    """Spell a wait status: the child's own code, or the signal that ended it."""
+    by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+    if by_signal is None and code is not None and 128 < code <= 192:
+        by_signal = code - 128  # a shell reporting that its child died by a signal
+    return {"code": code, "signal": by_signal, "ended_unix": round(time.time(), 3), "by": by}
+
+
+def respawn_caretaker(folder: RunFolder) -> None:
+    """Start a caretaker in a session of its own; if one lives, the new one leaves at once."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.execv(sys.executable, own_argv("care", folder.path))
+    os.waitpid(child, 0)
+
+
+def own_argv(*words: str) -> List[str]:
+    """Spell a command line that runs this same parcel again."""
+    return [sys.executable, "-I", "-S", sys.argv[0], *words]
+
+
+class Wakeups:
+    """Sleep that SIGCHLD and SIGTERM interrupt; the handlers themselves do nothing but note."""
+
+    def __init__(self) -> None:
+        self.terminate = False
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        self._reader = reader
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.signal(signal.SIGUSR1, lambda number, frame: None)
+        signal.signal(signal.SIGTERM, self._note_terminate)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait until a signal comes or the time is up."""
+        if select.select([self._reader], [], [], seconds)[0]:
+            os.read(self._reader, 4096)
+
+    def clear(self) -> None:
+        """Give back the default handlers, in a child before exec."""
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_DFL)
+
+    def _note_terminate(self, number: int, frame: Any) -> None:
+        self.terminate = True
+
+
+def _claim(place: str) -> bool:
+    try:
+        fd = os.open(os.path.join(place, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return False
+    os.write(fd, b"%d\n" % os.getpid())
+    os.fsync(fd)
+    os.close(fd)
+    return True
+
+
+def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock: int, log: int) -> None:
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.set_inheritable(lock, True)
+        os.chdir(folder.work(what.cell))
+        environment = _environment(folder, plan, what)
+        _write_started(folder.attempt(what.cell, what.number))
+        os.execve("/bin/sh", ["/bin/sh", "-c", plan["job"]["run"]], environment)
+    except BaseException as error:
+        os.write(2, ("leasehold: the trainer could not be started: %r\n" % (error,)).encode())
+    finally:
+        os._exit(127)
+
+
+def _environment(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> Dict[str, str]:
+    environment = dict(os.environ)
+    environment["PYTHONUNBUFFERED"] = "1"
+    environment.update(plan["job"].get("env", {}))
+    environment.update(
+        {
+            "LEASE_RUN": folder.run,
+            "LEASE_CELL": what.cell,
+            "LEASE_ATTEMPT": str(what.number),
+            "LEASE_OUT": folder.out(what.cell),
+            MARK: folder.mark(what.cell, what.number),
+        }
+    )
+    environment.pop("LEASEHOLD_PAUSE", None)
+    return environment
+
+
+def _write_started(place: str) -> None:
+    me = look(os.getpid())
+    started = me.started if me else ""
+    write_json(
+        os.path.join(place, "started.json"),
+        {"pid": os.getpid(), "started": started, "at": round(time.time(), 3)},
+    )
+
+
+def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
+    pause_s = _CARETAKER_CHECK_S
+    next_check = time.monotonic() + pause_s
+    while True:
+        done, status, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            record = exit_record(status, "keeper")
+            record["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 3)
+            record["max_rss_kib"] = usage.ru_maxrss
+            return record
+        if signals.terminate:  # the box is going down: pass it on, then keep waiting for the real exit
+            signals.terminate = False
+            _signal_group(pid, signal.SIGTERM)
+        signals.sleep(max(0.0, next_check - time.monotonic()))
+        if time.monotonic() >= next_check:
+            if is_held(folder.caretaker_lock):
+                pause_s = _CARETAKER_CHECK_S
+            else:
+                respawn_caretaker(folder)
+                pause_s = min(pause_s * 2, 60.0)
+            next_check = time.monotonic() + pause_s
+
+
+def _end_leftovers(group: int) -> int:
+    """End members of the trainer's group that outlived it; they would hold the next attempt's files."""
+    left = in_group(group)
+    if not left:
+        return 0
+    _signal_group(group, signal.SIGTERM)
+    deadline = time.monotonic() + _LEFTOVER_GRACE_S
+    while in_group(group) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    _signal_group(group, signal.SIGKILL)
+    return len(left)
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return

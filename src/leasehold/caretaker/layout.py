@@ -1,0 +1,53 @@
+"""Where things lie in a run's folder on the box."""
+
+from __future__ import annotations
+
+import os
+
+from leasehold.kit.paths import check_name
+
+
+class RunFolder:
+    """The paths of one run below the box's root."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.run = os.path.basename(path)
+        self.plan = os.path.join(path, "plan.json")
+        self.journal = os.path.join(path, "journal.jsonl")
+        self.status = os.path.join(path, "status.json")
+        self.stop = os.path.join(path, "stop.json")
+        self.holder = os.path.join(path, "holder.json")
+        self.manifest = os.path.join(path, "manifest.json")
+        self.start_lock = os.path.join(path, "start.lock")
+        self.caretaker_lock = os.path.join(path, "caretaker.lock")
+
+    @classmethod
+    def below(cls, root: str, run: str) -> "RunFolder":
+        """Name the folder of a run."""
+        return cls(os.path.join(root, "active", check_name(run, "run")))
+
+    def cell(self, cell: str) -> str:
+        """Folder of a cell's attempts."""
+        return os.path.join(self.path, "cells", check_name(cell, "cell"))
+
+    def cell_lock(self, cell: str) -> str:
+        """Lock that the keeper takes and the trainer inherits."""
+        return os.path.join(self.cell(cell), "lock")
+
+    def attempt(self, cell: str, attempt: int) -> str:
+        """Folder of one attempt."""
+        return os.path.join(self.cell(cell), "attempt-%04d" % attempt)
+
+    def work(self, cell: str) -> str:
+        """The cell's private copy of the code: the trainer's working folder."""
+        return os.path.join(self.path, "work", check_name(cell, "cell"))
+
+    def out(self, cell: str) -> str:
+        """The cell's isolated output folder: LEASE_OUT."""
+        return os.path.join(self.path, "out", check_name(cell, "cell"))
+
+    def mark(self, cell: str = "", attempt: int = 0) -> str:
+        """Name that our processes carry in LEASE_ATTEMPT_ID; folder-bound, so two boxes on one host differ."""
+        parts = [self.path.replace("/", "|"), cell, str(attempt) if attempt else ""]
+        return "/".join(part for part in parts if part)

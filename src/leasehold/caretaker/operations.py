@@ -1,0 +1,256 @@
+"""What home may ask of a box: each operation answers one request."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from typing import Any, Dict, List
+
+from leasehold.kit import frames, journal, manifest
+from leasehold.kit.atomic import read_json, write_atomic
+from leasehold.kit.paths import UnsafePath, open_below
+from leasehold.kit.procs import boot_id
+from leasehold.kit.runstate import fold
+
+from . import starting, trees
+from .following import Following, parse_logs
+from .layout import RunFolder
+from .reaper import trainer_processes
+from .serve import Operation, Refused, Request
+
+_POLL_S = 0.05
+_JOURNAL_READ_BYTES = 1 << 20
+
+
+def probe(request: Request) -> None:
+    """Say who and where this is, and how full."""
+    disk = os.statvfs(request.root)
+    request.reply(
+        {
+            "python": platform.python_version(),
+            "executable": sys.executable,
+            "system": platform.system(),
+            "machine": platform.machine(),
+            "host": platform.node(),
+            "user_id": os.getuid(),
+            "boot": boot_id(),
+            "now_unix": time.time(),
+            "root": request.root,
+            "free_bytes": disk.f_bavail * disk.f_frsize,
+            "free_inodes": disk.f_favail,
+            "total_inodes": disk.f_files,
+            "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        }
+    )
+
+
+def look(request: Request) -> None:
+    """Answer a run's state from its journal, checked against locks and processes."""
+    request.reply(starting.observe(_folder(request)))
+
+
+def runs(request: Request) -> None:
+    """List the runs this box knows."""
+    folder = os.path.join(request.root, "active")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    for name in names:
+        place = RunFolder.below(request.root, name)
+        if os.path.exists(place.plan):
+            request.reply(starting.observe(place))
+
+
+def events(request: Request) -> None:
+    """Stream journal events from a byte offset, following for follow_s seconds."""
+    folder = _folder(request)
+    offset = _count(request, "offset")
+    deadline = time.monotonic() + float(request.args.get("follow_s", 0))
+    first = True
+    while not request.gone:
+        found, offset = journal.read_from(folder.journal, offset, _JOURNAL_READ_BYTES)
+        if found or first:
+            request.reply({"events": found, "offset": offset})
+            first = False
+        if found:
+            continue
+        if time.monotonic() >= deadline or fold(journal.read_from(folder.journal, 0)[0]).terminal:
+            return
+        time.sleep(_POLL_S)
+
+
+def tail(request: Request) -> None:
+    """Stream an attempt's log from a byte offset; follow until that attempt has ended or follow_s is up."""
+    folder = _folder(request)
+    place = folder.attempt(str(request.args["cell"]), _count(request, "attempt"))
+    offset = _count(request, "offset")
+    deadline = time.monotonic() + float(request.args.get("follow_s", 0))
+    while not request.gone:
+        ended = os.path.exists(os.path.join(place, "exit.json"))
+        offset = _send_from(request, os.path.join(place, "log"), offset)
+        if ended or time.monotonic() >= deadline:
+            return
+        time.sleep(_POLL_S)
+
+
+def follow(request: Request) -> None:
+    """Stream events, log bytes and beats together, from where home last was."""
+    folder = _folder(request)
+    until = time.monotonic() + float(request.args.get("follow_s", 3600))
+    logs = parse_logs(request.args.get("logs"))
+    Following(request, folder, _count(request, "offset"), logs).live(until)
+
+
+def seal(request: Request) -> None:
+    """Build the manifest of a run that has ended, keep it beside the run, and send its bytes."""
+    folder = _folder(request)
+    plan = _plan(folder)
+    names = [str(name) for name in request.args.get("cells") or plan["cells"]]
+    places = {name: folder.out(name) for name in names}
+    try:
+        built = manifest.build(folder.run, plan["plan_sha256"], places, plan["patterns"])
+    except manifest.ManifestError as error:
+        raise Refused("artifact.unsealable", "%s%s" % (error, _strayed(folder, names, plan))) from None
+    data = manifest.encode(built)
+    write_atomic(folder.manifest, data)
+    for start in range(0, len(data), frames.CHUNK_BYTES):
+        request.data(data[start : start + frames.CHUNK_BYTES])
+
+
+def fingerprint(request: Request) -> None:
+    """Say what the teardown gate compares: stats of every artifact now, live processes, who holds the run."""
+    folder = _folder(request)
+    plan = _plan(folder)
+    places = {name: folder.out(name) for name in plan["cells"]}
+    seen = starting.observe(folder)
+    for name, entries in sorted(manifest.fingerprints(places, plan["patterns"]).items()):
+        request.reply({"cell": name, "entries": entries})
+    alive = []
+    for name, cell in seen["cells"].items():
+        alive += [p.pid for p in trainer_processes(cell["pid"], cell["started"], folder.mark(name))]
+    request.reply({"seen": seen, "alive": sorted(set(alive)), "other": _unpromised(folder, plan)})
+
+
+def get(request: Request) -> None:
+    """Send a range of one file below a run's folder."""
+    folder = _folder(request)
+    offset = _count(request, "offset")
+    remaining = _count(request, "length") if "length" in request.args else -1
+    try:
+        fd = open_below(os.path.join(folder.path, *_area(request)), str(request.args["path"]))
+    except (OSError, UnsafePath) as error:
+        raise Refused("artifact.unreadable", "%s: %s" % (request.args.get("path"), error)) from None
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        file.seek(offset)
+        while remaining != 0 and not request.gone:
+            want = frames.CHUNK_BYTES if remaining < 0 else min(frames.CHUNK_BYTES, remaining)
+            chunk = file.read(want)
+            if not chunk:
+                return
+            remaining -= len(chunk) if remaining > 0 else 0
+            request.data(chunk)
+
+
+def salvageable(request: Request) -> None:
+    """List every plain file below a cell's out folder, promised or not."""
+    from leasehold.kit.match import walk
+
+    root = _folder(request).out(str(request.args["cell"]))
+    for found in walk(root) if os.path.isdir(root) else ():
+        if found.is_file:
+            request.reply({"path": found.path, "bytes": found.info.st_size})
+
+
+def _folder(request: Request) -> RunFolder:
+    try:
+        folder = RunFolder.below(request.root, str(request.args.get("run")))
+    except UnsafePath as error:
+        raise Refused("wire.bad_request", str(error)) from None
+    if request.args.get("op") not in ("start", "look") and not os.path.exists(folder.plan):
+        raise Refused("run.absent", "this box knows no run %s (looked in %s)" % (folder.run, folder.path))
+    return folder
+
+
+def _area(request: Request) -> List[str]:
+    area = str(request.args.get("area", "out"))
+    cell = str(request.args.get("cell", ""))
+    folder = _folder(request)
+    if area == "out":
+        return ["out", os.path.basename(folder.out(cell))]
+    if area == "cells":
+        return ["cells", os.path.basename(folder.cell(cell))]
+    if area == "run":
+        return []
+    raise Refused("wire.bad_request", "no area %r" % area)
+
+
+def _plan(folder: RunFolder) -> Dict[str, Any]:
+    plan = read_json(folder.plan)
+    if plan is None:
+        raise Refused("run.damaged", "%s does not hold a plan" % folder.plan)
+    return plan
+
+
+def _count(request: Request, key: str) -> int:
+    value = request.args.get(key, 0)
+    if not isinstance(value, int) or value < 0:
+        raise Refused("wire.bad_request", "%s must be a count, not %r" % (key, value))
+    return value
+
+
+def _send_from(request: Request, path: str, offset: int) -> int:
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            for chunk in iter(lambda: file.read(frames.CHUNK_BYTES), b""):
+                request.data(chunk)
+                offset += len(chunk)
+    except FileNotFoundError:
+        return offset
+    return offset
+
+
+def _strayed(folder: RunFolder, names: List[str], plan: Dict[str, Any]) -> str:
+    """Hint at artifacts written beside the code instead of into LEASE_OUT: the commonest mistake."""
+    from leasehold.kit.match import matching
+
+    for name in names:
+        hits = [found.path for hit in matching(folder.work(name), plan["patterns"]) for found in hit]
+        if hits:
+            return "; %s lies in the working folder: write it into $LEASE_OUT" % hits[0]
+    return ""
+
+
+def _unpromised(folder: RunFolder, plan: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """List files in out/ that no artifact pattern names: what will not come home."""
+    from leasehold.kit.match import compile_pattern, walk
+
+    regexes = [compile_pattern(pattern) for pattern in plan["patterns"]]
+    found = []
+    for name in plan["cells"]:
+        root = folder.out(name)
+        for entry in walk(root) if os.path.isdir(root) else ():
+            if not any(regex.match(entry.path) for regex in regexes):
+                found.append({"cell": name, "path": entry.path, "bytes": entry.info.st_size})
+            if len(found) >= 1000:
+                return found
+    return found
+
+
+OPERATIONS: Dict[str, Operation] = {
+    "probe": probe,
+    "look": look,
+    "runs": runs,
+    "have_tree": trees.have_tree,
+    "put_tree": trees.put_tree,
+    "start": starting.start,
+    "resume": starting.resume,
+    "stop": starting.stop,
+    "events": events,
+    "tail": tail,
+    "follow": follow,
+    "manifest": seal,
+    "fingerprint": fingerprint,
+    "salvageable": salvageable,
+    "get": get,
+}

@@ -1,0 +1,53 @@
+"""Adopt orphans and end exactly our own processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import List
+
+from leasehold.kit.procs import Process, in_group, is_alive, marked
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> bool:
+    """Ask the kernel to make us the parent of orphaned descendants, so that their exit codes reach us."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    return ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
+    """List what lives of an attempt: its process group, and marked processes that left the group."""
+    found = {process.pid: process for process in marked(mark)}
+    if is_alive(pid, started) or found:
+        found.update({process.pid: process for process in in_group(pid)})
+    return list(found.values())
+
+
+def signal_all(processes: List[Process], group: int, number: int) -> None:
+    """Signal the group once and stragglers one by one, each checked by its start time."""
+    if any(process.group == group for process in processes):
+        _quietly(lambda: os.killpg(group, number))
+    for process in processes:
+        if process.group != group and is_alive(process.pid, process.started):
+            _quietly(lambda pid=process.pid: os.kill(pid, number))
+
+
+def poke(pid: int, started: str) -> bool:
+    """Wake a caretaker if it is still that very process."""
+    if not is_alive(pid, started):
+        return False
+    return _quietly(lambda: os.kill(pid, signal.SIGUSR1))
+
+
+def _quietly(act: "object") -> bool:
+    try:
+        act()  # type: ignore[operator]
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,145 @@
+"""One connection from home: read requests, answer them side by side, leave when the stream ends."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional
+
+from leasehold.kit import frames
+from leasehold.kit.frames import Frame
+
+_MAX_OPEN_REQUESTS = 32
+_BODY_FRAMES = 64
+
+
+class Refused(Exception):
+    """An answer of no: a code that home knows, and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Request:
+    """What an operation sees: its arguments, its body, and where its answer goes."""
+
+    def __init__(self, connection: "Connection", number: int, args: Dict[str, Any]) -> None:
+        self.args = args
+        self.root = connection.root
+        self._connection = connection
+        self._number = number
+        self.inbox: "queue.Queue[Optional[Frame]]" = queue.Queue(_BODY_FRAMES)
+
+    @property
+    def gone(self) -> bool:
+        """Whether home hung up."""
+        return self._connection.closed.is_set()
+
+    def reply(self, value: Dict[str, Any]) -> None:
+        """Send one object."""
+        self._connection.send(frames.pack_json(self._number, value))
+
+    def data(self, chunk: bytes) -> None:
+        """Send one chunk of bytes."""
+        self._connection.send(frames.pack(self._number, frames.DATA, chunk))
+
+    def body(self) -> Iterator[Frame]:
+        """Yield what home sends for this request, up to its end."""
+        while True:
+            frame = self.inbox.get()
+            if frame is None:
+                raise frames.WireError("home hung up in the middle of a request")
+            if frame.type == frames.END:
+                return
+            yield frame
+
+
+Operation = Callable[[Request], None]
+
+
+class Connection:
+    """The stream, its write lock and the requests in flight."""
+
+    def __init__(self, root: str, reader: BinaryIO, writer: BinaryIO) -> None:
+        self.root = root
+        self.closed = threading.Event()
+        self._reader = reader
+        self._writer = writer
+        self._lock = threading.Lock()
+        self._open: Dict[int, Request] = {}
+
+    def run(self, operations: Dict[str, Operation]) -> None:
+        """Read frames until the stream ends."""
+        try:
+            while True:
+                frame = frames.read_frame(self._reader)
+                if frame is None:
+                    return
+                self._take(frame, operations)
+        except (frames.WireError, OSError):
+            return
+        finally:
+            self.closed.set()
+            for request in list(self._open.values()):
+                _offer(request, None)
+
+    def send(self, data: bytes) -> None:
+        """Write whole frames, one sender at a time."""
+        with self._lock:
+            self._writer.write(data)
+            self._writer.flush()
+
+    def _take(self, frame: Frame, operations: Dict[str, Operation]) -> None:
+        request = self._open.get(frame.request)
+        if request is not None:
+            _offer(request, frame)
+            return
+        if frame.type != frames.JSON:
+            return  # the rest of a body whose operation has already answered
+        args = frame.json()
+        operation = operations.get(str(args.get("op")))
+        if operation is None or len(self._open) >= _MAX_OPEN_REQUESTS:
+            said = {"code": "wire.unknown_op", "message": "no operation %r here" % (args.get("op"),)}
+            self.send(frames.pack_json(frame.request, said, frames.ERROR))
+            return
+        request = Request(self, frame.request, args)
+        self._open[frame.request] = request
+        threading.Thread(target=self._answer, args=(frame.request, request, operation), daemon=True).start()
+
+    def _answer(self, number: int, request: Request, operation: Operation) -> None:
+        try:
+            operation(request)
+            last = frames.pack(number, frames.END)
+        except Refused as error:
+            last = frames.pack_json(number, {"code": error.code, "message": str(error)}, frames.ERROR)
+        except Exception as error:  # the process boundary: home must hear of it
+            said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
+            last = frames.pack_json(number, said, frames.ERROR)
+        self._open.pop(number, None)
+        try:
+            self.send(last)
+        except OSError:
+            self.closed.set()
+
+
+def serve(root: str) -> int:
+    """Speak the protocol on stdin and stdout."""
+    from .operations import OPERATIONS
+
+    writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
+    os.dup2(2, 1)  # a stray print must not land between frames
+    connection = Connection(root, sys.stdin.buffer, writer)
+    connection.run(OPERATIONS)
+    return 0
+
+
+def _offer(request: Request, frame: Optional[Frame]) -> None:
+    while True:
+        try:
+            return request.inbox.put(frame, timeout=0.2)
+        except queue.Full:
+            if frame is None:
+                return None

@@ -1,0 +1,173 @@
+"""Start, resume, stop and observe a run: what `serve` does to the one caretaker."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict
+
+from leasehold.kit import journal
+from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.canon import digest
+from leasehold.kit.paths import check_name
+from leasehold.kit.procs import boot_id, is_alive
+from leasehold.kit.runstate import FAILED, STOPPED, fold
+from leasehold.kit.tree import copy_tree
+
+from . import detach
+from .keeper import own_argv
+from .layout import RunFolder
+from .locks import is_held, wait_lock
+from .reaper import poke
+from .serve import Refused, Request
+from .supervise import caretaker_identity, request_stop
+from .trees import tree_path
+
+_START_LOCK_WAIT_S = 30.0
+
+
+def observe(folder: RunFolder) -> Dict[str, Any]:
+    """Fold the journal and check it against locks and processes."""
+    events, offset = journal.read_from(folder.journal, 0)
+    run = fold(events)
+    seen = run.as_dict()
+    for name, cell in seen["cells"].items():
+        cell["alive"] = bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
+        cell["held"] = is_held(folder.cell_lock(name)) if os.path.isdir(folder.cell(name)) else False
+    status = read_json(folder.status) or {}
+    seen.update(
+        run=folder.run,
+        folder=folder.path,
+        offset=offset,
+        terminal=run.terminal,
+        caretaker_alive=is_held(folder.caretaker_lock),
+        heartbeat_unix=status.get("heartbeat_unix"),
+        now_unix=time.time(),
+        boot=boot_id(),
+        holder=read_json(folder.holder) or {},
+    )
+    return seen
+
+
+def start(request: Request) -> None:
+    """Open the run if it is new, revive its caretaker if that died, and say what is true now.
+
+    Idempotent. A run that has ended is not touched: `resume` with the sequence number seen does that.
+    """
+    plan = request.args["plan"]
+    folder = RunFolder.below(request.root, check_name(plan.get("run"), "run"))
+    os.makedirs(folder.path, exist_ok=True)
+    with _StartLock(folder):
+        opened = _open_folder(request, folder, plan)
+        seen = observe(folder)
+        if seen["terminal"] or seen["caretaker_alive"]:
+            request.reply(dict(seen, did="attached"))
+            return
+        _revive(folder, plan, "")
+        request.reply(dict(observe(folder), did="opened" if opened else "revived"))
+
+
+def resume(request: Request) -> None:
+    """Continue an ended run, if nothing happened since home looked (seq)."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    plan = read_json(folder.plan)
+    if plan is None:
+        raise Refused("run.absent", "this box knows no run %s" % folder.run)
+    with _StartLock(folder):
+        seen = observe(folder)
+        untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
+        if seen["state"] in (FAILED, STOPPED) and untouched:
+            _prepare_cells(request.root, folder, plan)
+            write_json(folder.holder, _holder(request, folder))
+            _revive(folder, plan, str(request.args.get("home", "someone")))
+            request.reply(dict(observe(folder), did="resumed"))
+            return
+        request.reply(dict(seen, did="attached"))
+
+
+def stop(request: Request) -> None:
+    """Leave a wish to stop and wake the caretaker, reviving it if it died."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    plan = read_json(folder.plan)
+    if plan is None:
+        raise Refused("run.absent", "this box knows no run %s" % folder.run)
+    with _StartLock(folder):
+        seen = observe(folder)
+        if seen["terminal"]:
+            request.reply(dict(seen, did="nothing"))
+            return
+        wish = {key: request.args[key] for key in ("id", "by", "grace_s") if key in request.args}
+        request_stop(folder, wish)
+        who = caretaker_identity(folder)
+        if who is None or not poke(int(who[0]), who[1]):
+            _revive(folder, plan, "")
+        request.reply(dict(observe(folder), did="asked"))
+
+
+class _StartLock:
+    """Only one starter at a time looks and acts."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        fd = wait_lock(self._folder.start_lock, _START_LOCK_WAIT_S)
+        if fd is None:
+            raise Refused("run.busy", "another command has been starting %s for 30 s" % self._folder.run)
+        self._fd = fd
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+
+def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> bool:
+    """Write the immutable plan once; return whether this call did."""
+    existing = read_json(folder.plan)
+    if existing is not None and existing.get("plan_sha256") != plan.get("plan_sha256"):
+        raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
+    _prepare_cells(request.root, folder, plan)
+    if existing is not None:
+        return False
+    body = {key: value for key, value in plan.items() if key != "plan_sha256"}
+    if digest(body) != plan.get("plan_sha256"):
+        raise Refused("run.plan_damaged", "the plan does not have the hash it claims")
+    write_json(folder.holder, _holder(request, folder))
+    write_json(folder.plan, plan)
+    return True
+
+
+def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:
+    before = read_json(folder.holder) or {}
+    return {"home": str(request.args.get("home", "")), "epoch": int(before.get("epoch", 0)) + 1}
+
+
+def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
+    """Give each cell an out folder and its own copy of the code, which it may then write to."""
+    for cell in plan["cells"]:
+        os.makedirs(folder.out(cell), exist_ok=True)
+        os.makedirs(folder.cell(cell), exist_ok=True)
+        work = folder.work(cell)
+        if os.path.isdir(work):
+            continue
+        source = tree_path(root, plan["tree"])
+        if not os.path.isdir(source):
+            raise Refused("code.tree_missing", "the code %s is not on this box" % plan["tree"][:12])
+        os.makedirs(os.path.dirname(work), exist_ok=True)
+        staging = "%s.partial-%d" % (work, os.getpid())
+        copy_tree(source, staging)
+        os.rename(staging, work)
+
+
+def _revive(folder: RunFolder, plan: Dict[str, Any], resume_by: str) -> None:
+    """Start a caretaker detached and wait until it holds its lock or has already finished the work."""
+    before = fold(journal.read_from(folder.journal, 0)[0]).seq
+
+    def argv(primitive: str) -> Any:
+        return own_argv("care", folder.path, primitive, resume_by)
+
+    def ready() -> bool:
+        return fold(journal.read_from(folder.journal, 0)[0]).seq > before
+
+    used, tried = detach.launch(plan["detach"], argv, folder.path, ready)
+    if not used:
+        raise Refused("box.detach_failed", "the caretaker could not be detached: %s" % "; ".join(tried))

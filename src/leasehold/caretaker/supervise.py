@@ -1,0 +1,266 @@
+"""The caretaker: one per run, the only writer of its journal.
+
+It starts keepers, notices how attempts end, decides what follows, and writes status.json. Killed at any
+byte, the next one folds the journal, looks at the attempt folders and goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any, Dict, List, Optional
+
+from leasehold.kit.atomic import read_json, write_atomic, write_json
+from leasehold.kit.journal import Journal
+from leasehold.kit.procs import boot_id, look, marked
+from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
+
+from .keeper import Wakeups, exit_record, own_argv, write_exit
+from .layout import RunFolder
+from .locks import is_held, try_lock
+from .reaper import adopt_orphans, signal_all, trainer_processes
+
+_TICK_S = 1.0
+_HEARTBEAT_S = 5.0
+_STARTING_TICK_S = 0.02
+_STOPPING_TICK_S = 0.1
+
+
+def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
+    """Look after the run until nothing is left to do; leave at once if another caretaker does."""
+    lock = try_lock(folder.caretaker_lock)
+    if lock is None:
+        return 0
+    plan = read_json(folder.plan)
+    if plan is None:
+        return 1
+    me = look(os.getpid())
+    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
+    caretaker = Caretaker(folder, plan)
+    caretaker.open(who, detach, resume_by)
+    caretaker.live()
+    return 0
+
+
+class Caretaker:
+    """The loop over cells, with the journal as its only memory."""
+
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.signals = Wakeups()
+        self.journal = Journal(folder.journal)
+        self.run: RunState = fold(self.journal.events)
+        self.keepers: Dict[int, str] = {}  # keeper pid -> cell
+        self.adopts = adopt_orphans()
+        self.beat_at = 0.0
+        self.stop_deadline: Optional[float] = None
+
+    def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
+        """Record that this caretaker took over, and a person's wish to resume."""
+        if self.run.seq == 0:
+            cells = list(self.plan["cells"])
+            self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
+        else:
+            self.note("caretaker_started", detach=detach or self.run.detach, **who)
+        if resume_by and self.run.state in (FAILED, "stopped"):
+            self.note("resumed", by=resume_by)
+
+    def live(self) -> None:
+        """Turn until the run is over."""
+        while not self.run.terminal:
+            self._reap()
+            self._hear_stop()
+            self._turn()
+            self._beat()
+            if not self.run.terminal:
+                self.signals.sleep(self._pause_s())
+        self._beat(force=True)
+        self.journal.close()
+
+    def note(self, kind: str, **data: Any) -> None:
+        """Journal an event and fold it in."""
+        fold([self.journal.append(kind, **data)], into=self.run)
+        self._beat(force=True)
+
+    def _turn(self) -> None:
+        for name, cell in self.run.cells.items():
+            if cell.state in ("starting", "running"):
+                self._look(name, cell)
+            if cell.state == "ended":
+                self._judge(name, cell)
+            if cell.state == "pending" and self.run.state == "running":
+                self._start(name, cell)
+            if cell.state in ("starting", "running", "ended"):
+                return  # one cell at a time on a card
+        self._close()
+
+    def _start(self, name: str, cell: CellState) -> None:
+        self._end_strays(name)
+        self.note("attempt_starting", cell=name, attempt=cell.attempt + 1)
+        self._spawn_keeper(name, cell.attempt)
+
+    def _spawn_keeper(self, name: str, attempt: int) -> None:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.signals.clear()
+                os.setsid()
+                argv = own_argv("keep", self.folder.path, name, str(attempt))
+                os.execv(argv[0], argv)
+            finally:
+                os._exit(127)
+        self.keepers[pid] = name
+
+    def _look(self, name: str, cell: CellState) -> None:
+        place = self.folder.attempt(name, cell.attempt)
+        held = is_held(self.folder.cell_lock(name))
+        if cell.state == "starting":
+            started = read_json(os.path.join(place, "started.json"))
+            if started is not None:
+                self.note("attempt_started", cell=name, attempt=cell.attempt, **started)
+        ended = read_json(
+            os.path.join(place, "exit.json")
+        )  # after the lock: keepers write before they let go
+        if ended is not None:
+            self._note_ended(name, cell, ended)
+        elif held or name in self.keepers.values():
+            return
+        elif os.path.exists(os.path.join(place, "claim")):
+            self._note_ended(name, cell, {"lost": True})
+        else:  # no keeper ever claimed it: the same attempt may be given to another
+            self._spawn_keeper(name, cell.attempt)
+
+    def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
+        facts = {
+            key: record[key]
+            for key in ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
+            if key in record
+        }
+        if "ended_unix" in record:
+            facts["at"] = record["ended_unix"]
+        self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
+
+    def _judge(self, name: str, cell: CellState) -> None:
+        if cell.code == 0:
+            self.note("cell_finished", cell=name, attempt=cell.attempt)
+        elif self.run.state == "stopping":
+            return
+        elif (cell.lost or cell.signal is not None) and cell.tries < self.plan["attempts"]:
+            why = "exit unknown" if cell.lost else "ended by signal %s" % cell.signal
+            self.note("cell_pending", cell=name, why=why + "; same command again, from its last checkpoint")
+        else:
+            self.note("cell_failed", cell=name, attempt=cell.attempt, why=_failure(cell))
+
+    def _close(self) -> None:
+        if self.run.state == "stopping" and any(c.state != FINISHED for c in self.run.cells.values()):
+            self.note("run_stopped", reason="stopped on request")
+            return
+        failed = [name for name, cell in self.run.cells.items() if cell.state == FAILED]
+        if failed:
+            reasons = "; ".join("%s: %s" % (name, _failure(self.run.cells[name])) for name in failed)
+            self.note("run_failed", reason=reasons)
+        elif all(cell.state == FINISHED for cell in self.run.cells.values()):
+            self.note("run_finished")
+
+    def _hear_stop(self) -> None:
+        wish = read_json(self.folder.stop)
+        if wish is not None and wish.get("id") not in self.run.stops:
+            self.note(
+                "stop_requested", id=wish.get("id"), by=wish.get("by", ""), grace_s=wish.get("grace_s", 30)
+            )
+            self.stop_deadline = None
+        if self.run.state == "stopping":
+            self._enforce_stop(float((wish or {}).get("grace_s", 30)))
+
+    def _enforce_stop(self, grace_s: float) -> None:
+        for name, cell in self.run.cells.items():
+            if cell.state == "ended":
+                self._close()
+                return
+            if cell.state != "running":
+                continue
+            alive = trainer_processes(cell.pid, cell.started, self.folder.mark(name, cell.attempt))
+            if self.stop_deadline is None:
+                self.stop_deadline = time.monotonic() + grace_s
+                signal_all(alive, cell.pid, signal.SIGTERM)
+            elif time.monotonic() > self.stop_deadline:
+                signal_all(alive, cell.pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self.keepers.pop(pid, None) is None:
+                self._adopted_exit(pid, status)
+
+    def _adopted_exit(self, pid: int, status: int) -> None:
+        """Write the exit of a trainer whose keeper died: the kernel gave it to us."""
+        for name, cell in self.run.cells.items():
+            place = self.folder.attempt(name, cell.attempt)
+            started = read_json(os.path.join(place, "started.json"))
+            if cell.state in ("starting", "running") and started and started["pid"] == pid:
+                write_exit(place, exit_record(status, "caretaker"))
+
+    def _end_strays(self, name: str) -> None:
+        """End what an earlier attempt left behind, or the new one would write beside it."""
+        strays = marked(self.folder.mark(name))
+        if not strays:
+            return
+        self.note("strays_ended", cell=name, pids=[process.pid for process in strays])
+        deadline = time.monotonic() + 5.0
+        signal_all(strays, 0, signal.SIGTERM)
+        while marked(self.folder.mark(name)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        signal_all(marked(self.folder.mark(name)), 0, signal.SIGKILL)
+
+    def _pause_s(self) -> float:
+        if self.run.state == "stopping":
+            return _STOPPING_TICK_S
+        starting = any(cell.state == "starting" for cell in self.run.cells.values())
+        return _STARTING_TICK_S if starting else _TICK_S
+
+    def _beat(self, force: bool = False) -> None:
+        now = time.monotonic()
+        if not force and now - self.beat_at < _HEARTBEAT_S:
+            return
+        self.beat_at = now
+        value = self.run.as_dict()
+        value.update(
+            {"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()}
+        )
+        try:
+            write_json(self.folder.status, value, durable=False)
+        except OSError:  # a full disk must not end the watch; the journal stays the record
+            return
+
+
+def caretaker_identity(folder: RunFolder) -> Optional[List[str]]:
+    """Return [pid, started] of the live caretaker, or None."""
+    if not is_held(folder.caretaker_lock):
+        return None
+    with open(folder.caretaker_lock) as file:
+        words = file.read().split(None, 1)
+    return [words[0], words[1].strip()] if len(words) == 2 else None
+
+
+def request_stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
+    """Leave a wish to stop where the caretaker will find it, also after its own death."""
+    import json
+
+    write_atomic(folder.stop, json.dumps(wish).encode())
+
+
+def _failure(cell: CellState) -> str:
+    if cell.lost:
+        return "attempt %d vanished without an exit record" % cell.attempt
+    if cell.signal is not None:
+        return "attempt %d was ended by signal %d" % (cell.attempt, cell.signal)
+    return "attempt %d exited with code %s" % (cell.attempt, cell.code)

@@ -1,0 +1,78 @@
+"""Every error a person can meet, grouped by who must act.
+
+LeaseholdError
+ ├─ UserError       exit 2   the command, job file or project must change
+ ├─ Refusal         exit 3   a gate said no; nothing was done
+ ├─ BoxError        exit 4   the box is wrong or said no
+ ├─ LinkError       exit 5   the box cannot be reached: its state is unknown
+ ├─ RunFailed       exit 6   the run itself ended badly
+ ├─ VerifyError     exit 7   what came home is not what was promised
+ └─ HomeError       exit 8   something at home: disk, ledger, permissions
+"""
+
+from __future__ import annotations
+
+
+class LeaseholdError(Exception):
+    """What was seen and what to do; rendered once, by the shell."""
+
+    exit_code = 1
+
+    def __init__(self, code: str, message: str, *, seen: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.seen = seen
+        self.hint = hint
+
+    def as_dict(self) -> dict[str, str | int]:
+        """Spell for --json."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "seen": self.seen,
+            "hint": self.hint,
+            "exit_code": self.exit_code,
+        }
+
+
+class UserError(LeaseholdError):
+    """The command, the job file or the project must change."""
+
+    exit_code = 2
+
+
+class Refusal(LeaseholdError):
+    """A gate said no, or nobody said yes; nothing was done."""
+
+    exit_code = 3
+
+
+class BoxError(LeaseholdError):
+    """The box is wrong for this, or refused it."""
+
+    exit_code = 4
+
+
+class LinkError(LeaseholdError):
+    """The box cannot be reached; what happens on it is unknown."""
+
+    exit_code = 5
+
+
+class RunFailed(LeaseholdError):
+    """The run ended without a result."""
+
+    exit_code = 6
+
+
+class VerifyError(LeaseholdError):
+    """What came home is incomplete, different or does not load."""
+
+    exit_code = 7
+
+
+class HomeError(LeaseholdError):
+    """Something at home stands in the way: disk, ledger, permissions."""
+
+    exit_code = 8

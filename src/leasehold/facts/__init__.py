@@ -1,0 +1,1 @@
+"""Platform facts as dated data, and their loader."""

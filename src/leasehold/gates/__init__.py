@@ -1,0 +1,1 @@
+"""Pure checks: readings in, a verdict out."""

@@ -1,0 +1,168 @@
+"""The teardown gate: pure. Readings in, a verdict out; it never looks at a log line.
+
+Nothing may be stopped, released or emptied until every promised cell is home with a receipt, or was waived by a
+person, and the box still holds exactly what was receipted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.kit.canon import digest
+from leasehold.model.receipt import Approval, ApprovalRequest, Receipt, Strength
+from leasehold.model.verdict import Finding, Outcome, Verdict
+
+
+@dataclass(frozen=True)
+class RunReadings:
+    """What is known of one run on the box that is to go."""
+
+    run: str
+    promised: tuple[str, ...]
+    receipt: Receipt | None = None
+    waived: tuple[str, ...] = ()
+    sealed: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # the manifest's entries by cell
+    present: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # stats on the box now, by cell
+    alive: tuple[int, ...] = ()
+    state: str = "unknown"
+    held_by_other_home: bool = False
+    home_damage: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TeardownReadings:
+    """Everything the gate rests on."""
+
+    lease: str
+    verb: str
+    reachable: bool
+    runs: tuple[RunReadings, ...]
+    strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
+    unreachable_because: str = ""
+
+    @property
+    def evidence(self) -> str:
+        """Digest over receipts and waivers: what an approval is bound to."""
+        proof = [
+            {"run": r.run, "receipt": r.receipt.digest if r.receipt else "", "waived": sorted(r.waived)}
+            for r in self.runs
+        ]
+        return digest({"lease": self.lease, "proof": sorted(proof, key=lambda item: str(item["run"]))})
+
+
+def judge_teardown(readings: TeardownReadings) -> Verdict:
+    """Say whether the verb may be asked for at all."""
+    findings: list[Finding] = []
+    if not readings.reachable:
+        why = readings.unreachable_because or "no answer"
+        findings.append(_no(f"the box cannot be reached ({why}), so what is on it is unknown", unknown=True))
+    for stranger in readings.strangers:
+        findings.append(
+            _no(
+                f"run {stranger} is on this box and this home does not know it",
+                "bring it home from where it was started",
+            )
+        )
+    for run in readings.runs:
+        findings += _judge_run(run, readings.reachable)
+    if not findings:
+        findings.append(Finding(Outcome.PASSED, "no run was ever started on this lease"))
+    return Verdict("teardown", tuple(findings))
+
+
+def judge_approval(
+    readings: TeardownReadings,
+    approval: Approval | None,
+    now_unix: float,
+    simulated: bool,
+    irreversible: bool,
+) -> Verdict:
+    """Say whether this approval covers this very act, now."""
+    if approval is None:
+        return Verdict("approval", (_no(f"nobody approved `{readings.verb}` on {readings.lease}"),))
+    asked = approval.request
+    findings = [
+        _check(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, asked is `{readings.verb}`"),
+        _check(asked.lease == readings.lease, f"approved lease is {asked.lease}, asked is {readings.lease}"),
+        _check(asked.evidence == readings.evidence, "the receipts are the ones that were approved"),
+        _check(now_unix <= asked.expires_unix, "the approval is at most 15 minutes old"),
+        _check(
+            approval.strength is not Strength.REHEARSAL or simulated,
+            "rehearsal approvals open simulated landlords only",
+        ),
+        _check(
+            not irreversible or approval.strength in (Strength.TYPED, Strength.SIGNED) or simulated,
+            "an irreversible verb needs a typed or signed approval",
+        ),
+    ]
+    return Verdict("approval", tuple(findings))
+
+
+def ask_for(readings: TeardownReadings, nonce: str, expires_unix: int) -> ApprovalRequest:
+    """Spell the request that an approval answers."""
+    return ApprovalRequest(readings.verb, readings.lease, readings.evidence, nonce, expires_unix)
+
+
+def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
+    findings: list[Finding] = []
+    covered = set(run.receipt.cells) if run.receipt else set()
+    for cell in run.promised:
+        findings.append(_judge_cell(run, cell, covered))
+    for damage in run.home_damage:
+        findings.append(_no(f"{run.run}: {damage}", f"lease pull {run.run}"))
+    if run.held_by_other_home:
+        findings.append(
+            _no(f"{run.run}: another home holds this run", "act from there, or resume it here first")
+        )
+    if run.alive:
+        pids = ", ".join(map(str, run.alive[:5]))
+        findings.append(_no(f"{run.run}: processes of the run live (pid {pids})", f"lease stop {run.run}"))
+    if reachable:
+        findings += _judge_changes(run, covered)
+        if run.state not in ("finished", "failed", "stopped", "absent"):
+            findings.append(_no(f"{run.run}: the run is {run.state}", f"wait, or lease stop {run.run}"))
+    return findings
+
+
+def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
+    if cell in covered:
+        return Finding(Outcome.PASSED, f"{run.run}/{cell}: home, hash-equal, loads (receipt)")
+    if cell in run.waived:
+        return Finding(Outcome.PASSED, f"{run.run}/{cell}: given up by a person (waiver)")
+    return _no(
+        f"{run.run}/{cell}: no receipt and no waiver",
+        f"lease pull {run.run}   (or: lease waive {run.run} {cell})",
+    )
+
+
+def _judge_changes(run: RunReadings, covered: set[str]) -> list[Finding]:
+    """Compare path, bytes, mtime and inode of every artifact with what was sealed."""
+    findings = []
+    for cell in sorted(covered):
+        sealed = {entry["path"]: entry for entry in run.sealed.get(cell, [])}
+        present = {entry["path"]: entry for entry in run.present.get(cell, [])}
+        for path in sorted(sealed.keys() | present.keys()):
+            problem = _difference(sealed.get(path), present.get(path))
+            if problem:
+                findings.append(_no(f"{run.run}/{cell}: {path!r} {problem}", f"lease pull {run.run}"))
+    return findings
+
+
+def _difference(sealed: dict[str, Any] | None, present: dict[str, Any] | None) -> str:
+    if present is None:
+        return "is gone from the box since it was sealed"
+    if sealed is None:
+        return "is new on the box since the results were sealed"
+    for key in ("bytes", "mtime_ns", "inode"):
+        if sealed.get(key) != present.get(key):
+            return f"changed on the box since it was sealed ({key} {sealed.get(key)} -> {present.get(key)})"
+    return ""
+
+
+def _check(holds: bool, what: str) -> Finding:
+    return Finding(Outcome.PASSED if holds else Outcome.REFUSED, what if holds else f"not so: {what}")
+
+
+def _no(what: str, hint: str = "", *, unknown: bool = False) -> Finding:
+    return Finding(Outcome.UNKNOWN if unknown else Outcome.REFUSED, what, hint)

@@ -1,0 +1,65 @@
+"""Files that are whole or absent, whatever dies in between."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any, Dict, Optional
+
+
+def write_atomic(path: str, data: bytes, durable: bool = True) -> None:
+    """Replace path by data; a crash leaves the old file or the new one."""
+    folder = os.path.dirname(path) or "."
+    temp = os.path.join(folder, ".%s.%d.tmp" % (os.path.basename(path)[:200], os.getpid()))
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    try:
+        write_all(fd, data)
+        if durable:
+            os.fsync(fd)
+    except BaseException:
+        os.close(fd)
+        with contextlib.suppress(OSError):
+            os.unlink(temp)
+        raise
+    os.close(fd)
+    os.replace(temp, path)
+    if durable:
+        fsync_folder(folder)
+
+
+def write_json(path: str, value: Any, durable: bool = True) -> None:
+    """Replace path by value as JSON."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    write_atomic(path, text.encode("utf-8") + b"\n", durable)
+
+
+def read_json(path: str) -> Optional[Dict[str, Any]]:
+    """Return the object in path, or None when the file is absent or not an object."""
+    try:
+        with open(path, "rb") as file:
+            value = json.loads(file.read().decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte; os.write may take only some."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def fsync_folder(folder: str) -> None:
+    """Make a rename in folder survive a power cut, where the filesystem can."""
+    try:
+        fd = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows cannot open folders; the rename itself is still atomic
+        return
+    try:
+        os.fsync(fd)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)

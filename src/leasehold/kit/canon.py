@@ -1,0 +1,24 @@
+"""One spelling for JSON, so that two ends hash the same bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def canonical(value: Any) -> bytes:
+    """Encode as compact UTF-8 JSON with sorted keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8")
+
+
+def digest(value: Any) -> str:
+    """Hash the canonical spelling with sha256."""
+    return sha256(canonical(value))
+
+
+def sha256(data: bytes) -> str:
+    """Hash bytes with sha256, as hex."""
+    import hashlib  # lazily: openssl costs 3 MB, and caretaker and keeper never hash
+
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,79 @@
+"""Frames on the wire: length, request id and type, then a bounded payload.
+
+Both ends may have several requests in flight; bulk chunks of one interleave with events of another.
+Nothing rests on end-of-file: each answer ends in END or ERROR.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, BinaryIO, Dict, NamedTuple, Optional
+
+MAGIC = b"LEASEHOLD/1 "
+HEADER = struct.Struct(">IIB")
+MAX_PAYLOAD_BYTES = 4 << 20
+CHUNK_BYTES = 256 << 10
+
+JSON, DATA, END, ERROR = 1, 2, 3, 4
+
+
+class WireError(Exception):
+    """The peer broke the protocol, or the stream ended inside a frame."""
+
+
+class Frame(NamedTuple):
+    """One message: which request it belongs to, what it is, its bytes."""
+
+    request: int
+    type: int
+    payload: bytes
+
+    def json(self) -> Dict[str, Any]:
+        """Decode an object payload."""
+        try:
+            value = json.loads(self.payload.decode("utf-8"))
+        except ValueError as error:
+            raise WireError("a frame does not hold JSON: %s" % error) from None
+        if not isinstance(value, dict):
+            raise WireError("a frame holds %s where an object belongs" % type(value).__name__)
+        return value
+
+
+def pack(request: int, type_: int, payload: bytes = b"") -> bytes:
+    """Encode one frame."""
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise WireError("a frame of %d bytes exceeds the limit of %d" % (len(payload), MAX_PAYLOAD_BYTES))
+    return HEADER.pack(len(payload), request, type_) + payload
+
+
+def pack_json(request: int, value: Dict[str, Any], type_: int = JSON) -> bytes:
+    """Encode one frame with an object in it."""
+    return pack(request, type_, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8"))
+
+
+def read_frame(stream: BinaryIO) -> Optional[Frame]:
+    """Read the next frame; None at a clean end between frames."""
+    head = _read_exactly(stream, HEADER.size, may_end=True)
+    if head is None:
+        return None
+    length, request, type_ = HEADER.unpack(head)
+    if length > MAX_PAYLOAD_BYTES or type_ not in (JSON, DATA, END, ERROR):
+        raise WireError("not a frame: length %d, type %d" % (length, type_))
+    payload = _read_exactly(stream, length, may_end=False)
+    assert payload is not None
+    return Frame(request, type_, payload)
+
+
+def _read_exactly(stream: BinaryIO, count: int, may_end: bool) -> Optional[bytes]:
+    parts = []
+    missing = count
+    while missing:
+        part = stream.read(missing)
+        if not part:
+            if may_end and missing == count:
+                return None
+            raise WireError("the stream ended %d bytes short of a frame" % missing)
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)

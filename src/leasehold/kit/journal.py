@@ -1,0 +1,81 @@
+"""An append-only file of JSON lines whose every prefix is readable.
+
+One writer at a time (the caller holds a lock). A line counts once its newline is on disk; a torn tail is
+what a kill left behind, and the next writer cuts it off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Dict, Iterator, List, Tuple
+
+from .atomic import write_all
+from .pause import pause_at
+
+Event = Dict[str, Any]
+
+
+class Journal:
+    """The writing end; opening it mends a torn tail."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
+        events, good_bytes = read_from(path, 0)
+        if os.fstat(self._fd).st_size != good_bytes:
+            os.ftruncate(self._fd, good_bytes)
+        self.events = events
+        self._next = events[-1]["n"] + 1 if events else 1
+
+    def append(self, kind: str, **data: Any) -> Event:
+        """Write one event and make it durable before returning."""
+        event: Event = {"n": self._next, "t": round(time.time(), 3), "k": kind}
+        event.update(data)
+        line = json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8") + b"\n"
+        pause_at(kind, "before")
+        if os.environ.get("LEASEHOLD_PAUSE"):  # a rehearsal may kill between two halves of a line
+            half = len(line) // 2
+            write_all(self._fd, line[:half])
+            pause_at(kind, "during")
+            write_all(self._fd, line[half:])
+        else:
+            write_all(self._fd, line)
+        os.fsync(self._fd)
+        self._next += 1
+        self.events.append(event)
+        pause_at(kind, "after")
+        return event
+
+    def close(self) -> None:
+        """Close the file; events stay readable."""
+        os.close(self._fd)
+
+
+def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event], int]:
+    """Return whole events from byte offset on, and the offset after the last of them."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            data = file.read(limit_bytes)
+    except FileNotFoundError:
+        return [], 0
+    events = []
+    for line in _whole_lines(data):
+        try:
+            event = json.loads(line)
+        except ValueError:  # a torn line that a later write completed into nonsense: the prefix ends here
+            break
+        if not isinstance(event, dict) or not isinstance(event.get("n"), int):
+            break
+        events.append(event)
+        offset += len(line)
+    return events, offset
+
+
+def _whole_lines(data: bytes) -> Iterator[bytes]:
+    for line in data.splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            return
+        yield line

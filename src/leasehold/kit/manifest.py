@@ -1,0 +1,144 @@
+"""What the box has: path, bytes, sha256 of every promised artifact, in one sealed file."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, List
+
+from .canon import canonical, digest
+from .match import Found, matching
+from .paths import UnsafePath, check_name, check_relative, open_below
+
+SCHEMA = "leasehold.manifest/1"
+_BLOCK = 1 << 20
+
+
+class ManifestError(Exception):
+    """The artifacts cannot be sealed, or a manifest is not one; str() names the path."""
+
+
+def build(run: str, plan_sha256: str, cells: Dict[str, str], patterns: List[str]) -> Dict[str, Any]:
+    """Hash every artifact of every cell; refuse symlinks, empty files and promised files that are absent."""
+    roster = {cell: _cell_files(cell, root, patterns) for cell, root in sorted(cells.items())}
+    files = sum(len(entries) for entries in roster.values())
+    if not files:
+        raise ManifestError("no artifact at all: the roster is empty")
+    return {
+        "schema": SCHEMA,
+        "run": run,
+        "plan_sha256": plan_sha256,
+        "created_unix": int(time.time()),
+        "patterns": list(patterns),
+        "cells": roster,
+        "totals": {"files": files, "bytes": sum(e["bytes"] for es in roster.values() for e in es)},
+    }
+
+
+def encode(manifest: Dict[str, Any]) -> bytes:
+    """Spell a manifest the one way that its hash is taken of."""
+    return canonical(manifest)
+
+
+def parse(value: Any, run: str) -> Dict[str, Any]:
+    """Check a manifest that came from an untrusted box and return it."""
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise ManifestError("not a manifest of schema %s" % SCHEMA)
+    if value.get("run") != run:
+        raise ManifestError("the manifest is of run %r, not of %r" % (value.get("run"), run))
+    cells = value.get("cells")
+    if not isinstance(cells, dict) or not cells:
+        raise ManifestError("the manifest has no cells")
+    for cell, entries in cells.items():
+        _parse_cell(cell, entries)
+    return value
+
+
+def fingerprints(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[Dict[str, Any]]]:
+    """Stat every matching artifact without reading it: what the teardown gate compares."""
+    return {cell: [_stat_entry(f) for f in _unique(matching(root, patterns))] for cell, root in cells.items()}
+
+
+def fingerprint_digest(entries: Dict[str, List[Dict[str, Any]]]) -> str:
+    """Hash a set of fingerprints."""
+    return digest(entries)
+
+
+def _cell_files(cell: str, root: str, patterns: List[str]) -> List[Dict[str, Any]]:
+    hits = matching(root, patterns)
+    for pattern, found in zip(patterns, hits):
+        if not found:
+            raise ManifestError(
+                "cell %s: nothing matches the promised artifact %r in %s" % (cell, pattern, root)
+            )
+    return [_hash_entry(root, found) for found in _unique(hits)]
+
+
+def _unique(hits: List[List[Found]]) -> List[Found]:
+    by_path = {found.path: found for hit in hits for found in hit}
+    return [by_path[path] for path in sorted(by_path)]
+
+
+def _stat_entry(found: Found) -> Dict[str, Any]:
+    info = found.info
+    return {"path": found.path, "bytes": info.st_size, "mtime_ns": info.st_mtime_ns, "inode": info.st_ino}
+
+
+def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
+    where = os.path.join(root, found.path)
+    try:
+        check_relative(found.path)
+    except UnsafePath as error:
+        raise ManifestError(str(error)) from None
+    if not found.is_file:
+        what = "a symlink" if found.is_link else "not a regular file"
+        raise ManifestError("%s is %s; artifacts must be plain files" % (where, what))
+    if found.info.st_size == 0:
+        raise ManifestError("%s is empty (0 bytes)" % where)
+    import hashlib
+
+    sha = hashlib.sha256()
+    fd = open_below(root, found.path)
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        before = os.fstat(file.fileno())
+        for block in iter(lambda: file.read(_BLOCK), b""):
+            sha.update(block)
+        after = os.fstat(file.fileno())
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise ManifestError("%s changed while it was hashed; is something still writing it?" % where)
+    entry = _stat_entry(Found(found.path, after))
+    entry["sha256"] = sha.hexdigest()
+    return entry
+
+
+def _parse_cell(cell: Any, entries: Any) -> None:
+    try:
+        check_name(cell, "cell")
+        if not isinstance(entries, list) or not entries:
+            raise ManifestError("cell %r lists no files" % (cell,))
+        paths = [check_relative(entry["path"]) for entry in entries]
+        for entry in entries:
+            _parse_entry(entry)
+    except UnsafePath as error:
+        raise ManifestError(str(error)) from None
+    except (KeyError, TypeError):
+        raise ManifestError("cell %r: an entry lacks path, bytes or sha256" % (cell,)) from None
+    folded = [path.casefold() for path in paths]
+    if len(set(folded)) != len(folded):
+        raise ManifestError("cell %s: two paths are equal, or differ only in case" % cell)
+    chosen = set(paths)
+    for path in paths:
+        parents = path.split("/")[:-1]
+        if any("/".join(parents[: i + 1]) in chosen for i in range(len(parents))):
+            raise ManifestError("cell %s: %r lies below another file" % (cell, path))
+
+
+def _parse_entry(entry: Dict[str, Any]) -> None:
+    for key in ("bytes", "mtime_ns", "inode"):
+        if not isinstance(entry[key], int) or isinstance(entry[key], bool) or entry[key] < 0:
+            raise ManifestError("%r: %s is %r" % (entry["path"], key, entry[key]))
+    sha = entry["sha256"]
+    if not isinstance(sha, str) or len(sha) != 64 or sha.strip("0123456789abcdef"):
+        raise ManifestError("%r: sha256 is %r" % (entry["path"], sha))
+    if entry["bytes"] == 0:
+        raise ManifestError("%r is empty (0 bytes)" % entry["path"])

@@ -1,0 +1,101 @@
+"""Find the files that artifact patterns name, without following a symlink.
+
+`*`, `?` and `[...]` stay inside one path segment; `**` spans any number of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import Iterator, List, NamedTuple, Pattern, Sequence
+
+_MAX_FILES = 1_000_000
+
+
+class Found(NamedTuple):
+    """A directory entry below the root: its path, and what lstat said."""
+
+    path: str
+    info: os.stat_result
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return stat.S_ISREG(self.info.st_mode)
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symlink."""
+        return stat.S_ISLNK(self.info.st_mode)
+
+
+def compile_pattern(pattern: str) -> Pattern[str]:
+    """Turn a pattern into a regex over whole relative paths."""
+    parts = []
+    segments = pattern.split("/")
+    for position, segment in enumerate(segments):
+        last = position == len(segments) - 1
+        if segment == "**":
+            parts.append(".+" if last else "(?:[^/]+/)*")
+            continue
+        parts.append(_segment_regex(segment) + ("" if last else "/"))
+    return re.compile("(?s)" + "".join(parts) + r"\Z")
+
+
+def walk(root: str) -> Iterator[Found]:
+    """Yield every non-folder below root, sorted within each folder, symlinks as themselves."""
+    stack = [""]
+    seen = 0
+    while stack:
+        folder = stack.pop()
+        inner = []
+        with os.scandir(os.path.join(root, folder) if folder else root) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+        for entry in listed:
+            path = folder + "/" + entry.name if folder else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(path)
+                continue
+            seen += 1
+            if seen > _MAX_FILES:
+                raise OSError("more than %d files below %s" % (_MAX_FILES, root))
+            yield Found(path, entry.stat(follow_symlinks=False))
+        stack.extend(reversed(inner))
+
+
+def matching(root: str, patterns: Sequence[str]) -> List[List[Found]]:
+    """Return, for each pattern, what it matches below root, sorted by path."""
+    regexes = [compile_pattern(pattern) for pattern in patterns]
+    hits: List[List[Found]] = [[] for _ in patterns]
+    if not os.path.isdir(root):
+        return hits
+    for found in walk(root):
+        for index, regex in enumerate(regexes):
+            if regex.match(found.path):
+                hits[index].append(found)
+    return [sorted(hit) for hit in hits]
+
+
+def _segment_regex(segment: str) -> str:
+    out, position = [], 0
+    while position < len(segment):
+        char = segment[position]
+        position += 1
+        if char == "*":
+            out.append("[^/]*")
+        elif char == "?":
+            out.append("[^/]")
+        elif char == "[" and "]" in segment[position + 1 :]:
+            end = segment.index("]", position + 1)
+            out.append(_class_regex(segment[position:end]))
+            position = end + 1
+        else:
+            out.append(re.escape(char))
+    return "".join(out)
+
+
+def _class_regex(body: str) -> str:
+    negated = body[:1] in ("!", "^")
+    inner = (body[1:] if negated else body).replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    return "(?!/)[%s%s]" % ("^" if negated else "", inner.replace("^", "\\^"))

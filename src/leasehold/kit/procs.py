@@ -1,0 +1,107 @@
+"""Which process is meant: a pid alone is not an identity, a pid with its start time is."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, NamedTuple, Optional
+
+MARK = "LEASE_ATTEMPT_ID"
+
+
+class Process(NamedTuple):
+    """A process as the kernel names it."""
+
+    pid: int
+    group: int
+    session: int
+    started: str
+    state: str
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is dead and merely not yet reaped."""
+        return self.state in ("Z", "X")
+
+
+def look(pid: int) -> Optional[Process]:
+    """Return the process with this pid, or None."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:
+            text = file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return _look_without_proc(pid) if not os.path.isdir("/proc/self") else None
+    fields = text[text.rindex(b")") + 2 :].split()
+    return Process(pid, int(fields[2]), int(fields[3]), fields[19].decode(), fields[0].decode())
+
+
+def is_alive(pid: int, started: str) -> bool:
+    """Tell whether this very process still runs."""
+    process = look(pid)
+    return process is not None and process.started == started and not process.gone
+
+
+def boot_id() -> str:
+    """Name this boot of the machine; empty where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def marked(mark: str) -> List[Process]:
+    """Find live processes that carry our attempt mark (or a mark below it) in their environment."""
+    needle = ("%s=%s" % (MARK, mark)).encode()
+    found = []
+    for pid in _pids():
+        process = look(pid)
+        if process is None or process.gone or pid == os.getpid():
+            continue
+        if _has_mark(pid, needle):
+            found.append(process)
+    return found
+
+
+def in_group(group: int) -> List[Process]:
+    """Find live members of a process group."""
+    processes = [look(pid) for pid in _pids()]
+    return [p for p in processes if p is not None and p.group == group and not p.gone]
+
+
+def environment(pid: int) -> Dict[str, str]:
+    """Read a process's starting environment; empty when it may not be read."""
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            items = file.read().split(b"\0")
+    except OSError:
+        return {}
+    pairs = (item.partition(b"=") for item in items if b"=" in item)
+    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+
+
+def _has_mark(pid: int, needle: bytes) -> bool:
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            items = file.read().split(b"\0")
+    except OSError:
+        return False
+    return any(item == needle or item.startswith(needle + b"/") for item in items)
+
+
+def _pids() -> List[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except FileNotFoundError:
+        return []
+
+
+def _look_without_proc(pid: int) -> Optional[Process]:
+    import subprocess
+
+    asked = ["ps", "-o", "pgid=,sess=,state=,lstart=", "-p", str(pid)]
+    answer = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    words = answer.stdout.decode("utf-8", "replace").split(None, 3)
+    if len(words) < 4:
+        return None
+    session = int(words[1]) if words[1].isdigit() else int(words[0])
+    return Process(pid, int(words[0]), session, words[3].strip(), words[2][:1])

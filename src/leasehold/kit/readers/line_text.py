@@ -1,0 +1,153 @@
+"""Readers of text made of rows: jsonl and csv."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import Iterator, List, Tuple
+
+from leasehold.kit.readers.json_text import check_depth
+from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.source import Source
+
+_BOM = b"\xef\xbb\xbf"
+_NO_LINE_END = "the last line has no line end: the writer may have been cut off inside its last value"
+
+
+def read_jsonl(source: Source, limits: Limits) -> Reading:
+    """Read JSON records, one a line; blank lines are skipped, `keys` is the union over the records."""
+    keys = KeyList(limits)
+    constants: List[str] = []
+    records, ended = 0, True
+    for number, line, ended in _lines(source, limits):
+        if not line.strip():
+            continue
+        record = _record(line, number, ended, limits, constants)
+        records += 1
+        if isinstance(record, dict):
+            keys.extend(record)
+    if not records:
+        raise Unreadable(f"holds no record: all {source.size} bytes are blank")
+    notes = ["holds NaN or Infinity, which strict JSON parsers refuse"] if constants else []
+    notes += [] if ended else [_NO_LINE_END]
+    return Reading("jsonl", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()))
+
+
+def _record(line: bytes, number: int, ended: bool, limits: Limits, constants: List[str]) -> object:
+    def remember(name: str) -> float:
+        constants[:] = [name]
+        return float(name)
+
+    try:
+        text = line.decode("utf-8")
+        check_depth(text, limits)
+        # parse_int=len: int() takes quadratic time in the number of digits, and no number is used here.
+        return json.loads(text, parse_int=len, parse_float=len, parse_constant=remember)
+    except Unreadable as error:
+        raise Unreadable(f"line {number}: {error.reason}") from error
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"line {number} is not UTF-8 text (byte {error.start} of the line)") from error
+    except ValueError as error:
+        torn = "" if ended else "; it is the last line and has no line end, so it is torn"
+        raise Unreadable(f"line {number} is not JSON: {legible(str(error))}{torn}") from error
+
+
+def read_csv(source: Source, limits: Limits) -> Reading:
+    """Read comma-separated rows under a header, all of one width."""
+    lines = _CsvLines(source, limits)
+    # The module's own bound on a value (128 KiB, process-wide) would refuse files that pandas loads.
+    outside = csv.field_size_limit(limits.max_line_bytes)
+    try:
+        header, count = _check_table(lines)
+    except csv.Error as error:
+        raise Unreadable(f"line {lines.number}: {error}") from error
+    finally:
+        csv.field_size_limit(outside)
+    if not count:
+        raise Unreadable(f"has a header of {len(header)} columns and no row")
+    keys = KeyList(limits)
+    keys.extend(header)
+    notes = [] if lines.ended else [_NO_LINE_END]
+    if len(set(header)) < len(header):
+        notes.append("the header names a column twice")
+    return Reading("csv", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()))
+
+
+def _check_table(lines: _CsvLines) -> Tuple[List[str], int]:
+    # strict: otherwise a quote left open at the end of a torn file passes as a value.
+    rows = csv.reader(lines, strict=True)
+    header = next(rows, [])
+    lines.start_row()
+    if not any(name.strip() for name in header):
+        raise Unreadable("has no header: the first line is blank")
+    return header, _check_rows(rows, lines, len(header))
+
+
+def _check_rows(rows: Iterator[List[str]], lines: _CsvLines, width: int) -> int:
+    count = 0
+    for row in rows:
+        lines.start_row()
+        if not row:  # a blank line
+            continue
+        count += 1
+        if len(row) != width:
+            raise Unreadable(
+                f"row {count} (line {lines.number}) has {len(row)} columns, the header has {width}"
+            )
+    return count
+
+
+class _CsvLines:
+    """Lines of text for csv.reader, which joins the lines of a quoted value without any bound of its own."""
+
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self._lines = _lines(source, limits)
+        self._max_bytes = limits.max_line_bytes
+        self._row_bytes = 0
+        self.number = 0
+        self.ended = True
+
+    def start_row(self) -> None:
+        self._row_bytes = 0
+
+    def __iter__(self) -> _CsvLines:
+        return self
+
+    def __next__(self) -> str:
+        self.number, line, self.ended = next(self._lines)
+        self._row_bytes += len(line)
+        if self._row_bytes > self._max_bytes:
+            raise Unreadable(f"line {self.number}: a row is longer than {self._max_bytes} bytes")
+        if b"\0" in line:
+            raise Unreadable(
+                f"line {self.number} holds a NUL byte: the file was torn by a crash, or is no text"
+            )
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Unreadable(
+                f"line {self.number} is not UTF-8 text (byte {error.start} of the line)"
+            ) from error
+
+
+def _lines(source: Source, limits: Limits) -> Iterator[Tuple[int, bytes, bool]]:
+    """Yield (number from 1, line with its end, whether it had one); memory is bounded by one line."""
+    held, number = b"", 0
+    for piece in source.pieces(0, source.size):
+        *whole, held = (held + bytes(piece)).split(b"\n")
+        for line in whole:
+            number += 1
+            _bound(line, number, limits)
+            yield number, _without_bom(line, number) + b"\n", True
+        _bound(held, number + 1, limits)
+    if held:
+        yield number + 1, _without_bom(held, number + 1), False
+
+
+def _without_bom(line: bytes, number: int) -> bytes:
+    return line[len(_BOM) :] if number == 1 and line.startswith(_BOM) else line
+
+
+def _bound(line: bytes, number: int, limits: Limits) -> None:
+    if len(line) > limits.max_line_bytes:
+        raise Unreadable(f"line {number} is longer than {limits.max_line_bytes} bytes")

@@ -1,0 +1,175 @@
+"""NumPy arrays, one (.npy) or a zip of them (.npz): a strict header, and bytes that fit it exactly."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Dict, Tuple
+
+from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.source import Source
+from leasehold.kit.readers.zip_records import check_record, open_archive
+
+_MAGIC = b"\x93NUMPY"
+_NPZ_SUFFIX = ".npy"
+_MAX_NDIM = 64
+_MAX_DEPTH = 16
+
+# Header text may hold these tokens and nothing else: without operators and names, literal_eval cannot be led
+# into deep recursion, which the brackets' depth bounds.
+_TOKEN = re.compile(
+    r"""\s+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]"""
+)
+_DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
+_SIZES: Dict[str, Tuple[int, ...]] = {
+    "b": (1,),
+    "i": (1, 2, 4, 8),
+    "u": (1, 2, 4, 8),
+    "f": (2, 4, 8, 12, 16),
+    "c": (8, 16, 24, 32),
+    "m": (8,),
+    "M": (8,),
+}
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """What an .npy file says of itself."""
+
+    numel: int
+    header_bytes: int
+    data_bytes: int
+
+
+def read_npy(source: Source, limits: Limits) -> Reading:
+    """Read one array; its data must fill the file exactly."""
+    head = source.read_at(0, min(source.size, limits.max_npy_header_bytes + 12))
+    header = check_npy(head, source.size, limits)
+    return Reading("npy", source.size, tensors=1, numel=header.numel)
+
+
+def read_npz(source: Source, limits: Limits) -> Reading:
+    """Read every member: its CRC, then its header against its size."""
+    keys, numel = KeyList(limits), 0
+    records = open_archive(source, limits)
+    if not records:
+        raise Unreadable("holds no array: the zip is empty")
+    for record in records:
+        if not record.name.endswith(_NPZ_SUFFIX):
+            raise Unreadable(f"holds {record.name!r}, which is no .npy")
+        head = check_record(source, record, keep_bytes=limits.max_npy_header_bytes + 12)
+        try:
+            numel += check_npy(head, record.bytes, limits).numel
+        except Unreadable as error:
+            raise Unreadable(f"member {record.name!r}: {error.reason}") from error
+        keys.add(record.name[: -len(_NPZ_SUFFIX)])
+    return Reading("npz", source.size, len(records), numel, keys.names(), notes=tuple(keys.notes()))
+
+
+def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
+    """Check the beginning of an .npy of `total_bytes`; a header of allowed length lies in `head` whole."""
+    if head[:6] != _MAGIC:
+        raise Unreadable(f"is not .npy: it begins with {head[:6]!r}")
+    start, length = _header_place(head)
+    if length > limits.max_npy_header_bytes:
+        raise Unreadable(f".npy header claims {length} bytes; at most {limits.max_npy_header_bytes} are read")
+    if start + length > len(head):
+        raise Unreadable(
+            f"cut short: the .npy header needs {start + length} bytes, the file has {total_bytes}"
+        )
+    header = _parse_header(head[start : start + length], "utf-8" if head[6] >= 3 else "latin-1")
+    numel, itemsize = _element_count(header["shape"]), _item_bytes(header["descr"])
+    found = total_bytes - start - length
+    if numel * itemsize != found:
+        raise Unreadable(
+            f"shape {header['shape']} of {itemsize}-byte items needs {numel * itemsize} bytes of data,"
+            f" the file has {found}"
+        )
+    return NpyHeader(numel, start + length, found)
+
+
+def _header_place(head: bytes) -> Tuple[int, int]:
+    if len(head) < 12:
+        raise Unreadable(f"cut short: an .npy of {len(head)} bytes has no whole header")
+    version = (head[6], head[7])
+    if version == (1, 0):
+        return 10, int.from_bytes(head[8:10], "little")
+    if version in ((2, 0), (3, 0)):
+        return 12, int.from_bytes(head[8:12], "little")
+    raise Unreadable(f".npy version {version[0]}.{version[1]} is unknown; 1.0, 2.0 and 3.0 are read")
+
+
+def _parse_header(raw: bytes, encoding: str) -> Dict[str, object]:
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Unreadable(f".npy header is not {encoding} text (byte {error.start})") from error
+    _check_tokens(text)
+    try:
+        header = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError) as error:
+        raise Unreadable(f".npy header is no Python literal: {legible(text)}") from error
+    if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
+        raise Unreadable(f".npy header must hold descr, fortran_order and shape only: {legible(text)}")
+    if not isinstance(header["fortran_order"], bool):
+        raise Unreadable(f".npy fortran_order is {header['fortran_order']!r}, not a bool")
+    return header
+
+
+def _check_tokens(text: str) -> None:
+    at = depth = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise Unreadable(f".npy header holds {text[at : at + 20]!a} where only literals may stand")
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(match.group(), 0)
+        if depth > _MAX_DEPTH:
+            raise Unreadable(f".npy header nests deeper than {_MAX_DEPTH}")
+        at = match.end()
+
+
+def _element_count(shape: object) -> int:
+    if not isinstance(shape, tuple) or len(shape) > _MAX_NDIM:
+        raise Unreadable(f".npy shape {legible(repr(shape))} is not a tuple of at most {_MAX_NDIM} sizes")
+    numel = 1
+    for size in shape:
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise Unreadable(f".npy shape {legible(repr(shape))} holds something that is not a size")
+        numel *= size
+    return numel
+
+
+def _item_bytes(descr: object) -> int:
+    if isinstance(descr, str):
+        return _plain_bytes(descr)
+    if isinstance(descr, tuple) and len(descr) == 2:  # (base, shape): a subarray; depth is bounded already
+        return _item_bytes(descr[0]) * _element_count(_as_shape(descr[1]))
+    if isinstance(descr, list):
+        return sum(_field_bytes(field) for field in descr)
+    raise Unreadable(f".npy dtype {legible(repr(descr))} is not understood")
+
+
+def _field_bytes(field: object) -> int:
+    if not isinstance(field, tuple) or len(field) not in (2, 3):
+        raise Unreadable(f".npy field {legible(repr(field))} is not (name, dtype) or (name, dtype, shape)")
+    repeated = _element_count(_as_shape(field[2])) if len(field) == 3 else 1
+    return _item_bytes(field[1]) * repeated
+
+
+def _as_shape(shape: object) -> object:
+    return (shape,) if isinstance(shape, int) else shape
+
+
+def _plain_bytes(descr: str) -> int:
+    match = _DESCR.fullmatch(descr)
+    kind, size = (match.group(1), match.group(2)) if match else ("", "")
+    if kind == "O":
+        raise Unreadable("holds pickled Python objects (dtype object), which are never loaded")
+    if kind in ("S", "a", "U", "V"):
+        return int(size or 0) * (4 if kind == "U" else 1)
+    if kind == "?" and not size:
+        return 1
+    if not size or int(size) not in _SIZES.get(kind, ()):
+        raise Unreadable(f".npy dtype {legible(repr(descr))} is not understood")
+    return int(size)

@@ -1,0 +1,206 @@
+"""Pickle bytes split into opcodes and arguments, every length checked before a byte is taken.
+
+Nothing is built or looked up here. pickletools.genops does the same without bounds: it copies what a length
+field claims and turns decimal text of any length into numbers.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Callable, Dict, Iterator, Tuple
+
+from leasehold.kit.readers.reading import Limits, Unreadable
+
+Operation = Tuple[int, object, int]  # opcode, argument, position
+_Decoder = Callable[[bytes, int], Tuple[object, int]]
+
+STOP = ord(".")
+GLOBAL = ord("c")
+INST = ord("i")
+_MAX_NUMBER_CHARS = 1000  # decimal text is converted in quadratic time
+_MAX_NAME_BYTES = 1000
+_MAX_LONG_BYTES = 4096
+_FRAME = 0x95
+_PUTS = frozenset(b"pqr")
+_EXTENSIONS = frozenset(b"\x82\x83\x84")
+_BUFFERS = frozenset(b"\x97\x98")
+
+
+def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
+    """Yield the operations up to STOP, which must be the last byte."""
+    at = count = 0
+    while at < len(data):
+        code = data[at]
+        decode = _DECODERS.get(code)
+        if decode is None:
+            raise _unknown(code, at)
+        argument, following = decode(data, at + 1)
+        count += 1
+        if count > limits.max_pickle_ops:
+            raise Unreadable(f"pickle has more than {limits.max_pickle_ops} operations")
+        if code in _PUTS and _as_index(argument, at) >= limits.max_memo:
+            raise Unreadable(
+                f"pickle uses memo slot {argument} at byte {at}; slots stop at {limits.max_memo}"
+            )
+        if code == _FRAME and following + _as_index(argument, at) > len(data):
+            raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")
+        yield code, argument, at
+        at = following
+        if code == STOP:
+            if at != len(data):
+                raise Unreadable(f"pickle has {len(data) - at} bytes after its end")
+            return
+    raise Unreadable(f"pickle is cut short: no STOP in {len(data)} bytes")
+
+
+def _unknown(code: int, at: int) -> Unreadable:
+    if code in _EXTENSIONS:
+        return Unreadable(
+            f"pickle uses the extension registry (opcode {code:#04x} at byte {at}), never loaded here"
+        )
+    if code in _BUFFERS:
+        return Unreadable(
+            f"pickle wants out-of-band buffers (opcode {code:#04x} at byte {at}) that no file has"
+        )
+    return Unreadable(f"pickle has unknown opcode {code:#04x} at byte {at}")
+
+
+def _as_index(argument: object, at: int) -> int:
+    if not isinstance(argument, int) or argument < 0:
+        raise Unreadable(f"pickle has memo index {argument!r} at byte {at}")
+    return argument
+
+
+def _take(data: bytes, at: int, count: int) -> bytes:
+    if at + count > len(data):
+        raise Unreadable(
+            f"pickle is cut short or lying: byte {at} claims {count} more, {len(data) - at} are left"
+        )
+    return data[at : at + count]
+
+
+def _line(data: bytes, at: int, max_bytes: int) -> Tuple[bytes, int]:
+    end = data.find(b"\n", at, at + max_bytes + 1)
+    if end < 0:
+        raise Unreadable(f"pickle has no line end within {max_bytes} bytes of byte {at}")
+    return data[at:end], end + 1
+
+
+def _nothing(data: bytes, at: int) -> Tuple[object, int]:
+    return None, at
+
+
+def _packed(form: str) -> _Decoder:
+    layout = struct.Struct(form)
+
+    def decode(data: bytes, at: int) -> Tuple[object, int]:
+        return layout.unpack(_take(data, at, layout.size))[0], at + layout.size
+
+    return decode
+
+
+def _counted(
+    length_bytes: int, convert: Callable[[bytes, int], object], max_bytes: int = 1 << 62
+) -> _Decoder:
+    def decode(data: bytes, at: int) -> Tuple[object, int]:
+        length = int.from_bytes(_take(data, at, length_bytes), "little")
+        if length > max_bytes:
+            raise Unreadable(
+                f"pickle has a value of {length} bytes at byte {at}; at most {max_bytes} are read"
+            )
+        start = at + length_bytes
+        return convert(_take(data, start, length), at), start + length
+
+    return decode
+
+
+def _lined(convert: Callable[[bytes, int], object], max_bytes: int = 1 << 31) -> _Decoder:
+    def decode(data: bytes, at: int) -> Tuple[object, int]:
+        line, end = _line(data, at, max_bytes)
+        return convert(line, at), end
+
+    return decode
+
+
+def _two_lines(data: bytes, at: int) -> Tuple[object, int]:
+    module, middle = _line(data, at, _MAX_NAME_BYTES)
+    name, end = _line(data, middle, _MAX_NAME_BYTES)
+    return (_text(module, at), _text(name, middle)), end
+
+
+def _text(raw: bytes, at: int) -> str:
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"pickle text at byte {at} is not UTF-8") from error
+
+
+def _bytes(raw: bytes, at: int) -> bytes:
+    return raw
+
+
+def _long(raw: bytes, at: int) -> int:
+    return int.from_bytes(raw, "little", signed=True)
+
+
+def _decimal(raw: bytes, at: int) -> object:
+    if raw in (b"00", b"01"):  # protocol 0's booleans
+        return raw == b"01"
+    try:
+        return int(raw[:-1] if raw.endswith(b"L") else raw)
+    except ValueError as error:
+        raise Unreadable(f"pickle number at byte {at} is {raw[:20]!r}") from error
+
+
+def _float(raw: bytes, at: int) -> float:
+    try:
+        return float(raw)
+    except ValueError as error:
+        raise Unreadable(f"pickle number at byte {at} is {raw[:20]!r}") from error
+
+
+def _quoted(raw: bytes, at: int) -> bytes:
+    if len(raw) < 2 or raw[:1] != raw[-1:] or raw[:1] not in (b"'", b'"'):
+        raise Unreadable(f"pickle string at byte {at} has no quotes")
+    return raw[1:-1]  # escapes stay as they are: the text of a Python 2 string is never used
+
+
+def _raw_unicode(raw: bytes, at: int) -> str:
+    return raw.decode("latin-1")  # likewise
+
+
+_DECODERS: Dict[int, _Decoder] = {
+    **dict.fromkeys(b"(.012NQRabd}el]otsu)", _nothing),
+    **dict.fromkeys(b"\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x92\x93\x94", _nothing),
+    ord("K"): _packed("<B"),
+    ord("M"): _packed("<H"),
+    ord("J"): _packed("<i"),
+    ord("G"): _packed(">d"),
+    ord("h"): _packed("<B"),
+    ord("j"): _packed("<I"),
+    ord("q"): _packed("<B"),
+    ord("r"): _packed("<I"),
+    0x80: _packed("<B"),
+    _FRAME: _packed("<Q"),
+    ord("T"): _counted(4, _bytes),
+    ord("U"): _counted(1, _bytes),
+    ord("B"): _counted(4, _bytes),
+    ord("C"): _counted(1, _bytes),
+    0x8E: _counted(8, _bytes),
+    0x96: _counted(8, _bytes),
+    ord("X"): _counted(4, _text),
+    0x8C: _counted(1, _text),
+    0x8D: _counted(8, _text),
+    0x8A: _counted(1, _long),
+    0x8B: _counted(4, _long, _MAX_LONG_BYTES),
+    ord("I"): _lined(_decimal, _MAX_NUMBER_CHARS),
+    ord("L"): _lined(_decimal, _MAX_NUMBER_CHARS),
+    ord("F"): _lined(_float, _MAX_NUMBER_CHARS),
+    ord("g"): _lined(_decimal, 20),
+    ord("p"): _lined(_decimal, 20),
+    ord("S"): _lined(_quoted),
+    ord("V"): _lined(_raw_unicode),
+    ord("P"): _lined(_text, _MAX_NAME_BYTES),
+    GLOBAL: _two_lines,
+    INST: _two_lines,
+}

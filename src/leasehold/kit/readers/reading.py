@@ -1,0 +1,109 @@
+"""What a reader reports, what it refuses with, and the bounds it works under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Tuple
+
+_MIB = 1024 * 1024
+_GIB = 1024 * _MIB
+
+
+class Unreadable(Exception):
+    """The file does not load; `reason` says what was seen."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on memory and time that hold whatever the file claims.
+
+    The defaults are several times what the largest checkpoints in use need (a 200,000-tensor file fits)
+    and keep a hostile file below about 1 GiB of memory.
+    """
+
+    max_header_bytes: int = 32 * _MIB  # safetensors header
+    max_npy_header_bytes: int = 64 * 1024
+    max_pickle_bytes: int = 256 * _MIB
+    max_pickle_ops: int = 8_000_000
+    max_memo: int = 4_000_000  # entries, and the highest index an opcode may name
+    max_json_depth: int = 128
+    max_line_bytes: int = 8 * _MIB  # a jsonl line, a csv row, one json string
+    max_zip_entries: int = 500_000
+    max_zip_directory_bytes: int = 128 * _MIB
+    max_inflated_bytes: int = 64 * _GIB
+    max_inflate_ratio: int = 200
+    ratio_free_bytes: int = _GIB  # an array of zeros deflates 1000:1 and is no bomb at this size
+    max_items: int = 1_000_000  # tensors a header may name
+    max_keys: int = 10_000
+    max_key_chars: int = 256
+    max_opaque: int = 1_000
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a file that loads was found to hold."""
+
+    kind: str
+    bytes: int
+    tensors: int = 0
+    numel: int = 0
+    keys: Tuple[str, ...] = ()
+    opaque: Tuple[str, ...] = ()
+    notes: Tuple[str, ...] = ()
+
+    def as_dict(self) -> Dict[str, object]:
+        """Return the reading as plain JSON values."""
+        return {
+            "kind": self.kind,
+            "bytes": self.bytes,
+            "tensors": self.tensors,
+            "numel": self.numel,
+            "keys": list(self.keys),
+            "opaque": list(self.opaque),
+            "notes": list(self.notes),
+        }
+
+
+class KeyList:
+    """Collect distinct key names in order of appearance, never more than the limits allow."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._seen: Dict[str, None] = {}
+        self._dropped = False
+
+    def add(self, key: str) -> None:
+        shown = legible(key, self._limits.max_key_chars)
+        if shown in self._seen:
+            return
+        if len(self._seen) >= self._limits.max_keys:
+            self._dropped = True
+            return
+        self._seen[shown] = None
+
+    def extend(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self.add(key)
+
+    def names(self) -> Tuple[str, ...]:
+        return tuple(self._seen)
+
+    def notes(self) -> List[str]:
+        if not self._dropped:
+            return []
+        return [f"only the first {self._limits.max_keys} top-level keys are listed"]
+
+
+def legible(text: str, max_chars: int = 120) -> str:
+    """Return text from the file fit for a terminal and a receipt: printable, bounded."""
+    shown = text[:max_chars]
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
+    return shown if len(text) <= max_chars else shown + "..."

@@ -1,0 +1,151 @@
+"""What a run's journal says: state is a fold of events, the same on both ends."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Optional
+
+RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
+TERMINAL = (FINISHED, FAILED, STOPPED)
+
+
+class CellState:
+    """One cell as the journal tells it."""
+
+    def __init__(self) -> None:
+        self.state = "pending"
+        self.attempt = 0
+        self.tries = 0  # attempts since the last resume by a person
+        self.pid = 0
+        self.started = ""
+        self.started_unix = 0.0
+        self.ended_unix = 0.0
+        self.code: Optional[int] = None
+        self.signal: Optional[int] = None
+        self.lost = False
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Spell for status.json and the wire."""
+        return dict(vars(self))
+
+
+class RunState:
+    """A run as the journal tells it."""
+
+    def __init__(self) -> None:
+        self.state = "absent"
+        self.seq = 0
+        self.cells: Dict[str, CellState] = {}
+        self.opened_unix = 0.0
+        self.changed_unix = 0.0
+        self.plan_sha256 = ""
+        self.detach = ""
+        self.stops: List[str] = []
+        self.reason = ""
+        self.restarts = 0  # caretakers after the first
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing will happen without a person."""
+        return self.state in TERMINAL
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Spell for status.json and the wire."""
+        value = dict(vars(self))
+        value["cells"] = {name: cell.as_dict() for name, cell in self.cells.items()}
+        return value
+
+
+def fold(events: Iterable[Dict[str, Any]], into: Optional[RunState] = None) -> RunState:
+    """Apply events in order; unknown kinds only advance the sequence, so that old readers survive."""
+    run = into or RunState()
+    for event in events:
+        step = _STEPS.get(event.get("k", ""))
+        if step is not None:
+            step(run, event)
+        run.seq = event["n"]
+        run.changed_unix = event.get("t", run.changed_unix)
+    return run
+
+
+def _opened(run: RunState, event: Dict[str, Any]) -> None:
+    run.state = RUNNING
+    run.opened_unix = event["t"]
+    run.plan_sha256 = event.get("plan_sha256", "")
+    run.detach = event.get("detach", "")
+    for name in event.get("cells", []):
+        run.cells.setdefault(name, CellState())
+
+
+def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:
+    run.restarts += 1
+    run.detach = event.get("detach", run.detach)
+
+
+def _starting(run: RunState, event: Dict[str, Any]) -> None:
+    cell = run.cells.setdefault(event["cell"], CellState())
+    cell.state, cell.attempt, cell.tries = "starting", event["attempt"], cell.tries + 1
+    cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
+
+
+def _started(run: RunState, event: Dict[str, Any]) -> None:
+    cell = run.cells[event["cell"]]
+    cell.state, cell.pid, cell.started = "running", event["pid"], event["started"]
+    cell.started_unix = event.get("at", event["t"])
+
+
+def _ended(run: RunState, event: Dict[str, Any]) -> None:
+    cell = run.cells[event["cell"]]
+    cell.state, cell.ended_unix = "ended", event.get("at", event["t"])
+    cell.code, cell.signal, cell.lost = event.get("code"), event.get("signal"), bool(event.get("lost"))
+
+
+def _cell_state(name: str) -> Any:
+    def step(run: RunState, event: Dict[str, Any]) -> None:
+        run.cells[event["cell"]].state = name
+
+    return step
+
+
+def _run_state(name: str) -> Any:
+    def step(run: RunState, event: Dict[str, Any]) -> None:
+        run.state = name
+        run.reason = event.get("reason", "")
+
+    return step
+
+
+def _stop_requested(run: RunState, event: Dict[str, Any]) -> None:
+    run.stops.append(event.get("id", ""))
+    run.state = "stopping"
+
+
+def _stopped(run: RunState, event: Dict[str, Any]) -> None:
+    run.state = STOPPED
+    run.reason = event.get("reason", "")
+    for cell in run.cells.values():
+        if cell.state not in (FINISHED, FAILED):
+            cell.state = STOPPED
+
+
+def _resumed(run: RunState, event: Dict[str, Any]) -> None:
+    run.state, run.reason = RUNNING, ""
+    for cell in run.cells.values():
+        if cell.state != FINISHED:
+            cell.state, cell.tries = "pending", 0
+
+
+_STEPS = {
+    "run_opened": _opened,
+    "caretaker_started": _caretaker_started,
+    "attempt_starting": _starting,
+    "attempt_started": _started,
+    "attempt_ended": _ended,
+    "cell_finished": _cell_state(FINISHED),
+    "cell_failed": _cell_state(FAILED),
+    "cell_pending": _cell_state("pending"),
+    "run_finished": _run_state(FINISHED),
+    "run_failed": _run_state(FAILED),
+    "stop_requested": _stop_requested,
+    "run_stopped": _stopped,
+    "resumed": _resumed,
+}

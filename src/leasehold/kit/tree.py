@@ -1,0 +1,49 @@
+"""A code tree by content: the same files give the same hash on both ends."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List
+
+from .canon import digest
+from .paths import check_relative
+
+SCHEMA = "leasehold.tree/1"
+
+
+def tree_hash(entries: List[Dict[str, Any]]) -> str:
+    """Hash sorted {path, bytes, sha256, exec} entries; links carry {path, link}."""
+    return digest({"schema": SCHEMA, "entries": sorted(entries, key=lambda entry: str(entry["path"]))})
+
+
+def check_link(path: str, target: str) -> str:
+    """Return target if a symlink at path stays inside its tree; raise ValueError otherwise."""
+    check_relative(path)
+    if not target or target.startswith("/") or "\0" in target:
+        raise ValueError("symlink %r points to %r, outside the project" % (path, target))
+    landed = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    if landed == ".." or landed.startswith("../"):
+        raise ValueError("symlink %r points to %r, outside the project" % (path, target))
+    return target
+
+
+def copy_tree(source: str, target: str) -> None:
+    """Copy plain files, folders and links; target must not exist."""
+    os.mkdir(target)
+    with os.scandir(source) as entries:
+        listed = list(entries)
+    for entry in listed:
+        into = os.path.join(target, entry.name)
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), into)
+        elif entry.is_dir():
+            copy_tree(entry.path, into)
+        else:
+            _copy_file(entry.path, into, entry.stat().st_mode & 0o777)
+
+
+def _copy_file(source: str, target: str, mode: int) -> None:
+    with open(source, "rb") as reader, open(target, "wb") as writer:
+        for block in iter(lambda: reader.read(1 << 20), b""):
+            writer.write(block)
+    os.chmod(target, mode | 0o200)

@@ -1,0 +1,114 @@
+"""What the stages ask of the ledger, in the words of the house."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leasehold.errors import Refusal, UserError
+from leasehold.kit.canon import digest
+from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.receipt import Approval, Receipt, receipt_from_dict
+
+from .projection import lease_from_row, run_from_row
+from .store import Ledger
+
+
+def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
+    """List runs, newest first."""
+    if lease:
+        rows = ledger.query("SELECT * FROM runs WHERE lease = ? ORDER BY created DESC", lease)
+    else:
+        rows = ledger.query("SELECT * FROM runs ORDER BY created DESC")
+    return [run_from_row(row) for row in rows]
+
+
+def find_run(ledger: Ledger, word: str) -> RunRecord:
+    """Find a run by id, by an unambiguous beginning, or by its job's name (the newest)."""
+    rows = ledger.query("SELECT * FROM runs WHERE run = ?", word)
+    if not rows:
+        rows = ledger.query("SELECT * FROM runs WHERE name = ? ORDER BY created DESC LIMIT 1", word)
+    if not rows:
+        escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        rows = ledger.query("SELECT * FROM runs WHERE run LIKE ? ESCAPE '\\'", escaped + "%")
+    if len(rows) == 1:
+        return run_from_row(rows[0])
+    if rows:
+        names = ", ".join(row[0] for row in rows[:5])
+        raise UserError(
+            "run.ambiguous", f"{word!r} fits {len(rows)} runs: {names}", hint="write more of the id"
+        )
+    raise UserError("run.unknown", f"this home knows no run {word!r}", hint="lease status lists the runs")
+
+
+def leases(ledger: Ledger, *, only_open: bool = False) -> list[Lease]:
+    """List leases, newest first."""
+    rows = ledger.query("SELECT * FROM leases ORDER BY opened DESC")
+    found = [lease_from_row(row) for row in rows]
+    return [lease for lease in found if lease.open or not only_open]
+
+
+def find_lease(ledger: Ledger, lease: str) -> Lease:
+    """Return the lease with this id."""
+    rows = ledger.query("SELECT * FROM leases WHERE id = ?", lease)
+    if not rows:
+        raise UserError(
+            "lease.unknown", f"this home knows no lease {lease!r}", hint="lease status lists them"
+        )
+    return lease_from_row(rows[0])
+
+
+def open_lease(ledger: Ledger, box: str, platform: str, root: str, price: str) -> Lease:
+    """Return the open lease of this box, opening one before anything is done on it."""
+    with ledger.transaction() as append:
+        rows = ledger.query("SELECT * FROM leases WHERE box = ? AND root = ? AND closed = 0", box, root)
+        if rows:
+            held = lease_from_row(rows[0])
+            if price and price != held.price:
+                append("lease_priced", held.id, "", {"price": price})
+        else:
+            count = ledger.query("SELECT count(*) FROM leases")[0][0]
+            slug = "".join(char if char.isalnum() else "-" for char in box).strip("-")[:40] or "box"
+            data = {"box": box, "platform": platform, "root": root, "price": price}
+            append("lease_opened", f"{slug}-{count + 1}", "", data)
+    rows = ledger.query("SELECT * FROM leases WHERE box = ? AND root = ? AND closed = 0", box, root)
+    return lease_from_row(rows[0])
+
+
+def receipt_of(record: RunRecord) -> Receipt | None:
+    """Return the run's receipt as this home recorded it."""
+    if not record.receipt_json:
+        return None
+    return receipt_from_dict(json.loads(record.receipt_json))
+
+
+def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> str:
+    """Consume an approval by the intent to act; a second use of the same approval refuses."""
+    approval_id = digest(approval.request.as_dict())
+    intent = {
+        "intent": approval_id[:16],
+        "verb": verb,
+        "approval": approval_id,
+        "strength": approval.strength.value,
+        "by": approval.by,
+        "evidence": approval.request.evidence,
+    }
+    with ledger.transaction() as append:
+        for event in ledger.events(lease=lease, kind="intent_recorded"):
+            if event.data["approval"] == approval_id:
+                raise Refusal(
+                    "approval.used", "this approval was already used", hint="ask for a new one: lease down"
+                )
+        append("intent_recorded", lease, "", intent)
+    return approval_id[:16]
+
+
+def pending_intent(ledger: Ledger, lease: str) -> dict[str, Any] | None:
+    """Return the act that was approved and begun on this lease and has not ended, if any."""
+    pending: dict[str, Any] | None = None
+    for event in ledger.events(lease=lease):
+        if event.kind == "intent_recorded":
+            pending = event.data
+        elif event.kind in ("verb_done", "verb_refused", "lease_closed"):
+            pending = None
+    return pending

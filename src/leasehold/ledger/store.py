@@ -1,0 +1,174 @@
+"""The home's ledger: events in SQLite, appended and never changed; reads go through a rebuildable projection."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import HomeError
+from leasehold.kit.pause import pause_at
+
+from . import projection
+
+SCHEMA_VERSION = 1
+_NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpfs", "ceph", "afs")
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, t REAL NOT NULL, kind TEXT NOT NULL,
+  lease TEXT NOT NULL, run TEXT NOT NULL, data TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS events_by_run ON events (run, seq);
+CREATE INDEX IF NOT EXISTS events_by_lease ON events (lease, seq);
+CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events
+  BEGIN SELECT RAISE(ABORT, 'ledger events are never changed'); END;
+CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events
+  BEGIN SELECT RAISE(ABORT, 'ledger events are never deleted'); END;
+"""
+
+
+@dataclass(frozen=True)
+class LedgerEvent:
+    """Something that happened, or is about to."""
+
+    seq: int
+    t: float
+    kind: str
+    lease: str
+    run: str
+    data: dict[str, Any]
+
+
+class Ledger:
+    """One SQLite file. Opening it twice is fine; writers queue."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self._clock = clock
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._prepare()
+        except (sqlite3.Error, OSError) as error:
+            raise HomeError(
+                "ledger.unusable",
+                f"the ledger {path} cannot be used: {error}",
+                hint="set LEASEHOLD_HOME to a folder that can be written, or mend the file's permissions",
+            ) from None
+
+    @property
+    def home_id(self) -> str:
+        """This home's name for itself, random and constant."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'home_id'").fetchone()
+        return str(row[0])
+
+    def append(self, kind: str, *, lease: str = "", run: str = "", **data: Any) -> LedgerEvent:
+        """Record one event and its effect on the projection in one transaction."""
+        with self.transaction() as append:
+            return append(kind, lease, run, data)
+
+    def transaction(self) -> _Transaction:
+        """Open a write transaction; nothing of it exists until it ends well."""
+        return _Transaction(self._db, self._clock)
+
+    def events(self, *, run: str = "", lease: str = "", kind: str = "") -> Iterator[LedgerEvent]:
+        """Read events in order, narrowed by run, lease or kind."""
+        wanted = [
+            (column, value) for column, value in (("run", run), ("lease", lease), ("kind", kind)) if value
+        ]
+        where = " AND ".join(f"{column} = ?" for column, _ in wanted) or "1"
+        query = f"SELECT seq, t, kind, lease, run, data FROM events WHERE {where} ORDER BY seq"
+        for row in self._db.execute(query, [value for _, value in wanted]):
+            yield LedgerEvent(*row[:5], json.loads(row[5]))
+
+    def query(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
+        """Read the projection."""
+        return self._db.execute(sql, args).fetchall()
+
+    def rebuild(self) -> None:
+        """Throw the projection away and fold it again from the events."""
+        with self.transaction():
+            projection.drop(self._db)
+            projection.create(self._db)
+            for event in list(self.events()):
+                projection.apply(self._db, event.t, event.kind, event.lease, event.run, event.data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def _prepare(self) -> None:
+        mode = "DELETE" if _on_network(self.path.parent) else "WAL"
+        self._db.execute(f"PRAGMA journal_mode={mode}")
+        self._db.execute("PRAGMA synchronous=FULL")  # an intent must be on disk before the act
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise HomeError(
+                "ledger.newer",
+                f"{self.path} was written by a newer leasehold (schema {version})",
+                hint="upgrade leasehold",
+            )
+        if version == SCHEMA_VERSION:
+            return
+        self._db.executescript(_TABLES)
+        projection.create(self._db)
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (secrets.token_hex(8),))
+        self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+
+class _Transaction:
+    """BEGIN IMMEDIATE … COMMIT, with the pauses that rehearsals aim at."""
+
+    def __init__(self, db: sqlite3.Connection, clock: Callable[[], float]) -> None:
+        self._db = db
+        self._clock = clock
+        self._kinds: list[str] = []
+
+    def __enter__(self) -> Callable[[str, str, str, dict[str, Any]], LedgerEvent]:
+        self._db.execute("BEGIN IMMEDIATE")
+        return self._append
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._db.execute("ROLLBACK")
+            return
+        for name in self._kinds:
+            pause_at("home." + name, "during")
+        self._db.execute("COMMIT")
+        for name in self._kinds:
+            pause_at("home." + name, "after")
+
+    def _append(self, kind: str, lease: str, run: str, data: dict[str, Any]) -> LedgerEvent:
+        pause_at("home." + kind, "before")
+        now = self._clock()
+        text = json.dumps(data, sort_keys=True, ensure_ascii=False)
+        cursor = self._db.execute(
+            "INSERT INTO events (t, kind, lease, run, data) VALUES (?, ?, ?, ?, ?)",
+            (now, kind, lease, run, text),
+        )
+        projection.apply(self._db, now, kind, lease, run, data)
+        self._kinds.append(kind)
+        return LedgerEvent(int(cursor.lastrowid or 0), now, kind, lease, run, data)
+
+
+def _on_network(folder: Path) -> bool:
+    """Tell whether folder lies on a filesystem whose shared memory WAL cannot use."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
+    except OSError:
+        return False
+    where = os.path.realpath(folder)
+    best, kind = "", ""
+    for line in mounts:
+        words = line.split()
+        point = words[1].encode().decode("unicode_escape") if len(words) > 2 else ""
+        inside = where == point or where.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, words[2]
+    return kind.startswith(_NETWORK_FILESYSTEMS)

@@ -1,0 +1,1 @@
+"""One stage of a run's life a file."""

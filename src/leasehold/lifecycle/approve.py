@@ -1,0 +1,123 @@
+"""How a person says yes: typed on the terminal, signed with an ssh key, or in a rehearsal."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from leasehold.errors import HomeError, Refusal, UserError
+from leasehold.gates.teardown import TeardownReadings, ask_for
+from leasehold.kit.canon import canonical
+from leasehold.model.receipt import APPROVAL_LIFE_S, APPROVAL_SCHEMA, Approval, ApprovalRequest, Strength
+
+NAMESPACE = "leasehold-approval"
+Ask = Callable[[str], str]
+
+
+def new_request(readings: TeardownReadings) -> ApprovalRequest:
+    """Spell what is to be approved; it dies after 15 minutes."""
+    return ask_for(readings, secrets.token_hex(8), int(time.time()) + APPROVAL_LIFE_S)
+
+
+def typed(request: ApprovalRequest, phrase: str, ask: Ask) -> Approval:
+    """Have a person type the verb and the lease on the controlling terminal."""
+    answer = ask(f"to approve, type exactly:  {phrase}\n> ")
+    if answer.strip() != phrase:
+        raise Refusal("approval.not_given", f"{answer.strip()!r} is not the phrase; nothing was done")
+    return Approval(request, Strength.TYPED, os.environ.get("USER") or str(os.getuid()), time.time())
+
+
+def rehearsed(request: ApprovalRequest) -> Approval:
+    """Approve for a simulated landlord; the gate refuses it anywhere else."""
+    return Approval(request, Strength.REHEARSAL, "rehearsal", time.time())
+
+
+def write_request(request: ApprovalRequest, path: Path) -> None:
+    """Write the request for signing with ssh-keygen -Y sign."""
+    try:
+        path.write_bytes(canonical(request.as_dict()) + b"\n")
+    except OSError as error:
+        raise HomeError("approval.unwritable", f"{path}: {error}") from None
+
+
+def signed(path: Path, signers: Path) -> Approval:
+    """Check PATH and PATH.sig against the allowed signers of this home."""
+    request = _read_request(path)
+    signature = path.with_name(path.name + ".sig")
+    if not signature.exists():
+        raise UserError(
+            "approval.unsigned",
+            f"there is no {signature}",
+            hint=f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY {path}",
+        )
+    if not signers.exists():
+        raise UserError(
+            "approval.no_signers",
+            f"there is no {signers}",
+            hint='put a line there: NAME namespaces="leasehold-approval" ssh-ed25519 AAAA…',
+        )
+    who = _principal(signature, signers)
+    checked = subprocess.run(
+        ["ssh-keygen", "-Y", "verify", "-f", str(signers), "-I", who, "-n", NAMESPACE, "-s", str(signature)],
+        input=path.read_bytes(), capture_output=True, check=False,
+    )  # fmt: skip
+    if checked.returncode != 0:
+        raise Refusal(
+            "approval.bad_signature",
+            f"the signature on {path} does not hold",
+            seen=checked.stderr.decode("utf-8", "replace").strip(),
+        )
+    return Approval(request, Strength.SIGNED, who, time.time())
+
+
+def terminal_ask(question: str) -> str:
+    """Ask on the controlling terminal, not on stdin: a pipe cannot answer."""
+    try:
+        with open("/dev/tty", "r+b", buffering=0) as terminal:
+            terminal.write(question.encode())
+            answer = bytearray()
+            while not answer.endswith(b"\n"):
+                byte = terminal.read(1)
+                if not byte:
+                    break
+                answer += byte
+    except OSError:
+        raise Refusal(
+            "approval.no_terminal",
+            "there is no terminal to type an approval on",
+            hint="from a script or agent: lease down … --request FILE, have a person sign it, then --approval FILE",
+        ) from None
+    return answer.decode("utf-8", "replace")
+
+
+def _read_request(path: Path) -> ApprovalRequest:
+    try:
+        value = json.loads(path.read_bytes())
+        if value.pop("schema") != APPROVAL_SCHEMA:
+            raise ValueError("not an approval request")
+        request = ApprovalRequest(**value)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            "approval.unreadable", f"{path}: {error}", hint="make one with: lease down … --request FILE"
+        ) from None
+    if canonical(request.as_dict()) + b"\n" != path.read_bytes():
+        raise UserError("approval.unreadable", f"{path} is not as we wrote it")
+    return request
+
+
+def _principal(signature: Path, signers: Path) -> str:
+    with tempfile.TemporaryFile() as nothing:
+        found = subprocess.run(
+            ["ssh-keygen", "-Y", "find-principals", "-f", str(signers), "-s", str(signature)],
+            stdin=nothing, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    names = found.stdout.split()
+    if found.returncode != 0 or not names:
+        raise Refusal("approval.unknown_signer", f"nobody in {signers} made {signature}")
+    return names[0]

@@ -1,0 +1,180 @@
+"""Prove that artifacts from a rented box load, in processes that can do nothing else.
+
+Each file is read by a process of its own, so a file that breaks its reader can lie about itself only. Torch
+checkpoints that pass are then loaded by torch itself (weights_only) where an interpreter has it; those share
+a process, because importing torch takes seconds, and a crash costs only the file it was on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from leasehold.lifecycle.confine_spawn import Child, Conversation, converse
+
+_GIB = 1024**3
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_READERS_AT_ONCE = 4
+_TORCH_START_S = 120.0  # importing torch from a cold or networked disk
+_TORCH_ADDRESS_BYTES = 32 * _GIB  # a CUDA build of torch maps about 10 GiB of address space without using it
+# One thread a library: the walls forbid starting any.
+_TORCH_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+_ANSWER_TYPES = {
+    "kind": str,
+    "bytes": int,
+    "tensors": int,
+    "numel": int,
+    "keys": list,
+    "opaque": list,
+    "notes": list,
+}
+
+
+@dataclass(frozen=True)
+class LoadRequest:
+    """A file that must load; `kind` is one of kit.readers.KINDS."""
+
+    path: str
+    kind: str
+    allow_opaque: bool = False
+    required_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """Whether it loads. `confinement` lists the walls its reader stood behind; `reading` is {} if unread."""
+
+    path: str
+    ok: bool
+    reason: str = ""
+    reading: dict[str, object] = field(default_factory=dict)
+    confinement: tuple[str, ...] = ()
+    torch_load: str = ""
+
+
+def check_loads(
+    requests: Sequence[LoadRequest],
+    *,
+    python: str | None = None,
+    wall_s: float = 600.0,
+    memory_bytes: int = 2 * _GIB,
+) -> list[LoadResult]:
+    """Return one result a request, in order; `wall_s` and `memory_bytes` bound the reading of each file.
+
+    `python` is an interpreter that may have torch; None means this one.
+    """
+    with ThreadPoolExecutor(_READERS_AT_ONCE) as pool:
+        results = list(pool.map(lambda each: _read_confined(each, wall_s, memory_bytes), requests))
+    at = [i for i, each in enumerate(requests) if each.kind == "torch" and results[i].ok]
+    paths = [os.path.abspath(requests[i].path) for i in at]
+    loads = _load_with_torch(paths, python or sys.executable, wall_s, memory_bytes)
+    for i, load in zip(at, loads, strict=True):
+        results[i] = _judge_torch(requests[i], results[i], load)
+    return results
+
+
+def _read_confined(request: LoadRequest, wall_s: float, memory_bytes: int) -> LoadResult:
+    message = {
+        "path": os.path.abspath(request.path),
+        "kind": request.kind,
+        "wall_s": wall_s,
+        "memory_bytes": memory_bytes,
+    }
+    command = [sys.executable, "-I", "-S", "-B", os.path.join(_HERE, "confine_child.py")]
+    talk = converse(Child(command, {}, start_s=wall_s, wall_s=wall_s), message, answers=1)
+    if not talk.answers:
+        return LoadResult(request.path, False, f"the confined reader {talk.ending}", {}, talk.confinement)
+    return _judge_reading(request, talk)
+
+
+def _judge_reading(request: LoadRequest, talk: Conversation) -> LoadResult:
+    answer = talk.answers[0]
+    unread = LoadResult(request.path, False, confinement=talk.confinement)
+    if answer.get("ok") is not True:
+        return replace(unread, reason=str(answer.get("reason", "the confined reader gave no reason"))[:1000])
+    reading = answer.get("reading")
+    if not isinstance(reading, dict) or not _is_reading(reading):
+        return replace(unread, reason="the confined reader answered something that is no reading")
+    result = replace(unread, ok=True, reading=reading)
+    missing = [key for key in request.required_keys if key not in reading["keys"]]
+    if missing:
+        seen = ", ".join(reading["keys"][:10]) or "none"
+        return replace(
+            result, ok=False, reason=f"lacks the keys {', '.join(missing)}; top-level keys seen: {seen}"
+        )
+    if reading["opaque"] and not request.allow_opaque:
+        named = ", ".join(reading["opaque"][:10])
+        return replace(
+            result,
+            ok=False,
+            reason=f"needs classes that are never loaded here: {named};"
+            " save plain data, or let the job say `allow_opaque: true`",
+        )
+    return result
+
+
+def _is_reading(reading: dict[str, object]) -> bool:
+    if set(reading) != set(_ANSWER_TYPES):
+        return False
+    if not all(type(reading[name]) is kind for name, kind in _ANSWER_TYPES.items()):
+        return False
+    lists = [value for value in reading.values() if isinstance(value, list)]
+    return all(isinstance(item, str) for each in lists for item in each)
+
+
+@dataclass(frozen=True)
+class _TorchLoad:
+    said: str
+    fails: bool
+    by_policy: bool = False
+
+
+def _load_with_torch(paths: list[str], python: str, wall_s: float, memory_bytes: int) -> list[_TorchLoad]:
+    """Load each file with torch; a process that dies costs the file it was on, the rest go to a new one."""
+    command = [_program(python), "-I", "-B", os.path.join(_HERE, "confine_torch.py")]
+    child = Child(command, _TORCH_ENVIRONMENT, start_s=max(wall_s, _TORCH_START_S), wall_s=wall_s)
+    loads: list[_TorchLoad] = []
+    while len(loads) < len(paths):
+        waiting = paths[len(loads) :]
+        # torch maps the file privately, which counts as memory although it is not.
+        room = memory_bytes + _TORCH_ADDRESS_BYTES + 2 * max(map(_size, waiting))
+        message = {"paths": waiting, "wall_s": wall_s, "address_bytes": room}
+        talk = converse(child, message, answers=len(waiting))
+        if not talk.confinement and not talk.answers:  # it never came as far as loading anything
+            absent = talk.absent or f"torch not usable: its process {talk.ending}"
+            return loads + [_TorchLoad(absent, fails=False)] * len(waiting)
+        loads += [_torch_answer(answer) for answer in talk.answers]
+        if len(talk.answers) < len(waiting):
+            loads.append(_TorchLoad(f"failed: the process that loads it {talk.ending}", fails=True))
+    return loads
+
+
+def _program(python: str) -> str:
+    # The child's folder is / and its PATH is empty, so the name is resolved here.
+    return os.path.abspath(shutil.which(python) or python)
+
+
+def _torch_answer(answer: dict[str, object]) -> _TorchLoad:
+    said = answer.get("torch_load")
+    if not isinstance(said, str):
+        return _TorchLoad("failed: the process that loads it gave no answer", fails=True)
+    return _TorchLoad(said[:1000], fails=said != "ok", by_policy=answer.get("by_policy") is True)
+
+
+def _judge_torch(request: LoadRequest, result: LoadResult, load: _TorchLoad) -> LoadResult:
+    result = replace(result, torch_load=load.said)
+    if not load.fails or (load.by_policy and request.allow_opaque):
+        return result
+    advice = "; save plain data, or let the job say `allow_opaque: true`" if load.by_policy else ""
+    return replace(result, ok=False, reason=f"torch.load(weights_only=True) {load.said}{advice}")
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:  # it was read a moment ago; torch will say that it is gone
+        return 0

@@ -1,0 +1,52 @@
+"""The confined process that reads one file: a request on stdin, the walls reached and its answer on stdout.
+
+Run by path with `python -I -S -B`, never imported by the parent. It reaches `leasehold` through the source
+folder that holds it, so the `__init__` modules on the way must stay free of imports from outside the stdlib.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from leasehold.kit.readers import Source, Unreadable, open_source, read_source
+from leasehold.lifecycle import confine_walls as walls
+
+_OPEN_FILES = 16
+
+
+def main() -> None:
+    """Open the file, give up every right that reading it does not need, read it, answer."""
+    request = json.load(sys.stdin)
+    try:
+        source: Source | None = open_source(request["path"])
+        answer: dict[str, object] = {}
+    except Unreadable as error:
+        source, answer = None, {"ok": False, "reason": error.reason}
+    reached = walls.leave_network(reopens_files=False) + walls.forbid_new_privileges()
+    reached += walls.limit_resources(request["wall_s"], request["memory_bytes"], _OPEN_FILES)
+    _say({"confinement": reached})
+    _say(answer if source is None else _read(source, request["kind"]))
+
+
+def _read(source: Source, kind: str) -> dict[str, object]:
+    try:
+        return {"ok": True, "reading": read_source(source, kind).as_dict()}
+    except Unreadable as error:
+        return {"ok": False, "reason": error.reason}
+    except MemoryError:
+        return {"ok": False, "reason": "needs more memory than the reader may use"}
+    except Exception as error:  # noqa: BLE001  the process boundary: a bug here must not read as success
+        return {"ok": False, "reason": f"the reader failed: {type(error).__name__}: {error}"}
+
+
+def _say(message: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Start a confined process, put one question to it and take bounded answers within a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import IO
+
+_MAX_LINE_BYTES = 32 * 1024 * 1024  # 10,000 keys of 256 characters, every one escaped, fit
+_LAST_BREATH_S = 5.0
+_Line = bytes | None  # None: the output ended
+
+
+@dataclass(frozen=True)
+class Child:
+    """A program to start, the whole of its environment, and its time: to begin, and between two answers."""
+
+    command: list[str]
+    environment: dict[str, str]
+    start_s: float
+    wall_s: float
+
+
+@dataclass
+class Conversation:
+    """What came back. `ending` says in words why fewer answers came than were asked for."""
+
+    confinement: tuple[str, ...] = ()
+    answers: list[dict[str, object]] = field(default_factory=list)
+    absent: str = ""
+    ending: str = ""
+
+
+def converse(child: Child, question: dict[str, object], answers: int) -> Conversation:
+    """Ask, and collect `answers` JSON lines; whatever the child does, this returns."""
+    talk = Conversation()
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(json.dumps(question).encode())
+        stdin.seek(0)
+        try:
+            process = _start(child, stdin)
+        except OSError as error:
+            talk.ending = f"could not be started: {child.command[0]}: {error.strerror}"
+            return talk
+    lines: queue.Queue[_Line] = queue.Queue()
+    threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True).start()
+    try:
+        _listen(talk, lines, answers, child)
+    finally:
+        _end(process, talk)
+    return talk
+
+
+def _start(child: Child, stdin: IO[bytes]) -> subprocess.Popen[bytes]:
+    environment = dict(child.environment)
+    if sys.platform == "win32":  # Python does not start without it there
+        environment["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "")
+    return subprocess.Popen(
+        child.command,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=os.path.abspath(os.sep),
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _pump(output: IO[bytes], lines: queue.Queue[_Line]) -> None:
+    with output:
+        while line := output.readline(_MAX_LINE_BYTES + 1):
+            lines.put(line)
+            if len(line) > _MAX_LINE_BYTES:
+                break  # closing the pipe stops a child that would talk for ever
+    lines.put(None)
+
+
+def _listen(talk: Conversation, lines: queue.Queue[_Line], answers: int, child: Child) -> None:
+    """Take the walls reached, then the answers, until enough came or something is wrong."""
+    deadline = time.monotonic() + child.start_s
+    while len(talk.answers) < answers:
+        try:
+            line = lines.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            talk.ending = f"took longer than {child.wall_s:g} s and was killed"
+            return
+        if line is None:
+            return
+        message = _parse(line)
+        if message is None:
+            talk.ending = f"answered {line[:60]!r}, which is no answer"
+            return
+        if "absent" in message:
+            talk.absent = talk.ending = str(message["absent"])[:1000]
+            return
+        if "confinement" in message:
+            talk.confinement = _texts(message["confinement"])
+        else:
+            talk.answers.append(message)
+        deadline = time.monotonic() + child.wall_s
+
+
+def _parse(line: bytes) -> dict[str, object] | None:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(each)[:100] for each in value[:16]) if isinstance(value, list) else ()
+
+
+def _end(process: subprocess.Popen[bytes], talk: Conversation) -> None:
+    """Let a child that fell silent end by itself, to learn how; then kill what is left of its session."""
+    if not talk.ending:
+        try:
+            process.wait(_LAST_BREATH_S)
+        except subprocess.TimeoutExpired:
+            talk.ending = "stopped answering and was killed"
+    if process.returncode is None:
+        _kill(process)
+    status = process.wait()
+    if not talk.ending:
+        talk.ending = (
+            f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
+        )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    except (ProcessLookupError, PermissionError):  # it is gone already
+        process.kill()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

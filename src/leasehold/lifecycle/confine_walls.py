@@ -1,0 +1,81 @@
+"""Walls a child process raises around itself before it touches a file from a rented box.
+
+Runs in whatever interpreter the torch check is given, so it keeps to the stdlib and to Python 3.8's library.
+A wall that the system refuses is left out of the list that is reported, never an error: a receipt says what
+was reached.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWNET = 0x40000000
+
+
+def limit_resources(cpu_s: float, address_bytes: int, open_files: int) -> list[str]:
+    """Bound CPU, memory and files; forbid writing files, dumping core and starting processes or threads."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return []
+    wanted = {
+        "CORE": 0,
+        "FSIZE": 0,
+        "NPROC": 0,
+        "NOFILE": open_files,
+        # CPU already used counts; the torch child imports torch before it comes here.
+        "CPU": math.ceil(time.process_time() + cpu_s),
+        "AS": address_bytes,
+    }
+    reached = [name for name, value in wanted.items() if _lower(resource, name, value)]
+    return (
+        ["rlimits"] if len(reached) == len(wanted) else [f"rlimits({','.join(reached)})"] if reached else []
+    )
+
+
+def forbid_new_privileges() -> list[str]:
+    """Make set-uid programs powerless, and die with the parent; call leave_network first, it undoes that."""
+    if not sys.platform.startswith("linux"):
+        return []
+    _libc().prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    return ["no_new_privs"] if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 else []
+
+
+def leave_network(reopens_files: bool) -> list[str]:
+    """Move to a network namespace without any interface; call it while there is one thread.
+
+    A user namespace lets an ordinary user do this. Root needs none, and would lose with it the right to open
+    files of other users, so root enters one only when no file is opened afterwards.
+    """
+    if not sys.platform.startswith("linux"):
+        return []
+    alone = os.geteuid() == 0 and reopens_files
+    if _libc().unshare(_CLONE_NEWNET if alone else _CLONE_NEWUSER | _CLONE_NEWNET) == 0:
+        return ["no_network"]
+    return ["no_network"] if os.geteuid() == 0 and _libc().unshare(_CLONE_NEWNET) == 0 else []
+
+
+def _lower(resource: Any, name: str, value: int) -> bool:
+    number = getattr(resource, f"RLIMIT_{name}", None)
+    if number is None:
+        return False
+    try:
+        _, hard = resource.getrlimit(number)
+        bounded = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (bounded, bounded))
+    except (OSError, ValueError):  # macOS refuses some
+        return False
+    return True
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

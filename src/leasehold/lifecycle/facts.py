@@ -1,0 +1,59 @@
+"""run.json: the facts by which a reader can retrace a number later (R§43)."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import leasehold
+from leasehold.kit.canon import digest
+from leasehold.model.plan import Plan
+from leasehold.model.receipt import Receipt
+
+
+def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -> dict[str, Any]:
+    """Gather what is known of a finished run, each fact from its own record."""
+    cells = seen["cells"]
+    attempts = _attempts(place)
+    return {
+        "schema": "leasehold.run/1",
+        "run": plan.run,
+        "command": plan.job.run,
+        "job": plan.job.as_dict(),
+        "job_sha256": digest(plan.job.as_dict()),
+        "plan_sha256": plan.sha256,
+        "code_tree_sha256": plan.tree,
+        "code_tree_checked_on_box": True,
+        "environment_names": sorted(plan.job.env),
+        "platform": plan.platform,
+        "detach": seen.get("detach", ""),
+        "opened_unix": seen.get("opened_unix"),
+        "wall_s": round(
+            max((c["ended_unix"] for c in cells.values()), default=0) - seen.get("opened_unix", 0), 3
+        ),
+        "attempts": attempts,
+        "interruptions": sum(1 for item in attempts if item.get("lost") or item.get("signal") is not None),
+        "caretaker_restarts": seen.get("restarts", 0),
+        "exit_codes": {name: cell["code"] for name, cell in cells.items()},
+        "manifest_sha256": receipt.manifest_sha256,
+        "receipt_sha256": receipt.digest,
+        "status": "pull_verified",
+        "verified_by": {"leasehold": leasehold.__version__, "python": platform.python_version()},
+    }
+
+
+def _attempts(place: Path) -> list[dict[str, Any]]:
+    """Read how each attempt ended from the journal that came along."""
+    try:
+        lines = (place / "evidence" / "journal.jsonl").read_text("utf-8").splitlines()
+    except OSError:
+        return []
+    kept = ("cell", "attempt", "code", "signal", "lost", "cpu_s", "max_rss_kib", "at")
+    events = [json.loads(line) for line in lines if line.strip()]
+    return [
+        {key: event[key] for key in kept if key in event}
+        for event in events
+        if event.get("k") == "attempt_ended"
+    ]

@@ -1,0 +1,178 @@
+"""Launch: one handshake, the code by hash, the caretaker detached; then a second connection proves the detachment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import BoxError, Refusal
+from leasehold.facts import profiles
+from leasehold.ledger import books
+from leasehold.model.lease import Lease
+from leasehold.model.note import Note, Report
+from leasehold.model.plan import Plan
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .boxes import Box
+from .home import Home
+from .project import CodeTree
+from .resolve import resolve
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A run that is on the box now."""
+
+    plan: Plan
+    lease: Lease
+    box: Box
+    results: Path
+    seen: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """What a person asked for."""
+
+    box: Box
+    results: Path
+    price: str = ""
+    again: bool = False
+    alongside: bool = False
+
+
+def launch(
+    home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], report: Report
+) -> tuple[Launch, CaretakerEngine]:
+    """Start the run, attach to it, or resume it: whatever the identical command now means."""
+    job, tree = job_tree
+    box, ledger = order.box, home.ledger
+    profile = profiles.load(box.platform)
+    lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
+    plan = resolve(job, tree.sha256, profile, _generation(home, job, tree, order))
+    _record_plan(home, plan, lease, tree, order)
+    engine = _connect(home, box, report)
+    try:
+        _refuse_company(engine, plan, order)
+        seen = _begin(home, engine, plan, tree, report)
+    except BaseException:
+        engine.wire.close()
+        raise
+    ledger.append(
+        "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=seen["seq"], did=seen["did"]
+    )
+    return Launch(plan, lease, box, order.results, seen), engine
+
+
+def prove_detached(home: Home, launched: Launch, report: Report) -> None:
+    """Look over a second connection whether the run lives on without the first."""
+    engine = launched.box.connect()
+    try:
+        seen = engine.look(launched.plan.run)
+    finally:
+        engine.wire.close()
+    if seen["terminal"] or seen["caretaker_alive"]:
+        text = f"detached by {seen['detach'] or 'its keeper'}: seen alive over a second connection"
+        report(Note("detach_proven", text, {"detach": seen["detach"]}))
+        home.ledger.append(
+            "detach_proven", lease=launched.lease.id, run=launched.plan.run, detach=seen["detach"]
+        )
+        return
+    raise BoxError(
+        "box.detach_unproven",
+        f"the caretaker did not outlive the first connection (detached by {seen['detach'] or 'nothing'})",
+        seen=f"state {seen['state']}, no caretaker on {launched.box.name}",
+        hint="this box ends processes at logout: install tmux there, or `loginctl enable-linger`, then run again",
+    )
+
+
+def _generation(home: Home, job: Any, tree: CodeTree, order: LaunchOrder) -> int:
+    """Count earlier runs of this very job and code; --again asks for one more."""
+    first = resolve(job, tree.sha256, profiles.load(order.box.platform)).run
+    known = [
+        record.run
+        for record in books.runs(home.ledger)
+        if record.run == first or record.run.startswith(first + "-")
+    ]
+    numbers = [
+        int(name[len(first) + 1 :] or 0)
+        for name in known
+        if name[len(first) + 1 :].isdigit() or name == first
+    ]
+    newest = max(numbers, default=0)
+    return newest + 1 if order.again and known else newest
+
+
+def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> None:
+    rows = [record for record in books.runs(home.ledger) if record.run == plan.run]
+    if rows and rows[0].lease != lease.id and books.find_lease(home.ledger, rows[0].lease).open:
+        raise Refusal(
+            "run.elsewhere",
+            f"{plan.run} was started on {rows[0].box}, not on {lease.box}",
+            hint=f"lease run --on {rows[0].box} continues it; lease run --again starts another here",
+        )
+    if rows and rows[0].lease == lease.id:
+        return
+    home.ledger.append(
+        "run_planned", lease=lease.id, run=plan.run, plan=plan.as_dict(), name=plan.job.name, box=lease.box,
+        project=str(tree.folder), results=str(order.results),
+    )  # fmt: skip
+
+
+def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
+    first_contact = getattr(box.transport, "pinned", True) is False
+    engine = box.connect()
+    fingerprint = (
+        box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
+    )
+    if fingerprint:
+        home.ledger.append("host_pinned", box=box.name, fingerprint=fingerprint)
+        report(
+            Note(
+                "host_pinned",
+                f"first contact with {box.name}: host key {fingerprint} pinned",
+                {"fingerprint": fingerprint},
+            )
+        )
+    return engine
+
+
+def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> None:
+    """A changed project must not quietly start a second trainer beside the first."""
+    if order.alongside:
+        return
+    for other in engine.runs():
+        same_job = other["run"] != plan.run and other["run"].startswith(plan.job.name[:60] + "-")
+        if same_job and not other["terminal"] and other["state"] != "absent":
+            raise Refusal(
+                "run.company",
+                f"{other['run']} of the same job is {other['state']} on this box; the code or job changed since",
+                hint=f"lease watch {other['run']}, or lease stop {other['run']}, or lease run --alongside",
+            )
+
+
+def _begin(home: Home, engine: CaretakerEngine, plan: Plan, tree: CodeTree, report: Report) -> dict[str, Any]:
+    if engine.push(tree.sha256, tree.parts()):
+        size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
+        report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
+    seen = engine.start(plan, home.ledger.home_id)
+    if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
+        report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
+        seen = engine.resume(plan.run, seen["seq"], home.ledger.home_id)
+    report(
+        Note(
+            "launched",
+            f"run {plan.run}: {_SAYS.get(seen['did'], seen['did'])}",
+            {"run": plan.run, "did": seen["did"]},
+        )
+    )
+    return seen
+
+
+_SAYS = {
+    "opened": "started",
+    "attached": "already there, attached",
+    "revived": "its caretaker had died; revived, the run goes on",
+    "resumed": "resumed from its last checkpoint",
+}

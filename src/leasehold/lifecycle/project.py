@@ -1,0 +1,131 @@
+"""The code that travels: tracked and untracked-but-not-ignored files of the project, by content."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import UserError
+from leasehold.kit.frames import CHUNK_BYTES
+from leasehold.kit.paths import UnsafePath, check_relative
+from leasehold.kit.tree import check_link, tree_hash
+
+RESULTS = "lease-results"
+_SKIPPED_FOLDERS = {
+    ".git",
+    ".hg",
+    ".svn",
+    "__pycache__",
+    ".venv",
+    "venv",
+    "node_modules",
+    ".mypy_cache",
+    RESULTS,
+}
+_MAX_CODE_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class CodeTree:
+    """A project's code as it stands now."""
+
+    folder: Path
+    entries: tuple[dict[str, Any], ...]
+
+    @property
+    def sha256(self) -> str:
+        """The tree's name on every box."""
+        return tree_hash(list(self.entries))
+
+    @property
+    def total_bytes(self) -> int:
+        """How much would travel to an empty box."""
+        return sum(int(entry.get("bytes", 0)) for entry in self.entries)
+
+    def parts(self) -> Iterator[dict[str, Any] | bytes]:
+        """Yield heads and bytes for the wire."""
+        for entry in self.entries:
+            if "link" in entry:
+                yield {"path": entry["path"], "link": entry["link"]}
+                continue
+            yield {"path": entry["path"], "exec": bool(entry.get("exec"))}
+            with open(self.folder / entry["path"], "rb") as file:
+                while chunk := file.read(CHUNK_BYTES):
+                    yield chunk
+
+
+def read_tree(folder: Path) -> CodeTree:
+    """Hash the project's files; refuse what cannot travel."""
+    entries = []
+    total = 0
+    for path in sorted(_paths(folder)):
+        entry = _entry(folder, path)
+        if entry is None:
+            continue
+        entries.append(entry)
+        total += int(entry.get("bytes", 0))
+        if total > _MAX_CODE_BYTES:
+            raise UserError(
+                "code.too_big",
+                f"{folder} holds more than {_MAX_CODE_BYTES >> 30} GiB of code",
+                hint="data and checkpoints do not travel with the code: ignore them in .gitignore",
+            )
+    return CodeTree(folder, tuple(entries))
+
+
+def _paths(folder: Path) -> list[str]:
+    asked = [
+        "git",
+        "-C",
+        str(folder),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--deduplicate",
+    ]
+    try:
+        listed = subprocess.run(asked, capture_output=True, check=False)
+    except FileNotFoundError:
+        return _walk(folder)
+    if listed.returncode != 0:
+        return _walk(folder)
+    names = [os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+    return [name for name in names if not _SKIPPED_FOLDERS & set(name.split("/")[:-1])]
+
+
+def _walk(folder: Path) -> list[str]:
+    found = []
+    for where, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
+        links = [name for name in folders if os.path.islink(os.path.join(where, name))]
+        for name in [*files, *links]:
+            found.append(os.path.relpath(os.path.join(where, name), folder))
+    return found
+
+
+def _entry(folder: Path, path: str) -> dict[str, Any] | None:
+    full = folder / path
+    try:
+        check_relative(path)
+        if full.is_symlink():
+            return {"path": path, "link": check_link(path, os.readlink(full))}
+    except (UnsafePath, ValueError) as error:
+        raise UserError("code.unsafe_path", f"{folder}: {error}", hint="rename or ignore it") from None
+    if not full.is_file():  # deleted but still in git's index, or a submodule's folder
+        return None
+    digest, size = sha256(), 0
+    with open(full, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    entry: dict[str, Any] = {"path": path, "bytes": size, "sha256": digest.hexdigest()}
+    if os.access(full, os.X_OK):
+        entry["exec"] = True
+    return entry

@@ -1,0 +1,65 @@
+"""Refresh: ask every box's boot line once, side by side; silence is unknown, never success."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+from leasehold.errors import LeaseholdError
+from leasehold.ledger import books
+from leasehold.model.lease import RunRecord
+
+from .boxes import box_of
+from .home import Home
+
+_AT_ONCE = 16
+_STALE_BEAT_S = 30
+
+
+def refresh(home: Home, records: list[RunRecord]) -> None:
+    """Record what each run's box says now."""
+    held = {lease.id: lease for lease in books.leases(home.ledger) if lease.open}
+    wanted = sorted({record.lease for record in records} & held.keys())
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = dict(zip(wanted, pool.map(lambda name: _ask(home, held[name]), wanted), strict=True))
+    for record in records:
+        if record.lease in answers:
+            _record(home, record, answers[record.lease])
+
+
+def _ask(home: Home, lease: object) -> dict[str, dict[str, object]] | str:
+    try:
+        lines = box_of(home, lease).status_lines()  # type: ignore[arg-type]
+    except LeaseholdError as error:
+        return error.message
+    found = {}
+    for age_s, text in lines:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found[str(value.get("run"))] = {**value, "age_s": age_s}
+    return found
+
+
+def _record(home: Home, record: RunRecord, answer: dict[str, dict[str, object]] | str) -> None:
+    if isinstance(answer, str):
+        home.ledger.append("run_unreachable", lease=record.lease, run=record.run, why=answer)
+        if record.state in ("running", "stopping", "opened", "planned", "unknown"):
+            _seen(home, record, "unknown", f"last known {record.state}; {answer}")
+        return
+    value = answer.get(record.run)
+    if value is None:
+        return
+    state, age = str(value.get("state")), int(str(value.get("age_s", 0)))
+    if state == "running" and age > _STALE_BEAT_S:
+        _seen(home, record, "unknown", f"last known running; no heartbeat on the box for {age} s")
+    else:
+        _seen(home, record, state, str(value.get("reason", "")), int(str(value.get("seq", 0))))
+
+
+def _seen(home: Home, record: RunRecord, state: str, reason: str, seq: int = 0) -> None:
+    home.ledger.append(
+        "run_seen", lease=record.lease, run=record.run, state=state, reason=reason, seq=seq or record.seq
+    )

@@ -1,0 +1,227 @@
+"""Tear down: read everything again, pass the gate, get a person's yes, write the intent, act, poll."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import LinkError, Refusal, UserError
+from leasehold.facts import profiles
+from leasehold.gates.teardown import RunReadings, TeardownReadings, judge_approval, judge_teardown
+from leasehold.kit.terminal import one_line
+from leasehold.ledger import books
+from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.note import Note, Report
+from leasehold.model.plan import plan_from_dict
+from leasehold.model.profile import Profile, Verb
+from leasehold.model.receipt import Approval
+from leasehold.model.verdict import Verdict
+from leasehold.platforms.contract import BoxState, Landlord
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.landlords.person import steps
+
+from .boxes import box_of
+from .home import Home
+from .verify import home_damage, sealed_entries
+
+_POLL_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class TeardownPlan:
+    """What a teardown would do, lose and cost, and whether the gate lets it."""
+
+    lease: Lease
+    profile: Profile
+    verb: Verb
+    readings: TeardownReadings
+    verdict: Verdict
+    left_behind: tuple[dict[str, Any], ...] = ()
+    cost: str = ""
+    exports: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        return {
+            "lease": self.lease.id,
+            "box": self.lease.box,
+            "verb": self.verb.name,
+            "reversible": self.verb.reversible,
+            "deletes": list(self.verb.deletes),
+            "keeps": list(self.verb.keeps),
+            "steps": steps(self.lease, self.verb),
+            "not_coming_home": list(self.left_behind),
+            "exports": list(self.exports),
+            "cost_so_far": self.cost,
+            "gate": self.verdict.as_dict(),
+            "evidence": self.readings.evidence,
+        }
+
+
+def plan_teardown(home: Home, lease: Lease, verb_name: str = "") -> TeardownPlan:
+    """Read the box, the ledger and the home copies, and judge; changes nothing."""
+    profile = profiles.load(lease.platform)
+    verb = profile.verb(verb_name)
+    if verb is None:
+        known = ", ".join(item.name for item in profile.verbs)
+        raise UserError(
+            "lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}"
+        )
+    records = books.runs(home.ledger, lease=lease.id)
+    readings, left = _read(home, lease, verb, records)
+    return TeardownPlan(
+        lease, profile, verb, readings, judge_teardown(readings), tuple(left), lease.cost(time.time()),
+        tuple(record.home_since for record in records if record.home_since),
+    )  # fmt: skip
+
+
+Approve = Callable[[TeardownPlan], Approval]
+
+
+def tear_down(
+    home: Home, lease: Lease, verb_name: str, landlord: Landlord, approve: Approve, report: Report
+) -> BoxState:
+    """Carry the verb out, if the gate passes before AND after the person's yes."""
+    if not lease.open:
+        report(Note("already_down", f"{lease.id} is already closed"))
+        return BoxState.GONE
+    begun = books.pending_intent(home.ledger, lease.id)
+    if (
+        begun and landlord.poll(lease) is BoxState.GONE
+    ):  # approved, carried out, and killed before we wrote that down
+        report(Note("intent_resumed", f"`{begun['verb']}` was approved and carried out earlier"))
+        _close(home, lease, begun["verb"], report)
+        return BoxState.GONE
+    plan = plan_teardown(home, lease, verb_name)
+    _require(
+        plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done"
+    )
+    if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
+        report(
+            Note(
+                "intent_resumed",
+                f"`{plan.verb.name}` was approved earlier and not finished; going on with it",
+            )
+        )
+        return _act(home, lease, plan, landlord, report)
+    approval = approve(plan)
+    plan = plan_teardown(home, lease, verb_name)  # a person may have thought for minutes: look again
+    _require(
+        plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done"
+    )
+    judged = judge_approval(
+        plan.readings, approval, time.time(), landlord.simulated, not plan.verb.reversible
+    )
+    _require(judged, "approval.refused", "the approval does not cover this; nothing was done")
+    books.record_intent(home.ledger, lease.id, plan.verb.name, approval)
+    return _act(home, lease, plan, landlord, report)
+
+
+def record_stopped(home: Home, lease: Lease, by: str) -> None:
+    """Record a person's word that the meter stopped; from here on it no longer counts."""
+    home.ledger.append("lease_closed", lease=lease.id, by=by, said="the meter is stopped")
+
+
+def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, report: Report) -> BoxState:
+    state = landlord.act(lease, plan.verb)
+    deadline = time.monotonic() + _POLL_LIMIT_S
+    while state is BoxState.HELD and time.monotonic() < deadline:
+        time.sleep(1)
+        state = landlord.poll(lease)
+    if state is BoxState.GONE:
+        _close(home, lease, plan.verb.name, report)
+    elif state is BoxState.ASKED:
+        home.ledger.append("verb_asked", lease=lease.id, verb=plan.verb.name)
+        lines = "\n".join(f"  {n}. {step}" for n, step in enumerate(steps(lease, plan.verb), 1))
+        report(
+            Note(
+                "by_hand",
+                f"everything is home. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting",
+            )
+        )
+    else:
+        home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)
+        report(
+            Note(
+                "unknown",
+                f"`{plan.verb.name}` was asked for and the end state is {state.value}: look at the console",
+            )
+        )
+    return state
+
+
+def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
+    with home.ledger.transaction() as append:
+        append("verb_done", lease.id, "", {"verb": verb})
+        append("lease_closed", lease.id, "", {"verb": verb})
+    cost = lease.cost(time.time())
+    report(Note("closed", f"{lease.id} is closed by `{verb}`" + (f"; it cost {cost}" if cost else "")))
+
+
+def _require(verdict: Verdict, code: str, message: str) -> None:
+    if verdict.passed:
+        return
+    against = verdict.against()
+    seen = "\n".join(finding.what for finding in against)
+    hints = list(dict.fromkeys(finding.hint for finding in against if finding.hint))
+    raise Refusal(code, message, seen=seen, hint="; ".join(hints[:3]))
+
+
+def _read(
+    home: Home, lease: Lease, verb: Verb, records: list[RunRecord]
+) -> tuple[TeardownReadings, list[dict[str, Any]]]:
+    left: list[dict[str, Any]] = []
+    try:
+        engine = box_of(home, lease).connect()
+    except LinkError as error:
+        runs = tuple(_read_home(record) for record in records)
+        return TeardownReadings(lease.id, verb.name, False, runs, (), error.message), left
+    try:
+        on_box = {str(run["run"]) for run in engine.runs()}
+        runs = tuple(_read_run(engine, home, record, on_box, left) for record in records)
+    except LinkError as error:
+        return TeardownReadings(
+            lease.id, verb.name, False, tuple(_read_home(r) for r in records), (), error.message
+        ), left
+    finally:
+        engine.wire.close()
+    strangers = tuple(sorted(one_line(run) for run in on_box - {record.run for record in records}))
+    return TeardownReadings(lease.id, verb.name, True, runs, strangers), left
+
+
+def _read_home(record: RunRecord) -> RunReadings:
+    receipt = books.receipt_of(record)
+    export = Path(record.home_since) if record.home_since else None
+    never_started = record.state == "planned" and record.seq == 0
+    return RunReadings(
+        run=record.run,
+        promised=() if never_started else plan_from_dict(json.loads(record.plan_json)).cells,
+        receipt=receipt,
+        waived=record.waived,
+        sealed=sealed_entries(export) if export else {},
+        home_damage=home_damage(export, receipt) if export and receipt else (),
+        state=record.state,
+    )
+
+
+def _read_run(
+    engine: CaretakerEngine, home: Home, record: RunRecord, on_box: set[str], left: list[dict[str, Any]]
+) -> RunReadings:
+    readings = _read_home(record)
+    if record.run not in on_box:
+        return replace(readings, state="absent")  # what was sealed and is absent now counts as changed
+    present, rest = engine.fingerprint(record.run)
+    seen = rest["seen"]
+    left += [{"run": record.run, **entry} for entry in rest["other"]]
+    return replace(
+        readings,
+        promised=plan_from_dict(json.loads(record.plan_json)).cells,
+        present=present,
+        alive=tuple(rest["alive"]),
+        state=seen["state"],
+        held_by_other_home=seen["holder"].get("home") not in ("", None, home.ledger.home_id),
+    )

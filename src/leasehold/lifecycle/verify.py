@@ -1,0 +1,166 @@
+"""Verify: roster exact both ways, hashes equal, every artifact loads; only then is there a receipt."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import VerifyError
+from leasehold.kit import manifest as manifests
+from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.match import compile_pattern, walk
+from leasehold.kit.paths import join_checked
+from leasehold.kit.terminal import one_line
+from leasehold.model.job import Artifact
+from leasehold.model.note import Note, Report
+from leasehold.model.plan import Plan
+from leasehold.model.receipt import Receipt, receipt_from_dict
+
+from .confine import LoadRequest, LoadResult, check_loads
+from .facts import run_facts
+
+_WALL_S = 3600.0
+_MEMORY_BYTES = 4 << 30
+
+
+def write_receipt(
+    place: Path, plan: Plan, manifest: dict[str, Any], data: bytes, seen: dict[str, Any], report: Report
+) -> Receipt:
+    """Check a pulled run in place and write receipt.json and run.json beside it."""
+    _check_roster(place, manifest)
+    _check_hashes(place, manifest)
+    report(Note("hashes_equal", f"hashes equal: {manifest['totals']['files']} files"))
+    results = _check_loads(place, plan, manifest)
+    report(Note("loads", f"every artifact loads: {_counted(results)}"))
+    receipt = Receipt(
+        run=plan.run,
+        plan_sha256=plan.sha256,
+        manifest_sha256=sha256(data).hexdigest(),
+        cells=tuple(sorted(manifest["cells"])),
+        files=int(manifest["totals"]["files"]),
+        bytes=sum(entry["bytes"] for entries in manifest["cells"].values() for entry in entries),
+        loads=tuple(_load_fact(place, result) for result in results),
+        opaque=tuple(sorted({name for result in results for name in result.reading.get("opaque", [])})),
+        confinement=tuple(results[0].confinement) if results else (),
+        verified_unix=int(time.time()),
+    )
+    write_json(str(place / "run.json"), run_facts(plan, seen, receipt, place))
+    write_json(str(place / "receipt.json"), receipt.as_dict())
+    return receipt
+
+
+def read_receipt(export: Path) -> Receipt | None:
+    """Return the receipt that lies beside an export, if it is one."""
+    value = read_json(str(export / "receipt.json"))
+    try:
+        return receipt_from_dict(value) if value else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def home_damage(export: Path, receipt: Receipt) -> tuple[str, ...]:
+    """Read the home copy again: what is missing or differs from what the receipt was written for."""
+    try:
+        data = (export / "manifest.json").read_bytes()
+    except OSError:
+        return (f"the copy at home is gone: {export}",)
+    if sha256(data).hexdigest() != receipt.manifest_sha256:
+        return (f"{export / 'manifest.json'} is not the one the receipt was written for",)
+    try:
+        manifest = manifests.parse(json.loads(data), receipt.run)
+        _check_roster(export, manifest)
+        _check_hashes(export, manifest)
+    except (ValueError, manifests.ManifestError, VerifyError) as error:
+        return (f"the copy at home no longer fits its receipt: {error}",)
+    return ()
+
+
+def sealed_entries(export: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the manifest's entries by cell, as kept at home."""
+    value = read_json(str(export / "manifest.json")) or {}
+    cells = value.get("cells", {})
+    return {str(cell): list(entries) for cell, entries in cells.items()} if isinstance(cells, dict) else {}
+
+
+def _check_roster(place: Path, manifest: dict[str, Any]) -> None:
+    promised = {f"{cell}/{entry['path']}" for cell, entries in manifest["cells"].items() for entry in entries}
+    root = place / "cells"
+    found = {item.path: item for item in walk(str(root))} if root.is_dir() else {}
+    missing, extra = sorted(promised - found.keys()), sorted(found.keys() - promised)
+    if missing:
+        raise VerifyError(
+            "artifact.missing", f"{len(missing)} promised files are not home, first {one_line(missing[0])}"
+        )
+    if extra:
+        raise VerifyError(
+            "artifact.unexpected",
+            f"{len(extra)} files nobody promised came along, first {one_line(extra[0])}",
+        )
+    for path, item in found.items():
+        if not item.is_file:
+            raise VerifyError("artifact.not_plain", f"{one_line(path)} is not a plain file")
+
+
+def _check_hashes(place: Path, manifest: dict[str, Any]) -> None:
+    for cell, entries in manifest["cells"].items():
+        for entry in entries:
+            path = join_checked(str(place / "cells" / cell), entry["path"])
+            if os.path.getsize(path) != entry["bytes"]:
+                raise VerifyError(
+                    "artifact.size_differs",
+                    f"{one_line(path)} has {os.path.getsize(path)} bytes, promised {entry['bytes']}",
+                )
+            digest = sha256()
+            with open(path, "rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+            if digest.hexdigest() != entry["sha256"]:
+                raise VerifyError(
+                    "artifact.hash_differs", f"{one_line(path)} has another sha256 than the box's manifest"
+                )
+
+
+def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any]) -> list[LoadResult]:
+    requests = []
+    for cell, entries in manifest["cells"].items():
+        for entry in entries:
+            artifact = _promise(plan, entry["path"])
+            path = join_checked(str(place / "cells" / cell), entry["path"])
+            requests.append(LoadRequest(path, artifact.loads, artifact.allow_opaque, artifact.keys))
+    results = check_loads(requests, python=None, wall_s=_WALL_S, memory_bytes=_MEMORY_BYTES)
+    bad = [result for result in results if not result.ok]
+    if bad or len(results) != len(requests):
+        first = f": {one_line(bad[0].path)}: {one_line(bad[0].reason)}" if bad else ""
+        raise VerifyError(
+            "artifact.does_not_load", f"{len(bad)} of {len(requests)} artifacts do not load{first}"
+        )
+    return results
+
+
+def _promise(plan: Plan, path: str) -> Artifact:
+    for artifact in plan.job.artifacts:
+        if compile_pattern(artifact.pattern).match(path):
+            return artifact
+    raise VerifyError("artifact.unexpected", f"{one_line(path)} matches no promised artifact")
+
+
+def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
+    return {
+        "path": os.path.relpath(result.path, place / "cells"),
+        "kind": result.reading.get("kind", ""),
+        "tensors": result.reading.get("tensors", 0),
+        "numel": result.reading.get("numel", 0),
+        "torch_load": result.torch_load,
+    }
+
+
+def _counted(results: list[LoadResult]) -> str:
+    kinds: dict[str, int] = {}
+    for result in results:
+        kind = str(result.reading.get("kind", "?"))
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

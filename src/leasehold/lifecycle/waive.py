@@ -1,0 +1,92 @@
+"""Waive: a person's typed abandonment of a cell's results, after what exists was salvaged."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import LinkError, Refusal, UserError
+from leasehold.kit.atomic import write_json
+from leasehold.ledger import books
+from leasehold.model.lease import RunRecord
+from leasehold.model.note import Note, Report
+from leasehold.model.plan import plan_from_dict
+
+from .approve import Ask
+from .boxes import box_of
+from .bring_home import Folders, salvage
+from .home import Home
+
+
+def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) -> Path:
+    """Salvage a cell into quarantine, then have a person type what is given up."""
+    plan = plan_from_dict(json.loads(record.plan_json))
+    if cell not in plan.cells:
+        raise UserError(
+            "cell.unknown", f"{record.run} has no cell {cell!r}", hint=f"its cells: {', '.join(plan.cells)}"
+        )
+    receipt = books.receipt_of(record)
+    if receipt and cell in receipt.cells:
+        raise UserError("cell.home", f"{cell} is home and verified; there is nothing to give up")
+    place = Folders(Path(record.results), record.run).quarantine(f"waived-{cell}")
+    place.mkdir(parents=True)
+    kept, reached = _salvage(home, record, cell, place, report)
+    promised = ", ".join(artifact.pattern for artifact in plan.job.artifacts)
+    report(Note("waiver_asked", _warning(record, cell, promised, kept, reached)))
+    phrase = f"give up {cell} of {record.run}"
+    answer = ask(f"to give it up, type exactly:  {phrase}\n> ").strip()
+    if answer != phrase:
+        raise Refusal(
+            "waiver.not_given",
+            f"{answer!r} is not the phrase; {cell} is not given up",
+            hint=f"what was salvaged stays in {place}",
+        )
+    by = os.environ.get("USER") or str(os.getuid())
+    facts = {
+        "cell": cell,
+        "by": by,
+        "lost": promised,
+        "salvaged": len(kept),
+        "reached_box": reached,
+        "place": str(place),
+    }
+    write_json(str(place / "waiver.json"), {**facts, "run": record.run, "files": kept})
+    home.ledger.append("waived", lease=record.lease, run=record.run, **facts)
+    return place
+
+
+def _salvage(
+    home: Home, record: RunRecord, cell: str, place: Path, report: Report
+) -> tuple[list[dict[str, Any]], bool]:
+    box = box_of(home, books.find_lease(home.ledger, record.lease))
+    try:
+        engine = box.connect()
+    except LinkError as error:
+        report(
+            Note(
+                "unreachable", f"{box.name} cannot be reached ({error.message}); nothing can be salvaged now"
+            )
+        )
+        return [], False
+    try:
+        seen = engine.look(record.run)
+        if seen["state"] != "absent" and not seen["terminal"]:
+            raise Refusal(
+                "run.alive",
+                f"{record.run} is {seen['state']}; a live run cannot be given up",
+                hint=f"lease stop {record.run}",
+            )
+        return salvage(engine, record.run, cell, place / "salvaged", report), True
+    finally:
+        engine.wire.close()
+
+
+def _warning(record: RunRecord, cell: str, promised: str, kept: list[dict[str, Any]], reached: bool) -> str:
+    salvaged = (
+        f"{len(kept)} files were salvaged, unverified"
+        if reached
+        else "the box is out of reach, NOTHING was salvaged"
+    )
+    return f"giving up {cell} of {record.run}: its promised artifacts ({promised}) will not count as home; {salvaged}"

@@ -1,0 +1,149 @@
+"""Watch: read the caretaker's journal as it grows; survive lost links; never read silence as success."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.errors import LinkError
+from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.terminal import plain
+from leasehold.ledger.store import Ledger
+from leasehold.model.note import Note, Report
+from leasehold.model.words import ago
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .boxes import Box
+
+_BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
+_GIVE_UP_S = 24 * 3600.0
+
+
+@dataclass
+class Watch:
+    """Where a watcher is in a run's journal and logs."""
+
+    run: str
+    lease: str
+    box: Box
+    offset: int = 0
+    logs: dict[str, int] = field(default_factory=dict)
+    state: RunState = field(default_factory=RunState)
+    seen_unix: float = 0.0
+    started_log: bool = False
+
+    def until_end(self, ledger: Ledger, engine: CaretakerEngine | None, report: Report) -> RunState:
+        """Follow until the run has ended; reconnect with capped back-off, saying unknown meanwhile."""
+        failures = 0
+        give_up = time.monotonic() + _GIVE_UP_S
+        while True:
+            try:
+                engine = engine or self.box.connect()
+                if failures:
+                    report(Note("link_back", f"connected to {self.box.name} again"))
+                failures = 0
+                self._follow(ledger, engine, report)
+                if self.state.terminal:
+                    return self.state
+            except LinkError as error:
+                if error.code in _HOPELESS or time.monotonic() > give_up:
+                    raise
+                self.say_unknown(error, failures, report)
+                time.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+                failures += 1
+            finally:
+                if engine is not None:
+                    engine.wire.close()
+                engine = None
+
+    def until_first_line(
+        self, ledger: Ledger, engine: CaretakerEngine, report: Report, limit_s: float = 60
+    ) -> bool:
+        """Follow until the trainer's first output line or its end; tell whether it came within limit_s."""
+        deadline = time.monotonic() + limit_s
+        for item in engine.follow(self.run, self.offset, self.logs):
+            self._take(item, ledger, report)
+            if self.started_log or self.state.terminal or time.monotonic() > deadline:
+                break
+        return self.started_log or self.state.terminal
+
+    def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
+        for item in engine.follow(self.run, self.offset, self.logs):
+            self._take(item, ledger, report)
+
+    def _take(self, item: dict[str, Any] | bytes, ledger: Ledger, report: Report) -> None:
+        self.seen_unix = time.time()
+        if isinstance(item, bytes):
+            self.logs[self._log_key] = self.logs.get(self._log_key, 0) + len(item)
+            self.started_log = True
+            report(Note("log", plain(item.decode("utf-8", "replace")), {"log": self._log_key}))
+        elif "log" in item:
+            self._log_key = f"{item['log']['cell']}/{item['log']['attempt']}"
+        elif "events" in item:
+            self._take_events(item, ledger, report)
+
+    def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+        fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
+        self.offset = int(item["offset"])
+        for event in item["events"]:
+            report(Note("event", describe(event), event))
+        ledger.append(
+            "run_seen",
+            lease=self.lease,
+            run=self.run,
+            state=self.state.state,
+            seq=self.state.seq,
+            reason=self.state.reason,
+        )
+
+    def say_unknown(self, error: LinkError, failures: int, report: Report) -> None:
+        """Say that the state is unknown, since when, and when we try again."""
+        seen = (
+            f"last seen {self.state.state} {ago(time.time() - self.seen_unix)} ago"
+            if self.seen_unix
+            else "never seen yet"
+        )
+        wait = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
+        text = f"state unknown, {seen}: {error.message}; trying again in {wait} s (the run does not need us)"
+        report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
+
+    _log_key: str = ""
+
+
+_HOPELESS = ("link.host_key_changed", "link.auth_failed", "link.no_program")
+
+
+def backoff(attempts: int) -> Iterator[float | None]:
+    """Yield the pause after each failure, capped; None marks the last attempt."""
+    for number in range(attempts):
+        yield None if number == attempts - 1 else float(_BACKOFF_S[min(number, len(_BACKOFF_S) - 1)])
+
+
+def describe(event: dict[str, Any]) -> str:
+    """Say a journal event as a person would."""
+    teller = _TELLERS.get(event["k"])
+    return teller(event) if teller else event["k"].replace("_", " ")
+
+
+def _ended(event: dict[str, Any]) -> str:
+    how = "vanished without an exit record" if event.get("lost") else f"exited with code {event.get('code')}"
+    if not event.get("lost") and event.get("signal") is not None:
+        how = f"was ended by signal {event['signal']}"
+    return f"attempt {event['attempt']} {how}"
+
+
+_TELLERS: dict[str, Any] = {
+    "run_opened": lambda event: f"caretaker {event['pid']} took the run",
+    "caretaker_started": lambda event: f"caretaker {event['pid']} took over from one that died",
+    "attempt_starting": lambda event: f"attempt {event['attempt']} starting",
+    "attempt_started": lambda event: f"attempt {event['attempt']} runs as pid {event['pid']}",
+    "attempt_ended": _ended,
+    "cell_pending": lambda event: f"{event['why']}",
+    "cell_finished": lambda event: f"cell {event['cell']} finished",
+    "cell_failed": lambda event: f"cell {event['cell']} failed: {event['why']}",
+    "strays_ended": lambda event: f"ended {len(event['pids'])} processes an earlier attempt left behind",
+    "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
+    "resumed": lambda event: "resumed",
+}

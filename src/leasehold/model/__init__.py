@@ -1,0 +1,1 @@
+"""The nouns of the house: frozen data, no I/O."""

@@ -1,0 +1,64 @@
+"""A plan: job and profile resolved, hashed, never edited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.kit.canon import digest
+
+from .job import Artifact, Job
+
+SCHEMA = "leasehold.plan/1"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the box needs to know of a run."""
+
+    run: str
+    job: Job
+    tree: str
+    platform: str
+    detach: tuple[str, ...]
+    cells: tuple[str, ...] = ("main",)
+
+    def body(self) -> dict[str, Any]:
+        """Spell without the hash."""
+        return {
+            "schema": SCHEMA,
+            "run": self.run,
+            "job": self.job.as_dict(),
+            "tree": self.tree,
+            "platform": self.platform,
+            "detach": list(self.detach),
+            "cells": list(self.cells),
+            "patterns": [artifact.pattern for artifact in self.job.artifacts],
+            "attempts": self.job.attempts,
+        }
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the body."""
+        return digest(self.body())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell as the box stores it."""
+        return {**self.body(), "plan_sha256": self.sha256}
+
+
+def plan_from_dict(value: dict[str, Any]) -> Plan:
+    """Read back a plan that this home wrote into its ledger."""
+    job = value["job"]
+    artifacts = tuple(
+        Artifact(item["pattern"], item["loads"], tuple(item["keys"]), item["allow_opaque"])
+        for item in job["artifacts"]
+    )
+    return Plan(
+        run=value["run"],
+        job=Job(job["name"], job["run"], artifacts, job["smoke"], job["env"], job["attempts"]),
+        tree=value["tree"],
+        platform=value["platform"],
+        detach=tuple(value["detach"]),
+        cells=tuple(value["cells"]),
+    )

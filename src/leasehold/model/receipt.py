@@ -1,0 +1,108 @@
+"""Proof and permission: receipts, waivers, approvals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from leasehold.kit.canon import digest
+
+RECEIPT_SCHEMA = "leasehold.receipt/1"
+APPROVAL_SCHEMA = "leasehold.approval/1"
+APPROVAL_LIFE_S = 15 * 60
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof that these cells of a run are home, equal to the box's manifest, and load."""
+
+    run: str
+    plan_sha256: str
+    manifest_sha256: str
+    cells: tuple[str, ...]
+    files: int
+    bytes: int
+    loads: tuple[dict[str, Any], ...]
+    opaque: tuple[str, ...]
+    confinement: tuple[str, ...]
+    verified_unix: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell as stored."""
+        return {
+            "schema": RECEIPT_SCHEMA,
+            "run": self.run,
+            "plan_sha256": self.plan_sha256,
+            "manifest_sha256": self.manifest_sha256,
+            "cells": list(self.cells),
+            "files": self.files,
+            "bytes": self.bytes,
+            "loads": list(self.loads),
+            "opaque": list(self.opaque),
+            "confinement": list(self.confinement),
+            "verified_unix": self.verified_unix,
+        }
+
+    @property
+    def digest(self) -> str:
+        """Hash of the stored spelling."""
+        return digest(self.as_dict())
+
+
+def receipt_from_dict(value: dict[str, Any]) -> Receipt:
+    """Read back a stored receipt; KeyError or ValueError when it is not one."""
+    if value.get("schema") != RECEIPT_SCHEMA:
+        raise ValueError(f"not a receipt: schema {value.get('schema')!r}")
+    return Receipt(
+        run=value["run"],
+        plan_sha256=value["plan_sha256"],
+        manifest_sha256=value["manifest_sha256"],
+        cells=tuple(value["cells"]),
+        files=value["files"],
+        bytes=value["bytes"],
+        loads=tuple(value["loads"]),
+        opaque=tuple(value["opaque"]),
+        confinement=tuple(value["confinement"]),
+        verified_unix=value["verified_unix"],
+    )
+
+
+class Strength(Enum):
+    """How a person said yes."""
+
+    TYPED = "typed"
+    SIGNED = "signed"
+    REHEARSAL = "rehearsal"
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """What exactly a person is asked to approve."""
+
+    verb: str
+    lease: str
+    evidence: str  # digest over receipts and waivers
+    nonce: str
+    expires_unix: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell as signed."""
+        return {
+            "schema": APPROVAL_SCHEMA,
+            "verb": self.verb,
+            "lease": self.lease,
+            "evidence": self.evidence,
+            "nonce": self.nonce,
+            "expires_unix": self.expires_unix,
+        }
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A person's yes to one verb on one lease, resting on one set of evidence."""
+
+    request: ApprovalRequest
+    strength: Strength
+    by: str
+    granted_unix: float

@@ -1,0 +1,57 @@
+"""What a gate says, and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Outcome(Enum):
+    """Passed, refused, or not to be known; unknown never counts as passed."""
+
+    PASSED = "passed"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reading and why it matters."""
+
+    outcome: Outcome
+    what: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A gate's answer with every finding it rests on."""
+
+    gate: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Refused beats unknown beats passed; no finding at all is unknown."""
+        seen = {finding.outcome for finding in self.findings}
+        for outcome in (Outcome.REFUSED, Outcome.UNKNOWN):
+            if outcome in seen:
+                return outcome
+        return Outcome.PASSED if seen else Outcome.UNKNOWN
+
+    @property
+    def passed(self) -> bool:
+        """Whether the way is free."""
+        return self.outcome is Outcome.PASSED
+
+    def against(self) -> tuple[Finding, ...]:
+        """Return the findings that stand in the way."""
+        return tuple(finding for finding in self.findings if finding.outcome is not Outcome.PASSED)
+
+    def as_dict(self) -> dict[str, object]:
+        """Spell for --json and the ledger."""
+        return {
+            "gate": self.gate,
+            "outcome": self.outcome.value,
+            "findings": [{"outcome": f.outcome.value, "what": f.what, "hint": f.hint} for f in self.findings],
+        }

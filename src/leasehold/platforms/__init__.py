@@ -1,0 +1,1 @@
+"""Landlords and engines behind two small contracts."""

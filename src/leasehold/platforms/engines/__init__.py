@@ -1,0 +1,1 @@
+"""What starts work detached and observes it."""

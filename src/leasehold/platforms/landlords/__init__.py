@@ -1,0 +1,1 @@
+"""Who rents, parks and releases boxes."""

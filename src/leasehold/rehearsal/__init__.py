@@ -1,0 +1,1 @@
+"""Simulated landlords, so that a whole life can be lived without money."""

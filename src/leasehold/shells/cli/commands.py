@@ -1,0 +1,203 @@
+"""What each command does with the api's answer."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from leasehold import api
+
+from . import output
+from .output import Screen
+
+_STATE_COLOURS = {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}
+
+
+def run(args: Namespace) -> int:
+    """lease run"""
+    order = api.RunOrder(
+        job_file=Path(args.job),
+        on=args.on,
+        root=args.root,
+        rehearse=args.rehearse,
+        price=args.price,
+        results=Path(args.results) if args.results else None,
+        detach=args.detach,
+        again=args.again,
+        alongside=args.alongside,
+    )
+    outcome = api.run(api.open_home(), order, Screen(args.json).report)
+    if args.json:
+        receipt = outcome.receipt.as_dict() if outcome.receipt else None
+        output.as_json({**vars(outcome), "receipt": receipt})
+    elif outcome.receipt is None:
+        output.say(f"it runs without us now. Next: lease watch {outcome.run}")
+        output.data(outcome.run)
+    else:
+        output.say(f"home and verified. Next, when you need the box no more: lease down {outcome.run}")
+        output.data(outcome.export)
+    return 0
+
+
+def watch(args: Namespace) -> int:
+    """lease watch"""
+    outcome = api.watch(api.open_home(), args.run, Screen(args.json).report)
+    if args.json:
+        output.as_json({"run": outcome.run, "state": outcome.state})
+    else:
+        output.say(f"{outcome.run} {outcome.state}")
+    return 0 if outcome.state == "finished" else 6
+
+
+def status(args: Namespace) -> int:
+    """lease status"""
+    rows = api.status(api.open_home(), args.run, args.refresh)
+    if args.json:
+        output.as_json({"runs": rows})
+        return 0
+    if not rows:
+        output.say("no runs yet. Start one: lease run")
+        return 0
+    head = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
+    output.table([_status_row(row) for row in rows], head, _STATE_COLOURS)
+    for row in rows:
+        if row["state"] in ("failed", "unknown") and row["reason"]:
+            output.say(f"{row['run']}: {row['reason']}")
+    return 0
+
+
+def logs(args: Namespace) -> int:
+    """lease logs"""
+    parts: list[str] = []
+    emit = parts.append if args.json else lambda text: output.data(text, end="")
+    api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
+    if args.json:
+        output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts)})
+    return 0
+
+
+def show(args: Namespace) -> int:
+    """lease show"""
+    value = api.show(api.open_home(), args.run)
+    if args.json:
+        output.as_json(value)
+        return 0
+    for key in ("run", "state", "reason", "box", "lease", "results", "home", "receipt", "waived", "cost"):
+        if value[key] not in ("", [], None):
+            output.data(f"{key:10} {value[key]}")
+    output.data(f"{'command':10} {value['plan']['job']['run']}")
+    for event in value["events"]:
+        if event["kind"] != "run_seen":
+            output.data(f"  {api.clock(event['t'])}  {event['kind'].replace('_', ' ')}")
+    return 0
+
+
+def pull(args: Namespace) -> int:
+    """lease pull"""
+    home = api.open_home()
+    receipt = api.pull(home, args.run, Screen(args.json).report)
+    export = api.status(home, receipt.run)[0]["home"]
+    if args.json:
+        output.as_json({"run": receipt.run, "export": export, "receipt": receipt.as_dict()})
+    else:
+        output.data(export)
+    return 0
+
+
+def verify(args: Namespace) -> int:
+    """lease verify"""
+    value = api.verify(api.open_home(), args.run)
+    if args.json:
+        output.as_json(value)
+        return 0
+    receipt = value["receipt"]
+    output.data(
+        f"{value['run']}: {receipt['files']} files, {receipt['bytes']} bytes, equal to the receipt in {value['export']}"
+    )
+    return 0
+
+
+def stop(args: Namespace) -> int:
+    """lease stop"""
+    value = api.stop(api.open_home(), args.run, args.grace, Screen(args.json).report)
+    if args.json:
+        output.as_json(value)
+    else:
+        output.say("its processes are gone; the box itself still bills (lease down)")
+    return 0
+
+
+def waive(args: Namespace) -> int:
+    """lease waive"""
+    place = api.waive(api.open_home(), args.run, args.cell, Screen(args.json).report)
+    if args.json:
+        output.as_json({"run": args.run, "cell": args.cell, "quarantine": str(place)})
+    else:
+        output.say(f"given up and recorded; what was salvaged: {place}")
+    return 0
+
+
+def down(args: Namespace) -> int:
+    """lease down"""
+    home = api.open_home()
+    if args.plan:
+        plan = api.down_plan(home, args.lease, args.verb)
+        output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
+        return 0 if plan.verdict.passed else 3
+    if args.request:
+        request = api.down_request(home, args.lease, args.verb, Path(args.request))
+        output.as_json({"request": request, "file": args.request})
+        output.say(
+            f"sign it within 15 minutes: ssh-keygen -Y sign -n leasehold-approval -f KEY {args.request}"
+        )
+        return 0
+    screen = Screen(args.json)
+    if args.stopped:
+        lease = api.down_stopped(home, args.lease, screen.report)
+        output.as_json({"lease": lease.id, "closed": not lease.open}) if args.json else output.say(
+            f"{lease.id} is closed"
+        )
+        return 0
+    way = "rehearsal" if args.rehearsal else args.approval or "typed"
+    show_plan = (lambda plan: None) if args.json else _show_teardown
+    state = api.down(home, api.DownOrder(args.lease, args.verb, way, show_plan), screen.report)
+    if args.json:
+        output.as_json({"lease": args.lease, "state": state})
+    return 0
+
+
+def _status_row(row: dict[str, Any]) -> list[str]:
+    results = "home" if row["receipt"] else "given up" if row["waived"] else "-"
+    seen = "-" if row["seen_s_ago"] is None else f"{api.duration(row['seen_s_ago'])} ago"
+    cost = (
+        (row["cost"] + ("" if row["lease_open"] else " closed"))
+        if row["cost"]
+        else "-"
+        if row["lease_open"]
+        else "closed"
+    )
+    return [row["run"], row["state"], row["box"], api.duration(row["age_s"]), seen, results, cost]
+
+
+def _show_teardown(plan: Any) -> None:
+    value = plan.as_dict()
+    undo = "can be undone" if value["reversible"] else "CANNOT be undone"
+    output.say(f"`{value['verb']}` on {value['lease']} ({value['box']}): {undo}")
+    output.say(
+        f"  deletes: {', '.join(value['deletes']) or 'nothing'}; keeps: {', '.join(value['keeps']) or 'nothing'}"
+    )
+    if value["cost_so_far"]:
+        output.say(f"  cost so far: {value['cost_so_far']}")
+    left = value["not_coming_home"]
+    if left:
+        total = sum(entry["bytes"] for entry in left)
+        output.say(f"  NOT coming home: {len(left)} files, {total / 1e6:.2f} MB, that no artifact names:")
+        output.bullets(
+            f"{entry['run']}/{entry['cell']}: {entry['path']} ({entry['bytes']} bytes)" for entry in left[:10]
+        )
+    output.say(f"gate: {value['gate']['outcome']}")
+    for finding in value["gate"]["findings"]:
+        mark = "ok " if finding["outcome"] == "passed" else "NO "
+        hint = f"   -> {finding['hint']}" if finding["hint"] else ""
+        output.say(f"  {mark} {finding['what']}{hint}")

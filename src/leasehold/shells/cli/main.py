@@ -1,0 +1,213 @@
+"""The lease command: parse, call the api, render."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import leasehold
+from leasehold.errors import LeaseholdError
+
+_ABOUT = """Run deep-learning training on rented GPUs and lose nothing: launch detached, bring results home
+verified by hash and by load, and stop the meter only after that, with your yes."""
+
+_EXAMPLES = """examples:
+  lease run                              start ./lease.yaml on this machine; again: attach or resume
+  lease run --on ssh:root@1.2.3.4:2222   the same job on a rented box
+  lease status                           every run, newest first
+  lease logs -f myjob                    follow the trainer's output
+  lease pull myjob                       bring the results home and verify them
+  lease down myjob                       what must be true, then your yes, then the meter stops
+
+exit codes: 0 done, 2 your command or file, 3 refused by a gate, 4 the box, 5 unreachable (state unknown),
+            6 the run failed, 7 results do not verify, 8 this home (disk, ledger)"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help()
+        return 0
+    from . import commands, output
+
+    try:
+        return int(getattr(commands, args.command)(args))
+    except LeaseholdError as problem:
+        output.error(problem, getattr(args, "json", False))
+        return problem.exit_code
+    except KeyboardInterrupt:
+        output.say("\nleft; whatever runs on a box goes on without us (lease status)")
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Describe every command; imports nothing heavy, for --help must be quick."""
+    parser = argparse.ArgumentParser(
+        prog="lease",
+        description=_ABOUT,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"lease {leasehold.__version__}")
+    parser.set_defaults(command=None)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _run(verbs)
+    _seeing(verbs)
+    _home(verbs)
+    _ending(verbs)
+    return parser
+
+
+Verbs = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _verb(verbs: Verbs, name: str, about: str, example: str = "") -> argparse.ArgumentParser:
+    parser = verbs.add_parser(
+        name, help=about, description=about, epilog=example and f"example:\n{example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.set_defaults(command=name)
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    return parser
+
+
+def _run(verbs: Verbs) -> None:
+    run = _verb(
+        verbs,
+        "run",
+        "run a job: smoke, launch detached, watch, bring home, verify; the identical command attaches or resumes",
+        "  lease run                                 ./lease.yaml on this machine\n"
+        "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach",
+    )
+    run.add_argument("job", nargs="?", default="lease.yaml", help="job file (default: lease.yaml)")
+    run.add_argument(
+        "--on",
+        default="local",
+        metavar="BOX",
+        help="local, ssh:ALIAS or ssh:[user@]host[:port] (default: local)",
+    )
+    run.add_argument(
+        "--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)"
+    )
+    run.add_argument(
+        "--results",
+        default="",
+        metavar="DIR",
+        help="where results come home to (default: lease-results beside the job file)",
+    )
+    run.add_argument(
+        "--price", default="", metavar="1.98USD/h", help="what the box costs, so that the meter can be shown"
+    )
+    run.add_argument(
+        "--detach",
+        "-d",
+        action="store_true",
+        help="return once the run is seen alive over a second connection",
+    )
+    run.add_argument("--again", action="store_true", help="run the same job and code once more, as a new run")
+    run.add_argument(
+        "--alongside", action="store_true", help="start even if another version of this job runs on the box"
+    )
+    run.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="with --on local: a simulated rental whose `down` really deletes the box",
+    )
+
+
+def _seeing(verbs: Verbs) -> None:
+    status = _verb(
+        verbs,
+        "status",
+        "list runs: state, box, cost, and whether their results are home",
+        "  lease status --refresh",
+    )
+    status.add_argument("run", nargs="?", default="", help="one run (id, its beginning, or the job's name)")
+    status.add_argument("--refresh", action="store_true", help="ask the boxes now")
+    watch = _verb(
+        verbs,
+        "watch",
+        "follow a run's events and log to its end; Ctrl-C leaves it running",
+        "  lease watch myjob",
+    )
+    watch.add_argument("run")
+    logs = _verb(verbs, "logs", "print a run's log", "  lease logs -f myjob")
+    logs.add_argument("run")
+    logs.add_argument("-f", "--follow", action="store_true", help="keep following")
+    logs.add_argument("--cell", default="main", help="which cell (default: main)")
+    logs.add_argument(
+        "--attempt", type=int, default=0, metavar="N", help="which attempt (default: the newest)"
+    )
+    show = _verb(verbs, "show", "say everything this home knows of a run", "  lease show myjob --json")
+    show.add_argument("run")
+
+
+def _home(verbs: Verbs) -> None:
+    pull = _verb(
+        verbs,
+        "pull",
+        "bring a run's results home, resumable, and verify them by hash and by load",
+        "  lease pull myjob",
+    )
+    pull.add_argument("run")
+    verify = _verb(
+        verbs,
+        "verify",
+        "read the home copy again and compare it with its receipt; needs no box",
+        "  lease verify myjob",
+    )
+    verify.add_argument("run")
+
+
+def _ending(verbs: Verbs) -> None:
+    stop = _verb(
+        verbs,
+        "stop",
+        "end exactly this run's processes; the box keeps billing",
+        "  lease stop myjob --grace 120",
+    )
+    stop.add_argument("run")
+    stop.add_argument(
+        "--grace",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="seconds between SIGTERM and SIGKILL (default: 30)",
+    )
+    waive = _verb(
+        verbs,
+        "waive",
+        "give up a cell's results: salvages what exists, then asks you to type it",
+        "  lease waive myjob main",
+    )
+    waive.add_argument("run")
+    waive.add_argument("cell", nargs="?", default="main")
+    down = _verb(
+        verbs,
+        "down",
+        "stop the meter: only with every result home (or waived) and your approval",
+        "  lease down myjob --plan            what would happen, and what stands in the way\n"
+        "  lease down myjob                   type your approval on the terminal\n"
+        "  lease down myjob --request ask.json && ssh-keygen -Y sign -n leasehold-approval -f KEY ask.json\n"
+        "  lease down myjob --approval ask.json\n"
+        "  lease down myjob --stopped         you stopped it in the console: end the count",
+    )
+    down.add_argument("lease", metavar="RUN|LEASE")
+    down.add_argument("--verb", default="", help="which way of stopping (default: the platform's first)")
+    how = down.add_mutually_exclusive_group()
+    how.add_argument("--plan", action="store_true", help="print what would happen and exit")
+    how.add_argument("--request", metavar="FILE", default="", help="write an approval request to sign")
+    how.add_argument(
+        "--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)"
+    )
+    how.add_argument("--rehearsal", action="store_true", help="approve for a simulated landlord")
+    how.add_argument("--stopped", action="store_true", help="record that you stopped the meter by hand")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

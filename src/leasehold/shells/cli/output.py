@@ -1,0 +1,130 @@
+"""The only module that prints: data to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from leasehold.errors import LeaseholdError
+from leasehold.kit.terminal import one_line
+from leasehold.model.note import Note
+
+_COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+_QUIET = {"event"}
+_GOOD = {"receipt", "smoke_passed", "detach_proven", "closed", "hashes_equal", "loads"}
+_BAD = {"unknown", "warning", "waiver_asked", "by_hand", "unreachable"}
+_SILENT_EVENTS = {"attempt_starting"}
+
+
+def paint(text: str, colour: str, stream: Any = None) -> str:
+    """Colour text when a person reads it on a terminal and NO_COLOR is unset."""
+    stream = stream or sys.stderr
+    if os.environ.get("NO_COLOR") or not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+class Screen:
+    """Renders notes as they come; log lines carry a bar so that the two never mix."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._rest: dict[str, str] = {}
+
+    def report(self, note: Note) -> None:
+        """Show one note."""
+        if self._quiet:
+            return
+        if note.kind == "log":
+            self._log(note)
+            return
+        self._flush()
+        if note.kind in _QUIET and note.data.get("k") in _SILENT_EVENTS:
+            return
+        colour = "green" if note.kind in _GOOD else "yellow" if note.kind in _BAD else ""
+        colour = "dim" if note.kind == "event" else colour
+        text = (
+            note.text
+            if note.kind == "by_hand"
+            else "\n".join(one_line(line) for line in note.text.split("\n"))
+        )
+        say(paint(text, colour) if colour else text)
+
+    def _log(self, note: Note) -> None:
+        key = str(note.data.get("log", ""))
+        text = self._rest.pop(key, "") + note.text
+        *lines, rest = text.split("\n")
+        for line in lines:
+            say(f"  {paint('|', 'dim')} {line}")
+        if rest:
+            self._rest[key] = rest
+
+    def _flush(self) -> None:
+        for rest in self._rest.values():
+            say(f"  {paint('|', 'dim')} {rest}")
+        self._rest.clear()
+
+
+def say(text: str) -> None:
+    """Tell a person something, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def data(text: str, end: str = "\n") -> None:
+    """Give data, on stdout."""
+    print(text, end=end, flush=True)
+
+
+def as_json(value: Any) -> None:
+    """Give data as JSON, on stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)
+
+
+def error(problem: LeaseholdError, json_wanted: bool) -> None:
+    """Render an error once."""
+    if json_wanted:
+        as_json({"error": problem.as_dict()})
+        return
+    say(paint(f"error[{problem.code}]", "red") + f": {one_line(problem.message)}")
+    for label, text in (("seen", problem.seen), ("hint", problem.hint)):
+        first, *more = text.splitlines() if text else [""]
+        if first:
+            say(f"  {label}: {one_line(first)}")
+        for line in more:
+            say(f"        {one_line(line)}")
+
+
+def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None = None) -> None:
+    """Print columns; narrow where the content is."""
+    if not rows:
+        return
+    everything = [head, *rows]
+    widths = [max(_width(row[i]) for row in everything) for i in range(len(head))]
+    for number, row in enumerate(everything):
+        cells = [
+            one_line(cell) + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        ]
+        line = "  ".join(cells).rstrip()
+        data(paint(line, "dim", sys.stdout) if number == 0 else _tinted(line, row, colours or {}))
+
+
+def bullets(items: Iterable[str]) -> None:
+    """Print a list on stderr."""
+    for item in items:
+        say(f"  - {one_line(item)}")
+
+
+def _tinted(line: str, row: list[str], colours: dict[str, str]) -> str:
+    for cell in row:
+        if cell in colours:
+            return line.replace(cell, paint(cell, colours[cell], sys.stdout), 1)
+    return line
+
+
+def _width(text: str) -> int:
+    import unicodedata
+
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in one_line(text))

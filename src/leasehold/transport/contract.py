@@ -1,0 +1,29 @@
+"""What a transport must give: a duplex byte stream to a shell on the box."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, Protocol
+
+from leasehold.errors import LinkError
+
+
+class Link(Protocol):
+    """One open stream to a process on the box."""
+
+    reader: BinaryIO
+    writer: BinaryIO
+
+    def close(self) -> None:
+        """End the stream and reap its process. A second call does nothing."""
+
+    def failure(self) -> LinkError:
+        """Explain why the stream ended, from what the transport itself said."""
+
+
+class Transport(Protocol):
+    """Opens links to one box. Addresses are resolved anew at each open."""
+
+    name: str
+
+    def open(self, command: str) -> Link:
+        """Start command in the box's login shell; raise LinkError when that cannot even begin."""

@@ -1,0 +1,65 @@
+"""The parcel: kit and caretaker as one zip whose name is its hash."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import zipfile
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+_ROOMS = ("kit", "caretaker", "checkpoint")
+_MAIN = "import sys\nfrom leasehold.caretaker.entry import main\nsys.exit(main(sys.argv[1:]))\n"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class Parcel(NamedTuple):
+    """Bytes to ship and the name they go by."""
+
+    sha256: str
+    data: bytes
+
+
+@functools.cache
+def build() -> Parcel:
+    """Pack the on-box rooms; equal sources give equal bytes on every home."""
+    house = resources.files("leasehold")
+    files = {"__main__.py": _MAIN.encode(), "leasehold/__init__.py": b""}
+    for room in _ROOMS:
+        folder = house.joinpath(room)
+        if folder.is_dir():
+            files.update(_sources(folder, "leasehold/" + room))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, files[name])
+    data = buffer.getvalue()
+    return Parcel(hashlib.sha256(data).hexdigest(), data)
+
+
+def boot_command() -> str:
+    """Spell the boot line as one shell word list that every login shell passes on unread."""
+    text = resources.files("leasehold.transport").joinpath("boot.sh").read_text()
+    lines = [line.strip() for line in text.splitlines()]
+    joined = " ".join(line for line in lines if line and not line.startswith("#"))
+    assert not set(joined) & set("'!\\"), "the boot line must survive every shell's quoting"
+    return f"exec sh -c '{joined}'"
+
+
+def unpacker() -> bytes:
+    """Return the program that a box without the parcel runs first."""
+    return resources.files("leasehold.transport").joinpath("unpack.py").read_bytes()
+
+
+def _sources(folder: Traversable, prefix: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for entry in folder.iterdir():
+        if entry.name.endswith(".py"):
+            found[f"{prefix}/{entry.name}"] = entry.read_bytes()
+        elif entry.is_dir() and entry.name != "__pycache__":
+            found.update(_sources(entry, f"{prefix}/{entry.name}"))
+    return found

@@ -1,0 +1,87 @@
+"""A link that is a child process: how `local` and ssh are both reached."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import BinaryIO, cast
+
+from leasehold.errors import LinkError
+from leasehold.kit.terminal import plain
+
+_STDERR_BYTES = 8192
+_KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
+
+
+class ProcessLink:
+    """A child whose stdin and stdout are the stream; its stderr is kept as evidence."""
+
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], explain: Callable[[int, str], LinkError]
+    ) -> None:
+        self._explain = explain
+        self._stderr = tempfile.TemporaryFile()
+        try:
+            self._child = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                env=dict(env),
+                bufsize=0,  # the handshake reads byte by byte and must not swallow what follows
+                start_new_session=True,  # Ctrl-C at home must not reach the link before we decide
+            )
+        except FileNotFoundError:
+            raise LinkError(
+                "link.no_program",
+                f"{argv[0]} is not installed here",
+                hint="install it (Debian: openssh-client)",
+            ) from None
+        self.reader = cast(BinaryIO, self._child.stdout)
+        self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
+
+    @property
+    def pid(self) -> int:
+        """The child's pid."""
+        return self._child.pid
+
+    def close(self) -> None:
+        """Close stdin, give the far end a moment, then end the child."""
+        with contextlib.suppress(OSError):
+            self.writer.close()
+        try:
+            self._child.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self.reader.close()
+
+    def failure(self) -> LinkError:
+        """Explain the end by exit status and stderr."""
+        try:
+            code = self._child.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            code = self._child.wait()
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, self._stderr.tell() - _STDERR_BYTES))
+        return self._explain(code, plain(self._stderr.read().decode("utf-8", "replace")).strip())
+
+
+class LocalTransport:
+    """This machine as a box: the same boot line, the same protocol, no network."""
+
+    name = "local"
+
+    def open(self, command: str) -> ProcessLink:
+        """Start the boot line under sh."""
+        env = {key: value for key, value in os.environ.items() if not key.startswith(_KEPT_FROM_US)}
+        return ProcessLink(["/bin/sh", "-c", command], env, _explain_local)
+
+
+def _explain_local(code: int, said: str) -> LinkError:
+    return LinkError("link.lost", f"the local caretaker connection ended (exit {code})", seen=said)

@@ -1,0 +1,252 @@
+"""The one protocol over any link: a handshake, then framed requests side by side."""
+
+from __future__ import annotations
+
+import io
+import queue
+import secrets
+import selectors
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, cast
+
+from leasehold.errors import BoxError, LinkError
+from leasehold.kit import frames
+from leasehold.kit.frames import MAGIC, Frame
+from leasehold.kit.terminal import one_line
+
+from . import parcel
+from .contract import Link, Transport
+
+_HANDSHAKE_TIMEOUT_S = 60.0
+_NOISE_BYTES = 256 << 10
+_INBOX_FRAMES = 256
+_CLOSED = object()
+
+Body = Iterable[dict[str, Any] | bytes]
+
+
+class Wire:
+    """An open conversation with a box's `serve`. Any thread may ask; close() ends it for all."""
+
+    def __init__(self, transport: Transport, root: str, python_hint: str = "") -> None:
+        self.name = transport.name
+        self._link = transport.open(parcel.boot_command())
+        self._write_lock = threading.Lock()
+        self._requests: dict[int, queue.Queue[Any]] = {}
+        self._next = 1
+        self._dead: LinkError | None = None
+        try:
+            _handshake(self._link, root, python_hint)
+        except BaseException:
+            self._link.close()
+            raise
+        self._pump = threading.Thread(target=self._read, daemon=True)
+        self._pump.start()
+
+    def ask(self, op: str, body: Body = (), **args: Any) -> dict[str, Any]:
+        """Send a request and return the last object of its answer ({} when it has none)."""
+        answer: dict[str, Any] = {}
+        for frame in self.stream(op, body, **args):
+            if frame.type == frames.JSON:
+                answer = frame.json()
+        return answer
+
+    def objects(self, op: str, **args: Any) -> Iterator[dict[str, Any]]:
+        """Send a request and yield the objects of its answer."""
+        for frame in self.stream(op, **args):
+            if frame.type == frames.JSON:
+                yield frame.json()
+
+    def chunks(self, op: str, **args: Any) -> Iterator[bytes]:
+        """Send a request and yield the bytes of its answer."""
+        for frame in self.stream(op, **args):
+            if frame.type == frames.DATA:
+                yield frame.payload
+
+    def stream(self, op: str, body: Body = (), **args: Any) -> Iterator[Frame]:
+        """Send a request with its body and yield the frames of its answer."""
+        inbox: queue.Queue[Any] = queue.Queue(_INBOX_FRAMES)
+        with self._write_lock:
+            number = self._next
+            self._next += 1
+        self._requests[number] = inbox
+        try:
+            self._send([frames.pack_json(number, {"op": op, **args})])
+            if body:
+                self._send(_body_frames(number, body))
+            yield from self._answer(inbox, op)
+        finally:
+            self._requests.pop(number, None)
+
+    def close(self) -> None:
+        """Hang up. A second call does nothing."""
+        if self._dead is None:
+            self._dead = LinkError("link.closed", f"the connection to {self.name} is closed")
+        self._link.close()
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _answer(self, inbox: queue.Queue[Any], op: str) -> Iterator[Frame]:
+        while True:
+            try:
+                frame = inbox.get(timeout=0.5)
+            except queue.Empty:
+                if self._dead is not None:
+                    raise self._dead from None
+                continue
+            if frame is _CLOSED:
+                raise self._dead or LinkError("link.lost", f"the connection to {self.name} ended")
+            if frame.type == frames.END:
+                return
+            if frame.type == frames.ERROR:
+                said = frame.json()
+                code, message = one_line(str(said.get("code"))), one_line(str(said.get("message")))
+                raise BoxError(code, message, seen=f"answer of {self.name} to `{op}`")
+            yield frame
+
+    def _send(self, parts: Iterable[bytes]) -> None:
+        try:
+            for part in parts:
+                with self._write_lock:
+                    self._link.writer.write(part)
+            with self._write_lock:
+                self._link.writer.flush()
+        except (OSError, ValueError):
+            raise self._dead or self._link.failure() from None
+
+    def _read(self) -> None:
+        reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, self._link.reader), 1 << 18))
+        try:
+            while (frame := frames.read_frame(reader)) is not None:
+                inbox = self._requests.get(frame.request)
+                if inbox is not None:
+                    self._deliver(inbox, frame)
+        except (frames.WireError, OSError, ValueError):
+            pass
+        if self._dead is None:
+            self._dead = self._link.failure()
+        for inbox in list(self._requests.values()):
+            self._deliver(inbox, _CLOSED)
+
+    def _deliver(self, inbox: queue.Queue[Any], item: Any) -> None:
+        """Hand over, waiting for a slow reader; a reader that left is forgotten."""
+        while inbox in self._requests.values():
+            try:
+                return inbox.put(item, timeout=0.5)
+            except queue.Full:
+                if self._dead is not None:
+                    return None
+        return None
+
+
+def ask_status(transport: Transport, root: str) -> list[tuple[int, str]]:
+    """Let the boot line itself answer with each run's status.json and its age; no Python starts there."""
+    link = transport.open(parcel.boot_command())
+    try:
+        nonce = _greet(link, root, "", "status")
+        verdict, rest = _await_hello(link, nonce)
+        if verdict != "status":
+            raise LinkError("link.strange", f"{transport.name} answered {verdict!r} to a status request")
+        lines = _lines_until_end(link, rest)
+    finally:
+        link.close()
+    return [
+        (int(age), text)
+        for age, _, text in (line.partition(" ") for line in lines)
+        if age.lstrip("-").isdigit()
+    ]
+
+
+def _handshake(link: Link, root: str, python_hint: str) -> None:
+    nonce = _greet(link, root, python_hint, "serve")
+    verdict, _ = _await_hello(link, nonce)
+    if verdict == "need":
+        program = parcel.unpacker()
+        link.writer.write(b"%d\n" % len(program) + program + parcel.build().data)
+        link.writer.flush()
+        verdict, _ = _await_hello(link, nonce)
+    if verdict == "ready":
+        return
+    if verdict == "nopython":
+        raise BoxError(
+            "box.no_python", "the box has no Python 3.8 or newer", hint="install python3 on the box"
+        )
+    if verdict.startswith("noroot"):
+        raise BoxError(
+            "box.no_root",
+            f"the box cannot hold our folder: {one_line(verdict[7:])}",
+            hint="is the disk full or read-only? Choose another folder with --root",
+        )
+    raise LinkError("link.strange", f"the box answered {one_line(verdict)!r} to the handshake")
+
+
+def _greet(link: Link, root: str, python_hint: str, verb: str) -> str:
+    nonce = secrets.token_hex(8)
+    built = parcel.build()
+    escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
+    lines = [nonce, escaped, python_hint, built.sha256, str(len(built.data)), verb]
+    try:
+        link.writer.write("".join(line + "\n" for line in lines).encode())
+        link.writer.flush()
+    except OSError:
+        raise link.failure() from None
+    return nonce
+
+
+def _await_hello(link: Link, nonce: str) -> tuple[str, bytes]:
+    """Skip banner noise up to our own line; return its verdict."""
+    wanted = MAGIC + nonce.encode()
+    deadline = time.monotonic() + _HANDSHAKE_TIMEOUT_S
+    line, noise = b"", 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(link.reader, selectors.EVENT_READ)
+        while noise < _NOISE_BYTES:
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                link.close()
+                raise LinkError(
+                    "link.timeout", f"no answer within {_HANDSHAKE_TIMEOUT_S:.0f} s", seen=_tail(line)
+                )
+            byte = link.reader.read(1)  # unbuffered: what follows the line belongs to the frames
+            if not byte:
+                raise link.failure()
+            noise += 1
+            line += byte
+            if byte == b"\n":
+                if wanted in line:
+                    return line.split(wanted, 1)[1].decode("utf-8", "replace").strip(), b""
+                line = b""
+    raise LinkError("link.noise", "the box's login prints too much to find our answer in", seen=_tail(line))
+
+
+def _lines_until_end(link: Link, first: bytes) -> list[str]:
+    lines = []
+    buffer = first
+    while block := link.reader.read(1 << 16):
+        buffer += block
+        if buffer.endswith(b"end\n") or len(buffer) > frames.MAX_PAYLOAD_BYTES:
+            break
+    for line in buffer.decode("utf-8", "replace").splitlines():
+        lines.append(line)
+    if not lines or lines[-1] != "end":
+        raise LinkError("link.lost", "the status answer ended early")
+    return lines[:-1]
+
+
+def _body_frames(number: int, body: Body) -> Iterator[bytes]:
+    for part in body:
+        yield (
+            frames.pack(number, frames.DATA, part)
+            if isinstance(part, bytes)
+            else frames.pack_json(number, part)
+        )
+    yield frames.pack(number, frames.END)
+
+
+def _tail(line: bytes) -> str:
+    return one_line(line[-200:].decode("utf-8", "replace"))

@@ -1,0 +1,1 @@
+"""Tests, and under support/ the beds they run on."""
