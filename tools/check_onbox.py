@@ -68,9 +68,7 @@ def check_version(files: list[Path]) -> bool:
     """Tell whether vermin finds the oldest supported Python enough for these files."""
     vermin = [sys.executable, "-c", "from vermin import main; main()"]  # it has no __main__
     options = [f"-t={OLDEST_PYTHON}-", "--no-tips", "--violations"]
-    answer = subprocess.run(
-        [*vermin, *options, *map(str, files)], capture_output=True, text=True, check=False
-    )
+    answer = subprocess.run([*vermin, *options, *map(str, files)], capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         print(answer.stdout + answer.stderr)
     return answer.returncode == 0

@@ -20,9 +20,7 @@ def main(folders: list[str]) -> int:
     """Check every Python file under the folders."""
     files = [path for folder in folders for path in sorted(Path(folder).rglob("*.py"))]
     if not files:
-        print(
-            f"check_sizes: no Python file under {' '.join(folders) or '(no folder named)'}", file=sys.stderr
-        )
+        print(f"check_sizes: no Python file under {' '.join(folders) or '(no folder named)'}", file=sys.stderr)
         return 1
     complaints = [complaint for path in files for complaint in check_file(path)]
     for complaint in complaints:

@@ -142,9 +142,7 @@ def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Cal
         seen = engine.look(record.run)
         if cell not in seen["cells"]:
             known = ", ".join(seen["cells"]) or "none yet"
-            raise UserError(
-                "cell.unknown", f"{record.run} has no cell {cell!r} on the box", hint=f"its cells: {known}"
-            )
+            raise UserError("cell.unknown", f"{record.run} has no cell {cell!r} on the box", hint=f"its cells: {known}")
         number = attempt or int(seen["cells"][cell]["attempt"])
         for chunk in engine.tail(record.run, cell, number, 0, 1e9 if follow else 0):
             emit(plain(chunk.decode("utf-8", "replace")))
@@ -162,9 +160,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any
     box = box_of(home, lease)
     engine = box.connect()
     try:
-        seen = engine.stop(
-            record.run, {"id": secrets.token_hex(6), "by": home.ledger.home_id, "grace_s": grace_s}
-        )
+        seen = engine.stop(record.run, {"id": secrets.token_hex(6), "by": home.ledger.home_id, "grace_s": grace_s})
     finally:
         engine.wire.close()
     if seen["did"] == "nothing":
@@ -278,15 +274,9 @@ def down_stopped(home: Home, word: str, report: Report) -> Lease:
         return lease
     for record in books.runs(home.ledger, lease=lease.id):
         if books.receipt_of(record) is None:
-            report(
-                Note(
-                    "warning", f"{record.run} has no receipt at home: if the box is gone, so are its results"
-                )
-            )
+            report(Note("warning", f"{record.run} has no receipt at home: if the box is gone, so are its results"))
     phrase = f"stopped {lease.id}"
-    answer = terminal_ask(
-        f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n> "
-    ).strip()
+    answer = terminal_ask(f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n> ").strip()
     if answer != phrase:
         raise Refusal("stop.not_confirmed", f"{answer!r} is not the phrase; {lease.id} keeps counting")
     record_stopped(home, lease, os.environ.get("USER") or str(os.getuid()))

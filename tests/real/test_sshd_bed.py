@@ -54,16 +54,12 @@ def test_the_box_reads_its_own_rc_file_and_not_the_users(ssh_box: SshBox) -> Non
     assert shell == b"a banner nobody asked for\n/bin/bash"
 
 
-def test_variables_reach_the_session_whatever_they_hold(
-    new_ssh_box: Callable[..., SshBox], odd_name: str
-) -> None:
+def test_variables_reach_the_session_whatever_they_hold(new_ssh_box: Callable[..., SshBox], odd_name: str) -> None:
     box = new_ssh_box(environment={"GIVEN": odd_name})
     assert box.run('printf %s "$GIVEN"').stdout == os.fsencode(odd_name)
 
 
-def test_the_users_own_environment_does_not_reach_the_session(
-    ssh_box: SshBox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_own_environment_does_not_reach_the_session(ssh_box: SshBox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE_ALONE", "1")
     assert ssh_box.run('printf %s "${MINE_ALONE-unset}"').stdout == b"unset"
 
@@ -152,9 +148,7 @@ def test_another_host_key_is_refused(ssh_box: SshBox) -> None:
     ],
     ids=["setsid", "elsewhere", "without-its-mark", "nohup"],
 )
-def test_what_a_session_left_running_dies_with_the_box(
-    new_ssh_box: Callable[..., SshBox], detached: str
-) -> None:
+def test_what_a_session_left_running_dies_with_the_box(new_ssh_box: Callable[..., SshBox], detached: str) -> None:
     box = new_ssh_box()
     work = int(box.run(f"({detached}) </dev/null >/dev/null 2>&1 & echo $!").stdout)
     assert eventually(lambda: box.leftovers() == [work])

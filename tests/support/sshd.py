@@ -91,9 +91,7 @@ class SshBox:
         config.write_text(self._client_config(port), encoding="utf-8")
         return ["ssh", "-F", str(config)]
 
-    def run(
-        self, command: str, stdin: bytes = b"", timeout_s: float = 30.0
-    ) -> subprocess.CompletedProcess[bytes]:
+    def run(self, command: str, stdin: bytes = b"", timeout_s: float = 30.0) -> subprocess.CompletedProcess[bytes]:
         """Run one shell command on the box over a fresh connection."""
         words = [*self.ssh_command, HOST, command]
         return subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)

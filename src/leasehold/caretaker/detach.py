@@ -16,15 +16,13 @@ def launch(
     primitives: List[str], argv: Callable[[str], List[str]], name: str, ready: Callable[[], bool]
 ) -> Tuple[str, List[str]]:
     """Try each primitive until ready() holds; return the one that worked and what the others said."""
-    tried = []
+    tried: List[str] = []
     for primitive in primitives:
         starter = _STARTERS.get(primitive)
         problem = starter(argv(primitive), name) if starter else "not known here"
         if problem is None and _wait(ready):
             return primitive, tried
-        tried.append(
-            "%s: %s" % (primitive, problem or "started, but no sign of life in %d s" % _READY_TIMEOUT_S)
-        )
+        tried.append("%s: %s" % (primitive, problem or "started, but no sign of life in %d s" % _READY_TIMEOUT_S))
     return "", tried
 
 
@@ -47,9 +45,7 @@ def _by_setsid(argv: List[str], name: str) -> Optional[str]:
 
 
 def _by_tmux(argv: List[str], name: str) -> Optional[str]:
-    own = (
-        "leasehold-" + sha256(name.encode())[:12]
-    )  # a server of its own: today's environment, nobody else's fate
+    own = "leasehold-" + sha256(name.encode())[:12]  # a server of its own: today's environment, nobody else's fate
     return _ask(["tmux", "-L", own, "new-session", "-d", "-s", own, "--", *argv])
 
 

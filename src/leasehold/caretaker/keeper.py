@@ -145,7 +145,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         environment = _environment(folder, plan, what)
         _write_started(folder.attempt(what.cell, what.number))
         os.execve("/bin/sh", ["/bin/sh", "-c", plan["job"]["run"]], environment)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - a forked child must end here, whatever happened
         os.write(2, ("leasehold: the trainer could not be started: %r\n" % (error,)).encode())
     finally:
         os._exit(127)

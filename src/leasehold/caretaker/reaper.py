@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import List
+from typing import Callable, List
 
 from leasehold.kit.procs import Process, in_group, is_alive, marked
 
@@ -18,7 +18,7 @@ def adopt_orphans() -> bool:
         return False
     import ctypes
 
-    return ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return int(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
 
 
 def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
@@ -32,22 +32,22 @@ def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
 def signal_all(processes: List[Process], group: int, number: int) -> None:
     """Signal the group once and stragglers one by one, each checked by its start time."""
     if any(process.group == group for process in processes):
-        _quietly(lambda: os.killpg(group, number))
+        _quietly(os.killpg, group, number)
     for process in processes:
         if process.group != group and is_alive(process.pid, process.started):
-            _quietly(lambda pid=process.pid: os.kill(pid, number))
+            _quietly(os.kill, process.pid, number)
 
 
 def poke(pid: int, started: str) -> bool:
     """Wake a caretaker if it is still that very process."""
     if not is_alive(pid, started):
         return False
-    return _quietly(lambda: os.kill(pid, signal.SIGUSR1))
+    return _quietly(os.kill, pid, signal.SIGUSR1)
 
 
-def _quietly(act: "object") -> bool:
+def _quietly(kill: Callable[[int, int], None], target: int, number: int) -> bool:
     try:
-        act()  # type: ignore[operator]
+        kill(target, number)
     except (ProcessLookupError, PermissionError):
         return False
     return True

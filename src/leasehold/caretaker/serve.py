@@ -115,7 +115,7 @@ class Connection:
             last = frames.pack(number, frames.END)
         except Refused as error:
             last = frames.pack_json(number, {"code": error.code, "message": str(error)}, frames.ERROR)
-        except Exception as error:  # the process boundary: home must hear of it
+        except Exception as error:  # noqa: BLE001 - the process boundary: home must hear of it
             said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
             last = frames.pack_json(number, said, frames.ERROR)
         self._open.pop(number, None)

@@ -96,7 +96,7 @@ def stop(request: Request) -> None:
         if seen["terminal"]:
             request.reply(dict(seen, did="nothing"))
             return
-        wish = {key: request.args[key] for key in ("id", "by", "grace_s") if key in request.args}
+        wish: Dict[str, Any] = {key: request.args[key] for key in ("id", "by", "grace_s") if key in request.args}
         request_stop(folder, wish)
         who = caretaker_identity(folder)
         if who is None or not poke(int(who[0]), who[1]):

@@ -25,6 +25,7 @@ _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
 _STOPPING_TICK_S = 0.1
+_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
 
 
 def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
@@ -122,9 +123,7 @@ class Caretaker:
             started = read_json(os.path.join(place, "started.json"))
             if started is not None:
                 self.note("attempt_started", cell=name, attempt=cell.attempt, **started)
-        ended = read_json(
-            os.path.join(place, "exit.json")
-        )  # after the lock: keepers write before they let go
+        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
         if ended is not None:
             self._note_ended(name, cell, ended)
         elif held or name in self.keepers.values():
@@ -135,11 +134,7 @@ class Caretaker:
             self._spawn_keeper(name, cell.attempt)
 
     def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
-        facts = {
-            key: record[key]
-            for key in ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
-            if key in record
-        }
+        facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
         if "ended_unix" in record:
             facts["at"] = record["ended_unix"]
         self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
@@ -169,9 +164,7 @@ class Caretaker:
     def _hear_stop(self) -> None:
         wish = read_json(self.folder.stop)
         if wish is not None and wish.get("id") not in self.run.stops:
-            self.note(
-                "stop_requested", id=wish.get("id"), by=wish.get("by", ""), grace_s=wish.get("grace_s", 30)
-            )
+            self.note("stop_requested", id=wish.get("id"), by=wish.get("by", ""), grace_s=wish.get("grace_s", 30))
             self.stop_deadline = None
         if self.run.state == "stopping":
             self._enforce_stop(float((wish or {}).get("grace_s", 30)))
@@ -233,9 +226,7 @@ class Caretaker:
             return
         self.beat_at = now
         value = self.run.as_dict()
-        value.update(
-            {"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()}
-        )
+        value.update({"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()})
         try:
             write_json(self.folder.status, value, durable=False)
         except OSError:  # a full disk must not end the watch; the journal stays the record

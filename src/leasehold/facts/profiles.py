@@ -28,9 +28,7 @@ def load(name: str) -> Profile:
     try:
         return _profile(yaml.safe_load(file.read_text("utf-8")))
     except (KeyError, TypeError, ValueError) as error:
-        raise HomeError(
-            "platform.damaged", f"profile {name}.yaml: {error!r}", hint="reinstall leasehold"
-        ) from None
+        raise HomeError("platform.damaged", f"profile {name}.yaml: {error!r}", hint="reinstall leasehold") from None
 
 
 def _profile(value: dict[str, Any]) -> Profile:

@@ -112,9 +112,7 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
     for damage in run.home_damage:
         findings.append(_no(f"{run.run}: {damage}", f"lease pull {run.run}"))
     if run.held_by_other_home:
-        findings.append(
-            _no(f"{run.run}: another home holds this run", "act from there, or resume it here first")
-        )
+        findings.append(_no(f"{run.run}: another home holds this run", "act from there, or resume it here first"))
     if run.alive:
         pids = ", ".join(map(str, run.alive[:5]))
         findings.append(_no(f"{run.run}: processes of the run live (pid {pids})", f"lease stop {run.run}"))

@@ -68,9 +68,7 @@ def _cell_files(cell: str, root: str, patterns: List[str]) -> List[Dict[str, Any
     hits = matching(root, patterns)
     for pattern, found in zip(patterns, hits):
         if not found:
-            raise ManifestError(
-                "cell %s: nothing matches the promised artifact %r in %s" % (cell, pattern, root)
-            )
+            raise ManifestError("cell %s: nothing matches the promised artifact %r in %s" % (cell, pattern, root))
     return [_hash_entry(root, found) for found in _unique(hits)]
 
 

@@ -18,8 +18,7 @@ def check_name(name: object, what: str = "name") -> str:
     """Return name if it is a plain word of letters, digits, dot, dash and underscore."""
     if not isinstance(name, str) or not NAME.match(name) or name.endswith("."):
         raise UnsafePath(
-            "%s %r: use letters, digits, '.', '_' and '-', at most 100, starting with a letter or digit"
-            % (what, name)
+            "%s %r: use letters, digits, '.', '_' and '-', at most 100, starting with a letter or digit" % (what, name)
         )
     return name
 

@@ -35,9 +35,7 @@ def find_run(ledger: Ledger, word: str) -> RunRecord:
         return run_from_row(rows[0])
     if rows:
         names = ", ".join(row[0] for row in rows[:5])
-        raise UserError(
-            "run.ambiguous", f"{word!r} fits {len(rows)} runs: {names}", hint="write more of the id"
-        )
+        raise UserError("run.ambiguous", f"{word!r} fits {len(rows)} runs: {names}", hint="write more of the id")
     raise UserError("run.unknown", f"this home knows no run {word!r}", hint="lease status lists the runs")
 
 
@@ -52,9 +50,7 @@ def find_lease(ledger: Ledger, lease: str) -> Lease:
     """Return the lease with this id."""
     rows = ledger.query("SELECT * FROM leases WHERE id = ?", lease)
     if not rows:
-        raise UserError(
-            "lease.unknown", f"this home knows no lease {lease!r}", hint="lease status lists them"
-        )
+        raise UserError("lease.unknown", f"this home knows no lease {lease!r}", hint="lease status lists them")
     return lease_from_row(rows[0])
 
 
@@ -96,9 +92,7 @@ def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> 
     with ledger.transaction() as append:
         for event in ledger.events(lease=lease, kind="intent_recorded"):
             if event.data["approval"] == approval_id:
-                raise Refusal(
-                    "approval.used", "this approval was already used", hint="ask for a new one: lease down"
-                )
+                raise Refusal("approval.used", "this approval was already used", hint="ask for a new one: lease down")
         append("intent_recorded", lease, "", intent)
     return approval_id[:16]
 

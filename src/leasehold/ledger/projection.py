@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from leasehold.model.lease import Lease, RunRecord
@@ -16,7 +17,11 @@ CREATE TABLE IF NOT EXISTS runs (
   run TEXT PRIMARY KEY, lease TEXT, box TEXT, name TEXT, state TEXT, reason TEXT, project TEXT, results TEXT,
   created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT);
 """
-_RUN_COLUMNS = "run, lease, box, name, state, reason, project, results, created, seen, seq, plan, receipt, home_since, waived"
+_RUN_COLUMNS = (
+    "run, lease, box, name, state, reason, project, results, created, seen, seq, plan, receipt, home_since, waived"
+)
+
+_RUN_FIELDS = tuple(field.name for field in fields(RunRecord))
 
 
 def create(db: sqlite3.Connection) -> None:
@@ -45,14 +50,14 @@ def lease_from_row(row: tuple[Any, ...]) -> Lease:
 
 def run_from_row(row: tuple[Any, ...]) -> RunRecord:
     """Read a row of `SELECT * FROM runs`."""
-    return RunRecord(*row[:14], waived=tuple(json.loads(row[14] or "[]")))
+    values = dict(zip(_RUN_FIELDS, row, strict=True))
+    values["waived"] = tuple(json.loads(values["waived"] or "[]"))
+    return RunRecord(**values)
 
 
 def _lease_opened(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     row = (lease, data["box"], data["platform"], data["root"], t, data.get("price", ""))
-    db.execute(
-        "INSERT OR IGNORE INTO leases (id, box, platform, root, opened, price) VALUES (?,?,?,?,?,?)", row
-    )
+    db.execute("INSERT OR IGNORE INTO leases (id, box, platform, root, opened, price) VALUES (?,?,?,?,?,?)", row)
 
 
 def _lease_priced(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:

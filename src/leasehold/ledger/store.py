@@ -79,13 +79,12 @@ class Ledger:
 
     def events(self, *, run: str = "", lease: str = "", kind: str = "") -> Iterator[LedgerEvent]:
         """Read events in order, narrowed by run, lease or kind."""
-        wanted = [
-            (column, value) for column, value in (("run", run), ("lease", lease), ("kind", kind)) if value
-        ]
+        wanted = [(column, value) for column, value in (("run", run), ("lease", lease), ("kind", kind)) if value]
         where = " AND ".join(f"{column} = ?" for column, _ in wanted) or "1"
         query = f"SELECT seq, t, kind, lease, run, data FROM events WHERE {where} ORDER BY seq"
         for row in self._db.execute(query, [value for _, value in wanted]):
-            yield LedgerEvent(*row[:5], json.loads(row[5]))
+            seq, t, name, of_lease, of_run, data = row
+            yield LedgerEvent(seq, t, name, of_lease, of_run, json.loads(data))
 
     def query(self, sql: str, *args: Any) -> list[tuple[Any, ...]]:
         """Read the projection."""

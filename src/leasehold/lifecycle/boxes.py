@@ -42,9 +42,7 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
         platform = "rehearsal" if rehearse else "local"
         return Box("local", platform, root or str(where), LocalTransport(), sys.executable)
     if rehearse:
-        raise UserError(
-            "box.no_rehearsal", "only --on local can be rehearsed", hint="lease run --on local --rehearse"
-        )
+        raise UserError("box.no_rehearsal", "only --on local can be rehearsed", hint="lease run --on local --rehearse")
     if name.startswith("ssh:"):
         address = SshAddress.parse(name[4:])
         return Box(f"ssh:{address}", "generic-ssh", root, SshTransport(address, home.pins(str(address))))

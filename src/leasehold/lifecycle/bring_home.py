@@ -180,9 +180,7 @@ def _missing_bytes(partial: Path, cell: str, entry: dict[str, Any]) -> int:
     return int(entry["bytes"]) - (path.stat().st_size if path.exists() else 0)
 
 
-def _pull_all(
-    engine: CaretakerEngine, run: str, partial: Path, manifest: dict[str, Any], report: Report
-) -> None:
+def _pull_all(engine: CaretakerEngine, run: str, partial: Path, manifest: dict[str, Any], report: Report) -> None:
     total = sum(entry["bytes"] for _, entry in _entries(manifest))
     progress = _Progress(total, report)
     for cell, entry in _entries(manifest):
@@ -220,7 +218,7 @@ def _pull_one(
                     break
         file.flush()
         os.fsync(file.fileno())
-    return have == entry["bytes"] and digest.hexdigest() == entry["sha256"]
+    return bool(have == entry["bytes"] and digest.hexdigest() == entry["sha256"])
 
 
 class _Progress:
@@ -294,9 +292,7 @@ def _record_receipt(ledger: Ledger, record: RunRecord, folders: Folders, receipt
     )  # fmt: skip
 
 
-def salvage(
-    engine: CaretakerEngine, run: str, cell: str, place: Path, report: Report
-) -> list[dict[str, Any]]:
+def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: Report) -> list[dict[str, Any]]:
     """Copy everything a cell left behind into quarantine, promised or not, as far as it can be read."""
     kept = []
     for entry in engine.salvageable(run, cell):

@@ -103,9 +103,7 @@ def _judge_reading(request: LoadRequest, talk: Conversation) -> LoadResult:
     missing = [key for key in request.required_keys if key not in reading["keys"]]
     if missing:
         seen = ", ".join(reading["keys"][:10]) or "none"
-        return replace(
-            result, ok=False, reason=f"lacks the keys {', '.join(missing)}; top-level keys seen: {seen}"
-        )
+        return replace(result, ok=False, reason=f"lacks the keys {', '.join(missing)}; top-level keys seen: {seen}")
     if reading["opaque"] and not request.allow_opaque:
         named = ", ".join(reading["opaque"][:10])
         return replace(

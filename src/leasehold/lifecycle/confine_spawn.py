@@ -131,9 +131,7 @@ def _end(process: subprocess.Popen[bytes], talk: Conversation) -> None:
         _kill(process)
     status = process.wait()
     if not talk.ending:
-        talk.ending = (
-            f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
-        )
+        talk.ending = f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

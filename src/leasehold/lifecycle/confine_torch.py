@@ -83,13 +83,7 @@ def _allow_harmless(torch: Any) -> None:
 
 def _shown(error: BaseException) -> str:
     """Return what torch says it saw, without its advice on how to load the file unsafely."""
-    said = (
-        str(error)
-        .rpartition("WeightsUnpickler error:")[2]
-        .strip()
-        .partition("\n")[0]
-        .partition("Please use")[0]
-    )
+    said = str(error).rpartition("WeightsUnpickler error:")[2].strip().partition("\n")[0].partition("Please use")[0]
     if said.startswith("Unsupported operand"):
         said += "; weights_only reads what torch.save writes with its default pickle_protocol"
     return f"{type(error).__name__}: {''.join(c if c.isprintable() else '?' for c in said[:300].strip())}"

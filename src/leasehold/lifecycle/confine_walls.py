@@ -37,9 +37,7 @@ def limit_resources(cpu_s: float, address_bytes: int, open_files: int) -> list[s
         "AS": address_bytes,
     }
     reached = [name for name, value in wanted.items() if _lower(resource, name, value)]
-    return (
-        ["rlimits"] if len(reached) == len(wanted) else [f"rlimits({','.join(reached)})"] if reached else []
-    )
+    return ["rlimits"] if len(reached) == len(wanted) else [f"rlimits({','.join(reached)})"] if reached else []
 
 
 def forbid_new_privileges() -> list[str]:

@@ -30,9 +30,7 @@ def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -
         "platform": plan.platform,
         "detach": seen.get("detach", ""),
         "opened_unix": seen.get("opened_unix"),
-        "wall_s": round(
-            max((c["ended_unix"] for c in cells.values()), default=0) - seen.get("opened_unix", 0), 3
-        ),
+        "wall_s": round(max((c["ended_unix"] for c in cells.values()), default=0) - seen.get("opened_unix", 0), 3),
         "attempts": attempts,
         "interruptions": sum(1 for item in attempts if item.get("lost") or item.get("signal") is not None),
         "caretaker_restarts": seen.get("restarts", 0),
@@ -52,8 +50,4 @@ def _attempts(place: Path) -> list[dict[str, Any]]:
         return []
     kept = ("cell", "attempt", "code", "signal", "lost", "cpu_s", "max_rss_kib", "at")
     events = [json.loads(line) for line in lines if line.strip()]
-    return [
-        {key: event[key] for key in kept if key in event}
-        for event in events
-        if event.get("k") == "attempt_ended"
-    ]
+    return [{key: event[key] for key in kept if key in event} for event in events if event.get("k") == "attempt_ended"]

@@ -22,9 +22,7 @@ class Home:
         """Find the home folder: LEASEHOLD_HOME, else the XDG data folder."""
         if environ.get("LEASEHOLD_HOME"):
             return cls(Path(environ["LEASEHOLD_HOME"]).expanduser().absolute())
-        data = environ.get("XDG_DATA_HOME") or str(
-            Path(environ.get("HOME") or "~").expanduser() / ".local/share"
-        )
+        data = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".local/share")
         return cls(Path(data) / "leasehold")
 
     @cached_property

@@ -59,9 +59,7 @@ def launch(
     except BaseException:
         engine.wire.close()
         raise
-    ledger.append(
-        "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=seen["seq"], did=seen["did"]
-    )
+    ledger.append("run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=seen["seq"], did=seen["did"])
     return Launch(plan, lease, box, order.results, seen), engine
 
 
@@ -75,9 +73,7 @@ def prove_detached(home: Home, launched: Launch, report: Report) -> None:
     if seen["terminal"] or seen["caretaker_alive"]:
         text = f"detached by {seen['detach'] or 'its keeper'}: seen alive over a second connection"
         report(Note("detach_proven", text, {"detach": seen["detach"]}))
-        home.ledger.append(
-            "detach_proven", lease=launched.lease.id, run=launched.plan.run, detach=seen["detach"]
-        )
+        home.ledger.append("detach_proven", lease=launched.lease.id, run=launched.plan.run, detach=seen["detach"])
         return
     raise BoxError(
         "box.detach_unproven",
@@ -91,15 +87,9 @@ def _generation(home: Home, job: Any, tree: CodeTree, order: LaunchOrder) -> int
     """Count earlier runs of this very job and code; --again asks for one more."""
     first = resolve(job, tree.sha256, profiles.load(order.box.platform)).run
     known = [
-        record.run
-        for record in books.runs(home.ledger)
-        if record.run == first or record.run.startswith(first + "-")
+        record.run for record in books.runs(home.ledger) if record.run == first or record.run.startswith(first + "-")
     ]
-    numbers = [
-        int(name[len(first) + 1 :] or 0)
-        for name in known
-        if name[len(first) + 1 :].isdigit() or name == first
-    ]
+    numbers = [int(name[len(first) + 1 :] or 0) for name in known if name[len(first) + 1 :].isdigit() or name == first]
     newest = max(numbers, default=0)
     return newest + 1 if order.again and known else newest
 
@@ -123,9 +113,7 @@ def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: La
 def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
     first_contact = getattr(box.transport, "pinned", True) is False
     engine = box.connect()
-    fingerprint = (
-        box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
-    )
+    fingerprint = box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
     if fingerprint:
         home.ledger.append("host_pinned", box=box.name, fingerprint=fingerprint)
         report(

@@ -30,9 +30,7 @@ def read_job(path: Path) -> Job:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UserError(
-            "job.invalid", f"{path} is not valid YAML", seen=" ".join(str(error).split())
-        ) from None
+        raise UserError("job.invalid", f"{path} is not valid YAML", seen=" ".join(str(error).split())) from None
     return parse_job(value, str(path))
 
 

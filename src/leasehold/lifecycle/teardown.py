@@ -68,9 +68,7 @@ def plan_teardown(home: Home, lease: Lease, verb_name: str = "") -> TeardownPlan
     verb = profile.verb(verb_name)
     if verb is None:
         known = ", ".join(item.name for item in profile.verbs)
-        raise UserError(
-            "lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}"
-        )
+        raise UserError("lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}")
     records = books.runs(home.ledger, lease=lease.id)
     readings, left = _read(home, lease, verb, records)
     return TeardownPlan(
@@ -90,16 +88,12 @@ def tear_down(
         report(Note("already_down", f"{lease.id} is already closed"))
         return BoxState.GONE
     begun = books.pending_intent(home.ledger, lease.id)
-    if (
-        begun and landlord.poll(lease) is BoxState.GONE
-    ):  # approved, carried out, and killed before we wrote that down
+    if begun and landlord.poll(lease) is BoxState.GONE:  # approved, carried out, and killed before we wrote that down
         report(Note("intent_resumed", f"`{begun['verb']}` was approved and carried out earlier"))
         _close(home, lease, begun["verb"], report)
         return BoxState.GONE
     plan = plan_teardown(home, lease, verb_name)
-    _require(
-        plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done"
-    )
+    _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
     if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
         report(
             Note(
@@ -110,12 +104,8 @@ def tear_down(
         return _act(home, lease, plan, landlord, report)
     approval = approve(plan)
     plan = plan_teardown(home, lease, verb_name)  # a person may have thought for minutes: look again
-    _require(
-        plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done"
-    )
-    judged = judge_approval(
-        plan.readings, approval, time.time(), landlord.simulated, not plan.verb.reversible
-    )
+    _require(plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done")
+    judged = judge_approval(plan.readings, approval, time.time(), landlord.simulated, not plan.verb.reversible)
     _require(judged, "approval.refused", "the approval does not cover this; nothing was done")
     books.record_intent(home.ledger, lease.id, plan.verb.name, approval)
     return _act(home, lease, plan, landlord, report)

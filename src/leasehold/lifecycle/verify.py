@@ -44,7 +44,7 @@ def write_receipt(
         files=int(manifest["totals"]["files"]),
         bytes=sum(entry["bytes"] for entries in manifest["cells"].values() for entry in entries),
         loads=tuple(_load_fact(place, result) for result in results),
-        opaque=tuple(sorted({name for result in results for name in result.reading.get("opaque", [])})),
+        opaque=tuple(sorted({name for result in results for name in _opaque(result)})),
         confinement=tuple(results[0].confinement) if results else (),
         verified_unix=int(time.time()),
     )
@@ -135,9 +135,7 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any]) -> list[Load
     bad = [result for result in results if not result.ok]
     if bad or len(results) != len(requests):
         first = f": {one_line(bad[0].path)}: {one_line(bad[0].reason)}" if bad else ""
-        raise VerifyError(
-            "artifact.does_not_load", f"{len(bad)} of {len(requests)} artifacts do not load{first}"
-        )
+        raise VerifyError("artifact.does_not_load", f"{len(bad)} of {len(requests)} artifacts do not load{first}")
     return results
 
 
@@ -146,6 +144,11 @@ def _promise(plan: Plan, path: str) -> Artifact:
         if compile_pattern(artifact.pattern).match(path):
             return artifact
     raise VerifyError("artifact.unexpected", f"{one_line(path)} matches no promised artifact")
+
+
+def _opaque(result: LoadResult) -> list[str]:
+    named = result.reading.get("opaque", [])
+    return [str(name) for name in named] if isinstance(named, list) else []
 
 
 def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:

@@ -64,11 +64,7 @@ def _salvage(
     try:
         engine = box.connect()
     except LinkError as error:
-        report(
-            Note(
-                "unreachable", f"{box.name} cannot be reached ({error.message}); nothing can be salvaged now"
-            )
-        )
+        report(Note("unreachable", f"{box.name} cannot be reached ({error.message}); nothing can be salvaged now"))
         return [], False
     try:
         seen = engine.look(record.run)
@@ -85,8 +81,6 @@ def _salvage(
 
 def _warning(record: RunRecord, cell: str, promised: str, kept: list[dict[str, Any]], reached: bool) -> str:
     salvaged = (
-        f"{len(kept)} files were salvaged, unverified"
-        if reached
-        else "the box is out of reach, NOTHING was salvaged"
+        f"{len(kept)} files were salvaged, unverified" if reached else "the box is out of reach, NOTHING was salvaged"
     )
     return f"giving up {cell} of {record.run}: its promised artifacts ({promised}) will not count as home; {salvaged}"

@@ -58,9 +58,7 @@ class Watch:
                     engine.wire.close()
                 engine = None
 
-    def until_first_line(
-        self, ledger: Ledger, engine: CaretakerEngine, report: Report, limit_s: float = 60
-    ) -> bool:
+    def until_first_line(self, ledger: Ledger, engine: CaretakerEngine, report: Report, limit_s: float = 60) -> bool:
         """Follow until the trainer's first output line or its end; tell whether it came within limit_s."""
         deadline = time.monotonic() + limit_s
         for item in engine.follow(self.run, self.offset, self.logs):
@@ -124,7 +122,7 @@ def backoff(attempts: int) -> Iterator[float | None]:
 def describe(event: dict[str, Any]) -> str:
     """Say a journal event as a person would."""
     teller = _TELLERS.get(event["k"])
-    return teller(event) if teller else event["k"].replace("_", " ")
+    return str(teller(event) if teller else event["k"].replace("_", " "))
 
 
 def _ended(event: dict[str, Any]) -> str:

@@ -83,7 +83,7 @@ def parse_job(value: Any, source: str) -> Job:
 
 def _artifacts(value: Any, source: str) -> tuple[Artifact, ...]:
     if isinstance(value, list):
-        value = {item: None for item in value} if all(isinstance(item, str) for item in value) else value
+        value = dict.fromkeys(value) if all(isinstance(item, str) for item in value) else value
     if not isinstance(value, dict) or not value:
         raise _bad(
             source, "artifacts", "says what must come home, and is missing or empty",

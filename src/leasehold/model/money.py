@@ -23,9 +23,7 @@ class HourlyPrice:
         """Read a price such as 1.98USD/h."""
         found = _PRICE.match(text.strip())
         if not found:
-            raise UserError(
-                "box.bad_price", f"{text!r} is not a price", hint="write it like 1.98USD/h or 2.4CNY/h"
-            )
+            raise UserError("box.bad_price", f"{text!r} is not a price", hint="write it like 1.98USD/h or 2.4CNY/h")
         return cls(Decimal(found["amount"]), found["currency"].upper())
 
     def cost(self, seconds: float) -> str:

@@ -51,8 +51,7 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
     """Read back a plan that this home wrote into its ledger."""
     job = value["job"]
     artifacts = tuple(
-        Artifact(item["pattern"], item["loads"], tuple(item["keys"]), item["allow_opaque"])
-        for item in job["artifacts"]
+        Artifact(item["pattern"], item["loads"], tuple(item["keys"]), item["allow_opaque"]) for item in job["artifacts"]
     )
     return Plan(
         run=value["run"],

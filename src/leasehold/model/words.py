@@ -1,6 +1,10 @@
-"""How durations are said."""
+"""How things are said."""
 
 from __future__ import annotations
+
+from leasehold.kit.terminal import one_line
+
+__all__ = ["ago", "one_line"]
 
 
 def ago(seconds: float) -> str:

@@ -47,7 +47,7 @@ class SshAddress:
 
 
 class SshTransport:
-    """Opens ssh processes to one address; LEASEHOLD_SSH replaces the `ssh` command, as GIT_SSH_COMMAND does."""
+    """Opens ssh processes to one address; LEASEHOLD_SSH replaces `ssh`, as GIT_SSH_COMMAND does."""
 
     def __init__(self, address: SshAddress, pins: Path, *, alive_s: int = 10) -> None:
         self.name = f"ssh:{address}"
@@ -69,9 +69,7 @@ class SshTransport:
             "ServerAliveInterval": str(self._alive_s),
             "ServerAliveCountMax": "3",
             "StrictHostKeyChecking": "yes" if self.pinned else "accept-new",
-            "UserKnownHostsFile": " ".join(
-                _quote_option(path) for path in [str(self._pins), *self._known_hosts()]
-            ),
+            "UserKnownHostsFile": " ".join(_quote_option(path) for path in [str(self._pins), *self._known_hosts()]),
             "ForwardX11": "no",
             "ClearAllForwardings": "yes",
             "RequestTTY": "no",
@@ -110,9 +108,7 @@ class SshTransport:
         last = said.splitlines()[-1] if said else ""
         for pattern, error, message, hint in _MEANINGS:
             if re.search(pattern, said):
-                return LinkError(
-                    error, message.format(box=self._address), seen=last, hint=hint.format(pins=self._pins)
-                )
+                return LinkError(error, message.format(box=self._address), seen=last, hint=hint.format(pins=self._pins))
         return LinkError("link.lost", f"the ssh connection to {self._address} ended (exit {code})", seen=last)
 
 
@@ -121,7 +117,7 @@ _MEANINGS = [
         "REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed",
         "link.host_key_changed",
         "{box} shows another host key than before; nothing was sent",
-        "was the box re-created? Compare the fingerprint with the provider's console; only then remove {pins}",
+        "was the box re-created? Compare the fingerprint with the console's; only then remove {pins}",
     ),
     (
         "Permission denied",

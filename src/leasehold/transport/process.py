@@ -20,11 +20,9 @@ _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 class ProcessLink:
     """A child whose stdin and stdout are the stream; its stderr is kept as evidence."""
 
-    def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], explain: Callable[[int, str], LinkError]
-    ) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], explain: Callable[[int, str], LinkError]) -> None:
         self._explain = explain
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the link
         try:
             self._child = subprocess.Popen(
                 list(argv),

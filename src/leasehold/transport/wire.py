@@ -156,11 +156,7 @@ def ask_status(transport: Transport, root: str) -> list[tuple[int, str]]:
         lines = _lines_until_end(link, rest)
     finally:
         link.close()
-    return [
-        (int(age), text)
-        for age, _, text in (line.partition(" ") for line in lines)
-        if age.lstrip("-").isdigit()
-    ]
+    return [(int(age), text) for age, _, text in (line.partition(" ") for line in lines) if age.lstrip("-").isdigit()]
 
 
 def _handshake(link: Link, root: str, python_hint: str) -> None:
@@ -174,9 +170,7 @@ def _handshake(link: Link, root: str, python_hint: str) -> None:
     if verdict == "ready":
         return
     if verdict == "nopython":
-        raise BoxError(
-            "box.no_python", "the box has no Python 3.8 or newer", hint="install python3 on the box"
-        )
+        raise BoxError("box.no_python", "the box has no Python 3.8 or newer", hint="install python3 on the box")
     if verdict.startswith("noroot"):
         raise BoxError(
             "box.no_root",
@@ -209,9 +203,7 @@ def _await_hello(link: Link, nonce: str) -> tuple[str, bytes]:
         while noise < _NOISE_BYTES:
             if not selector.select(max(0.0, deadline - time.monotonic())):
                 link.close()
-                raise LinkError(
-                    "link.timeout", f"no answer within {_HANDSHAKE_TIMEOUT_S:.0f} s", seen=_tail(line)
-                )
+                raise LinkError("link.timeout", f"no answer within {_HANDSHAKE_TIMEOUT_S:.0f} s", seen=_tail(line))
             byte = link.reader.read(1)  # unbuffered: what follows the line belongs to the frames
             if not byte:
                 raise link.failure()
@@ -240,11 +232,7 @@ def _lines_until_end(link: Link, first: bytes) -> list[str]:
 
 def _body_frames(number: int, body: Body) -> Iterator[bytes]:
     for part in body:
-        yield (
-            frames.pack(number, frames.DATA, part)
-            if isinstance(part, bytes)
-            else frames.pack_json(number, part)
-        )
+        yield (frames.pack(number, frames.DATA, part) if isinstance(part, bytes) else frames.pack_json(number, part))
     yield frames.pack(number, frames.END)
 
 

@@ -22,9 +22,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 # At most 1000 escapes a match: the regex engine keeps about 100 bytes for each repetition of a group.
 _STRING_PART = re.compile(rf'[^"\\\x00-\x1f]*(?:{_ESCAPE}[^"\\\x00-\x1f]*){{0,1000}}')
-_UNFINISHED_CHARS = (
-    2  # "1.", "1e", "1e+": what a number cut at the end of a piece can have after a valid number
-)
+_UNFINISHED_CHARS = 2  # "1.", "1e", "1e+": what a number cut at the end of a piece can have after a valid number
 
 # What may come next.
 _VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _COLON, _COMMA_OR_END, _NOTHING = range(7)

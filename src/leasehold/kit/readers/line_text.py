@@ -91,9 +91,7 @@ def _check_rows(rows: Iterator[List[str]], lines: _CsvLines, width: int) -> int:
             continue
         count += 1
         if len(row) != width:
-            raise Unreadable(
-                f"row {count} (line {lines.number}) has {len(row)} columns, the header has {width}"
-            )
+            raise Unreadable(f"row {count} (line {lines.number}) has {len(row)} columns, the header has {width}")
     return count
 
 
@@ -119,15 +117,11 @@ class _CsvLines:
         if self._row_bytes > self._max_bytes:
             raise Unreadable(f"line {self.number}: a row is longer than {self._max_bytes} bytes")
         if b"\0" in line:
-            raise Unreadable(
-                f"line {self.number} holds a NUL byte: the file was torn by a crash, or is no text"
-            )
+            raise Unreadable(f"line {self.number} holds a NUL byte: the file was torn by a crash, or is no text")
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise Unreadable(
-                f"line {self.number} is not UTF-8 text (byte {error.start} of the line)"
-            ) from error
+            raise Unreadable(f"line {self.number} is not UTF-8 text (byte {error.start} of the line)") from error
 
 
 def _lines(source: Source, limits: Limits) -> Iterator[Tuple[int, bytes, bool]]:

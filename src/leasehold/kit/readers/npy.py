@@ -18,9 +18,7 @@ _MAX_DEPTH = 16
 
 # Header text may hold these tokens and nothing else: without operators and names, literal_eval cannot be led
 # into deep recursion, which the brackets' depth bounds.
-_TOKEN = re.compile(
-    r"""\s+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]"""
-)
+_TOKEN = re.compile(r"""\s+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]""")
 _DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
 _SIZES: Dict[str, Tuple[int, ...]] = {
     "b": (1,),
@@ -75,9 +73,7 @@ def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
     if length > limits.max_npy_header_bytes:
         raise Unreadable(f".npy header claims {length} bytes; at most {limits.max_npy_header_bytes} are read")
     if start + length > len(head):
-        raise Unreadable(
-            f"cut short: the .npy header needs {start + length} bytes, the file has {total_bytes}"
-        )
+        raise Unreadable(f"cut short: the .npy header needs {start + length} bytes, the file has {total_bytes}")
     header = _parse_header(head[start : start + length], "utf-8" if head[6] >= 3 else "latin-1")
     numel, itemsize = _element_count(header["shape"]), _item_bytes(header["descr"])
     found = total_bytes - start - length

@@ -40,9 +40,7 @@ class _Machine:
 
     def finish(self) -> object:
         if self.outer or len(self.stack) != 1:
-            raise self.fault(
-                f"ends with {len(self.stack)} values and {len(self.outer)} open marks, not with one value"
-            )
+            raise self.fault(f"ends with {len(self.stack)} values and {len(self.outer)} open marks, not with one value")
         return self.stack[0]
 
     def fault(self, seen: str) -> Unreadable:

@@ -39,9 +39,7 @@ def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
         if count > limits.max_pickle_ops:
             raise Unreadable(f"pickle has more than {limits.max_pickle_ops} operations")
         if code in _PUTS and _as_index(argument, at) >= limits.max_memo:
-            raise Unreadable(
-                f"pickle uses memo slot {argument} at byte {at}; slots stop at {limits.max_memo}"
-            )
+            raise Unreadable(f"pickle uses memo slot {argument} at byte {at}; slots stop at {limits.max_memo}")
         if code == _FRAME and following + _as_index(argument, at) > len(data):
             raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")
         yield code, argument, at
@@ -55,13 +53,9 @@ def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
 
 def _unknown(code: int, at: int) -> Unreadable:
     if code in _EXTENSIONS:
-        return Unreadable(
-            f"pickle uses the extension registry (opcode {code:#04x} at byte {at}), never loaded here"
-        )
+        return Unreadable(f"pickle uses the extension registry (opcode {code:#04x} at byte {at}), never loaded here")
     if code in _BUFFERS:
-        return Unreadable(
-            f"pickle wants out-of-band buffers (opcode {code:#04x} at byte {at}) that no file has"
-        )
+        return Unreadable(f"pickle wants out-of-band buffers (opcode {code:#04x} at byte {at}) that no file has")
     return Unreadable(f"pickle has unknown opcode {code:#04x} at byte {at}")
 
 
@@ -73,9 +67,7 @@ def _as_index(argument: object, at: int) -> int:
 
 def _take(data: bytes, at: int, count: int) -> bytes:
     if at + count > len(data):
-        raise Unreadable(
-            f"pickle is cut short or lying: byte {at} claims {count} more, {len(data) - at} are left"
-        )
+        raise Unreadable(f"pickle is cut short or lying: byte {at} claims {count} more, {len(data) - at} are left")
     return data[at : at + count]
 
 
@@ -99,15 +91,11 @@ def _packed(form: str) -> _Decoder:
     return decode
 
 
-def _counted(
-    length_bytes: int, convert: Callable[[bytes, int], object], max_bytes: int = 1 << 62
-) -> _Decoder:
+def _counted(length_bytes: int, convert: Callable[[bytes, int], object], max_bytes: int = 1 << 62) -> _Decoder:
     def decode(data: bytes, at: int) -> Tuple[object, int]:
         length = int.from_bytes(_take(data, at, length_bytes), "little")
         if length > max_bytes:
-            raise Unreadable(
-                f"pickle has a value of {length} bytes at byte {at}; at most {max_bytes} are read"
-            )
+            raise Unreadable(f"pickle has a value of {length} bytes at byte {at}; at most {max_bytes} are read")
         start = at + length_bytes
         return convert(_take(data, start, length), at), start + length
 

@@ -41,9 +41,7 @@ def read_safetensors(source: Source, limits: Limits) -> Reading:
     _check_contiguous(spans, source.size - _data_start(source))
     if not spans:
         notes.append("holds no tensors")
-    return Reading(
-        "safetensors", source.size, len(spans), numel, keys.names(), notes=tuple(notes + keys.notes())
-    )
+    return Reading("safetensors", source.size, len(spans), numel, keys.names(), notes=tuple(notes + keys.notes()))
 
 
 def _data_start(source: Source) -> int:
@@ -68,9 +66,7 @@ def _parse_header(raw: bytes, limits: Limits) -> Dict[str, object]:
     try:
         text = raw.decode("utf-8")
         check_depth(text, limits)
-        header = json.loads(
-            text, object_pairs_hook=_distinct, parse_int=_bounded_int, parse_constant=_no_constant
-        )
+        header = json.loads(text, object_pairs_hook=_distinct, parse_int=_bounded_int, parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         raise Unreadable(f"header is not UTF-8 text (byte {error.start})") from error
     except ValueError as error:

@@ -15,9 +15,7 @@ DTYPE_BYTES: Dict[str, int] = {
     **dict.fromkeys(("float16", "bfloat16", "int16", "uint16", "bits16"), 2),
     **dict.fromkeys(("uint8", "int8", "bool", "qint8", "quint8", "quint4x2", "quint2x4"), 1),
     **dict.fromkeys(("bits8", "bits4x2", "bits2x4", "bits1x8", "float4_e2m1fn_x2"), 1),
-    **dict.fromkeys(
-        ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"), 1
-    ),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"), 1),
     **dict.fromkeys((f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)), 1),
 }
 

@@ -71,15 +71,11 @@ class TorchWorld:
     def persistent(self, identity: object) -> object:
         """Give the storage that ('storage', type, key, location, numel) means."""
         if not isinstance(identity, tuple) or len(identity) != 5 or identity[0] != "storage":
-            raise Unreadable(
-                "pickle refers to an outside object that is not ('storage', type, key, location, numel)"
-            )
+            raise Unreadable("pickle refers to an outside object that is not ('storage', type, key, location, numel)")
         _, kind, key, location, numel = identity
         path = kind.path if isinstance(kind, Name) else ""
         if path not in STORAGE_BYTES or not isinstance(key, str) or not isinstance(location, str):
-            raise Unreadable(
-                f"pickle refers to a storage of unknown type {legible(path or repr(type(kind)))}"
-            )
+            raise Unreadable(f"pickle refers to a storage of unknown type {legible(path or repr(type(kind)))}")
         count, element_bytes = _natural(numel, "storage numel"), STORAGE_BYTES[path]
         found = self._record_bytes.get(key)
         if found is None:
@@ -92,9 +88,7 @@ class TorchWorld:
         self.used_keys.add(key)
         return Storage(count * PACKED_ELEMENTS.get(path, 1), element_bytes)
 
-    def add_tensor(
-        self, storage: object, offset: object, size: object, stride: object, item_bytes: int
-    ) -> Tensor:
+    def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Tensor:
         """Count a tensor after proving that every element lies in the storage."""
         if not isinstance(storage, Storage):
             raise Unreadable("pickle rebuilds a tensor from something that is not a storage")

@@ -41,9 +41,7 @@ def read_torch(source: Source, limits: Limits) -> Reading:
     if isinstance(root, Inert):
         keys.extend(_key_text(key) for key in root.keys or () if isinstance(key, (str, int)))
     if not has_crc:
-        notes.append(
-            "holds no CRCs (torch.serialization.set_crc32_options(False)): damage before hashing is unseen"
-        )
+        notes.append("holds no CRCs (torch.serialization.set_crc32_options(False)): damage before hashing is unseen")
     notes += _world_notes(world, records) + keys.notes()
     opaque = tuple(sorted(world.opaque))
     return Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes))
@@ -60,9 +58,7 @@ def _check_is_zip(source: Source) -> None:
         return
     if head == _LEGACY_MAGIC:
         raise Unreadable("is in the legacy torch format, not a zip: re-save it with torch>=1.6")
-    raise Unreadable(
-        f"is not a torch checkpoint: it begins with {head[:8]!r}, a zip begins with b'PK\\x03\\x04'"
-    )
+    raise Unreadable(f"is not a torch checkpoint: it begins with {head[:8]!r}, a zip begins with b'PK\\x03\\x04'")
 
 
 def _by_name(records: List[Record]) -> Dict[str, Record]:
@@ -88,9 +84,7 @@ def _by_name(records: List[Record]) -> Dict[str, Record]:
 
 
 def _storage_bytes(records: Dict[str, Record]) -> Dict[str, int]:
-    return {
-        name[len("data/") :]: record.bytes for name, record in records.items() if name.startswith("data/")
-    }
+    return {name[len("data/") :]: record.bytes for name, record in records.items() if name.startswith("data/")}
 
 
 def _pickle(source: Source, records: Dict[str, Record], has_crc: bool, limits: Limits) -> bytes:

@@ -62,9 +62,7 @@ def _find_directory(source: Source) -> Tuple[int, int, int]:
     """Return entry count, size and offset of the central directory."""
     end_at = source.size - _END.size
     if end_at < 0 or source.read_at(end_at, 4) != b"PK\x05\x06":
-        raise Unreadable(
-            "zip end record is missing: the file is cut short, is no zip, or has bytes after its end"
-        )
+        raise Unreadable("zip end record is missing: the file is cut short, is no zip, or has bytes after its end")
     fields = _END.unpack(source.read_at(end_at, _END.size))
     disk, directory_disk, here, count, size, start, comment = fields[1:]
     if disk or directory_disk or here != count or comment:
@@ -144,9 +142,7 @@ def check_name(raw: bytes) -> str:
     except UnicodeDecodeError as error:
         raise Unreadable(f"zip entry name {legible(repr(raw))} is not UTF-8") from error
     if not name.isprintable() or "\\" in name or ":" in name:
-        raise Unreadable(
-            f"zip entry name {legible(ascii(name))} holds characters that no archive of ours has"
-        )
+        raise Unreadable(f"zip entry name {legible(ascii(name))} holds characters that no archive of ours has")
     if any(part in ("", ".", "..") for part in name.split("/")):
         raise Unreadable(f"zip entry name {legible(ascii(name))} is not a plain relative path")
     return name

@@ -46,11 +46,7 @@ def open_archive(source: Source, limits: Limits) -> List[Record]:
     records, at = {}, 0
     for entry in sorted(entries, key=lambda each: each.header_at):
         if entry.header_at != at:
-            fault = (
-                "overlaps the entry before it"
-                if entry.header_at < at
-                else f"leaves {entry.header_at - at} bytes"
-            )
+            fault = "overlaps the entry before it" if entry.header_at < at else f"leaves {entry.header_at - at} bytes"
             raise Unreadable(f"zip entry {entry.name!r} at byte {entry.header_at} {fault}")
         record = _locate(source, entry)
         records[entry.name] = record
@@ -72,9 +68,7 @@ def check_record(source: Source, record: Record, keep_bytes: int = 0, has_crc: b
     if total != record.bytes:
         raise Unreadable(f"zip entry {record.name!r} has {total} bytes, its header says {record.bytes}")
     if has_crc and crc != record.entry.crc:
-        raise Unreadable(
-            f"zip entry {record.name!r} is damaged: CRC {crc:08x}, recorded {record.entry.crc:08x}"
-        )
+        raise Unreadable(f"zip entry {record.name!r} is damaged: CRC {crc:08x}, recorded {record.entry.crc:08x}")
     return bytes(kept)
 
 
@@ -82,9 +76,7 @@ def _check_inflation(entries: List[Entry], limits: Limits) -> None:
     inflated = sum(entry.bytes for entry in entries)
     stored = sum(entry.stored_bytes for entry in entries)
     if inflated > limits.max_inflated_bytes and inflated != stored:
-        raise Unreadable(
-            f"zip claims to inflate to {inflated} bytes; at most {limits.max_inflated_bytes} are read"
-        )
+        raise Unreadable(f"zip claims to inflate to {inflated} bytes; at most {limits.max_inflated_bytes} are read")
     if inflated > limits.ratio_free_bytes and inflated > stored * limits.max_inflate_ratio:
         raise Unreadable(f"zip bomb: {stored} stored bytes claim to inflate to {inflated}")
 
@@ -150,9 +142,7 @@ def _inflated(stored: Iterator[memoryview], record: Record) -> Iterator[bytes]:
                 waiting = stream.unconsumed_tail
                 total += len(inflated)
                 if total > record.bytes or stream.unused_data:
-                    raise Unreadable(
-                        f"zip entry {record.name!r} holds more than the {record.bytes} bytes it claims"
-                    )
+                    raise Unreadable(f"zip entry {record.name!r} holds more than the {record.bytes} bytes it claims")
                 yield inflated
         yield stream.flush()  # at most one match is left inside, a few hundred bytes
     except zlib.error as error:

@@ -148,9 +148,7 @@ def down(args: Namespace) -> int:
     if args.request:
         request = api.down_request(home, args.lease, args.verb, Path(args.request))
         output.as_json({"request": request, "file": args.request})
-        output.say(
-            f"sign it within 15 minutes: ssh-keygen -Y sign -n leasehold-approval -f KEY {args.request}"
-        )
+        output.say(f"sign it within 15 minutes: ssh-keygen -Y sign -n leasehold-approval -f KEY {args.request}")
         return 0
     screen = Screen(args.json)
     if args.stopped:

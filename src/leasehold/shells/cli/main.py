@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 import leasehold
 from leasehold.errors import LeaseholdError
+
+if TYPE_CHECKING:
+    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _ABOUT = """Run deep-learning training on rented GPUs and lose nothing: launch detached, bring results home
 verified by hash and by load, and stop the meter only after that, with your yes."""
@@ -63,9 +67,6 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-Verbs = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-
 def _verb(verbs: Verbs, name: str, about: str, example: str = "") -> argparse.ArgumentParser:
     parser = verbs.add_parser(
         name, help=about, description=about, epilog=example and f"example:\n{example}",
@@ -80,7 +81,7 @@ def _run(verbs: Verbs) -> None:
     run = _verb(
         verbs,
         "run",
-        "run a job: smoke, launch detached, watch, bring home, verify; the identical command attaches or resumes",
+        "run a job: smoke, launch, watch, bring home, verify; the identical command attaches or resumes",
         "  lease run                                 ./lease.yaml on this machine\n"
         "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach",
     )
@@ -91,9 +92,7 @@ def _run(verbs: Verbs) -> None:
         metavar="BOX",
         help="local, ssh:ALIAS or ssh:[user@]host[:port] (default: local)",
     )
-    run.add_argument(
-        "--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)"
-    )
+    run.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)")
     run.add_argument(
         "--results",
         default="",
@@ -140,9 +139,7 @@ def _seeing(verbs: Verbs) -> None:
     logs.add_argument("run")
     logs.add_argument("-f", "--follow", action="store_true", help="keep following")
     logs.add_argument("--cell", default="main", help="which cell (default: main)")
-    logs.add_argument(
-        "--attempt", type=int, default=0, metavar="N", help="which attempt (default: the newest)"
-    )
+    logs.add_argument("--attempt", type=int, default=0, metavar="N", help="which attempt (default: the newest)")
     show = _verb(verbs, "show", "say everything this home knows of a run", "  lease show myjob --json")
     show.add_argument("run")
 
@@ -202,9 +199,7 @@ def _ending(verbs: Verbs) -> None:
     how = down.add_mutually_exclusive_group()
     how.add_argument("--plan", action="store_true", help="print what would happen and exit")
     how.add_argument("--request", metavar="FILE", default="", help="write an approval request to sign")
-    how.add_argument(
-        "--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)"
-    )
+    how.add_argument("--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)")
     how.add_argument("--rehearsal", action="store_true", help="approve for a simulated landlord")
     how.add_argument("--stopped", action="store_true", help="record that you stopped the meter by hand")
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from leasehold.errors import LeaseholdError
-from leasehold.kit.terminal import one_line
 from leasehold.model.note import Note
+from leasehold.model.words import one_line
 
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _QUIET = {"event"}
@@ -46,11 +46,7 @@ class Screen:
             return
         colour = "green" if note.kind in _GOOD else "yellow" if note.kind in _BAD else ""
         colour = "dim" if note.kind == "event" else colour
-        text = (
-            note.text
-            if note.kind == "by_hand"
-            else "\n".join(one_line(line) for line in note.text.split("\n"))
-        )
+        text = note.text if note.kind == "by_hand" else "\n".join(one_line(line) for line in note.text.split("\n"))
         say(paint(text, colour) if colour else text)
 
     def _log(self, note: Note) -> None:
@@ -104,9 +100,7 @@ def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None
     everything = [head, *rows]
     widths = [max(_width(row[i]) for row in everything) for i in range(len(head))]
     for number, row in enumerate(everything):
-        cells = [
-            one_line(cell) + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
-        ]
+        cells = [one_line(cell) + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
         line = "  ".join(cells).rstrip()
         data(paint(line, "dim", sys.stdout) if number == 0 else _tinted(line, row, colours or {}))
 
