@@ -19,8 +19,12 @@ from leasehold.model.note import Note, Report
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.teardown import TeardownPlan
+    from leasehold.lifecycle.watch import Watch
     from leasehold.model.receipt import Receipt
     from leasehold.platforms.contract import Landlord
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+_ATTACH_TAIL_BYTES = 2000
 
 # Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 
@@ -58,25 +62,38 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
 
     launch_order, job_tree = _prepare(home, order, report)
     launched, engine = launch(home, launch_order, job_tree, report)
-    watch = Watch(launched.plan.run, launched.lease.id, launched.box)
-    if launched.seen["did"] != "attached":
-        try:
-            watch.until_first_line(home.ledger, engine, report)
-        except LinkError as error:
-            watch.say_unknown(error, 0, report)
-        finally:
-            engine.wire.close()
-        prove_detached(home, launched, report)
-    else:
-        engine.wire.close()
+    plan, seen = launched.plan, launched.seen
+    if seen["did"] == "attached" and seen["terminal"]:
+        return _finish(home, plan.run, (seen["state"], seen["reason"]), engine, report)
+    tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
+    watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes)
+    second: CaretakerEngine | None = engine
+    if seen["did"] != "opened":
+        watch.quiet_to_seq = seen["seq"]
+    if seen["did"] != "attached":
+        _first_line(home, watch, engine, report)
+        second = prove_detached(home, launched, report)
     if order.detach:
-        return RunOutcome(launched.plan.run, launched.lease.id, watch.state.state)
-    state = watch.until_end(home.ledger, None, report)
-    return _finish(home, launched.plan.run, state.state, state.reason, report)
+        if second is not None:
+            second.wire.close()
+        return RunOutcome(plan.run, launched.lease.id, watch.state.state)
+    state, engine = watch.until_end(home.ledger, second, report)
+    return _finish(home, plan.run, (state.state, state.reason), engine, report)
 
 
-def pull(home: Home, word: str, report: Report) -> Receipt:
-    """Bring a run's results home and verify them; finds a finished pull done."""
+def _first_line(home: Home, watch: Watch, engine: CaretakerEngine, report: Report) -> None:
+    """Wait on the first connection for the trainer's first sign; then that connection has done its work."""
+    try:
+        if not watch.until_first_line(home.ledger, engine, report):
+            report(Note("silent", "no output from the trainer yet after 60 s; it is alive, so we go on watching"))
+    except LinkError as error:
+        watch.say_unknown(error, 0, report)
+    finally:
+        engine.wire.close()
+
+
+def pull(home: Home, word: str, report: Report, engine: CaretakerEngine | None = None) -> Receipt:
+    """Bring a run's results home and verify them; finds a finished pull done. An open wire may be handed in."""
     from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.bring_home import bring_home
     from leasehold.lifecycle.watch import backoff
@@ -85,16 +102,17 @@ def pull(home: Home, word: str, report: Report) -> Receipt:
     box = box_of(home, books.find_lease(home.ledger, record.lease))
     for pause_s in backoff(attempts=8):
         try:
-            engine = box.connect()
-            try:
-                return bring_home(home.ledger, record, engine, report)
-            finally:
-                engine.wire.close()
+            engine = engine or box.connect()
+            return bring_home(home.ledger, record, engine, report)
         except LinkError as error:
             if pause_s is None:
                 raise
-            report(Note("unknown", f"{error.message}; what came so far is kept; trying again in {pause_s} s"))
+            report(Note("unknown", f"{error.message}; what came so far is kept; trying again in {pause_s:.0f} s"))
             time.sleep(pause_s)
+        finally:
+            if engine is not None:
+                engine.wire.close()
+            engine = None
     raise AssertionError("the last attempt raises")
 
 
@@ -105,7 +123,8 @@ def watch(home: Home, word: str, report: Report) -> RunOutcome:
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
-    state = Watch(record.run, lease.id, box_of(home, lease)).until_end(home.ledger, None, report)
+    state, engine = Watch(record.run, lease.id, box_of(home, lease)).until_end(home.ledger, None, report)
+    engine.wire.close()
     return RunOutcome(record.run, lease.id, state.state)
 
 
@@ -174,8 +193,9 @@ def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any
             reason=seen["reason"],
         )
         return seen
-    watch = Watch(record.run, lease.id, box, offset=seen["offset"])
-    state = watch.until_end(home.ledger, None, report)
+    watch = Watch(record.run, lease.id, box, quiet_to_seq=seen["seq"], tail_bytes=0)
+    state, engine = watch.until_end(home.ledger, None, report)
+    engine.wire.close()
     return {"run": record.run, "state": state.state, "did": "stopped"}
 
 
@@ -309,15 +329,16 @@ def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[Any, tuple[An
     return LaunchOrder(box, results, price, order.again, order.alongside), (job, tree)
 
 
-def _finish(home: Home, run_id: str, state: str, reason: str, report: Report) -> RunOutcome:
-    record = books.find_run(home.ledger, run_id)
+def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEngine, report: Report) -> RunOutcome:
+    state, reason = ended
     if state != "finished":
+        engine.wire.close()
         raise RunFailed(
             f"run.{state}",
             f"{run_id} {state}: {reason}",
             hint=f"lease logs {run_id}; the identical lease run resumes it",
         )
-    receipt = pull(home, run_id, report)
+    receipt = pull(home, run_id, report, engine)
     record = books.find_run(home.ledger, run_id)
     return RunOutcome(run_id, record.lease, state, record.home_since, receipt)
 

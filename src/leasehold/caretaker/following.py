@@ -29,6 +29,15 @@ class Following:
         self._run: RunState = fold(journal.read_from(folder.journal, 0)[0]) if offset else RunState()
         self._beat_at = 0.0
 
+    def only_tail(self, tail_bytes: int) -> None:
+        """Of the logs that exist now and home has not seen, send only the last tail_bytes."""
+        self._send_events()
+        for name, cell in self._run.cells.items():
+            path = os.path.join(self._folder.attempt(name, cell.attempt), "log")
+            key = "%s/%d" % (name, cell.attempt)
+            if cell.attempt and key not in self._logs and os.path.exists(path):
+                self._logs[key] = max(0, os.path.getsize(path) - tail_bytes)
+
     def live(self, until: float) -> None:
         """Send what is new until the run has ended and its log is drained, home hangs up, or time is up."""
         while not self._request.gone:

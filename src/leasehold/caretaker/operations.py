@@ -98,7 +98,10 @@ def follow(request: Request) -> None:
     folder = _folder(request)
     until = time.monotonic() + float(request.args.get("follow_s", 3600))
     logs = parse_logs(request.args.get("logs"))
-    Following(request, folder, _count(request, "offset"), logs).live(until)
+    following = Following(request, folder, _count(request, "offset"), logs)
+    if int(request.args.get("tail_bytes", -1)) >= 0:
+        following.only_tail(int(request.args["tail_bytes"]))
+    following.live(until)
 
 
 def seal(request: Request) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.journal import Journal
 from leasehold.kit.procs import boot_id, look, marked
-from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
+from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
@@ -65,10 +65,10 @@ class Caretaker:
         if self.run.seq == 0:
             cells = list(self.plan["cells"])
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
+        elif resume_by and self.run.state in (FAILED, STOPPED):
+            self.note("resumed", by=resume_by, detach=detach, **who)
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
-        if resume_by and self.run.state in (FAILED, "stopped"):
-            self.note("resumed", by=resume_by)
 
     def live(self) -> None:
         """Turn until the run is over."""

@@ -62,14 +62,18 @@ def fold(events: Iterable[Dict[str, Any]], into: Optional[RunState] = None) -> R
         step = _STEPS.get(event.get("k", ""))
         if step is not None:
             step(run, event)
-        run.seq = event["n"]
+        run.seq = event.get("n", run.seq)
         run.changed_unix = event.get("t", run.changed_unix)
     return run
 
 
+def _cell(run: RunState, event: Dict[str, Any]) -> CellState:
+    return run.cells.setdefault(str(event.get("cell")), CellState())
+
+
 def _opened(run: RunState, event: Dict[str, Any]) -> None:
     run.state = RUNNING
-    run.opened_unix = event["t"]
+    run.opened_unix = event.get("t", 0.0)
     run.plan_sha256 = event.get("plan_sha256", "")
     run.detach = event.get("detach", "")
     for name in event.get("cells", []):
@@ -82,26 +86,26 @@ def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:
 
 
 def _starting(run: RunState, event: Dict[str, Any]) -> None:
-    cell = run.cells.setdefault(event["cell"], CellState())
-    cell.state, cell.attempt, cell.tries = "starting", event["attempt"], cell.tries + 1
+    cell = _cell(run, event)
+    cell.state, cell.attempt, cell.tries = "starting", event.get("attempt", 0), cell.tries + 1
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
 
 
 def _started(run: RunState, event: Dict[str, Any]) -> None:
-    cell = run.cells[event["cell"]]
-    cell.state, cell.pid, cell.started = "running", event["pid"], event["started"]
-    cell.started_unix = event.get("at", event["t"])
+    cell = _cell(run, event)
+    cell.state, cell.pid, cell.started = "running", event.get("pid", 0), event.get("started", "")
+    cell.started_unix = event.get("at", event.get("t", 0.0))
 
 
 def _ended(run: RunState, event: Dict[str, Any]) -> None:
-    cell = run.cells[event["cell"]]
-    cell.state, cell.ended_unix = "ended", event.get("at", event["t"])
+    cell = _cell(run, event)
+    cell.state, cell.ended_unix = "ended", event.get("at", event.get("t", 0.0))
     cell.code, cell.signal, cell.lost = event.get("code"), event.get("signal"), bool(event.get("lost"))
 
 
 def _cell_state(name: str) -> Any:
     def step(run: RunState, event: Dict[str, Any]) -> None:
-        run.cells[event["cell"]].state = name
+        _cell(run, event).state = name
 
     return step
 
@@ -129,6 +133,7 @@ def _stopped(run: RunState, event: Dict[str, Any]) -> None:
 
 def _resumed(run: RunState, event: Dict[str, Any]) -> None:
     run.state, run.reason = RUNNING, ""
+    run.detach = event.get("detach", run.detach)
     for cell in run.cells.values():
         if cell.state != FINISHED:
             cell.state, cell.tries = "pending", 0

@@ -62,7 +62,7 @@ def bring_home(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, repor
     if done is not None:
         report(Note("already_home", f"already home and verified: {folders.export}"))
         return done
-    data = engine.manifest(record.run, cells)
+    data = _seal(engine, record.run, cells)
     manifest = _read_manifest(data, plan, cells)
     ledger.append("manifest_taken", lease=record.lease, run=record.run, sha256=sha256(data).hexdigest())
     _prepare(folders, manifest, data)
@@ -93,6 +93,18 @@ def _finished_cells(seen: dict[str, Any], plan: Plan) -> list[str]:
         f"{plan.run} {seen['state']} without a finished cell: {seen['reason']}",
         hint=f"lease logs {plan.run}; the identical lease run resumes it; lease waive {plan.run} gives it up",
     )
+
+
+def _seal(engine: CaretakerEngine, run: str, cells: list[str]) -> bytes:
+    try:
+        return engine.manifest(run, cells)
+    except BoxError as error:
+        if error.code != "artifact.unsealable":
+            raise
+        hint = (
+            f"the run exited 0 without its promise: lease logs {run}; mend the job and run again, or lease waive {run}"
+        )
+        raise VerifyError("artifact.unsealable", error.message, seen=error.seen, hint=hint) from None
 
 
 def _read_manifest(data: bytes, plan: Plan, cells: list[str]) -> dict[str, Any]:

@@ -63,13 +63,18 @@ def launch(
     return Launch(plan, lease, box, order.results, seen), engine
 
 
-def prove_detached(home: Home, launched: Launch, report: Report) -> None:
-    """Look over a second connection whether the run lives on without the first."""
+def prove_detached(home: Home, launched: Launch, report: Report) -> CaretakerEngine:
+    """Look over a second connection whether the run lives on without the first; return that connection."""
     engine = launched.box.connect()
     try:
-        seen = engine.look(launched.plan.run)
-    finally:
+        _look_for_life(home, launched, engine.look(launched.plan.run), report)
+    except BaseException:
         engine.wire.close()
+        raise
+    return engine
+
+
+def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: Report) -> None:
     if seen["terminal"] or seen["caretaker_alive"]:
         text = f"detached by {seen['detach'] or 'its keeper'}: seen alive over a second connection"
         report(Note("detach_proven", text, {"detach": seen["detach"]}))

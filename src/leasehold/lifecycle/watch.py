@@ -32,10 +32,17 @@ class Watch:
     logs: dict[str, int] = field(default_factory=dict)
     state: RunState = field(default_factory=RunState)
     seen_unix: float = 0.0
+    quiet_to_seq: int = 0  # events up to here are folded but not shown
+    tail_bytes: int = -1  # of a log met for the first time, show only this much; -1 shows all
     started_log: bool = False
 
-    def until_end(self, ledger: Ledger, engine: CaretakerEngine | None, report: Report) -> RunState:
-        """Follow until the run has ended; reconnect with capped back-off, saying unknown meanwhile."""
+    def until_end(
+        self, ledger: Ledger, engine: CaretakerEngine | None, report: Report
+    ) -> tuple[RunState, CaretakerEngine]:
+        """Follow until the run has ended; reconnect with capped back-off, saying unknown meanwhile.
+
+        Returns the state and the open wire that saw it; the caller closes that.
+        """
         failures = 0
         give_up = time.monotonic() + _GIVE_UP_S
         while True:
@@ -46,7 +53,7 @@ class Watch:
                 failures = 0
                 self._follow(ledger, engine, report)
                 if self.state.terminal:
-                    return self.state
+                    return self.state, engine
             except LinkError as error:
                 if error.code in _HOPELESS or time.monotonic() > give_up:
                     raise
@@ -54,31 +61,32 @@ class Watch:
                 time.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
                 failures += 1
             finally:
-                if engine is not None:
+                if engine is not None and not self.state.terminal:
                     engine.wire.close()
-                engine = None
+                    engine = None
 
     def until_first_line(self, ledger: Ledger, engine: CaretakerEngine, report: Report, limit_s: float = 60) -> bool:
         """Follow until the trainer's first output line or its end; tell whether it came within limit_s."""
         deadline = time.monotonic() + limit_s
-        for item in engine.follow(self.run, self.offset, self.logs):
+        for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
             if self.started_log or self.state.terminal or time.monotonic() > deadline:
                 break
         return self.started_log or self.state.terminal
 
     def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
-        for item in engine.follow(self.run, self.offset, self.logs):
+        for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
 
     def _take(self, item: dict[str, Any] | bytes, ledger: Ledger, report: Report) -> None:
         self.seen_unix = time.time()
         if isinstance(item, bytes):
-            self.logs[self._log_key] = self.logs.get(self._log_key, 0) + len(item)
+            self.logs[self._log_key] += len(item)
             self.started_log = True
             report(Note("log", plain(item.decode("utf-8", "replace")), {"log": self._log_key}))
         elif "log" in item:
             self._log_key = f"{item['log']['cell']}/{item['log']['attempt']}"
+            self.logs[self._log_key] = int(item["log"]["offset"])
         elif "events" in item:
             self._take_events(item, ledger, report)
 
@@ -86,7 +94,8 @@ class Watch:
         fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
         self.offset = int(item["offset"])
         for event in item["events"]:
-            report(Note("event", describe(event), event))
+            if event["n"] > self.quiet_to_seq:
+                report(Note("event", describe(event), event))
         ledger.append(
             "run_seen",
             lease=self.lease,

@@ -42,11 +42,11 @@ def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
             raise Unreadable(f"pickle uses memo slot {argument} at byte {at}; slots stop at {limits.max_memo}")
         if code == _FRAME and following + _as_index(argument, at) > len(data):
             raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")
+        if code == STOP and following != len(data):
+            raise Unreadable(f"pickle has {len(data) - following} bytes after its end")
         yield code, argument, at
         at = following
         if code == STOP:
-            if at != len(data):
-                raise Unreadable(f"pickle has {len(data) - at} bytes after its end")
             return
     raise Unreadable(f"pickle is cut short: no STOP in {len(data)} bytes")
 

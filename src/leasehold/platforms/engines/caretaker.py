@@ -51,9 +51,11 @@ class CaretakerEngine:
         """Yield an attempt's log from a byte offset on."""
         return self.wire.chunks("tail", run=run, cell=cell, attempt=attempt, offset=offset, follow_s=follow_s)
 
-    def follow(self, run: str, offset: int, logs: dict[str, int]) -> Iterator[dict[str, Any] | bytes]:
+    def follow(
+        self, run: str, offset: int, logs: dict[str, int], tail_bytes: int = -1
+    ) -> Iterator[dict[str, Any] | bytes]:
         """Yield {events, offset}, {log}, log bytes and {beat_unix} as they come, until the run has ended."""
-        for frame in self.wire.stream("follow", run=run, offset=offset, logs=logs):
+        for frame in self.wire.stream("follow", run=run, offset=offset, logs=logs, tail_bytes=tail_bytes):
             yield frame.payload if frame.type == frames.DATA else frame.json()
 
     def stop(self, run: str, wish: dict[str, Any]) -> dict[str, Any]:

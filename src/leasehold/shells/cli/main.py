@@ -42,11 +42,17 @@ def main(argv: list[str] | None = None) -> int:
         output.error(problem, getattr(args, "json", False))
         return problem.exit_code
     except KeyboardInterrupt:
-        output.say("\nleft; whatever runs on a box goes on without us (lease status)")
+        run = output.Screen.last_run
+        output.say(
+            f"\nleft; {run or 'whatever runs on a box'} goes on without us: lease {f'watch {run}' if run else 'status'}"
+        )
         return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except Exception as problem:  # noqa: BLE001 - the process boundary: a defect of ours, kept for a report
+        output.defect(problem, getattr(args, "json", False))
+        return 70
 
 
 def build_parser() -> argparse.ArgumentParser:

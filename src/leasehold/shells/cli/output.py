@@ -30,12 +30,15 @@ def paint(text: str, colour: str, stream: Any = None) -> str:
 class Screen:
     """Renders notes as they come; log lines carry a bar so that the two never mix."""
 
+    last_run = ""  # for the goodbye after Ctrl-C
+
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
         self._rest: dict[str, str] = {}
 
     def report(self, note: Note) -> None:
         """Show one note."""
+        Screen.last_run = str(note.data.get("run", "")) or Screen.last_run
         if self._quiet:
             return
         if note.kind == "log":
@@ -91,6 +94,17 @@ def error(problem: LeaseholdError, json_wanted: bool) -> None:
             say(f"  {label}: {one_line(first)}")
         for line in more:
             say(f"        {one_line(line)}")
+
+
+def defect(problem: Exception, json_wanted: bool) -> None:
+    """Say that leasehold itself failed, and keep the traceback where it can be sent from."""
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="leasehold-defect-", suffix=".txt", delete=False) as file:
+        file.write("".join(traceback.format_exception(problem)))
+    hint = f"runs on boxes are not touched by this; please report it with {file.name}"
+    error(LeaseholdError("leasehold.defect", f"{type(problem).__name__}: {problem}", hint=hint), json_wanted)
 
 
 def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None = None) -> None:
