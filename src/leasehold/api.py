@@ -7,113 +7,41 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import LeaseholdError, LinkError, RunFailed, UserError
+from leasehold.errors import LeaseholdError, UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.orders import DownOrder, RunOrder, RunOutcome
 from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.teardown import TeardownPlan
-    from leasehold.lifecycle.watch import Watch
     from leasehold.model.receipt import Receipt
     from leasehold.platforms.contract import Landlord
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-_ATTACH_TAIL_BYTES = 2000
+__all__ = ["DownOrder", "RunOrder", "RunOutcome"]
 
 # Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 
 
-@dataclass(frozen=True)
-class RunOrder:
-    """What `lease run` was asked for."""
-
-    job_file: Path
-    on: str = "local"
-    root: str = ""
-    rehearse: bool = False
-    price: str = ""
-    results: Path | None = None
-    detach: bool = False
-    again: bool = False
-    alongside: bool = False
-
-
-@dataclass(frozen=True)
-class RunOutcome:
-    """How `lease run` ended: the run, its state, and the receipt if its results are home."""
-
-    run: str
-    lease: str
-    state: str
-    export: str = ""
-    receipt: Receipt | None = None
-
-
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
-    from leasehold.lifecycle.launch import launch, prove_detached
-    from leasehold.lifecycle.watch import Watch
+    from leasehold.lifecycle.journey import run_through
+    from leasehold.rehearsal.landlord import furnish
 
-    launch_order, job_tree = _prepare(home, order, report)
-    launched, engine = launch(home, launch_order, job_tree, report)
-    plan, seen = launched.plan, launched.seen
-    if seen["did"] == "attached" and seen["terminal"]:
-        return _finish(home, plan.run, (seen["state"], seen["reason"]), engine, report)
-    tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
-    watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes)
-    second: CaretakerEngine | None = engine
-    if seen["did"] != "opened":
-        watch.quiet_to_seq = seen["seq"]
-    if seen["did"] != "attached":
-        _first_line(home, watch, engine, report)
-        second = prove_detached(home, launched, report)
-    if order.detach:
-        if second is not None:
-            second.wire.close()
-        return RunOutcome(plan.run, launched.lease.id, watch.state.state)
-    state, engine = watch.until_end(home.ledger, second, report)
-    return _finish(home, plan.run, (state.state, state.reason), engine, report)
+    if order.rehearse:
+        furnish(home.box_root("rehearsal"))
+    return run_through(home, order, report)
 
 
-def _first_line(home: Home, watch: Watch, engine: CaretakerEngine, report: Report) -> None:
-    """Wait on the first connection for the trainer's first sign; then that connection has done its work."""
-    try:
-        if not watch.until_first_line(home.ledger, engine, report):
-            report(Note("silent", "no output from the trainer yet after 60 s; it is alive, so we go on watching"))
-    except LinkError as error:
-        watch.say_unknown(error, 0, report)
-    finally:
-        engine.wire.close()
+def pull(home: Home, word: str, report: Report) -> Receipt:
+    """Bring a run's results home and verify them; finds a finished pull done."""
+    from leasehold.lifecycle.journey import pull_home
 
-
-def pull(home: Home, word: str, report: Report, engine: CaretakerEngine | None = None) -> Receipt:
-    """Bring a run's results home and verify them; finds a finished pull done. An open wire may be handed in."""
-    from leasehold.lifecycle.boxes import box_of
-    from leasehold.lifecycle.bring_home import bring_home
-    from leasehold.lifecycle.watch import backoff
-
-    record = books.find_run(home.ledger, word)
-    box = box_of(home, books.find_lease(home.ledger, record.lease))
-    for pause_s in backoff(attempts=8):
-        try:
-            engine = engine or box.connect()
-            return bring_home(home.ledger, record, engine, report)
-        except LinkError as error:
-            if pause_s is None:
-                raise
-            report(Note("unknown", f"{error.message}; what came so far is kept; trying again in {pause_s:.0f} s"))
-            time.sleep(pause_s)
-        finally:
-            if engine is not None:
-                engine.wire.close()
-            engine = None
-    raise AssertionError("the last attempt raises")
+    return pull_home(home, books.find_run(home.ledger, word), report)
 
 
 def watch(home: Home, word: str, report: Report) -> RunOutcome:
@@ -152,8 +80,8 @@ def show(home: Home, word: str) -> dict[str, Any]:
 
 def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> None:
     """Emit an attempt's log as plain text; the newest attempt unless one is named."""
-    from leasehold.kit.terminal import plain
     from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.watch import LogLines
 
     record = books.find_run(home.ledger, word)
     engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
@@ -163,8 +91,10 @@ def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Cal
             known = ", ".join(seen["cells"]) or "none yet"
             raise UserError("cell.unknown", f"{record.run} has no cell {cell!r} on the box", hint=f"its cells: {known}")
         number = attempt or int(seen["cells"][cell]["attempt"])
+        lines = LogLines()
         for chunk in engine.tail(record.run, cell, number, 0, 1e9 if follow else 0):
-            emit(plain(chunk.decode("utf-8", "replace")))
+            emit(lines.add(chunk))
+        emit(lines.rest())
     finally:
         engine.wire.close()
 
@@ -238,16 +168,6 @@ def down_plan(home: Home, word: str, verb: str = "") -> TeardownPlan:
     return plan_teardown(home, _lease(home, word), verb)
 
 
-@dataclass(frozen=True)
-class DownOrder:
-    """What `lease down` was asked for, and how the yes is given."""
-
-    word: str
-    verb: str = ""
-    approve: str = "typed"  # typed, rehearsal, or a signed request's path
-    show: Callable[[Any], None] = lambda plan: None
-
-
 def down(home: Home, order: DownOrder, report: Report) -> str:
     """Pass the gate, get the yes, act; returns the box's end state."""
     from leasehold.lifecycle import approve as ways
@@ -306,41 +226,6 @@ def down_stopped(home: Home, word: str, report: Report) -> Lease:
 def leases(home: Home) -> list[Lease]:
     """List the leases whose meter may still run."""
     return books.leases(home.ledger, only_open=True)
-
-
-def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[Any, tuple[Any, Any]]:
-    from leasehold.lifecycle.boxes import find_box
-    from leasehold.lifecycle.launch import LaunchOrder
-    from leasehold.lifecycle.project import RESULTS, read_tree
-    from leasehold.lifecycle.resolve import read_job
-    from leasehold.lifecycle.smoke import smoke
-    from leasehold.model.money import HourlyPrice
-    from leasehold.rehearsal.landlord import furnish
-
-    job = read_job(order.job_file)
-    price = str(HourlyPrice.parse(order.price)) if order.price else ""
-    box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
-    project = order.job_file.absolute().parent
-    tree = read_tree(project)
-    smoke(home.ledger, job, tree, report)
-    if order.rehearse:
-        furnish(Path(box.root))
-    results = (order.results or project / RESULTS).absolute()
-    return LaunchOrder(box, results, price, order.again, order.alongside), (job, tree)
-
-
-def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEngine, report: Report) -> RunOutcome:
-    state, reason = ended
-    if state != "finished":
-        engine.wire.close()
-        raise RunFailed(
-            f"run.{state}",
-            f"{run_id} {state}: {reason}",
-            hint=f"lease logs {run_id}; the identical lease run resumes it",
-        )
-    receipt = pull(home, run_id, report, engine)
-    record = books.find_run(home.ledger, run_id)
-    return RunOutcome(run_id, record.lease, state, record.home_since, receipt)
 
 
 def _refresh(home: Home, records: list[RunRecord]) -> None:

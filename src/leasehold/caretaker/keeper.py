@@ -7,6 +7,7 @@ trainer does, so no second trainer of a cell can start while one runs, whoever d
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -15,10 +16,11 @@ import time
 from typing import Any, Dict, List, NamedTuple
 
 from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.procs import MARK, in_group, look
+from leasehold.kit.procs import MARK, look
 
 from .layout import RunFolder
 from .locks import is_held, wait_lock
+from .reaper import end_processes
 
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
@@ -52,7 +54,7 @@ def keep(folder: RunFolder, cell: str, attempt: int) -> int:
         _become_trainer(folder, plan, Attempt(cell, attempt), lock, log)
     os.close(log)
     record = _wait(folder, pid, signals)
-    record["leftovers"] = _end_leftovers(pid)
+    record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
     write_exit(place, record)
     if not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
@@ -189,7 +191,8 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
             return record
         if signals.terminate:  # the box is going down: pass it on, then keep waiting for the real exit
             signals.terminate = False
-            _signal_group(pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
         signals.sleep(max(0.0, next_check - time.monotonic()))
         if time.monotonic() >= next_check:
             if is_held(folder.caretaker_lock):
@@ -198,23 +201,3 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
                 respawn_caretaker(folder)
                 pause_s = min(pause_s * 2, 60.0)
             next_check = time.monotonic() + pause_s
-
-
-def _end_leftovers(group: int) -> int:
-    """End members of the trainer's group that outlived it; they would hold the next attempt's files."""
-    left = in_group(group)
-    if not left:
-        return 0
-    _signal_group(group, signal.SIGTERM)
-    deadline = time.monotonic() + _LEFTOVER_GRACE_S
-    while in_group(group) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    _signal_group(group, signal.SIGKILL)
-    return len(left)
-
-
-def _signal_group(group: int, number: int) -> None:
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from typing import Callable, List
 
 from leasehold.kit.procs import Process, in_group, is_alive, marked
@@ -24,7 +25,7 @@ def adopt_orphans() -> bool:
 def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
     """List what lives of an attempt: its process group, and marked processes that left the group."""
     found = {process.pid: process for process in marked(mark)}
-    if is_alive(pid, started) or found:
+    if is_alive(pid, started) or any(process.group == pid for process in found.values()):
         found.update({process.pid: process for process in in_group(pid)})
     return list(found.values())
 
@@ -36,6 +37,19 @@ def signal_all(processes: List[Process], group: int, number: int) -> None:
     for process in processes:
         if process.group != group and is_alive(process.pid, process.started):
             _quietly(os.kill, process.pid, number)
+
+
+def end_processes(group: int, started: str, mark: str, grace_s: float) -> int:
+    """End what lives of an attempt: TERM, a grace, KILL; return how many there were."""
+    alive = trainer_processes(group, started, mark)
+    count = len(alive)
+    signal_all(alive, group, signal.SIGTERM)
+    deadline = time.monotonic() + grace_s
+    while alive and time.monotonic() < deadline:
+        time.sleep(0.05)
+        alive = trainer_processes(group, started, mark)
+    signal_all(alive, group, signal.SIGKILL)
+    return count
 
 
 def poke(pid: int, started: str) -> bool:

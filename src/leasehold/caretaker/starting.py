@@ -18,7 +18,7 @@ from . import detach
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
-from .reaper import poke
+from .reaper import end_processes, poke
 from .serve import Refused, Request
 from .supervise import caretaker_identity, request_stop
 from .trees import tree_path
@@ -93,8 +93,9 @@ def stop(request: Request) -> None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with _StartLock(folder):
         seen = observe(folder)
-        if seen["terminal"]:
-            request.reply(dict(seen, did="nothing"))
+        if seen["terminal"]:  # the run has ended; what it may have left behind has not
+            ended = end_processes(0, "", folder.mark(), float(request.args.get("grace_s", 5)))
+            request.reply(dict(seen, did="nothing", leftovers=ended))
             return
         wish: Dict[str, Any] = {key: request.args[key] for key in ("id", "by", "grace_s") if key in request.args}
         request_stop(folder, wish)

@@ -19,12 +19,13 @@ from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunStat
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
 from .locks import is_held, try_lock
-from .reaper import adopt_orphans, signal_all, trainer_processes
+from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
 
 _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
 _STOPPING_TICK_S = 0.1
+_STRAY_GRACE_S = 5.0
 _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
 
 
@@ -208,11 +209,7 @@ class Caretaker:
         if not strays:
             return
         self.note("strays_ended", cell=name, pids=[process.pid for process in strays])
-        deadline = time.monotonic() + 5.0
-        signal_all(strays, 0, signal.SIGTERM)
-        while marked(self.folder.mark(name)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        signal_all(marked(self.folder.mark(name)), 0, signal.SIGKILL)
+        end_processes(0, "", self.folder.mark(name), _STRAY_GRACE_S)
 
     def _pause_s(self) -> float:
         if self.run.state == "stopping":

@@ -39,6 +39,8 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
     """Resolve what --on says."""
     if name == "local":
         where = home.box_root("rehearsal" if rehearse else "local")
+        if rehearse and root not in ("", str(where)):  # `down` deletes a rehearsal's folder: never one of yours
+            raise UserError("box.no_rehearsal", "--rehearse and --root do not go together", hint="leave --root out")
         platform = "rehearsal" if rehearse else "local"
         return Box("local", platform, root or str(where), LocalTransport(), sys.executable)
     if rehearse:

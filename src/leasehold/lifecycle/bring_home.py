@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +24,9 @@ from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.receipt import Receipt
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if sys.platform != "win32":
+    import fcntl
 
 from .verify import home_damage, read_receipt, sealed_entries, write_receipt
 
@@ -54,8 +59,14 @@ class Folders:
 
 def bring_home(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report: Report) -> Receipt:
     """Pull what the run promised, verify it, and leave a receipt; the second call finds it done."""
-    plan = plan_from_dict(json.loads(record.plan_json))
     folders = Folders(Path(record.results), record.run)
+    _make_folders(folders)
+    with _one_at_a_time(folders, report):
+        return _bring(ledger, record, folders, engine, report)
+
+
+def _bring(ledger: Ledger, record: RunRecord, folders: Folders, engine: CaretakerEngine, report: Report) -> Receipt:
+    plan = plan_from_dict(json.loads(record.plan_json))
     seen = engine.look(record.run)
     cells = _finished_cells(seen, plan)
     done = _already_home(ledger, record, folders, engine, cells)
@@ -142,9 +153,24 @@ def _already_home(
     return receipt
 
 
-def _prepare(folders: Folders, manifest: dict[str, Any], data: bytes) -> None:
+@contextlib.contextmanager
+def _one_at_a_time(folders: Folders, report: Report) -> Iterator[None]:
+    """Let only one `lease` bring this run home at once; the others wait and then find it done."""
+    if sys.platform == "win32":  # two pulls of one run at once are not fenced there
+        yield
+        return
+    with open(folders.partial.parent / f".{folders.run}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(Note("waiting", "another lease is bringing this run home; waiting for it"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make_folders(folders: Folders) -> None:
     try:
-        folders.partial.mkdir(parents=True, exist_ok=True)
+        folders.partial.parent.mkdir(parents=True, exist_ok=True)
         ignore = folders.results / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")
@@ -152,6 +178,10 @@ def _prepare(folders: Folders, manifest: dict[str, Any], data: bytes) -> None:
         raise HomeError(
             "home.unwritable", f"{folders.results}: {error}", hint="choose another folder: --results DIR"
         ) from None
+
+
+def _prepare(folders: Folders, manifest: dict[str, Any], data: bytes) -> None:
+    folders.partial.mkdir(exist_ok=True)
     kept = folders.partial / "manifest.json"
     if kept.exists() and kept.read_bytes() != data:
         _drop_changed(folders.partial, json.loads(kept.read_bytes()), manifest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ class Launch:
     box: Box
     results: Path
     seen: dict[str, Any]
+    known_seq: int  # how far this home had read the journal before
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def launch(
     profile = profiles.load(box.platform)
     lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
     plan = resolve(job, tree.sha256, profile, _generation(home, job, tree, order))
-    _record_plan(home, plan, lease, tree, order)
+    known_seq = _record_plan(home, plan, lease, tree, order)
     engine = _connect(home, box, report)
     try:
         _refuse_company(engine, plan, order)
@@ -59,8 +61,8 @@ def launch(
     except BaseException:
         engine.wire.close()
         raise
-    ledger.append("run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=seen["seq"], did=seen["did"])
-    return Launch(plan, lease, box, order.results, seen), engine
+    ledger.append("run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"])
+    return Launch(plan, lease, box, order.results, seen, known_seq), engine
 
 
 def prove_detached(home: Home, launched: Launch, report: Report) -> CaretakerEngine:
@@ -99,7 +101,8 @@ def _generation(home: Home, job: Any, tree: CodeTree, order: LaunchOrder) -> int
     return newest + 1 if order.again and known else newest
 
 
-def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> None:
+def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> int:
+    """Write the plan down before anything is done; return how far this home knows the run already."""
     rows = [record for record in books.runs(home.ledger) if record.run == plan.run]
     if rows and rows[0].lease != lease.id and books.find_lease(home.ledger, rows[0].lease).open:
         raise Refusal(
@@ -108,11 +111,12 @@ def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: La
             hint=f"lease run --on {rows[0].box} continues it; lease run --again starts another here",
         )
     if rows and rows[0].lease == lease.id:
-        return
+        return rows[0].seq
     home.ledger.append(
         "run_planned", lease=lease.id, run=plan.run, plan=plan.as_dict(), name=plan.job.name, box=lease.box,
         project=str(tree.folder), results=str(order.results),
     )  # fmt: skip
+    return 0
 
 
 def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
@@ -135,8 +139,9 @@ def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> 
     """A changed project must not quietly start a second trainer beside the first."""
     if order.alongside:
         return
+    family = re.compile(re.escape(plan.job.name[:60]) + r"-[0-9a-f]{10}(?:-\d+)?\Z")
     for other in engine.runs():
-        same_job = other["run"] != plan.run and other["run"].startswith(plan.job.name[:60] + "-")
+        same_job = other["run"] != plan.run and family.match(str(other["run"]))
         if same_job and not other["terminal"] and other["state"] != "absent":
             raise Refusal(
                 "run.company",

@@ -97,7 +97,8 @@ def _paths(folder: Path) -> list[str]:
     if listed.returncode != 0:
         return _walk(folder)
     names = [os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
-    return [name for name in names if not _SKIPPED_FOLDERS & set(name.split("/")[:-1])]
+    kept = [name for name in names if not _SKIPPED_FOLDERS & set(name.split("/")[:-1])]
+    return kept or _walk(folder)  # a project inside a folder that an outer repository ignores
 
 
 def _walk(folder: Path) -> list[str]:

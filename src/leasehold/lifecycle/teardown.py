@@ -44,6 +44,10 @@ class TeardownPlan:
     cost: str = ""
     exports: tuple[str, ...] = ()
 
+    def _tier(self, name: str) -> str:
+        path = next(tier.path for tier in self.profile.tiers if tier.name == name)
+        return f"{name} ({path})"
+
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json."""
         return {
@@ -51,8 +55,8 @@ class TeardownPlan:
             "box": self.lease.box,
             "verb": self.verb.name,
             "reversible": self.verb.reversible,
-            "deletes": list(self.verb.deletes),
-            "keeps": list(self.verb.keeps),
+            "deletes": [self._tier(name) for name in self.verb.deletes],
+            "keeps": [self._tier(name) for name in self.verb.keeps],
             "steps": steps(self.lease, self.verb),
             "not_coming_home": list(self.left_behind),
             "exports": list(self.exports),

@@ -18,7 +18,29 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 from .boxes import Box
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
+_MAX_LINE_BYTES = 16 << 10
 _GIVE_UP_S = 24 * 3600.0
+
+
+class LogLines:
+    """Turns chunks of bytes into whole lines of plain text, so that no character or escape is cut in two."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def add(self, chunk: bytes) -> str:
+        """Take bytes; return the text of the lines they complete."""
+        data = self._held + chunk
+        cut = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        if not cut and len(data) > _MAX_LINE_BYTES:
+            cut = len(data)
+        self._held = data[cut:]
+        return plain(data[:cut].decode("utf-8", "replace"))
+
+    def rest(self) -> str:
+        """Return what is left without a line end."""
+        data, self._held = self._held, b""
+        return plain(data.decode("utf-8", "replace"))
 
 
 @dataclass
@@ -83,9 +105,12 @@ class Watch:
         if isinstance(item, bytes):
             self.logs[self._log_key] += len(item)
             self.started_log = True
-            report(Note("log", plain(item.decode("utf-8", "replace")), {"log": self._log_key}))
+            self._say_log(self._lines.add(item), report)
         elif "log" in item:
-            self._log_key = f"{item['log']['cell']}/{item['log']['attempt']}"
+            key = f"{item['log']['cell']}/{item['log']['attempt']}"
+            if key != self._log_key:
+                self._say_log(self._lines.rest(), report)
+            self._log_key = key
             self.logs[self._log_key] = int(item["log"]["offset"])
         elif "events" in item:
             self._take_events(item, ledger, report)
@@ -93,6 +118,7 @@ class Watch:
     def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
         fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
         self.offset = int(item["offset"])
+        self._say_log(self._lines.rest() if self.state.terminal else "", report)
         for event in item["events"]:
             if event["n"] > self.quiet_to_seq:
                 report(Note("event", describe(event), event))
@@ -104,6 +130,10 @@ class Watch:
             seq=self.state.seq,
             reason=self.state.reason,
         )
+
+    def _say_log(self, text: str, report: Report) -> None:
+        if text:
+            report(Note("log", text, {"log": self._log_key}))
 
     def say_unknown(self, error: LinkError, failures: int, report: Report) -> None:
         """Say that the state is unknown, since when, and when we try again."""
@@ -117,6 +147,7 @@ class Watch:
         report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
 
     _log_key: str = ""
+    _lines: LogLines = field(default_factory=LogLines)
 
 
 _HOPELESS = ("link.host_key_changed", "link.auth_failed", "link.no_program")

@@ -70,6 +70,7 @@ class SshTransport:
             "ServerAliveCountMax": "3",
             "StrictHostKeyChecking": "yes" if self.pinned else "accept-new",
             "UserKnownHostsFile": " ".join(_quote_option(path) for path in [str(self._pins), *self._known_hosts()]),
+            "ControlPath": "none",  # a shared master would outlive a logout, and the detach probe prove nothing
             "ForwardX11": "no",
             "ClearAllForwardings": "yes",
             "RequestTTY": "no",
@@ -106,13 +107,13 @@ class SshTransport:
 
     def _explain(self, code: int, said: str) -> LinkError:
         last = said.splitlines()[-1] if said else ""
-        for pattern, error, message, hint in _MEANINGS:
+        for pattern, error, message, hint in MEANINGS:
             if re.search(pattern, said):
                 return LinkError(error, message.format(box=self._address), seen=last, hint=hint.format(pins=self._pins))
         return LinkError("link.lost", f"the ssh connection to {self._address} ended (exit {code})", seen=last)
 
 
-_MEANINGS = [
+MEANINGS = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed",
         "link.host_key_changed",

@@ -81,7 +81,8 @@ def test_a_file_whose_tail_was_never_written_is_refused(tmp_path, kind):
     """After a power cut the length can be right and the last blocks zero."""
     for length in range(0, len(WHOLE[kind]), 7):
         zeroed = WHOLE[kind][:length] + b"\0" * (len(WHOLE[kind]) - length)
-        assert isinstance(_outcome(tmp_path / "a", kind, zeroed), Unreadable)
+        if zeroed != WHOLE[kind]:  # the last bytes of a zip are zeros anyhow
+            assert isinstance(_outcome(tmp_path / "a", kind, zeroed), Unreadable)
 
 
 @pytest.mark.parametrize("kind", ["npz", "torch"])

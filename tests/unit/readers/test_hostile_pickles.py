@@ -47,12 +47,16 @@ def _payloads(canary):
     yield "eval", called("builtins.eval", text(f"__import__('os').system(\"touch '{canary}'\")"))
     yield "python 2 name", called("__builtin__.eval", text(f"__import__('os').system(\"touch '{canary}'\")"))
     yield "exec", called("builtins.exec", text(f"open({str(canary)!r}, 'w')"))
-    yield "getattr chain", called("builtins.getattr", called("importlib.import_module", text("os")), text("system")) + (
-        one + b"R"
+    yield (
+        "getattr chain",
+        called("builtins.getattr", called("importlib.import_module", text("os")), text("system")) + (one + b"R"),
     )
-    yield "apply", called("operator.methodcaller", text("system"), argument) + tuple_of(
-        called("importlib.import_module", text("os"))
-    ) + b"R"
+    yield (
+        "apply",
+        called("operator.methodcaller", text("system"), argument)
+        + tuple_of(called("importlib.import_module", text("os")))
+        + b"R",
+    )
     yield "memoized function", system + b"q\x010h\x01" + one + b"R"
     yield "nested pickle", called("pickle.loads", b"B" + _counted(finished(system + one + b"R")))
     yield "in a dict key", b"}" + system + one + b"RNs"

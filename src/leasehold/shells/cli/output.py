@@ -34,7 +34,6 @@ class Screen:
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._rest: dict[str, str] = {}
 
     def report(self, note: Note) -> None:
         """Show one note."""
@@ -44,7 +43,6 @@ class Screen:
         if note.kind == "log":
             self._log(note)
             return
-        self._flush()
         if note.kind in _QUIET and note.data.get("k") in _SILENT_EVENTS:
             return
         colour = "green" if note.kind in _GOOD else "yellow" if note.kind in _BAD else ""
@@ -53,18 +51,8 @@ class Screen:
         say(paint(text, colour) if colour else text)
 
     def _log(self, note: Note) -> None:
-        key = str(note.data.get("log", ""))
-        text = self._rest.pop(key, "") + note.text
-        *lines, rest = text.split("\n")
-        for line in lines:
+        for line in note.text.rstrip("\n").split("\n"):
             say(f"  {paint('|', 'dim')} {line}")
-        if rest:
-            self._rest[key] = rest
-
-    def _flush(self) -> None:
-        for rest in self._rest.values():
-            say(f"  {paint('|', 'dim')} {rest}")
-        self._rest.clear()
 
 
 def say(text: str) -> None:

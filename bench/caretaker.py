@@ -1,0 +1,124 @@
+"""What caretaker and keeper take from a box behind ssh while a trainer sleeps: memory and processor time.
+
+Ours and the peer are measured one after the other: side by side they would share the interpreter's pages, and
+PSS would flatter both.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from leasehold.kit.atomic import read_json
+from tests.support import processes
+from tests.support.parts import missing_ssh
+from tests.support.sshd import SshBox
+
+from .rounds import LEASE, Effort, user_environment
+from .rows import Goal, MissingPart, Row
+
+_SETTLE_S = 2.0
+_SAMPLES = 5
+_JOB = "name: bench-care\nrun: echo up; exec sleep 120\nartifacts: [none.json]\n"
+_IDLE = "import time; time.sleep(120)"
+
+
+def measure(effort: Effort) -> Iterator[Row]:
+    """Yield memory beside that of two idle interpreters, processor time, and what tmux adds if it holds them."""
+    problem = missing_ssh() or _missing_rollup()
+    if problem:
+        raise MissingPart(problem)
+    with tempfile.TemporaryDirectory(prefix="leasehold-bench-") as name:
+        place = Path(name)
+        with SshBox(place / "box", quick_kex=False) as box:
+            with _running(place, box) as ours:
+                begun, spent_before_s = time.monotonic(), sum(map(_cpu_s, ours))
+                mine = _sampled(ours, effort.choose(full=25, quick=5))
+                share = 100 * (sum(map(_cpu_s, ours)) - spent_before_s) / (time.monotonic() - begun)
+                holder = _tmux_above(ours[0])
+                held_mb = _memory_mb([holder], "Pss") if holder else 0.0
+            with _two_interpreters((box.home / ".leasehold/python").read_text().strip()) as peers:
+                theirs = _sampled(peers, 1)
+    for kind, limit in (("Pss", 20), ("Rss", 30)):
+        what = f"caretaker + keeper, {kind.upper()}"
+        peer = (theirs[kind], "2 × idle python -IS")
+        yield Row("caretaker", what, "MB", mine[kind], *peer, Goal("ours", "≤", limit))
+    yield Row("caretaker", "caretaker + keeper, of one core", "%", [share], goal=Goal("ours", "≤", 0.5))
+    if holder:
+        yield Row("caretaker", "the tmux server that holds them, PSS", "MB", [held_mb])
+
+
+@contextmanager
+def _running(place: Path, box: SshBox) -> Iterator[list[int]]:
+    """Run a sleeping trainer; yield the pids of caretaker and keeper once they have settled."""
+    code = place / "code"
+    code.mkdir()
+    (code / "lease.yaml").write_text(_JOB)
+    environment = user_environment(LEASEHOLD_HOME=str(place / "home"), LEASEHOLD_SSH=shlex.join(box.ssh_command))
+    start = [LEASE, "run", "--detach", "--on", "ssh:box"]
+    run = subprocess.check_output(start, cwd=code, env=environment, stdin=subprocess.DEVNULL, text=True).strip()
+    status = read_json(str(box.home / ".leasehold/active" / run / "status.json")) or {}
+    caretaker = int(status["caretaker_pid"])
+    time.sleep(_SETTLE_S)
+    yield [caretaker, *_children(caretaker)]  # the box ends them, by pid, when it closes
+
+
+@contextmanager
+def _two_interpreters(python: str) -> Iterator[list[int]]:
+    """Start what two Python processes cost at the least, with the box's own interpreter."""
+    bare = [subprocess.Popen([python, "-I", "-S", "-c", _IDLE]) for _ in range(2)]
+    time.sleep(0.5)
+    try:
+        yield [child.pid for child in bare]
+    finally:
+        for child in bare:
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGTERM)
+            child.wait()
+
+
+def _sampled(pids: list[int], over_s: int) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {"Pss": [], "Rss": []}
+    for _ in range(_SAMPLES):
+        time.sleep(over_s / _SAMPLES)
+        for kind, values in taken.items():
+            values.append(_memory_mb(pids, kind))
+    return taken
+
+
+def _children(pid: int) -> list[int]:
+    return [process.pid for process in processes.snapshot().values() if process.parent == pid]
+
+
+def _tmux_above(pid: int) -> int:
+    live = processes.snapshot()
+    parent = live.get(live[pid].parent)
+    return parent.pid if parent and parent.name.startswith("tmux") else 0
+
+
+def _memory_mb(pids: list[int], kind: str) -> float:
+    """Add up one line of smaps_rollup; PSS counts a page that n processes share as 1/n of a page to each."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith(f"{kind}:"):
+                total += int(line.split()[1])
+    return total * 1024 / 1e6
+
+
+def _cpu_s(pid: int) -> float:
+    """Return processor time so far, with that of children it has waited for."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    fields = text[text.rindex(")") + 2 :].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _missing_rollup() -> str | None:
+    return None if os.path.exists("/proc/self/smaps_rollup") else "no /proc/PID/smaps_rollup here (Linux 4.14 has it)"

@@ -1,0 +1,104 @@
+"""The whole life of a job in under a minute, on this machine: no account, no GPU, no root, no sshd.
+
+The box is simulated (its folder really gets deleted at the end); everything else is the product itself,
+called as you would call it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PLACE = HERE.parent.parent / "build" / "demo"
+LEASE = str(Path(sys.executable).parent / "lease")
+ENV = {
+    **os.environ,
+    "LEASEHOLD_HOME": str(PLACE / "home"),
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+}
+RUN = ["run", "--on", "local", "--rehearse", "--price", "1.98USD/h"]
+
+
+def main() -> None:
+    """Live the life, with two murders on the way."""
+    begun = time.monotonic()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    shutil.copytree(HERE / "project", PLACE / "project")
+    box = PLACE / "home" / "boxes" / "rehearsal" / "active"
+
+    title("1. Launch: smoke on the CPU first, then detached on the box")
+    lease(*RUN, "--detach")
+    run = next(box.iterdir())
+
+    title("2. Murder: kill -9 of the caretaker, then of the trainer, halfway through")
+    wait_for_step(run, 100)
+    caretaker = int((run / "caretaker.lock").read_text().split()[0])
+    trainer = json.loads((run / "cells/main/attempt-0001/started.json").read_text())["pid"]
+    murder("caretaker", caretaker)
+    murder("trainer", trainer, group=True)
+
+    title("3. The identical command: attaches, and the trainer goes on from its checkpoint")
+    lease(*RUN)
+    lease("status")
+
+    title("4. The receipt: what the gate will read")
+    export = PLACE / "project" / "lease-results" / "export" / run.name
+    receipt = json.loads((export / "receipt.json").read_text())
+    for key in ("run", "cells", "files", "bytes", "manifest_sha256", "confinement"):
+        print(f"  {key:16} {receipt[key]}")
+    print(f"  {'final metrics':16} {(export / 'cells/main/metrics.json').read_text()}")
+
+    title("5. Tear down, but somebody touched an artifact on the box: refused")
+    with open(run / "out/main/metrics.json", "a") as file:
+        file.write(" ")
+    lease("down", "spiral", "--rehearsal", expect=3)
+
+    title("6. Bring it home again (a new receipt), then tear down with approval")
+    lease("pull", "spiral")
+    lease("down", "spiral", "--rehearsal")
+    print(f"  the box's folder is gone: {not run.exists()};  the results are home: {export}")
+    lease("verify", "spiral")
+    print(f"\ndone in {time.monotonic() - begun:.0f} s; look around in {PLACE}")
+
+
+def title(text: str) -> None:
+    """Say what comes."""
+    print(f"\n=== {text}", flush=True)
+
+
+def lease(*words: str, expect: int = 0) -> None:
+    """Call the product, showing the command."""
+    print(f"$ lease {' '.join(words)}", flush=True)
+    done = subprocess.run([LEASE, *words], cwd=PLACE / "project", env=ENV, check=False)
+    if done.returncode != expect:
+        sys.exit(f"demo: `lease {' '.join(words)}` exited with {done.returncode}, expected {expect}")
+    if expect:
+        print(f"  (exit {done.returncode}, as it should)", flush=True)
+
+
+def wait_for_step(run: Path, step: int) -> None:
+    """Wait until the trainer has come this far."""
+    log = run / "cells/main/attempt-0001/log"
+    deadline = time.monotonic() + 30
+    while f"step {step:4d}" not in log.read_text():
+        if time.monotonic() > deadline:
+            sys.exit(f"demo: the trainer did not reach step {step} in 30 s; see {log}")
+        time.sleep(0.05)
+
+
+def murder(who: str, pid: int, group: bool = False) -> None:
+    """Kill by pid, without warning."""
+    print(f"  kill -9 {pid}   ({who})", flush=True)
+    (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+    time.sleep(0.3)
+
+
+if __name__ == "__main__":
+    main()

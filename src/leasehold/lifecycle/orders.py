@@ -1,0 +1,46 @@
+"""What a person asked for, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leasehold.model.receipt import Receipt
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """What `lease run` was asked for."""
+
+    job_file: Path
+    on: str = "local"
+    root: str = ""
+    rehearse: bool = False
+    price: str = ""
+    results: Path | None = None
+    detach: bool = False
+    again: bool = False
+    alongside: bool = False
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How `lease run` ended: the run, its state, and the receipt if its results are home."""
+
+    run: str
+    lease: str
+    state: str
+    export: str = ""
+    receipt: Receipt | None = None
+
+
+@dataclass(frozen=True)
+class DownOrder:
+    """What `lease down` was asked for, and how the yes is given."""
+
+    word: str
+    verb: str = ""
+    approve: str = "typed"  # typed, rehearsal, or a signed request's path
+    show: Callable[[Any], None] = lambda plan: None

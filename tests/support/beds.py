@@ -1,0 +1,109 @@
+"""Two boxes to lease: this machine, and one behind a real sshd. Both end with all that ran on them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shlex
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
+
+from tests.support import processes
+from tests.support.sshd import HOST, MARK, SshBox
+
+
+class Bed:
+    """A box as `lease` reaches it, and as a test sees it from behind."""
+
+    root: Path  # our folder on the box, as seen from here
+    on: Tuple[str, ...]  # how `lease run` names it
+    environment: Dict[str, str]  # what `lease` needs to get there
+
+    def links(self, homes: List[int]) -> List[int]:
+        """List the processes that carry the open connections of these lease processes."""
+        raise NotImplementedError
+
+    def cut(self, homes: List[int]) -> None:
+        """Drop those connections."""
+        processes.send(self.links(homes), signal.SIGKILL)
+
+    def leftovers(self) -> List[int]:
+        """List what runs because of this bed."""
+        raise NotImplementedError
+
+
+class LocalBed(Bed):
+    """This machine as a box, with a root of its own."""
+
+    def __init__(self, folder: Path, environment: Optional[Mapping[str, str]] = None) -> None:
+        self.root = folder / "root"
+        self.on = ("--on", "local", "--root", str(self.root))
+        self._mark = "local-%d-%d" % (os.getpid(), random.SystemRandom().getrandbits(48))
+        self.environment = {MARK: self._mark, **(environment or {})}
+
+    def links(self, homes: List[int]) -> List[int]:
+        """List the lease processes' own `serve` children."""
+        live = processes.snapshot()
+        return [pid for pid in running("serve", str(self.root)) if pid in live and live[pid].parent in homes]
+
+    def leftovers(self) -> List[int]:
+        """List what carries our mark or works below the root."""
+        return processes.marked("%s=%s" % (MARK, self._mark), os.path.realpath(self.root))
+
+
+class SshBed(Bed):
+    """A box behind a real sshd; the root is where `lease` puts it when nobody says."""
+
+    def __init__(self, box: SshBox) -> None:
+        self.box = box
+        self.root = box.home / ".leasehold"
+        self.on = ("--on", "ssh:" + HOST)
+        self.environment = {"LEASEHOLD_SSH": shlex.join(box.ssh_command)}
+
+    def links(self, homes: List[int]) -> List[int]:
+        """List the lease processes' own ssh children."""
+        return [p.pid for p in processes.snapshot().values() if p.name == "ssh" and p.parent in homes]
+
+    def cut(self, homes: List[int]) -> None:
+        """Drop every connection from the server's side."""
+        self.box.cut()
+
+    def leftovers(self) -> List[int]:
+        """List what the box's sessions left running."""
+        return self.box.leftovers()
+
+
+@contextlib.contextmanager
+def local_bed(folder: Path, environment: Optional[Mapping[str, str]] = None) -> Iterator[LocalBed]:
+    """Give this machine as a box."""
+    bed = LocalBed(folder, environment)
+    try:
+        yield bed
+    finally:
+        processes.end(bed.leftovers)
+
+
+@contextlib.contextmanager
+def ssh_bed(folder: Path, environment: Optional[Mapping[str, str]] = None) -> Iterator[SshBed]:
+    """Give a box behind sshd; tmux keeps its sockets in a folder that ends with it."""
+    sockets = tempfile.mkdtemp(prefix="lh-")  # short: a socket's path has room for 100 characters
+    try:
+        with SshBox(folder / "box", environment={"TMUX_TMPDIR": sockets, **(environment or {})}) as box:
+            yield SshBed(box)
+    finally:
+        shutil.rmtree(sockets, ignore_errors=True)
+
+
+def running(*words: str) -> List[int]:
+    """List live processes with these words side by side in their command line."""
+    wanted = b"\0" + b"\0".join(os.fsencode(word) for word in words) + b"\0"
+    found = []
+    for pid in processes.snapshot():
+        with contextlib.suppress(OSError):
+            if wanted in Path("/proc", str(pid), "cmdline").read_bytes():
+                found.append(pid)
+    return found
