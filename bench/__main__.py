@@ -34,7 +34,12 @@ def main() -> int:
         for name in args.names or NAMES:
             _run(name, Effort(args.quick), rows, skipped)
     finally:  # a bench that breaks must not take the others' rows with it
-        about = {"machine": _machine(), "load_before": load_before, "load_after": os.getloadavg()[0], "skipped": skipped}
+        about = {
+            "machine": _machine(),
+            "load_before": load_before,
+            "load_after": os.getloadavg()[0],
+            "skipped": skipped,
+        }
         _print(rows, about, args.json)
     return 0
 

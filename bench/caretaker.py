@@ -39,9 +39,7 @@ def measure(effort: Effort) -> Iterator[Row]:
         place = Path(name)
         with SshBox(place / "box", quick_kex=False) as box:
             with _running(place, box) as ours:
-                begun, spent_before_s = time.monotonic(), sum(map(_cpu_s, ours))
                 mine = _sampled(ours, effort.choose(full=25, quick=5))
-                share = 100 * (sum(map(_cpu_s, ours)) - spent_before_s) / (time.monotonic() - begun)
                 holder = _tmux_above(ours[0])
                 held_mb = _memory_mb([holder], "Pss") if holder else 0.0
             with _two_interpreters((box.home / ".leasehold/python").read_text().strip()) as peers:
@@ -50,7 +48,7 @@ def measure(effort: Effort) -> Iterator[Row]:
         what = f"caretaker + keeper, {kind.upper()}"
         peer = (theirs[kind], "2 × idle python -IS")
         yield Row("caretaker", what, "MB", mine[kind], *peer, Goal("ours", "≤", limit))
-    yield Row("caretaker", "caretaker + keeper, of one core", "%", [share], goal=Goal("ours", "≤", 0.5))
+    yield Row("caretaker", "caretaker + keeper, of one core", "%", mine["cpu"], goal=Goal("ours", "≤", 0.5))
     if holder:
         yield Row("caretaker", "the tmux server that holds them, PSS", "MB", [held_mb])
 
@@ -85,11 +83,15 @@ def _two_interpreters(python: str) -> Iterator[list[int]]:
 
 
 def _sampled(pids: list[int], over_s: int) -> dict[str, list[float]]:
-    taken: dict[str, list[float]] = {"Pss": [], "Rss": []}
+    """Sample memory in MB, and the share of one core over each stretch between two samples."""
+    taken: dict[str, list[float]] = {"Pss": [], "Rss": [], "cpu": []}
     for _ in range(_SAMPLES):
+        begun, before_s = time.monotonic(), sum(map(_cpu_s, pids))
         time.sleep(over_s / _SAMPLES)
-        for kind, values in taken.items():
-            values.append(_memory_mb(pids, kind))
+        spent_s = sum(map(_cpu_s, pids)) - before_s
+        taken["cpu"].append(100 * spent_s / (time.monotonic() - begun))
+        for kind in ("Pss", "Rss"):
+            taken[kind].append(_memory_mb(pids, kind))
     return taken
 
 
@@ -116,8 +118,11 @@ def _memory_mb(pids: list[int], kind: str) -> float:
 def _cpu_s(pid: int) -> float:
     """Return processor time so far, with that of children it has waited for."""
     text = Path(f"/proc/{pid}/stat").read_text()
-    fields = text[text.rindex(")") + 2 :].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    own, system, *children = map(int, text[text.rindex(")") + 2 :].split()[11:15])
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    exact = Path(f"/proc/{pid}/schedstat")  # nanoseconds; the ticks of stat are 10 ms, more than a stretch costs
+    own_s = int(exact.read_text().split()[0]) / 1e9 if exact.exists() else (own + system) * tick_s
+    return own_s + sum(children) * tick_s
 
 
 def _missing_rollup() -> str | None:

@@ -158,7 +158,10 @@ def waive(home: Home, word: str, cell: str, report: Report) -> Path:
     from leasehold.lifecycle.approve import terminal_ask
     from leasehold.lifecycle.waive import waive as give_up
 
-    return give_up(home, books.find_run(home.ledger, word), cell, terminal_ask, report)
+    def ask(question: str) -> str:
+        return terminal_ask(question, "a waiver is typed by a person on a terminal; there is no other way")
+
+    return give_up(home, books.find_run(home.ledger, word), cell, ask, report)
 
 
 def down_plan(home: Home, word: str, verb: str = "") -> TeardownPlan:

@@ -128,6 +128,9 @@ def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
         return Finding(Outcome.PASSED, f"{run.run}/{cell}: home, hash-equal, loads (receipt)")
     if cell in run.waived:
         return Finding(Outcome.PASSED, f"{run.run}/{cell}: given up by a person (waiver)")
+    if run.state in ("failed", "stopped"):
+        hint = f"resume it with the identical lease run, or: lease waive {run.run} {cell}"
+        return _no(f"{run.run}/{cell}: the run {run.state} without a result, and no waiver", hint)
     return _no(
         f"{run.run}/{cell}: no receipt and no waiver",
         f"lease pull {run.run}   (or: lease waive {run.run} {cell})",

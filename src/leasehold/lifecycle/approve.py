@@ -76,7 +76,10 @@ def signed(path: Path, signers: Path) -> Approval:
     return Approval(request, Strength.SIGNED, who, time.time())
 
 
-def terminal_ask(question: str) -> str:
+_NO_TERMINAL_HINT = "from a script or agent: lease down … --request FILE, have a person sign it, then --approval FILE"
+
+
+def terminal_ask(question: str, hint: str = _NO_TERMINAL_HINT) -> str:
     """Ask on the controlling terminal, not on stdin: a pipe cannot answer."""
     try:
         with open("/dev/tty", "r+b", buffering=0) as terminal:
@@ -90,8 +93,8 @@ def terminal_ask(question: str) -> str:
     except OSError:
         raise Refusal(
             "approval.no_terminal",
-            "there is no terminal to type an approval on",
-            hint="from a script or agent: lease down … --request FILE, have a person sign it, then --approval FILE",
+            "there is no terminal to type on",
+            hint=hint,
         ) from None
     return answer.decode("utf-8", "replace")
 

@@ -77,7 +77,9 @@ def prove_detached(home: Home, launched: Launch, report: Report) -> CaretakerEng
 
 
 def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: Report) -> None:
-    if seen["terminal"] or seen["caretaker_alive"]:
+    if seen["terminal"]:
+        return  # it ended before we could look: nothing left to detach
+    if seen["caretaker_alive"]:
         text = f"detached by {seen['detach'] or 'its keeper'}: seen alive over a second connection"
         report(Note("detach_proven", text, {"detach": seen["detach"]}))
         home.ledger.append("detach_proven", lease=launched.lease.id, run=launched.plan.run, detach=seen["detach"])

@@ -183,7 +183,8 @@ def _read(
         ), left
     finally:
         engine.wire.close()
-    strangers = tuple(sorted(one_line(run) for run in on_box - {record.run for record in records}))
+    known = {record.run for record in books.runs(home.ledger)}  # also of earlier leases of this box
+    strangers = tuple(sorted(one_line(run) for run in on_box - known))
     return TeardownReadings(lease.id, verb.name, True, runs, strangers), left
 
 
