@@ -28,7 +28,7 @@ def interleave(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str
     """Run every way once a round, in alternating order, after one round that does not count."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(-1, rounds):
-        for name in list(ways) if number % 2 else reversed(ways):
+        for name in sorted(ways, reverse=bool(number % 2)):
             value = ways[name]()
             if number >= 0:
                 taken[name].append(value)

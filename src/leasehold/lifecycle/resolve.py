@@ -29,7 +29,7 @@ def read_job(path: Path) -> Job:
         raise UserError("job.unreadable", f"{path}: {error}", hint="job files are UTF-8 text") from None
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2024-99-99
         raise UserError("job.invalid", f"{path} is not valid YAML", seen=" ".join(str(error).split())) from None
     return parse_job(value, str(path))
 

@@ -106,7 +106,7 @@ def _artifact(pattern: Any, how: Any, source: str) -> Artifact:
     if loads not in LOADERS:
         raise _bad(source, key, f"nothing here loads {loads!r}", hint=_nearest(str(loads), LOADERS))
     keys = how.get("keys", [])
-    if not isinstance(keys, list) or not all(isinstance(item, str) for item in keys):
+    if not isinstance(keys, list) or not all(isinstance(item, str) and not _unsendable(item) for item in keys):
         raise _bad(source, f"{key}.keys", "must be a list of names")
     if not isinstance(how.get("allow_opaque", False), bool):
         raise _bad(source, f"{key}.allow_opaque", "must be true or false")
@@ -124,14 +124,14 @@ def _env(value: Any, source: str) -> dict[str, str]:
         raise _bad(source, "env", f"must map names to values, not {_kind(value)}")
     env = {}
     for name, content in value.items():
-        if not isinstance(name, str) or not name.replace("_", "a").isalnum() or name[0].isdigit():
+        if not isinstance(name, str) or not name.isascii() or not name.isidentifier():
             raise _bad(source, f"env.{name}", "is not the name of an environment variable")
         if name.startswith("LEASE_"):
             raise _bad(source, f"env.{name}", "names starting with LEASE_ are ours")
         if isinstance(content, bool) or not isinstance(content, str | int | float):
             raise _bad(source, f"env.{name}", f"must be text or a number, not {_kind(content)}; quote it")
-        if "\0" in str(content):
-            raise _bad(source, f"env.{name}", "holds a NUL, which no environment can carry")
+        if _unsendable(str(content)):
+            raise _bad(source, f"env.{name}", "holds a NUL or half a character, which no environment can carry")
         env[name] = str(content)
     return env
 
@@ -146,9 +146,14 @@ def _text(value: Mapping[str, Any], key: str, source: str) -> str:
     text = value.get(key)
     if not isinstance(text, str) or not text.strip():
         raise _bad(source, key, f"must be a command line, not {_kind(text)}")
-    if "\0" in text:
-        raise _bad(source, key, "holds a NUL")
+    if _unsendable(text):
+        raise _bad(source, key, "holds a NUL or half a character")
     return text
+
+
+def _unsendable(text: str) -> bool:
+    """Tell whether text holds a NUL or a lone surrogate (YAML can spell one): neither travels."""
+    return "\0" in text or any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _known_keys(value: Mapping[Any, Any], known: tuple[str, ...], source: str, prefix: str) -> None:
