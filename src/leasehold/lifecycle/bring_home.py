@@ -62,6 +62,7 @@ def bring_home(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, repor
     folders = Folders(Path(record.results), record.run)
     _make_folders(folders)
     with _one_at_a_time(folders, report):
+        record = books.find_run(ledger, record.run)  # another lease may have brought it home while we waited
         return _bring(ledger, record, folders, engine, report)
 
 

@@ -176,15 +176,16 @@ def _read(
         return TeardownReadings(lease.id, verb.name, False, runs, (), error.message), left
     try:
         on_box = {str(run["run"]) for run in engine.runs()}
-        runs = tuple(_read_run(engine, home, record, on_box, left) for record in records)
+        # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
+        earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
+        runs = tuple(_read_run(engine, home, record, on_box, left) for record in [*records, *earlier])
     except LinkError as error:
         return TeardownReadings(
             lease.id, verb.name, False, tuple(_read_home(r) for r in records), (), error.message
         ), left
     finally:
         engine.wire.close()
-    known = {record.run for record in books.runs(home.ledger)}  # also of earlier leases of this box
-    strangers = tuple(sorted(one_line(run) for run in on_box - known))
+    strangers = tuple(sorted(one_line(run) for run in on_box - {run.run for run in runs}))
     return TeardownReadings(lease.id, verb.name, True, runs, strangers), left
 
 

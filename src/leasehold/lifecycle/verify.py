@@ -74,16 +74,19 @@ def home_damage(export: Path, receipt: Receipt) -> tuple[str, ...]:
         manifest = manifests.parse(json.loads(data), receipt.run)
         _check_roster(export, manifest)
         _check_hashes(export, manifest)
-    except (ValueError, manifests.ManifestError, VerifyError) as error:
+    except (OSError, ValueError, manifests.ManifestError, VerifyError) as error:
         return (f"the copy at home no longer fits its receipt: {error}",)
     return ()
 
 
 def sealed_entries(export: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return the manifest's entries by cell, as kept at home."""
-    value = read_json(str(export / "manifest.json")) or {}
-    cells = value.get("cells", {})
-    return {str(cell): list(entries) for cell, entries in cells.items()} if isinstance(cells, dict) else {}
+    """Return the manifest's entries by cell, as kept at home; {} when what lies there is no manifest."""
+    try:
+        value = read_json(str(export / "manifest.json")) or {}
+        cells: dict[str, list[dict[str, Any]]] = manifests.parse(value, value.get("run", ""))["cells"]
+    except (OSError, manifests.ManifestError):
+        return {}
+    return cells
 
 
 def _check_roster(place: Path, manifest: dict[str, Any]) -> None:
