@@ -46,7 +46,7 @@ class Bed:
         number = self.project.change()
         argv = [LEASE, "run", "--detach", "--on", "ssh:box", "--root", str(root)]
         environment = user_environment(LEASEHOLD_HOME=str(home), LEASEHOLD_SSH=shlex.join(self.ssh))
-        begun, returned_s, said = _command(argv, self.project.folder, environment)
+        begun, returned_s, said = command(argv, self.project.folder, environment)
         return Launched(self._began(root / "active" / said.strip() / "out" / "main", number) - begun, returned_s)
 
     def by_hand(self, work: Path) -> Launched:
@@ -57,7 +57,7 @@ class Bed:
         start = f"LEASE_OUT={out} setsid nohup python3 train.py > log 2>&1 < /dev/null &"
         rsync = f"rsync -a --exclude .git -e {shlex.quote(ssh)} ./ {shlex.quote(f'box:{work}/')}"
         argv = ["/bin/sh", "-c", f"{rsync} && {ssh} box {shlex.quote(f'{prepare}; {start}')}"]
-        begun, returned_s, _ = _command(argv, self.project.folder, user_environment())
+        begun, returned_s, _ = command(argv, self.project.folder, user_environment())
         return Launched(self._began(work / out, number) - begun, returned_s)
 
     def _began(self, out: Path, number: int) -> float:
@@ -70,7 +70,8 @@ class Bed:
         return float((out / "first").read_text())
 
 
-def _command(argv: list[str], folder: Path, environment: dict[str, str]) -> tuple[float, float, str]:
+def command(argv: list[str], folder: Path, environment: dict[str, str]) -> tuple[float, float, str]:
+    """Run one command; return when it began, how long it took and what it printed."""
     begun = time.time()  # the trainer's clock: both are on this machine
     done = subprocess.run(
         argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -137,11 +137,13 @@ class Scripted:
         self._lingers = lingers
 
     def open(self, command: str) -> ProcessLink:
+        hello = b" " + self._verdict + b"\n"
         program = (
-            "import sys; nonce = [sys.stdin.buffer.readline() for _ in range(6)][0].strip(); "
-            f"sys.stdout.buffer.write(b'LEASEHOLD/1 ' + nonce + {b' ' + self._verdict + chr(10).encode()!r}); "
-            f"sys.stdout.buffer.write(open({str(self._then)!r}, 'rb').read()); sys.stdout.flush(); "
-            + ("sys.stdin.buffer.read()" if self._lingers else "sys.stdin.buffer.readline()")
+            "import sys; box, home = sys.stdin.buffer, sys.stdout.buffer; "
+            "nonce = [box.readline() for _ in range(6)][0].strip(); "
+            f"home.write(b'LEASEHOLD/1 ' + nonce + {hello!r}); home.flush(); "
+            f"box.read({frames.HEADER.size}); home.write(open({str(self._then)!r}, 'rb').read()); home.flush(); "
+            + ("box.read()" if self._lingers else "")
         )
         words = [sys.executable, "-I", "-S", "-c", program]
         return ProcessLink(words, os.environ, lambda code, said: LinkError("link.lost", f"ended with {code}"))

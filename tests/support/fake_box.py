@@ -30,7 +30,7 @@ class FakeRun:
         self.state = "running"
         self.alive: List[int] = []
         self.holder: Dict[str, Any] = {"home": home, "epoch": 1}
-        self.cell_states = {cell: "running" for cell in plan.cells}
+        self.cell_states = dict.fromkeys(plan.cells, "running")
         for cell in plan.cells:
             self.out(cell).mkdir(parents=True)
         self.evidence("journal.jsonl", b"")
@@ -49,7 +49,7 @@ class FakeRun:
     def end(self, state: str) -> None:
         """End the run and all its cells."""
         self.state = state
-        self.cell_states = {cell: state for cell in self.plan.cells}
+        self.cell_states = dict.fromkeys(self.plan.cells, state)
         self.alive = []
 
     @property

@@ -34,7 +34,7 @@ def write_atomic(path: str, data: bytes, durable: bool = True) -> None:
 def write_json(path: str, value: Any, durable: bool = True) -> None:
     """Replace path by value as JSON."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    write_atomic(path, text.encode("utf-8") + b"\n", durable)
+    write_atomic(path, text.encode("utf-8", "backslashreplace") + b"\n", durable)  # half a character becomes its escape
 
 
 def read_json(path: str) -> Optional[Dict[str, Any]]:

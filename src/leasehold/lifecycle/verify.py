@@ -134,7 +134,8 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any]) -> list[Load
             artifact = _promise(plan, entry["path"])
             path = join_checked(str(place / "cells" / cell), entry["path"])
             requests.append(LoadRequest(path, artifact.loads, artifact.allow_opaque, artifact.keys))
-    results = check_loads(requests, python=None, wall_s=_WALL_S, memory_bytes=_MEMORY_BYTES)
+    python = os.environ.get("LEASEHOLD_PYTHON") or None  # an interpreter with torch, for the second opinion
+    results = check_loads(requests, python=python, wall_s=_WALL_S, memory_bytes=_MEMORY_BYTES)
     bad = [result for result in results if not result.ok]
     if bad or len(results) != len(requests):
         first = f": {one_line(bad[0].path)}: {one_line(bad[0].reason)}" if bad else ""

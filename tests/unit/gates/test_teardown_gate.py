@@ -85,7 +85,7 @@ REFUSED = {
         RunReadings("toy-1", ("main",), waived=("other",), state="failed"), R, "no waiver", "lease waive",
     ),
     "home copy damaged": (replace(HOME, home_damage=("the copy is gone",)), R, "the copy is gone", "lease pull toy-1"),
-    "held by another home": (replace(HOME, held_by_other_home=True), R, "another home holds this run", "act from there"),
+    "held by another home": (replace(HOME, held_by_other_home=True), R, "another home holds this run", "act"),
     "alive": (replace(HOME, alive=(41, 42)), R, "processes of the run live (pid 41, 42)", "lease stop toy-1"),
     "running": (replace(HOME, state="running"), R, "the run is running", "lease stop toy-1"),
     "stopping": (replace(HOME, state="stopping"), R, "the run is stopping", ""),
@@ -100,7 +100,8 @@ REFUSED = {
     "inode": (replace(HOME, present={"main": [entry(inode=8), entry("m.json")]}), R, "(inode 7 -> 8)", "lease pull"),
     "gone": (replace(HOME, present={"main": [entry()]}), R, "'m.json' is gone from the box", "lease pull"),
     "new": (
-        replace(HOME, present={"main": [*PRESENT["main"], entry("new.pt")]}), R, "'new.pt' is new on the box", "lease pull",
+        replace(HOME, present={"main": [*PRESENT["main"], entry("new.pt")]}), R,
+        "'new.pt' is new on the box", "lease pull",
     ),
     "cell vanished": (replace(HOME, present={}), R, "is gone from the box", "lease pull"),
     "run vanished": (replace(HOME, present={}, state="absent"), R, "is gone from the box", "lease pull"),
@@ -144,7 +145,9 @@ def test_one_bad_run_among_good_ones_stays(spoiled):
 # ---------------------------------------------------------------- approvals
 
 
-def yes(seen: TeardownReadings, strength: Strength = Strength.TYPED, expires: float = NOW + 60, **change: str) -> Approval:
+def yes(
+    seen: TeardownReadings, strength: Strength = Strength.TYPED, expires: float = NOW + 60, **change: str
+) -> Approval:
     request = replace(ask_for(seen, "nonce", expires), **change)
     return Approval(request, strength, "me", NOW)
 
@@ -223,14 +226,15 @@ def test_evidence_depends_on_receipts_waivers_and_lease_not_on_order():
 
 
 CELLS = st.lists(st.sampled_from(["a", "b", "c"]), unique=True).map(tuple)
-ENTRIES = st.lists(st.builds(entry, st.sampled_from(["x", "y"]), inode=st.integers(1, 2)), unique_by=lambda e: e["path"])
+ENTRY = st.builds(entry, st.sampled_from(["x", "y"]), inode=st.integers(1, 2))
+ENTRIES = st.lists(ENTRY, unique_by=lambda item: item["path"])
 
 
 @st.composite
 def run_readings(draw):
     covered = draw(CELLS)
     present = {cell: draw(ENTRIES) for cell in draw(CELLS)}
-    sealed = draw(st.just(present) | st.fixed_dictionaries({cell: ENTRIES for cell in covered}))
+    sealed = draw(st.just(present) | st.fixed_dictionaries(dict.fromkeys(covered, ENTRIES)))
     return RunReadings(
         "toy-1",
         draw(CELLS),

@@ -12,14 +12,21 @@ from collections.abc import Callable
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
 
 from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
 
 BOUNDED = settings(
-    max_examples=400, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=250, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
 
 
@@ -37,9 +44,21 @@ class Teardown(RuleBasedStateMachine):
         super().__init__()
         self.world: World | None = None
 
-    @initialize(platform=st.sampled_from(sorted(VERBS)))
-    def rent(self, platform):
+    @initialize(
+        platform=st.sampled_from(sorted(VERBS)),
+        begun=st.lists(st.sampled_from(["running", "finished", "home", "home", "given up"]), max_size=2),
+    )
+    def rent(self, platform, begun):
+        """Begin where something is at stake: most teardowns are asked for when most is done."""
         self.world = World(platform)
+        for state in begun:
+            run = self.world.start_run(("main",) if state == "given up" else ("a", "b"))
+            if state != "running":
+                self.world.end_run(run, "failed" if state == "given up" else "finished")
+            if state == "home":
+                self.world.bring_home(run)
+            if state == "given up":
+                self.world.waive(run, "main")
 
     def teardown(self) -> None:
         if self.world is not None:
@@ -48,7 +67,8 @@ class Teardown(RuleBasedStateMachine):
 
     def our_runs(self, *states: str) -> list[str]:
         box = self.world.box
-        return [run for run in sorted(box.runs) if run in self.world.known and (box.runs[run].state in states or not states)]
+        ours = [run for run in sorted(box.runs) if run in self.world.known]
+        return [run for run in ours if not states or box.runs[run].state in states]
 
     # ------------------------------------------------------------ runs
 
@@ -101,10 +121,12 @@ class Teardown(RuleBasedStateMachine):
         receipted = sorted(run for run, known in self.world.known.items() if known.receipt_number)
         self.world.tamper_with_home(data.draw(st.sampled_from(receipted)), how)
 
+    @when(lambda world: world.lease.open)
     @rule(there=st.booleans())
     def a_strangers_run(self, there):
         self.world.stranger(there)
 
+    @when(lambda world: world.lease.open)
     @rule(state=st.sampled_from(["up", "down", "dies early", "dies late"]))
     def link(self, state):
         self.world.link(state)
@@ -129,14 +151,20 @@ class Teardown(RuleBasedStateMachine):
     def rent_again(self, same_box):
         self.world.rent_again(same_box)
 
-    @rule(strength=st.sampled_from([Strength.TYPED, Strength.SIGNED]), behaviour=st.sampled_from(BEHAVIOURS))
-    def tear_down_with_a_good_yes(self, strength, behaviour):
-        self.world.tear_down(Order(strength, behaviour=behaviour))
+    @when(lambda world: world.lease.open and world.known)
+    @rule(
+        strength=st.sampled_from([Strength.TYPED, Strength.SIGNED]),
+        behaviours=st.lists(st.sampled_from([*BEHAVIOURS, "crash before"]), min_size=1, max_size=3),
+    )
+    def tear_down_with_a_good_yes(self, strength, behaviours):
+        for behaviour in behaviours:
+            self.world.tear_down(Order(strength, behaviour=behaviour))
 
     @rule(strength=st.sampled_from(list(Strength)), flaw=st.sampled_from(["none", "old", *FLAWS]))
     def tear_down_with_a_doubtful_yes(self, strength, flaw):
         self.world.tear_down(Order(strength, flaw))
 
+    @when(lambda world: world.lease.open)
     @rule(data=st.data(), what=st.sampled_from(["box", "processes", "link", "waive", "wait", "stranger", "home"]))
     def tear_down_while_something_happens(self, data, what):
         world = self.world
@@ -172,5 +200,5 @@ class Teardown(RuleBasedStateMachine):
 def test_no_sequence_of_events_tears_down_what_is_not_safe():
     Teardown.seen.clear()
     run_state_machine_as_test(Teardown, settings=BOUNDED)
-    for outcome in ("acted", "retried", "gone", "crash", "teardown.refused", "approval.refused", "approval asked for"):
-        assert Teardown.seen[outcome] >= 5, f"hardly ever saw {outcome!r}: {dict(Teardown.seen)}"
+    for outcome in ("acted on receipts", "acted on waivers", "retried", "gone", "teardown.refused", "approval.refused"):
+        assert Teardown.seen[outcome] > 0, f"the machine never saw {outcome!r}: {dict(Teardown.seen)}"

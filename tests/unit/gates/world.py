@@ -35,7 +35,7 @@ from tests.support.fake_box import FakeBox, FakeRun
 PATTERNS = ("*.pt", "sub/metrics.json")
 VERBS = {"rehearsal": "terminate", "generic-ssh": "stop-by-hand", "local": "leave"}
 STRANGER = "stranger-1"
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # hundreds of ledgers: what fsync costs is no matter here
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # hundreds of ledgers, and fsync is not the question
 
 
 class Crash(BaseException):
@@ -336,7 +336,7 @@ class World:
     def _approval(self, plan: teardown.TeardownPlan, order: Order) -> Approval:
         """Give a yes with this flaw, and note what it was given for."""
         if order.flaw == "old" and self.given:
-            return self.given[sorted(self.given)[-1]][0]
+            return self.given[list(self.given)[-1]][0]
         request = approve.new_request(plan.readings)
         changes: dict[str, dict[str, Any]] = {
             "expired": {"expires_unix": int(self.clock.now) - 1},
@@ -358,6 +358,8 @@ class World:
         assert self.reasons() == []
         assert verb.name == VERBS[self.platform]
         proof = self.proof()
+        self.seen["acted on receipts"] += any(known.covered for _, known in self.concerned())
+        self.seen["acted on waivers"] += any(known.waived for _, known in self.concerned())
         if self.call.approval is None:
             assert self.pending == (lease.id, verb.name, proof), "acted without asking, and it was no retry"
             self.seen["retried"] += 1

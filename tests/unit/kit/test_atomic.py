@@ -168,6 +168,13 @@ def test_json_comes_back(tmp_path, value):
     assert read_json(path) == value
 
 
+def test_half_a_character_comes_back_too(tmp_path):
+    """File names that are not UTF-8 hold such halves."""
+    path = str(tmp_path / "a.json")
+    write_json(path, {"caf\udce9": "\ud800 \\ud800 中"})
+    assert read_json(path) == {"caf\udce9": "\ud800 \\ud800 中"}
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[1]", b"null", b'"a"', b"\xff\xfe{}", b"{}{}", b'{"a":' * 50000],

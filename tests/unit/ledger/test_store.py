@@ -130,7 +130,8 @@ print(ledger.home_id, flush=True)
 sys.stdin.readline()
 for n in range(int(sys.argv[3])):
     ledger.append("note", run=sys.argv[2], n=n)
-    ledger.append("run_planned", lease="l", run=sys.argv[2] + str(n), plan={}, name="x", box="b", project="", results="")
+    run = sys.argv[2] + str(n)
+    ledger.append("run_planned", lease="l", run=run, plan={}, name="x", box="b", project="", results="")
 """
 
 

@@ -55,9 +55,15 @@ def test_everything_a_job_can_say():
 
 @pytest.mark.parametrize(
     "pattern, loads",
-    [("a.PT", "torch"), ("d/**/x.safetensors", "safetensors"), ("m.jsonl", "jsonl"), ("a.tar.gz", "bytes"), ("x", "bytes"),
-     ("dir.pt/x", "bytes")],
-)  # fmt: skip
+    [
+        ("a.PT", "torch"),
+        ("d/**/x.safetensors", "safetensors"),
+        ("m.jsonl", "jsonl"),
+        ("a.tar.gz", "bytes"),
+        ("x", "bytes"),
+        ("dir.pt/x", "bytes"),
+    ],
+)
 def test_how_a_file_loads_is_guessed_from_its_name(pattern, loads):
     assert parse_job(job(artifacts=[pattern]), "x").artifacts == (Artifact(pattern, loads),)
 
