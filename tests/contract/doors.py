@@ -127,6 +127,16 @@ def let_go(door: Door) -> None:
     (door.root / "active" / RUN / "work" / "main" / "go").touch()
 
 
+def seal(engine: CaretakerEngine, *patterns: str) -> bytes:
+    """Have the run's artifacts sealed: the planned ones, unless patterns say otherwise."""
+    return engine.manifest(RUN, ["main"], list(patterns))
+
+
+def prints(engine: CaretakerEngine) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
+    """Fingerprint the planned artifacts."""
+    return engine.fingerprint(RUN, [])
+
+
 def wait_end(engine: CaretakerEngine, run: str = RUN, limit_s: float = 60.0) -> dict[str, Any]:
     """Look until the run has ended."""
     deadline = time.monotonic() + limit_s

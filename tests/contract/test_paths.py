@@ -10,7 +10,7 @@ import pytest
 from leasehold.errors import BoxError
 from leasehold.kit.manifest import parse
 from leasehold.transport.wire import ask_status
-from tests.contract.doors import CODE, RESULT, RUN, Code, Door, plan_of, wait_end
+from tests.contract.doors import CODE, RESULT, RUN, Code, Door, plan_of, prints, seal, wait_end
 
 
 def test_our_folder_may_have_any_name(odd_door: Door) -> None:
@@ -36,9 +36,9 @@ def test_artifacts_may_have_any_name(door: Door, odd_name: str) -> None:
     (door.out() / odd_name).mkdir()
     (door.out() / odd_name / odd_name).write_bytes(b"content")
     path = f"{odd_name}/{odd_name}"
-    sealed = parse(json.loads(engine.manifest(RUN, ["main"])), RUN)
+    sealed = parse(json.loads(seal(engine)), RUN)
     assert [entry["path"] for entry in sealed["cells"]["main"]] == sorted([path, "result.txt"])
-    assert [entry["path"] for entry in engine.fingerprint(RUN)[0]["main"]] == sorted([path, "result.txt"])
+    assert [entry["path"] for entry in prints(engine)[0]["main"]] == sorted([path, "result.txt"])
     assert b"".join(engine.get(RUN, "out", "main", path)) == b"content"
     assert path in [entry["path"] for entry in engine.salvageable(RUN, "main")]
 
@@ -49,7 +49,7 @@ def test_a_name_that_is_not_utf8_is_named_in_the_refusal_and_breaks_nothing(door
     with open(os.fsencode(door.out()) + b"/caf\xe9", "wb") as file:
         file.write(b"x")
     with pytest.raises(BoxError) as caught:
-        engine.manifest(RUN, ["main"])
+        seal(engine)
     assert caught.value.code == "artifact.unsealable"
     assert "caf" in caught.value.message
     assert engine.probe()["system"]
@@ -119,5 +119,5 @@ def test_a_promised_artifact_that_is_no_plain_file_with_content_cannot_be_sealed
     else:
         place.symlink_to("/etc/hostname" if promise == "link" else "/etc")
     with pytest.raises(BoxError) as caught:
-        engine.manifest(RUN, ["main"])
+        seal(engine)
     assert caught.value.code == "artifact.unsealable"

@@ -11,7 +11,7 @@ import pytest
 from leasehold.errors import BoxError
 from leasehold.kit.manifest import encode, parse
 from leasehold.platforms.engines.caretaker import CaretakerEngine
-from tests.contract.doors import CODE, RESULT, RUN, WAITS, Code, Door, let_go, plan_of, wait_end
+from tests.contract.doors import CODE, RESULT, RUN, WAITS, Code, Door, let_go, plan_of, prints, seal, wait_end
 from tests.support.lives import eventually
 
 KINDS = ["run_opened", "attempt_starting", "attempt_started", "attempt_ended", "cell_finished", "run_finished"]
@@ -189,11 +189,11 @@ def test_the_manifest_lists_every_promised_file_with_its_hash(door: Door) -> Non
     script = 'mkdir -p "$LEASE_OUT/a/b"; printf one > "$LEASE_OUT/result.txt"; printf two > "$LEASE_OUT/a/b/c.bin"; '
     engine = door.start(plan_of(script + 'printf no > "$LEASE_OUT/other"', "result.txt", "**/*.bin"))
     wait_end(engine)
-    data = engine.manifest(RUN, ["main"])
+    data = seal(engine)
     sealed = parse(json.loads(data), RUN)
     assert encode(sealed) == data
     assert [(entry["path"], entry["bytes"]) for entry in sealed["cells"]["main"]] == [("a/b/c.bin", 3), ("result.txt", 3)]
-    present, rest = engine.fingerprint(RUN)
+    present, rest = prints(engine)
     kept = [{key: entry[key] for key in ("path", "bytes", "mtime_ns", "inode")} for entry in sealed["cells"]["main"]]
     assert present == {"main": kept}
     assert (rest["alive"], [entry["path"] for entry in rest["other"]]) == ([], ["other"])
@@ -204,7 +204,7 @@ def test_a_promise_that_was_not_kept_cannot_be_sealed(door: Door) -> None:
     engine = door.start(plan_of("printf here > result.txt"))
     wait_end(engine)
     with pytest.raises(BoxError) as caught:
-        engine.manifest(RUN, ["main"])
+        seal(engine)
     assert caught.value.code == "artifact.unsealable"
     assert "LEASE_OUT" in caught.value.message, "the file lies beside the code: the commonest mistake is named"
 
@@ -213,10 +213,10 @@ def test_a_fingerprint_names_the_processes_that_still_live(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
     assert eventually(lambda: engine.look(RUN)["cells"]["main"]["alive"])
     pid = engine.look(RUN)["cells"]["main"]["pid"]
-    assert pid in engine.fingerprint(RUN)[1]["alive"]
+    assert pid in prints(engine)[1]["alive"]
     let_go(door)
     wait_end(engine)
-    assert eventually(lambda: engine.fingerprint(RUN)[1]["alive"] == [])
+    assert eventually(lambda: prints(engine)[1]["alive"] == [])
 
 
 @pytest.mark.slow
@@ -225,8 +225,8 @@ def test_very_many_artifacts_can_be_sealed_fingerprinted_and_listed(door: Door) 
     script = f'cd "$LEASE_OUT"; i=0; while [ $i -lt {count} ]; do echo y > {name}$i; i=$((i+1)); done'
     engine = door.start(plan_of(script, "x*"))
     wait_end(engine)
-    sealed = parse(json.loads(engine.manifest(RUN, ["main"])), RUN)
-    present, _ = engine.fingerprint(RUN)
+    sealed = parse(json.loads(seal(engine)), RUN)
+    present, _ = prints(engine)
     assert len(sealed["cells"]["main"]) == len(present["main"]) == len(engine.salvageable(RUN, "main")) == count
 
 

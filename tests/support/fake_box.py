@@ -53,11 +53,6 @@ class FakeRun:
         self.alive = []
 
     @property
-    def patterns(self) -> List[str]:
-        """What the plan promises."""
-        return [artifact.pattern for artifact in self.plan.job.artifacts]
-
-    @property
     def places(self) -> Dict[str, str]:
         """Each cell's LEASE_OUT."""
         return {cell: str(self.out(cell)) for cell in self.plan.cells}
@@ -125,21 +120,21 @@ class FakeEngine:
         found = self._box.runs.get(run)
         return self._seen(found) if found else {**RunState().as_dict(), "run": run, "terminal": False, "holder": {}}
 
-    def fingerprint(self, run: str) -> Tuple[Dict[str, List[Dict[str, Any]]], Dict[str, Any]]:
+    def fingerprint(self, run: str, patterns: List[str]) -> Tuple[Dict[str, List[Dict[str, Any]]], Dict[str, Any]]:
         """Return artifact stats by cell, and what lives and lies beside them."""
         self._answer()
         found = self._run(run)
-        present = manifest.fingerprints(found.places, found.patterns)
-        rest = {"seen": self._seen(found), "alive": list(found.alive), "other": _unpromised(found)}
+        present = manifest.fingerprints(found.places, patterns)
+        rest = {"seen": self._seen(found), "alive": list(found.alive), "other": _unpromised(found, patterns)}
         return present, rest
 
-    def manifest(self, run: str, cells: List[str]) -> bytes:
-        """Seal these cells."""
+    def manifest(self, run: str, cells: List[str], patterns: List[str]) -> bytes:
+        """Seal what the patterns name in these cells."""
         self._answer()
         found = self._run(run)
         places = {cell: found.places[cell] for cell in cells}
         try:
-            built = manifest.build(run, found.plan.sha256, places, found.patterns)
+            built = manifest.build(run, found.plan.sha256, places, patterns)
         except manifest.ManifestError as error:
             raise BoxError("artifact.unsealable", str(error)) from None
         return manifest.encode(built)
@@ -202,8 +197,8 @@ class FakeEngine:
         }
 
 
-def _unpromised(run: FakeRun) -> List[Dict[str, Any]]:
-    regexes = [compile_pattern(pattern) for pattern in run.patterns]
+def _unpromised(run: FakeRun, patterns: List[str]) -> List[Dict[str, Any]]:
+    regexes = [compile_pattern(pattern) for pattern in patterns]
     return [
         {"cell": cell, "path": entry.path, "bytes": entry.info.st_size}
         for cell, place in run.places.items()

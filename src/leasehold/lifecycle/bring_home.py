@@ -73,11 +73,11 @@ def _bring(ledger: Ledger, record: RunRecord, folders: Folders, engine: Caretake
     plan = plan_from_dict(json.loads(record.plan_json))
     seen = engine.look(record.run)
     cells = _finished_cells(seen, plan)
-    done = _already_home(ledger, record, folders, engine, cells)
+    done = _already_home(ledger, record, folders, engine, (plan, cells))
     if done is not None:
         report(Note("already_home", f"already home and verified: {folders.export}"))
         return done
-    data = _seal(engine, record.run, cells)
+    data = _seal(engine, plan, cells)
     manifest = _read_manifest(data, plan, cells)
     ledger.append("manifest_taken", lease=record.lease, run=record.run, sha256=sha256(data).hexdigest())
     _prepare(folders, manifest, data)
@@ -110,9 +110,10 @@ def _finished_cells(seen: dict[str, Any], plan: Plan) -> list[str]:
     )
 
 
-def _seal(engine: CaretakerEngine, run: str, cells: list[str]) -> bytes:
+def _seal(engine: CaretakerEngine, plan: Plan, cells: list[str]) -> bytes:
+    run = plan.run
     try:
-        return engine.manifest(run, cells)
+        return engine.manifest(run, cells, plan.patterns)
     except BoxError as error:
         if error.code != "artifact.unsealable":
             raise
@@ -133,8 +134,6 @@ def _read_manifest(data: bytes, plan: Plan, cells: list[str]) -> dict[str, Any]:
             "artifact.bad_manifest",
             f"the manifest lists cells {sorted(manifest['cells'])}, promised are {cells}",
         )
-    if manifest.get("plan_sha256") != plan.sha256:
-        raise VerifyError("artifact.bad_manifest", "the manifest belongs to another plan")
     for cell, entries in manifest["cells"].items():
         _check_promises(cell, [entry["path"] for entry in entries], plan)
     return manifest
@@ -155,13 +154,14 @@ def _check_promises(cell: str, paths: list[str], plan: Plan) -> None:
 
 
 def _already_home(
-    ledger: Ledger, record: RunRecord, folders: Folders, engine: CaretakerEngine, cells: list[str]
+    ledger: Ledger, record: RunRecord, folders: Folders, engine: CaretakerEngine, wanted: tuple[Plan, list[str]]
 ) -> Receipt | None:
-    """Accept an earlier receipt only if the box still holds those very files and the home copy is whole."""
+    """Accept an earlier receipt only for the same promises, the same files on the box and a whole home copy."""
+    plan, cells = wanted
     receipt = read_receipt(folders.export)
-    if receipt is None or sorted(receipt.cells) != sorted(cells):
+    if receipt is None or sorted(receipt.cells) != sorted(cells) or receipt.plan_sha256 != plan.sha256:
         return None
-    present, _ = engine.fingerprint(record.run)
+    present, _ = engine.fingerprint(record.run, plan.patterns)
     for cell, entries in sealed_entries(folders.export).items():
         kept = [{key: entry[key] for key in ("path", "bytes", "mtime_ns", "inode")} for entry in entries]
         if kept != present.get(cell):

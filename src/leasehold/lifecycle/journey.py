@@ -92,7 +92,7 @@ def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[Any, tuple[An
     price = str(HourlyPrice.parse(order.price)) if order.price else ""
     box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
     project = order.job_file.absolute().parent
-    tree = read_tree(project)
+    tree = read_tree(project, leave_out=order.job_file.name)
     smoke(home.ledger, job, tree, report)
     results = (order.results or project / RESULTS).absolute()
     return LaunchOrder(box, results, price, order.again, order.alongside), (job, tree)

@@ -191,6 +191,8 @@ def _read(
 
 def _read_home(record: RunRecord) -> RunReadings:
     receipt = books.receipt_of(record)
+    if receipt is not None and receipt.plan_sha256 != json.loads(record.plan_json)["plan_sha256"]:
+        receipt = None  # it proves an earlier promise; the job file was mended since
     export = Path(record.home_since) if record.home_since else None
     never_started = record.state == "planned" and record.seq == 0
     return RunReadings(
@@ -210,12 +212,13 @@ def _read_run(
     readings = _read_home(record)
     if record.run not in on_box:
         return replace(readings, state="absent")  # what was sealed and is absent now counts as changed
-    present, rest = engine.fingerprint(record.run)
+    plan = plan_from_dict(json.loads(record.plan_json))
+    present, rest = engine.fingerprint(record.run, plan.patterns)
     seen = rest["seen"]
     left += [{"run": record.run, **entry} for entry in rest["other"]]
     return replace(
         readings,
-        promised=plan_from_dict(json.loads(record.plan_json)).cells,
+        promised=plan.cells,
         present=present,
         alive=tuple(rest["alive"]),
         state=seen["state"],

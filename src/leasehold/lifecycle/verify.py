@@ -139,7 +139,11 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any]) -> list[Load
     bad = [result for result in results if not result.ok]
     if bad or len(results) != len(requests):
         first = f": {one_line(bad[0].path)}: {one_line(bad[0].reason)}" if bad else ""
-        raise VerifyError("artifact.does_not_load", f"{len(bad)} of {len(requests)} artifacts do not load{first}")
+        raise VerifyError(
+            "artifact.does_not_load",
+            f"{len(bad)} of {len(requests)} artifacts do not load{first}",
+            hint="mend the promise in the job file and repeat lease run: it checks again, it does not retrain",
+        )
     return results
 
 

@@ -49,8 +49,12 @@ class Job:
     env: Mapping[str, str] = field(default_factory=dict)
     attempts: int = 3
 
+    def identity(self) -> dict[str, Any]:
+        """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
+        return {"name": self.name, "run": self.run, "env": dict(self.env)}
+
     def as_dict(self) -> dict[str, Any]:
-        """Spell canonically; the run id is a hash of this and the code."""
+        """Spell the whole job canonically."""
         return {
             "name": self.name,
             "run": self.run,

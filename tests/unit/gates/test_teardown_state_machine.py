@@ -100,6 +100,12 @@ class Teardown(RuleBasedStateMachine):
         run = data.draw(st.sampled_from(sorted(self.world.known)))
         self.world.waive(run, data.draw(st.sampled_from(self.world.known[run].plan.cells)))
 
+    @when(lambda world: any(known.receipt_number for known in world.known.values()))
+    @rule(data=st.data())
+    def mend_promise(self, data):
+        receipted = sorted(run for run, known in self.world.known.items() if known.receipt_number)
+        self.world.mend_promise(data.draw(st.sampled_from(receipted)))
+
     # ------------------------------------------------------------ trouble
 
     @when(lambda world: set(world.known) & set(world.box.runs))

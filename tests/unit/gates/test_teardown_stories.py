@@ -204,6 +204,24 @@ def test_a_run_of_an_earlier_lease_that_is_still_on_the_box_is_judged_too(new_wo
     assert world.tear_down(Order()) == "gone"
 
 
+def test_a_receipt_for_an_earlier_promise_does_not_count(world):
+    """The weights came home as bytes; now the job file says that they must load. Nobody has proven that."""
+    world.mend_promise("toy-1")
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.bring_home("toy-1")
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_promise_mended_back_is_proven_again(world):
+    world.mend_promise("toy-1")
+    world.mend_promise("toy-1")
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_promise_mended_while_a_person_thinks_stops_it(world):
+    assert world.tear_down(Order(meanwhile=lambda: world.mend_promise("toy-1"))) == "teardown.refused"
+
+
 def test_a_refusal_says_what_was_seen_and_what_to_do(world):
     alive(world)
     with pytest.raises(Refusal) as caught:

@@ -96,6 +96,7 @@ class Known:
     covered: tuple[str, ...] = ()
     sealed: dict[str, dict[str, tuple[int, int, int]]] = field(default_factory=dict)
     copy: dict[str, bytes] = field(default_factory=dict)  # every file of the export as it was verified
+    proven: tuple[Artifact, ...] = ()  # the promises that the receipt proves
     waived: set[str] = field(default_factory=set)
 
 
@@ -154,11 +155,8 @@ class World:
     def start_run(self, cells: tuple[str, ...] = ("main",), reaches_box: bool = True) -> str:
         job = Job("toy", "x", tuple(Artifact(pattern, "bytes") for pattern in PATTERNS))
         plan = Plan(f"toy-{len(self.known) + 1}", job, "t" * 64, self.platform, ("setsid",), cells)
-        self.home.ledger.append(
-            "run_planned", lease=self.lease.id, run=plan.run, plan=plan.as_dict(), name="toy", box=self.box.name,
-            project="", results=str(self.folder / "results"),
-        )  # fmt: skip
         self.known[plan.run] = Known(plan, self.lease.id, reaches_box)
+        self._record_plan(plan)
         if reaches_box:
             self.box.start(plan, self.home.ledger.home_id)
             self._note(plan.run, "running", 5)
@@ -184,7 +182,7 @@ class World:
         here, known = self.box.runs[run], self.known[run]
         cells = cells or known.plan.cells
         try:
-            built = manifest.build(run, known.plan.sha256, {cell: here.places[cell] for cell in cells}, here.patterns)
+            built = manifest.build(run, known.plan.sha256, {cell: here.places[cell] for cell in cells}, list(PATTERNS))
         except manifest.ManifestError:
             return
         data = manifest.encode(built)
@@ -199,9 +197,17 @@ class World:
             "receipt_written", lease=known.lease, run=run, receipt=receipt.as_dict(), digest=receipt.digest,
             export=str(self.export(run)),
         )  # fmt: skip
-        known.receipt_number, known.covered = self._receipts, cells
+        known.receipt_number, known.covered, known.proven = self._receipts, cells, known.plan.job.artifacts
         known.sealed = {cell: self._stats(here, cell) for cell in cells}
         known.copy = self._export_files(run)
+
+    def mend_promise(self, run: str) -> None:
+        """The job file now says that the weights must load as torch: the same run, another promise."""
+        known = self.known[run]
+        kinds = ("torch", "bytes") if known.plan.job.artifacts[0].loads == "bytes" else ("bytes", "bytes")
+        artifacts = tuple(Artifact(pattern, loads) for pattern, loads in zip(PATTERNS, kinds, strict=True))
+        known.plan = replace(known.plan, job=replace(known.plan.job, artifacts=artifacts))
+        self._record_plan(known.plan)
 
     def waive(self, run: str, cell: str) -> None:
         self.home.ledger.append("waived", lease=self.known[run].lease, run=run, cell=cell)
@@ -276,7 +282,7 @@ class World:
                 self.end_run(run)
                 self.bring_home(run)
             elif here.state != "finished":
-                for cell in set(known.plan.cells) - set(known.covered):
+                for cell in known.plan.cells:
                     self.waive(run, cell)
 
     def say_stopped(self) -> None:
@@ -384,7 +390,8 @@ class World:
 
     def proof(self) -> Any:
         """What an approval rests on."""
-        return self.lease.id, [(run, k.receipt_number, sorted(k.waived)) for run, k in self.concerned()]
+        numbers = {run: k.receipt_number if k.proven == k.plan.job.artifacts else 0 for run, k in self.known.items()}
+        return self.lease.id, [(run, numbers[run], sorted(k.waived)) for run, k in self.concerned()]
 
     def concerned(self) -> list[tuple[str, Known]]:
         """Runs of this lease, and whatever else of ours lies on its box."""
@@ -404,8 +411,10 @@ class World:
     def reasons_of(self, run: str) -> list[str]:
         known, here = self.known[run], self.box.runs.get(run)
         promised = known.plan.cells if here or known.started else ()
-        against = [f"{cell} is not home" for cell in promised if cell not in known.covered and cell not in known.waived]
-        if known.receipt_number:
+        proven = known.receipt_number if known.proven == known.plan.job.artifacts else 0
+        home = {*(known.covered if proven else ()), *known.waived}
+        against = [f"{cell} is not home" for cell in promised if cell not in home]
+        if proven:
             against += ["the home copy changed"] * (self._export_files(run) != known.copy)
             for cell, sealed in known.sealed.items():
                 against += [f"{cell} changed on the box"] * ((self._stats(here, cell) if here else {}) != sealed)
@@ -422,6 +431,12 @@ class World:
 
     def _open_lease(self) -> Lease:
         return books.open_lease(self.home.ledger, self.box.name, self.platform, "/root", "1USD/h")
+
+    def _record_plan(self, plan: Plan) -> None:
+        self.home.ledger.append(
+            "run_planned", lease=self.known[plan.run].lease, run=plan.run, plan=plan.as_dict(), name="toy",
+            box=self.box.name, project="", results=str(self.folder / "results"),
+        )  # fmt: skip
 
     def _note(self, run: str, state: str, seq: int) -> None:
         self.home.ledger.append("run_seen", lease=self.known[run].lease, run=run, state=state, seq=seq)

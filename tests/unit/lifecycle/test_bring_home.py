@@ -435,8 +435,8 @@ def with_manifest(scene, monkeypatch, change):
     """Let the box send its manifest with a change."""
     real = type(scene.box.connect()).manifest
 
-    def lying(self, run, cells):
-        sent = change(json.loads(real(self, run, cells)))
+    def lying(self, run, cells, patterns):
+        sent = change(json.loads(real(self, run, cells, patterns)))
         return sent if isinstance(sent, bytes) else canonical(sent)
 
     monkeypatch.setattr("tests.support.fake_box.FakeEngine.manifest", lying)
@@ -465,7 +465,6 @@ LIES = {
     "escapes": escape,
     "adds what nobody promised": stray,
     "is of another run": lambda value: {**value, "run": "toy-2"},
-    "is of another plan": lambda value: {**value, "plan_sha256": "0" * 64},
     "lists another cell": lambda value: {**value, "cells": {"other": value["cells"]["main"]}},
     "lists one cell more": lambda value: {**value, "cells": {**value["cells"], "more": value["cells"]["main"]}},
     "lies about its totals": lambda value: {**value, "totals": {"files": 10**9, "bytes": 1}},

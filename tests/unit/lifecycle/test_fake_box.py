@@ -11,6 +11,11 @@ from leasehold.caretaker import operations
 from leasehold.caretaker.layout import RunFolder
 from leasehold.kit import manifest
 
+from .conftest import ARTIFACTS
+
+
+PATTERNS = [artifact.pattern for artifact in ARTIFACTS]
+
 
 class Heard:
     """What an operation sees of a request; keeps the answers."""
@@ -48,7 +53,7 @@ def real(scene):
     scene.run.out("main").symlink_to(folder.out("main"))
 
     def ask(operation: str, **args: Any) -> Heard:
-        heard = Heard(str(root), op=operation, run="toy-1", **args)
+        heard = Heard(str(root), op=operation, run="toy-1", patterns=PATTERNS, **args)
         operations.OPERATIONS[operation](heard)
         return heard
 
@@ -58,7 +63,7 @@ def real(scene):
 def test_fingerprints_are_alike(scene, real):
     scene.write({"scratch.tmp": b"x"})
     *cells, rest = real("fingerprint").objects
-    present, other = scene.box.connect().fingerprint("toy-1")
+    present, other = scene.box.connect().fingerprint("toy-1", PATTERNS)
     assert {answer["cell"]: answer["entries"] for answer in cells} == present
     assert set(rest) == set(other)
     assert (rest["alive"], rest["other"]) == (other["alive"], other["other"])
@@ -81,7 +86,7 @@ def test_lists_of_runs_are_alike(scene, real):
 
 def test_manifests_are_alike(scene, real):
     told = manifest.parse(json.loads(real("manifest", cells=["main"]).bytes), "toy-1")
-    fake = manifest.parse(json.loads(scene.box.connect().manifest("toy-1", ["main"])), "toy-1")
+    fake = manifest.parse(json.loads(scene.box.connect().manifest("toy-1", ["main"], PATTERNS)), "toy-1")
     assert told["cells"] == fake["cells"]
     assert told["plan_sha256"] == fake["plan_sha256"]
 

@@ -20,7 +20,7 @@ from .conftest import FILES, WEIGHTS
 @pytest.fixture
 def pulled(scene, tmp_path):
     """A pulled run that nobody has verified yet, and how to verify it."""
-    data = scene.box.connect().manifest("toy-1", ["main"])
+    data = scene.box.connect().manifest("toy-1", ["main"], scene.plan.patterns)
     place = tmp_path / "pulled"
     shutil.copytree(scene.run.out("main"), place / "cells" / "main")
     (place / "manifest.json").write_bytes(data)

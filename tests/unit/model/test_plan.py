@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -79,18 +80,23 @@ def test_a_repeated_run_is_numbered(again, tail):
     assert len(run) <= 100
 
 
-def test_any_change_of_the_job_is_another_run():
-    base = Job("toy", "x", (Artifact("a", "bytes"),), "s", {"A": "1"}, 3)
-    others = [
-        Job("toy", "y", base.artifacts, "s", {"A": "1"}, 3),
-        Job("toy", "x", (Artifact("b", "bytes"),), "s", {"A": "1"}, 3),
-        Job("toy", "x", (Artifact("a", "json"),), "s", {"A": "1"}, 3),
-        Job("toy", "x", base.artifacts, "t", {"A": "1"}, 3),
-        Job("toy", "x", base.artifacts, "s", {"A": "2"}, 3),
-        Job("toy", "x", base.artifacts, "s", {"A": "1"}, 4),
-    ]
-    runs = {resolve(job, "t" * 64, profiles.load("local")).run for job in [base, *others]}
-    assert len(runs) == len(others) + 1
+BASE = Job("toy", "x", (Artifact("a", "bytes"),), "s", {"A": "1"}, 3)
+
+
+def run_of(**change: object) -> str:
+    return resolve(replace(BASE, **change), "t" * 64, profiles.load("local")).run
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"run": "y"}, {"env": {"A": "2"}}, {"env": {}}], ids=str)
+def test_a_change_of_what_is_executed_is_another_run(change):
+    assert run_of(**change) != run_of()
+
+
+@pytest.mark.parametrize("change", [{"artifacts": (Artifact("b", "json"),)}, {"smoke": "t"}, {"attempts": 4}], ids=str)
+def test_a_mended_promise_is_the_same_run_under_another_plan(change):
+    assert run_of(**change) == run_of()
+    profile = profiles.load("local")
+    assert resolve(replace(BASE, **change), "t" * 64, profile).sha256 != resolve(BASE, "t" * 64, profile).sha256
 
 
 RECEIPT = Receipt("toy-1", "p", "m", ("main",), 2, 9, ({"path": "a", "kind": "json"},), ("x.Y",), ("rlimit",), 7)
