@@ -17,7 +17,7 @@ from leasehold.errors import LinkError, UserError
 from .process import ProcessLink
 
 _ADDRESS = re.compile(
-    r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d+))?\Z"
+    r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9._-]*)(?::(?P<port>[0-9]{1,5}))?\Z"
 )
 
 
@@ -33,17 +33,19 @@ class SshAddress:
     def parse(cls, text: str) -> SshAddress:
         """Read [user@]host[:port] or an alias; a leading dash or odd character is refused."""
         found = _ADDRESS.match(text)
-        if not found or text.startswith("-") or found["host"].startswith("-"):
+        port = int(found["port"] or 0) if found else 0
+        if not found or text.startswith("-") or port > 65535:
             raise UserError(
                 "box.bad_address",
                 f"{text!r} is not an ssh address",
                 hint="write ssh:[user@]host[:port], or ssh:ALIAS with an alias of your ssh config",
             )
-        return cls(found["host"].strip("[]"), found["user"] or "", int(found["port"] or 0))
+        return cls(found["host"].strip("[]"), found["user"] or "", port)
 
     def __str__(self) -> str:
         user = f"{self.user}@" if self.user else ""
-        return f"{user}{self.host}" + (f":{self.port}" if self.port else "")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{user}{host}" + (f":{self.port}" if self.port else "")
 
 
 class SshTransport:
@@ -102,7 +104,7 @@ class SshTransport:
         said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
         for line in said.splitlines():
             if line.startswith("userknownhostsfile "):
-                return shlex.split(line.partition(" ")[2])
+                return line.split()[1:]  # printed unquoted
         return []
 
     def _explain(self, code: int, said: str) -> LinkError:
@@ -148,4 +150,5 @@ MEANINGS = [
 
 
 def _quote_option(path: str) -> str:
-    return '"' + path + '"' if re.search(r"\s", path) else path
+    """Spell a path so that ssh reads it as one word and expands nothing in it."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
