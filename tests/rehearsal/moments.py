@@ -59,6 +59,28 @@ def discover() -> list[Moment]:
         return found
 
 
+class Absences:
+    """Who was seen not to exist at a moment: seen once by any worker, it need not be lived through again."""
+
+    def __init__(self) -> None:
+        session = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")
+        self._place = Path(tempfile.gettempdir(), f"leasehold-absent-{session}")
+
+    def note(self, moment: Moment, phase: str, victims: list[str]) -> None:
+        """Remember that these do not exist then."""
+        if victims:
+            with self._place.open("a") as file:
+                file.write("".join(f"{moment.event} {phase} {victim}\n" for victim in victims))
+            atexit.register(self._place.unlink, missing_ok=True)
+
+    def known(self, moment: Moment, phase: str, victim: str) -> bool:
+        """Tell whether somebody saw that this one does not exist then."""
+        try:
+            return f"{moment.event} {phase} {victim}" in self._place.read_text().splitlines()
+        except FileNotFoundError:
+            return False
+
+
 def _live_all() -> list[Moment]:
     with ThreadPoolExecutor(len(DRAMAS)) as pool:
         lives = list(pool.map(_live_once, DRAMAS.values()))

@@ -242,12 +242,14 @@ class Life:
 
 
 def eventually(holds: Callable[[], Any], limit_s: float = PATIENCE_S) -> bool:
-    """Poll until it holds; tell whether it did."""
+    """Poll until it holds, ever less eagerly, for a look through /proc costs something; tell whether it did."""
     deadline = time.monotonic() + limit_s
+    pause_s = 0.002
     while not holds():
         if time.monotonic() > deadline:
             return bool(holds())
-        time.sleep(0.005)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.05)
     return True
 
 
