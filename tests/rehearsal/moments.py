@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from tests.rehearsal.dramas import DRAMAS, Drama, staged
+from tests.support.beds import Bed
 from tests.support.lives import Life, eventually
 
 _QUIET_S = 0.5
@@ -91,19 +92,23 @@ def _live_all() -> list[Moment]:
 
 
 def _live_once(drama: Drama) -> dict[str, Moment]:
+    with tempfile.TemporaryDirectory(prefix="lh-") as name, drama.bed(Path(name)) as bed:
+        return _live_on(drama, bed, Path(name))
+
+
+def _live_on(drama: Drama, bed: Bed, folder: Path) -> dict[str, Moment]:
     found: dict[str, Moment] = {}
     hold = not drama.fails_once
-    with tempfile.TemporaryDirectory(prefix="lh-") as name, drama.bed(Path(name)) as bed:
-        with staged(drama, bed, Path(name), hold=hold) as life:
-            for number, command in enumerate(drama.commands):
-                lease = command(life, "")
-                if hold and number == 0:
-                    _live_held(drama, life, found)
-                life.release()
-                code = lease.wait()
-                _note(drama, life, found, held=False)
-            assert code == 0, life.explain()
-            drama.check(life)
+    with staged(drama, bed, folder, hold=hold) as life:
+        for number, command in enumerate(drama.commands):
+            lease = command(life, "")
+            if hold and number == 0:
+                _live_held(drama, life, found)
+            life.release()
+            code = lease.wait()
+            _note(drama, life, found, held=False)
+        assert code == 0, life.explain()
+        drama.check(life)
     return found
 
 

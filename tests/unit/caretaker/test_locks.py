@@ -97,7 +97,9 @@ def test_looking_does_not_take_the_lock_away_from_its_holder(path: str) -> None:
 def test_many_lookers_at_once_never_take_each_other_for_a_holder(path: str) -> None:
     """A dead caretaker that looks alive because two commands look at the same moment is never revived."""
     os.close(take(path))
-    program = "import sys; from leasehold.caretaker.locks import is_held; sys.exit(any(is_held(%r) for _ in range(8000)))"
+    program = (
+        "import sys; from leasehold.caretaker.locks import is_held; sys.exit(any(is_held(%r) for _ in range(8000)))"
+    )
     environment = {**os.environ, "PYTHONPATH": SRC}
     lookers = [subprocess.Popen([sys.executable, "-c", program % path], env=environment) for _ in range(3)]
     assert [looker.wait() for looker in lookers] == [0, 0, 0]

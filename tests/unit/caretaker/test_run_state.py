@@ -122,7 +122,13 @@ KINDS = [
 EVENTS = st.lists(
     st.builds(
         lambda kind, cell, attempt: {
-            "k": kind, "cell": cell, "attempt": attempt, "pid": attempt, "started": "s", "id": "i", "cells": ["a"],
+            "k": kind,
+            "cell": cell,
+            "attempt": attempt,
+            "pid": attempt,
+            "started": "s",
+            "id": "i",
+            "cells": ["a"],
         },  # fmt: skip
         st.sampled_from(KINDS),
         st.sampled_from(["a", "b"]),

@@ -159,7 +159,19 @@ def test_a_fact_that_means_something_else_is_refused(installed, path, wrong):
     refusal("rehearsal")
 
 
-@pytest.mark.parametrize("text", ["", "[", "a: b: c", "- a", "7", "\t", "id: 2024-99-99", "[" * 5000], ids=repr)
+NO_PROFILES = {
+    "empty": "",
+    "cut": "[",
+    "two colons": "a: b: c",
+    "a list": "- a",
+    "a number": "7",
+    "a tab": "\t",
+    "an impossible date": "id: 2024-99-99",
+    "too deep": "[" * 2000,
+}
+
+
+@pytest.mark.parametrize("text", list(NO_PROFILES.values()), ids=list(NO_PROFILES))
 def test_a_file_that_is_no_profile_is_refused(installed, text):
     installed("rehearsal", text)
     refusal("rehearsal")
