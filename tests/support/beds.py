@@ -91,11 +91,13 @@ def local_bed(folder: Path, rehearsed_in: Optional[Path] = None) -> Iterator[Loc
 
 
 @contextlib.contextmanager
-def ssh_bed(folder: Path, environment: Optional[Mapping[str, str]] = None) -> Iterator[SshBed]:
-    """Give a box behind sshd; tmux keeps its sockets in a folder that ends with it."""
+def ssh_bed(
+    folder: Path, environment: Optional[Mapping[str, str]] = None, home: Optional[Path] = None
+) -> Iterator[SshBed]:
+    """Give a box behind sshd, its HOME anywhere; tmux keeps its sockets in a folder that ends with it."""
     sockets = tempfile.mkdtemp(prefix="lh-")  # short: a socket's path has room for 100 characters
     try:
-        with SshBox(folder / "box", environment={"TMUX_TMPDIR": sockets, **(environment or {})}) as box:
+        with SshBox(folder / "box", home, {"TMUX_TMPDIR": sockets, **(environment or {})}) as box:
             yield SshBed(box)
     finally:
         shutil.rmtree(sockets, ignore_errors=True)

@@ -25,6 +25,7 @@ from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
 
 from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
 
+TROUBLE = (*BOX_TROUBLE, *HOME_TROUBLE, "processes", "another home", "running", "mended promise", "lost")
 BOUNDED = settings(
     max_examples=250, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
@@ -100,32 +101,30 @@ class Teardown(RuleBasedStateMachine):
         run = data.draw(st.sampled_from(sorted(self.world.known)))
         self.world.waive(run, data.draw(st.sampled_from(self.world.known[run].plan.cells)))
 
-    @when(lambda world: any(known.receipt_number for known in world.known.values()))
-    @rule(data=st.data())
-    def mend_promise(self, data):
-        receipted = sorted(run for run, known in self.world.known.items() if known.receipt_number)
-        self.world.mend_promise(data.draw(st.sampled_from(receipted)))
-
     # ------------------------------------------------------------ trouble
 
     @when(lambda world: set(world.known) & set(world.box.runs))
-    @rule(data=st.data(), how=st.sampled_from([*BOX_TROUBLE, "processes", "another home", "lost"]))
-    def trouble_on_the_box(self, data, how):
-        run = data.draw(st.sampled_from(self.our_runs()))
-        if how in BOX_TROUBLE:
-            self.world.tamper_with_box(run, data.draw(st.sampled_from(self.world.known[run].plan.cells)), how)
-        elif how == "processes":
-            self.world.box.runs[run].alive = [4711]
-        elif how == "another home":
-            self.world.box.runs[run].holder = {"home": "another"}
-        else:
-            self.world.box.lose(run)
+    @rule(data=st.data(), what=st.sampled_from(TROUBLE))
+    def trouble(self, data, what):
+        self.cause(data.draw(st.sampled_from(self.our_runs())), what)
 
-    @when(lambda world: any(known.receipt_number for known in world.known.values()))
-    @rule(data=st.data(), how=st.sampled_from(HOME_TROUBLE))
-    def trouble_at_home(self, data, how):
-        receipted = sorted(run for run, known in self.world.known.items() if known.receipt_number)
-        self.world.tamper_with_home(data.draw(st.sampled_from(receipted)), how)
+    def cause(self, run: str, what: str) -> None:
+        """Let one thing go wrong with a run that is on the box."""
+        world = self.world
+        if what in BOX_TROUBLE:
+            world.tamper_with_box(run, world.known[run].plan.cells[-1], what)
+        elif what in HOME_TROUBLE:
+            world.tamper_with_home(run, what)
+        elif what == "processes":
+            world.box.runs[run].alive = [4711]
+        elif what == "another home":
+            world.box.runs[run].holder = {"home": "another"}
+        elif what == "running":
+            world.box.runs[run].state = "running"
+        elif what == "mended promise":
+            world.mend_promise(run)
+        else:
+            world.box.lose(run)
 
     @when(lambda world: world.lease.open)
     @rule(there=st.booleans())
@@ -165,6 +164,18 @@ class Teardown(RuleBasedStateMachine):
     def tear_down_with_a_good_yes(self, strength, behaviours):
         for behaviour in behaviours:
             self.world.tear_down(Order(strength, behaviour=behaviour))
+
+    @when(lambda world: world.lease.open and set(world.known) & set(world.box.runs))
+    @rule(data=st.data(), what=st.sampled_from([*TROUBLE, "link", "stranger", "nothing"]))
+    def tear_down_after_a_single_trouble(self, data, what):
+        self.world.set_right()
+        if what == "link":
+            self.world.link("down")
+        elif what == "stranger":
+            self.world.stranger(True)
+        elif what != "nothing":
+            self.cause(data.draw(st.sampled_from(self.our_runs())), what)
+        self.world.tear_down(Order())
 
     @rule(strength=st.sampled_from(list(Strength)), flaw=st.sampled_from(["none", "old", *FLAWS]))
     def tear_down_with_a_doubtful_yes(self, strength, flaw):
