@@ -47,6 +47,11 @@ class RunFolder:
         """The cell's isolated output folder: LEASE_OUT."""
         return os.path.join(self.path, "out", check_name(cell, "cell"))
 
+    @property
+    def secrets(self) -> str:
+        """Values of the job's secrets, 0600, beside the run folders so that no copy of a run carries them."""
+        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "secrets", self.run + ".json")
+
     def mark(self, cell: str = "", attempt: int = 0) -> str:
         """Name that our processes carry in LEASE_ATTEMPT_ID; folder-bound, so two boxes on one host differ."""
         parts = [self.path.replace("/", "|"), cell, str(attempt) if attempt else ""]

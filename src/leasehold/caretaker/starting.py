@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any, Dict
 
 from leasehold.kit import journal
-from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
 from leasehold.kit.procs import boot_id, is_alive
@@ -63,6 +64,7 @@ def start(request: Request) -> None:
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
             return
+        _keep_secrets(request, folder)
         _revive(folder, plan, "")
         request.reply(dict(observe(folder), did="opened" if opened else "revived"))
 
@@ -79,6 +81,7 @@ def resume(request: Request) -> None:
         if seen["state"] in (FAILED, STOPPED) and untouched:
             _prepare_cells(request.root, folder, plan)
             write_json(folder.holder, _holder(request, folder))
+            _keep_secrets(request, folder)
             _revive(folder, plan, str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
@@ -135,6 +138,17 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     write_json(folder.holder, _holder(request, folder))
     write_json(folder.plan, plan)
     return True
+
+
+def _keep_secrets(request: Request, folder: RunFolder) -> None:
+    """Write secret values where only this user can read them; they came over the wire, never by argv."""
+    values = request.args.get("secrets")
+    if not isinstance(values, dict) or not values:
+        return
+    os.makedirs(os.path.dirname(folder.secrets), mode=0o700, exist_ok=True)
+    os.chmod(os.path.dirname(folder.secrets), 0o700)
+    kept = {str(name): str(value) for name, value in values.items()}
+    write_atomic(folder.secrets, json.dumps(kept).encode("utf-8"), mode=0o600)
 
 
 def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:

@@ -6,6 +6,7 @@ byte, the next one folds the journal, looks at the attempt folders and goes on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -82,6 +83,8 @@ class Caretaker:
                 self.signals.sleep(self._pause_s())
         self._beat(force=True)
         self.journal.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.folder.secrets)  # a resume brings them anew
 
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in."""

@@ -8,11 +8,11 @@ import os
 from typing import Any, Dict, Optional
 
 
-def write_atomic(path: str, data: bytes, durable: bool = True) -> None:
+def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644) -> None:
     """Replace path by data; a crash leaves the old file or the new one."""
     folder = os.path.dirname(path) or "."
     temp = os.path.join(folder, ".%s.%d.tmp" % (os.path.basename(path)[:200], os.getpid()))
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), mode)
     try:
         write_all(fd, data)
         if durable:

@@ -23,6 +23,8 @@ class RunOrder:
     detach: bool = False
     again: bool = False
     alongside: bool = False
+    skip_gates: tuple[str, ...] = ()
+    because: str = ""
 
 
 @dataclass(frozen=True)

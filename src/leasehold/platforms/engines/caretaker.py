@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from leasehold.kit import frames
@@ -27,13 +27,13 @@ class CaretakerEngine:
         self.wire.ask("put_tree", parts, tree=tree)
         return True
 
-    def start(self, plan: Plan, home: str) -> dict[str, Any]:
+    def start(self, plan: Plan, home: str, secrets: Mapping[str, str]) -> dict[str, Any]:
         """Start the run or attach to it."""
-        return self.wire.ask("start", run=plan.run, plan=plan.as_dict(), home=home)
+        return self.wire.ask("start", run=plan.run, plan=plan.as_dict(), home=home, secrets=dict(secrets))
 
-    def resume(self, run: str, seq: int, home: str) -> dict[str, Any]:
+    def resume(self, run: str, seq: int, home: str, secrets: Mapping[str, str]) -> dict[str, Any]:
         """Continue an ended run if nothing happened since seq."""
-        return self.wire.ask("resume", run=run, seq=seq, home=home)
+        return self.wire.ask("resume", run=run, seq=seq, home=home, secrets=dict(secrets))
 
     def look(self, run: str) -> dict[str, Any]:
         """Say what is true of the run now."""
