@@ -271,6 +271,7 @@ OPERATIONS: Dict[str, Operation] = {
     "start": starting.start,
     "resume": starting.resume,
     "stop": starting.stop,
+    "hush": starting.hush,
     "events": events,
     "tail": tail,
     "follow": follow,

@@ -88,6 +88,13 @@ def resume(request: Request) -> None:
         request.reply(dict(seen, did="attached"))
 
 
+def hush(request: Request) -> None:
+    """End the nagging about a run: its results are home and its lease is being given up."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    write_atomic(folder.hush, b"")
+    request.reply({"hushed": folder.run})
+
+
 def stop(request: Request) -> None:
     """Leave a wish to stop and wake the caretaker, reviving it if it died."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
@@ -141,14 +148,16 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
 
 
 def _keep_secrets(request: Request, folder: RunFolder) -> None:
-    """Write secret values where only this user can read them; they came over the wire, never by argv."""
-    values = request.args.get("secrets")
-    if not isinstance(values, dict) or not values:
-        return
-    os.makedirs(os.path.dirname(folder.secrets), mode=0o700, exist_ok=True)
-    os.chmod(os.path.dirname(folder.secrets), 0o700)
-    kept = {str(name): str(value) for name, value in values.items()}
-    write_atomic(folder.secrets, json.dumps(kept).encode("utf-8"), mode=0o600)
+    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv."""
+    for name, path in (("secrets", folder.secrets), ("notify", folder.notify)):
+        values = request.args.get(name)
+        if not isinstance(values, dict) or not values:
+            continue
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.chmod(os.path.dirname(path), 0o700)
+        write_atomic(path, json.dumps(values).encode("utf-8"), mode=0o600)
+    if os.path.exists(folder.hush):
+        os.unlink(folder.hush)
 
 
 def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:

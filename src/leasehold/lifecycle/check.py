@@ -78,7 +78,10 @@ def audit(
 ) -> tuple[Verdict, list[dict[str, Any]]]:
     """Measure the box and judge it; look for hogs when the disk fails or when asked to."""
     root = str(engine.probe()["root"])
-    paths = [root, *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path != "/")]
+    paths = [
+        root,
+        *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path not in ("/", "/ and ~")),
+    ]
     taken = engine.wire.ask("readings", paths=paths)
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
     verdict = judge_audit(job, profile, _readings(taken, probes))

@@ -118,8 +118,8 @@ def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEn
 def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
     job = read_job(order.job_file)
     skips = Skips(order.skip_gates, order.because)
-    price = str(HourlyPrice.parse(order.price)) if order.price else ""
     box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
+    price = str(HourlyPrice.parse(order.price)) if order.price else box.price
     secret_values(job)
     project = order.job_file.absolute().parent
     tree = read_tree(project)

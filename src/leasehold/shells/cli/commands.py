@@ -26,6 +26,8 @@ def run(args: Namespace) -> int:
         detach=args.detach,
         again=args.again,
         alongside=args.alongside,
+        skip_gates=tuple(args.skip_gate),
+        because=args.because,
     )
     outcome = api.run(api.open_home(), order, Screen(args.json).report)
     if args.json:
