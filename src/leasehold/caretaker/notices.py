@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 import urllib.request
 from typing import Any, Dict, List
 
@@ -43,7 +44,8 @@ _SENDERS = {"ntfy": _ntfy, "webhook": _webhook}
 def _post(url: str, body: bytes, headers: Dict[str, str]) -> None:
     if not url.startswith(("https://", "http://")):
         raise ValueError("not an http address")
-    request = urllib.request.Request(url, data=body, headers=headers, method="POST")
+    safe = urllib.parse.quote(url, safe="%/:=&?~#+!$,;'@()*[]")  # a topic may be 中文
+    request = urllib.request.Request(safe, data=body, headers=headers, method="POST")
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
         answer.read(1000)
 

@@ -21,7 +21,7 @@ from .check import Gatekeeper, Skips
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .orders import RunOrder, RunOutcome
-from .project import RESULTS, CodeTree, read_tree
+from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .resolve import read_job
 from .smoke import passed_before, smoke, smoke_key
 from .watch import Watch, backoff
@@ -123,6 +123,7 @@ def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[LaunchOrder, 
     secret_values(job)
     project = order.job_file.absolute().parent
     tree = read_tree(project)
+    refuse_crlf(tree)
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     results = (order.results or project / RESULTS).absolute()
     return LaunchOrder(box, results, price, order.again, order.alongside, skips), (job, tree)

@@ -19,7 +19,7 @@ from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from . import check
+from . import check, notify
 from .boxes import Box
 from .check import Gatekeeper, Skips
 from .home import Home
@@ -66,7 +66,7 @@ def launch(
         _refuse_company(engine, plan, order)
         if engine.look(plan.run)["state"] == "absent":
             _pass_gates(engine, profile, (job, tree), Gatekeeper(ledger, report, lease.id, plan.run, order.skips))
-        seen = _begin(home, engine, plan, tree, report)
+        seen = _begin(home, engine, (plan, lease), tree, report)
     except BaseException:
         engine.wire.close()
         raise
@@ -190,15 +190,18 @@ def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str
     return {name: environ[name] for name in job.secrets}
 
 
-def _begin(home: Home, engine: CaretakerEngine, plan: Plan, tree: CodeTree, report: Report) -> dict[str, Any]:
+def _begin(
+    home: Home, engine: CaretakerEngine, plan_lease: tuple[Plan, Lease], tree: CodeTree, report: Report
+) -> dict[str, Any]:
+    plan, lease = plan_lease
     if engine.push(tree.sha256, tree.parts()):
         size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
-    secrets = secret_values(plan.job)
-    seen = engine.start(plan, home.ledger.home_id, secrets)
+    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    seen = engine.start(plan, home.ledger.home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
-        seen = engine.resume(plan.run, seen["seq"], home.ledger.home_id, secrets)
+        seen = engine.resume(plan.run, seen["seq"], home.ledger.home_id, private)
     report(
         Note(
             "launched",

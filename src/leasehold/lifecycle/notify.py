@@ -56,7 +56,7 @@ def remove(home: Home, number: int) -> dict[str, str]:
 
 def wishes(home: Home, lease: Lease) -> dict[str, Any]:
     """Spell what the box needs for nagging: channels, and what an hour costs."""
-    found = channels(home)
+    found = channels(home) if lease.box != "local" or lease.price else []  # your own machine does not bill
     return {"channels": found, "price": lease.price, "box": lease.box} if found else {}
 
 

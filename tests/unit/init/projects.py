@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping
+
+
+def place(files: Mapping[str, str], name: str, needle: str) -> str:
+    """Say where a text stands in a project's file, as file:line."""
+    lines = textwrap.dedent(files[name]).lstrip("\n").splitlines()
+    return f"{name}:{next(number for number, line in enumerate(lines, 1) if needle in line)}"
+
+
 PLAIN_TORCH = {
     "train.py": """
         import argparse
@@ -101,7 +111,8 @@ LIGHTNING_HYDRA = {
 
         @hydra.main(version_base="1.3", config_path="../configs", config_name="train")
         def main(cfg: DictConfig) -> None:
-            saver = ModelCheckpoint(dirpath=f"{cfg.paths.output_dir}/checkpoints", filename="{epoch:03d}", save_last=True)
+            folder = f"{cfg.paths.output_dir}/checkpoints"
+            saver = ModelCheckpoint(dirpath=folder, filename="{epoch:03d}", save_last=True)
             logger = WandbLogger(project="x")
             trainer = L.Trainer(callbacks=[saver], logger=logger, max_epochs=cfg.trainer.max_epochs)
             trainer.fit(object(), ckpt_path="last")

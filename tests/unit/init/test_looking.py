@@ -11,7 +11,7 @@ from leasehold.errors import UserError
 from leasehold.lifecycle.init import look_at
 from leasehold.lifecycle.init.facts import Base, ProjectFacts, Role
 
-from .projects import HF_TRAINER, KERAS_FIXED_PATHS, LIGHTNING_HYDRA, NANO_GPT, PLAIN_TORCH, READS_LEASE_OUT
+from .projects import HF_TRAINER, KERAS_FIXED_PATHS, LIGHTNING_HYDRA, NANO_GPT, PLAIN_TORCH, READS_LEASE_OUT, place
 
 Project = Callable[..., Path]
 
@@ -39,7 +39,7 @@ def test_argparse_flags_have_roles_defaults_and_lines(project: Project) -> None:
     assert by_role[Role.EPOCHS].default == "90"
     assert by_role[Role.BATCH].name == "--batch-size"
     assert by_role[Role.DATA].required
-    assert str(by_role[Role.EPOCHS].where) == "train.py:14"
+    assert str(by_role[Role.EPOCHS].where) == place(PLAIN_TORCH, "train.py", "--epochs")
     assert "--checkpoint" not in [flag.name for flag in facts.flags]
 
 
@@ -56,7 +56,7 @@ def test_saved_files_are_found_below_the_output_flag(project: Project) -> None:
 
 def test_resuming_trackers_and_requirements_are_seen(project: Project) -> None:
     facts = look_at(project(PLAIN_TORCH))
-    assert str(facts.resumes[0].where) == "train.py:26"
+    assert str(facts.resumes[0].where) == place(PLAIN_TORCH, "train.py", "torch.load")
     assert [sign.word for sign in facts.trackers] == ["wandb"]
     assert facts.requirements[0].word == "pip install -r requirements.txt"
     assert "names torch" in facts.requirements[0].note

@@ -112,7 +112,7 @@ class Board:
         if note.kind == "unknown":
             self._lost_unix = self._lost_unix or self._clock()
             self._heard_unix = float(note.data.get("seen_unix") or self._heard_unix)
-            self._lost_why = note.text
+            self._lost_why = note.text.partition(": ")[2] or note.text  # the rest the screen says itself
             return
         self._lost_unix = 0.0
         self._heard_unix = self._clock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,7 +126,7 @@ def clean(text: str, glyphs: bool) -> str:
 def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(9, "", [_Chunk(("─" if view.glyphs else "-") * columns, "dim")])
     yield _Row(0, "", list(_status(view)))
-    yield _Row(1, "", list(_trouble(view)))
+    yield _Row(1, "", list(_trouble(view, columns)))
     yield _Row(2, "step", list(_steps(view, columns)))
     yield _Row(3, "time", list(_times(view)))
     yield _Row(5, "loss", list(_losses(view, columns)))
@@ -142,28 +143,32 @@ def _alarming(row: _Row) -> _Row:
 
 
 def _status(view: WatchView) -> Iterator[_Chunk]:
-    since = "" if view.phase_s is None else f" {ago(view.phase_s)}" + (" ago" if view.phase in _OVER else "")
-    yield _Chunk(view.phase.upper() + since, "bold " + _PHASE_COLOURS.get(view.phase, "yellow"))
+    yield _Chunk(view.phase.upper() + _since(view), "bold " + _PHASE_COLOURS.get(view.phase, "yellow"))
     yield _Chunk(f"{view.run} on {view.box}", "bold")
-    if view.attempt > 1:
+    if view.attempt:
         yield _Chunk(f"attempt {view.attempt}")
     if view.cells.promised > 1:
         failed = f", {view.cells.failed} failed" if view.cells.failed else ""
         yield _Chunk(f"{view.cells.finished} of {view.cells.promised} cells done{failed}", "red" if failed else "")
 
 
-def _trouble(view: WatchView) -> Iterator[_Chunk]:
+def _since(view: WatchView) -> str:
+    if view.phase_s is None:
+        return ""
+    if view.phase in _OVER:
+        return " just now" if view.phase_s < 5 else f" {ago(view.phase_s)} ago"
+    return f" for {ago(view.phase_s)}"
+
+
+def _trouble(view: WatchView, columns: int) -> Iterator[_Chunk]:
     if view.phase == "unknown":
         seen = "never seen yet" if view.seen_s is None else f"last seen {view.was or 'alive'} {ago(view.seen_s)} ago"
         yield _Chunk(f"{seen}; what is below may be old", "yellow")
     if view.phase == "stalled":
-        yield _Chunk(f"no output for {ago(view.quiet_s or 0)}{_idle_words(view)}", "yellow")
-    if view.reason:
-        yield _Chunk(view.reason, "red" if view.phase == "failed" else "")
-
-
-def _idle_words(view: WatchView) -> str:
-    return " and its cards are idle" if view.readings.get("gpus") else ""
+        idle = " and its cards are idle" if view.readings.get("gpus") else ""
+        yield _Chunk(f"no output for {ago(view.quiet_s or 0)}{idle}", "yellow")
+    for part in textwrap.wrap(view.reason, columns)[:3]:
+        yield _Chunk(part, "red" if view.phase == "failed" else "")
 
 
 def _steps(view: WatchView, columns: int) -> Iterator[_Chunk]:
@@ -189,7 +194,7 @@ def _times(view: WatchView) -> Iterator[_Chunk]:
     seen = view.progress
     if seen is not None and seen.eta_s is not None and view.phase not in _OVER:
         yield _eta(view, seen.eta_s, "this epoch" if seen.eta_of == "epoch" else "done")
-    if seen is not None and seen.rate_per_s:
+    if seen is not None and seen.rate_per_s and view.phase not in _OVER:
         rate = seen.rate_per_s
         yield _Chunk(f"{rate:,.3g} steps/s" if rate >= 1 else f"{1 / rate:,.3g} s a step")
     quiet_s = view.quiet_s or 0.0
@@ -228,6 +233,8 @@ def _cost(view: WatchView) -> Iterator[_Chunk]:
     cost, price, risk = (view.readings.get(name) for name in ("cost", "price", "work_at_risk"))
     if cost or price:
         yield _Chunk(" at ".join(str(part) for part in (cost, price) if part))
+    if price and view.phase in _OVER:
+        yield _Chunk("the box still bills", "yellow")
     if risk:
         words = f"{ago(risk)} of work" if isinstance(risk, (int, float)) else str(risk)
         yield _Chunk(f"{words} would be lost now", "yellow")
@@ -282,10 +289,10 @@ def _many_cards(cards: Sequence[Mapping[str, Any]], view: WatchView) -> Iterator
     known = [util for util in utils if util is not None]
     if known:
         shape = sparkline([math.nan if util is None else util for util in utils], len(utils), view.glyphs, (0.0, 100.0))
-        yield _Chunk(f"{shape} {sum(known) / len(known):.0f}% of {len(cards)}")
+        yield _Chunk(f"{shape} {sum(known) / len(known):.0f}%")
     idle = [str(number) for number, util in enumerate(utils) if util is not None and util <= _IDLE_UTIL]
     if idle and view.phase in ("running", "stalled"):
-        yield _Chunk(f"idle: {', '.join(idle)}", "yellow")
+        yield _Chunk(f"gpu {', '.join(idle)} idle", "yellow")
     used, total = (sum(_number(card.get(key)) or 0.0 for card in cards) for key in ("memory_used", "memory_total"))
     if total:
         yield _Chunk(f"{used / _GIB:.0f} / {_size(total)}")
@@ -293,7 +300,7 @@ def _many_cards(cards: Sequence[Mapping[str, Any]], view: WatchView) -> Iterator
     if heat:
         yield _Chunk(f"up to {heat:.0f} C", "red" if heat >= _HOT_C else "")
     if cards[0].get("name"):
-        yield _Chunk(str(cards[0]["name"]), "dim")
+        yield _Chunk(f"{len(cards)} x {cards[0]['name']}", "dim")
 
 
 def sparkline(
@@ -372,9 +379,7 @@ def _fraction(part: float | None, whole: float | None) -> float | None:
 
 
 def _figure(value: float) -> str:
-    if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e5:
-        return f"{value:.4g}"
-    return f"{value:.2e}"
+    return f"{value:.4g}"
 
 
 def _size(count: float) -> str:
