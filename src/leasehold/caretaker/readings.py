@@ -10,6 +10,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 _GPU_FIELDS = ("index", "name", "memory.total", "memory.used", "driver_version", "utilization.gpu", "temperature.gpu")
 _TOOLS = ("tmux", "rsync", "git", "curl", "fuser", "lsof", "systemctl", "nvidia-smi", "python3", "python")
+_CGROUPS = "/sys/fs/cgroup"
+_OWN_CGROUPS = "/proc/self/cgroup"
+_MEMORY_FILES = (  # controller, limit, used, what the kernel can take back at once, source
+    ("", "memory.max", "memory.current", "inactive_file", "cgroup v2"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "cgroup v1"),
+)
 _NO_LIMIT = 1 << 60  # cgroup v1 spells "none" as a huge number
 _MIB = 1 << 20
 
@@ -72,45 +78,45 @@ def write_probe(path: str) -> str:
 
 
 def memory() -> Dict[str, Any]:
-    """The limit that will kill us: the cgroup's if it has one, else the machine's."""
-    for limit_file, used_file, source in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "cgroup v2"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-            "cgroup v1",
-        ),
-    ):
-        limit = _number(limit_file)
-        if limit is not None and limit < _NO_LIMIT:
-            return {"limit_bytes": limit, "used_bytes": _number(used_file), "source": source, "oom_kills": oom_kills()}
+    """The limit that will kill us: the tightest of our cgroup and those above it, else the machine's."""
     total, available = _meminfo()
+    for controller, limit_file, used_file, idle, source in _MEMORY_FILES:
+        limits = [(_number(os.path.join(folder, limit_file)), folder) for folder in _own_cgroups(controller)]
+        real = [(limit, folder) for limit, folder in limits if limit is not None and limit < (total or _NO_LIMIT)]
+        if real:
+            limit, folder = min(real)
+            used = _number(os.path.join(folder, used_file))
+            if used is not None:  # files the kernel keeps only while there is room kill nobody
+                used -= min(used, _stat(os.path.join(folder, "memory.stat"), idle))
+            return {"limit_bytes": limit, "used_bytes": used, "source": source, "oom_kills": oom_kills()}
     used = total - available if total is not None and available is not None else None
     return {"limit_bytes": total, "used_bytes": used, "source": "machine", "oom_kills": oom_kills()}
 
 
 def oom_kills() -> Optional[int]:
     """How often the kernel killed in this cgroup."""
-    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        for line in _text(path).splitlines():
-            words = line.split()
-            if len(words) == 2 and words[0] == "oom_kill":
-                return int(words[1])
+    for controller, name in (("", "memory.events"), ("memory", "memory.oom_control")):
+        for folder in reversed(_own_cgroups(controller)):
+            found = _stat(os.path.join(folder, name), "oom_kill", -1)
+            if found >= 0:
+                return found
     return None
 
 
 def cpu() -> Dict[str, Any]:
     """Cores we may use: the cgroup's quota, and what the scheduler shows."""
-    quota: Optional[float] = None
-    words = _text("/sys/fs/cgroup/cpu.max").split()
-    if len(words) == 2 and words[0] != "max":
-        quota = int(words[0]) / int(words[1])
-    else:
-        numbers = (_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), _number("/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
-        if numbers[0] is not None and numbers[1] and numbers[0] > 0:
-            quota = numbers[0] / numbers[1]
+    quotas = []
+    for folder in _own_cgroups(""):
+        words = _text(os.path.join(folder, "cpu.max")).split()
+        if len(words) == 2 and words[0].isdigit() and words[1].isdigit():
+            quotas.append(int(words[0]) / int(words[1]))
+    for folder in _own_cgroups("cpu"):
+        quota = _number(os.path.join(folder, "cpu.cfs_quota_us"))
+        period = _number(os.path.join(folder, "cpu.cfs_period_us"))
+        if quota is not None and period and quota > 0:
+            quotas.append(quota / period)
     shown = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"quota": quota, "visible": shown}
+    return {"quota": min(quotas) if quotas else None, "visible": shown}
 
 
 def cards() -> Tuple[List[Dict[str, Any]], str]:
@@ -174,6 +180,33 @@ def _meminfo() -> Tuple[Optional[int], Optional[int]]:
         if rest.split()[:1] and rest.split()[0].isdigit():
             found[name] = int(rest.split()[0]) * 1024
     return found.get("MemTotal"), found.get("MemAvailable")
+
+
+def _own_cgroups(controller: str) -> List[str]:
+    """List the folder of the controller's mount and those down to our own cgroup, as far as they are there.
+
+    In a container the mount is our own; on a shared node (Slurm, systemd) ours lies deeper. "" is version 2.
+    """
+    folders = [os.path.join(_CGROUPS, controller)]
+    for line in _text(_OWN_CGROUPS).splitlines():
+        names, _, path = line.partition(":")[2].partition(":")
+        if controller not in names.split(","):
+            continue
+        for part in path.split("/"):
+            deeper = os.path.join(folders[-1], part)
+            if part == ".." or not os.path.isdir(deeper):
+                break  # the path is the host's, and this mount is not
+            if part:
+                folders.append(deeper)
+    return folders
+
+
+def _stat(path: str, word: str, default: int = 0) -> int:
+    for line in _text(path).splitlines():
+        words = line.split()
+        if len(words) == 2 and words[0] == word and words[1].isdigit():
+            return int(words[1])
+    return default
 
 
 def _number(path: str) -> Optional[int]:

@@ -152,9 +152,7 @@ def _judge_cards(wish: GpuWish | None, gpus: tuple[dict[str, Any], ...], problem
     if problem or not gpus:
         return [_no(f"the job asks for a GPU, and there is none: {problem or 'the driver lists no card'}")]
     fitting = [card for card in gpus if not _misfit(wish, card)]
-    shown = "; ".join(
-        f"{card['name']} {say_bytes(card['memory_total_bytes'] or 0)} driver {card['driver']}" for card in gpus
-    )
+    shown = "; ".join(f"{card['name']} {_memory(card)} driver {card['driver']}" for card in gpus)
     asked = _spell(wish)
     if len(fitting) >= wish.count:
         return [_yes(f"GPU: asked {asked}; seen {shown}"), *_busy(fitting)]
@@ -168,11 +166,17 @@ def _misfit(wish: GpuWish, card: dict[str, Any]) -> str:
     if wish.name and wish.name.lower() not in str(card["name"]).lower():
         return f"{card['name']} is not a {wish.name}"
     memory = card["memory_total_bytes"]
-    if wish.memory_min_bytes and (memory is None or memory < wish.memory_min_bytes * 0.97):  # drivers keep some back
-        return f"{card['name']} has {say_bytes(memory or 0)}, less than {say_bytes(wish.memory_min_bytes)}"
+    if wish.memory_min_bytes and memory is None:
+        return f"{card['name']} does not say how much memory it has"
+    if wish.memory_min_bytes and memory < wish.memory_min_bytes * 0.97:  # drivers keep some back
+        return f"{card['name']} has {say_bytes(memory)}, less than {say_bytes(wish.memory_min_bytes)}"
     if wish.memory_max_bytes and memory is not None and memory > wish.memory_max_bytes * 1.03:
         return f"{card['name']} has {say_bytes(memory)}, more than {say_bytes(wish.memory_max_bytes)}"
     return ""
+
+
+def _memory(card: dict[str, Any]) -> str:
+    return "memory unknown" if card["memory_total_bytes"] is None else say_bytes(card["memory_total_bytes"])
 
 
 def _busy(cards: list[dict[str, Any]]) -> list[Finding]:

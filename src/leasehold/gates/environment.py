@@ -22,7 +22,7 @@ def judge_environment(job: Job, wanted: tuple[str, ...], answer: dict[str, Any])
     for name in wanted:
         findings.append(_judge_module(name, facts["modules"].get(name, {})))
     if job.gpu is not None:
-        findings += _judge_cuda(facts)
+        findings += _judge_cuda(facts, job.gpu.count)
     return Verdict("env", tuple(findings))
 
 
@@ -38,7 +38,7 @@ def _judge_module(name: str, facts: dict[str, Any]) -> Finding:
     return _no(f"cannot import {name}: {facts.get('error', 'not asked')}", hint)
 
 
-def _judge_cuda(facts: dict[str, Any]) -> list[Finding]:
+def _judge_cuda(facts: dict[str, Any], count: int) -> list[Finding]:
     torch = facts.get("torch")
     if torch is None:
         return [_yes("no torch, so its view of the card was not asked")]
@@ -55,8 +55,9 @@ def _judge_cuda(facts: dict[str, Any]) -> list[Finding]:
     arch = torch.get("arch_list", [])
     for device in torch["devices"]:
         findings.append(_judge_capability(device, arch))
-    if len(torch["devices"]) < 1:
-        findings.append(_no("torch sees no device"))
+    if len(torch["devices"]) < count:
+        seen = f"torch sees {len(torch['devices'])} devices, and the job asks for {count}"
+        findings.append(_no(seen, "is CUDA_VISIBLE_DEVICES set, here or on the box?"))
     return findings
 
 
@@ -69,13 +70,18 @@ def _judge_capability(device: dict[str, Any], arch: list[str]) -> Finding:
 
 
 def _same_major(name: str, major: int, minor: int) -> bool:
-    """Binary code runs on the same major at an equal or later minor; PTX on any later card."""
+    """Binary code runs on the same major at an equal or later minor, PTX on any later card.
+
+    A trailing `a` binds either to exactly that card, a trailing `f` to its family (the same major).
+    """
     kind, _, digits = name.partition("_")
-    digits = digits.rstrip("abf")
-    if not digits.isdigit():
+    number = digits.rstrip("af")
+    if not number.isdigit():
         return False
-    have_major, have_minor = int(digits[:-1]), int(digits[-1])
-    if kind == "compute":
+    have_major, have_minor = int(number[:-1]), int(number[-1])
+    if digits.endswith("a"):
+        return (have_major, have_minor) == (major, minor)
+    if kind == "compute" and not digits.endswith("f"):
         return (have_major, have_minor) <= (major, minor)
     return have_major == major and have_minor <= minor
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from leasehold.model.verdict import Finding, Outcome, Verdict
 
-_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)
-_SAVED = re.compile(r"^\s*\w*(?:Error|Exception)\b.*$", re.MULTILINE)
+_RANK = r"^(?:\[[^\]\n]{0,40}\]:?)?[ \t|+]*"  # torchrun writes "[rank0]: " before each line, groups write "  | "
+_TRACEBACK = re.compile(_RANK + r"(?:Exception Group )?Traceback \(most recent call last\):", re.MULTILINE)
+_RAISED = re.compile(_RANK + r"((?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?::.*)?)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ _WRITE_HINT = "write it into the folder that $LEASE_OUT names"
 def _traceback_text(output: str) -> str:
     if not _TRACEBACK.search(output):
         return "no traceback"
-    errors = _SAVED.findall(output)
+    errors = _RAISED.findall(output)
     return f"a traceback: {errors[-1].strip()[:200]}" if errors else "a traceback"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,7 +70,8 @@ class Gatekeeper:
 
     def record(self, verdict: Verdict, skipped: bool = False) -> None:
         """Write a verdict into the ledger and tell it."""
-        self.ledger.append("gate_judged", lease=self.lease, run=self.run, skipped=skipped, **verdict.as_dict())
+        why = {"because": self.skips.because} if skipped else {}
+        self.ledger.append("gate_judged", lease=self.lease, run=self.run, skipped=skipped, **why, **verdict.as_dict())
         self.report(Note("gate", _line(verdict, skipped), verdict.as_dict()))
 
 
@@ -112,7 +114,8 @@ def passed_before(ledger: Ledger, lease: str, job: Job, tree: CodeTree) -> bool:
 def environment_key(job: Job, tree: CodeTree) -> str:
     """Name what the environment gate depends on."""
     wanted = list(wanted_modules(imported(tree)))
-    return digest({"run": job.run.split()[:1], "env": dict(job.env), "modules": wanted, "gpu": job.gpu is not None})
+    starter = re.split(r"\S+\.py\b", job.run)[0]  # what stands before the script chooses the interpreter
+    return digest({"run": starter, "env": dict(job.env), "modules": wanted, "gpu": job.gpu is not None})
 
 
 def say_hogs(found: dict[str, Any]) -> str:

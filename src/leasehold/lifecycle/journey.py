@@ -44,7 +44,7 @@ def run_through(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     if seen["did"] != "opened":
         watch.quiet_to_seq = launched.known_seq  # what happened while this home was away is told
     if seen["did"] != "attached":
-        probe = _first_line(home, watch, engine, launched, report)
+        probe = _first_line(home, watch, engine, launched, launch_order.skips, report)
         second = _second_connection(home, launched, watch, report)
     if order.detach:
         if second is not None:
@@ -55,7 +55,9 @@ def run_through(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     return _finish(home, plan.run, (state.state, state.reason), engine, report)
 
 
-def _first_line(home: Home, watch: Watch, engine: CaretakerEngine, launched: Launch, report: Report) -> Verdict:
+def _first_line(
+    home: Home, watch: Watch, engine: CaretakerEngine, launched: Launch, skips: Skips, report: Report
+) -> Verdict:
     """Wait on the first connection for the trainer's first sign; then that connection has done its work."""
     heard: list[str] = []
 
@@ -75,8 +77,8 @@ def _first_line(home: Home, watch: Watch, engine: CaretakerEngine, launched: Lau
     verdict = judge_launch(
         alive, watch.started_log or alive and watch.state.terminal, "\n".join(heard), time.monotonic() - begun
     )
-    gatekeeper = Gatekeeper(home.ledger, report, launched.lease.id, launched.plan.run)
-    gatekeeper.record(verdict)
+    gatekeeper = Gatekeeper(home.ledger, report, launched.lease.id, launched.plan.run, skips)
+    gatekeeper.record(verdict, "launch" in skips.names)
     return verdict
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import subprocess
@@ -37,6 +38,7 @@ def tunnel(box: Box, far_port: int, near_port: int = 0) -> Iterator[int]:
         yield far_port  # this machine: nothing to forward
         return
     near = near_port or free_port()
+    _refuse_taken(near)
     child = subprocess.Popen(
         box.transport.tunnel_argv(near, far_port), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -88,6 +90,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _refuse_taken(port: int) -> None:
+    """Whoever listens there already would answer in the box's name."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            hint = "choose another with --local-port, or leave it out"
+            raise UserError("tunnel.port_taken", f"port {port} of this machine: {error.strerror}", hint=hint) from None
+
+
 def _wait_open(child: subprocess.Popen[str], near: int, far: int) -> None:
     deadline = time.monotonic() + _OPEN_LIMIT_S
     while time.monotonic() < deadline:
@@ -106,7 +119,7 @@ def _get_json(port: int, path: str) -> Any:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=_ASK_TIMEOUT_S) as answer:
             return json.loads(answer.read(1 << 20))
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):  # the last: whatever answers does not speak HTTP
         return None
 
 
@@ -116,5 +129,5 @@ def _get_status(port: int) -> int | None:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return int(error.code)
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None

@@ -183,8 +183,10 @@ def parse_memory(text: str) -> tuple[int, int]:
     if text.strip().endswith("+"):
         return parse_size(text.strip()[:-1]), 0
     if "-" in text:
-        least, _, most = text.partition("-")
-        return parse_size(least), parse_size(most)
+        least, most = (parse_size(part) for part in text.split("-", 1))
+        if most < least:
+            raise ValueError(f"{text!r} ends below its beginning; write it like 24GB-48GB")
+        return least, most
     size = parse_size(text)
     return int(size * 0.9), int(size * 1.1)
 
@@ -205,7 +207,7 @@ def _progress(value: Any, source: Source) -> str:
         return value
     try:
         groups = re.compile(value).groupindex
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise source.bad("progress", f"is not a regex: {error}") from None
     if "step" not in groups:
         raise source.bad("progress", "has no group named step", r"for example: 'it (?P<step>\d+)/(?P<total>\d+)'")

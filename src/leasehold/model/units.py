@@ -9,6 +9,8 @@ _DURATION = re.compile(
     r"(?:(?P<d>\d+(?:\.\d+)?)\s*d(?:ays?)?)?\s*(?:(?P<h>\d+(?:\.\d+)?)\s*h(?:ours?)?)?\s*"
     r"(?:(?P<m>\d+(?:\.\d+)?)\s*m(?:in(?:utes?)?)?)?\s*(?:(?P<s>\d+(?:\.\d+)?)\s*s(?:ec(?:onds?)?)?)?\Z"
 )
+_MOST_BYTES = 1e21
+_MOST_S = 100 * 366 * 86400.0
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -19,7 +21,10 @@ def parse_size(text: str) -> int:
         raise ValueError(f"{text!r} is not a size; write it like 40GB or 512MiB")
     unit = found["unit"].lower()
     base = 1024 if "i" in unit else 1000
-    return int(float(found["number"]) * base ** _POWERS.get(unit[0], 0))
+    size = float(found["number"]) * base ** _POWERS.get(unit[0], 0)
+    if size >= _MOST_BYTES:
+        raise ValueError(f"{text[:40]!r} is more than any disk holds")
+    return int(size)
 
 
 def parse_duration(text: str) -> float:
@@ -28,7 +33,10 @@ def parse_duration(text: str) -> float:
     if not found or not text.strip():
         raise ValueError(f"{text!r} is not a duration; write it like 90s, 45min, 6h or 1d 12h")
     weights = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
-    return sum(float(found[unit] or 0) * weight for unit, weight in weights.items())
+    seconds = sum(float(found[unit] or 0) * weight for unit, weight in weights.items())
+    if seconds > _MOST_S:
+        raise ValueError(f"{text[:40]!r} is longer than a hundred years")
+    return seconds
 
 
 def say_bytes(count: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.init import ProjectFacts, look_at, write_job
+from leasehold.lifecycle.init import Conversion, ProjectFacts, convert, look_at, write_job
 from leasehold.lifecycle.yaml_text import parse_text
 from leasehold.model.job import Job
 
@@ -41,3 +41,16 @@ def started(project: Callable[[Files], Path]) -> Callable[[Files], tuple[Project
         return facts, text, parse_text(text, "lease.yaml")
 
     return start
+
+
+@pytest.fixture
+def carried(tmp_path: Path) -> Callable[[str, str], tuple[Conversion, Job]]:
+    """Carry a file over and parse the job that comes of it."""
+
+    def carry(name: str, text: str) -> tuple[Conversion, Job]:
+        path = tmp_path / name
+        path.write_bytes(text.lstrip("\n").encode())
+        conversion = convert(path)
+        return conversion, parse_text(conversion.text, "lease.yaml")
+
+    return carry

@@ -152,18 +152,16 @@ def test_yaml_aliases_in_configs_do_not_explode(project: Project) -> None:
 
 
 _NAMES = st.sampled_from(
-    "train.py main.py src/a/train.py README.md Makefile requirements.txt pyproject.toml setup.py environment.yml "
-    "conf/config.yaml scripts/run.sh n.ipynb lib/x.py".split(" ")
+    ["train.py", "main.py", "src/a/train.py", "README.md", "Makefile", "requirements.txt", "pyproject.toml"]
+    + ["setup.py", "environment.yml", "conf/config.yaml", "scripts/run.sh", "n.ipynb", "lib/x.py"]
 )
 _PIECES = st.sampled_from(
-    [
-        "import torch\n", "import wandb, hydra\n", "torch.save({'a': 1}, ", "args.output_dir", "f'{x}/", "'a.pt')\n",
-        "open(", "'w') as f:\n", "p.add_argument('--epochs', default=", "if __name__ == '__main__':\n", "    ", "\\\n",
-        "[", "]", "{", "}", "**", "/", "..", "\n", "'", '"', "os.environ['LEASE_OUT']", "python train.py --x ", "\t", "é",
-        "\x00", "class A:\n    x: int = 1\n", "@hydra.main(config_path='conf')\n", "def main(out_dir='x/\\ue001'): pass\n",
-        "%s", "trainer.max_steps: 3\n", "- &a [*a]\n", "[project]\n", "lambda: ", "np.savez('x', ", "\ud7ff", "\u2028", ": ",
-    ]
-)  # fmt: skip
+    ["import torch\n", "import wandb, hydra\n", "torch.save({'a': 1}, ", "args.output_dir", "f'{x}/", "'a.pt')\n"]
+    + ["open(", "'w') as f:\n", "p.add_argument('--epochs', default=", "if __name__ == '__main__':\n", "    ", "\\\n"]
+    + ["[", "]", "{", "}", "**", "/", "..", "\n", "'", '"', "os.environ['LEASE_OUT']", "python train.py --x ", "\t"]
+    + ["\x00", "é", "class A:\n    x: int = 1\n", "@hydra.main(config_path='conf')\n", "def f(out='x/\\ue001'): pass\n"]
+    + ["%s", "trainer.max_steps: 3\n", "- &a [*a]\n", "[project]\n", "lambda: ", "np.savez('x', ", "\u2028", ": "]
+)
 _CONTENT = st.one_of(st.binary(max_size=200), st.lists(_PIECES, max_size=25).map(lambda parts: "".join(parts).encode()))
 
 

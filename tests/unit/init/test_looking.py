@@ -149,3 +149,56 @@ def test_no_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         look_at(tmp_path / "absent")
     assert caught.value.code == "init.no_folder"
+
+
+@pytest.mark.parametrize(
+    ("code", "note"),
+    [
+        ("if os.path.exists(p):\n    torch.load(p)\n", ""),
+        ("if args.resume:\n    torch.load(p)\n", "only when told to"),
+        ("if args.resume:\n    if os.path.isfile(args.resume):\n        torch.load(p)\n", "only when told to"),
+        ("if mode == 'new':\n    pass\nelif mode == 'resume':\n    torch.load(p)\n", "only when told to"),
+        ("trainer.fit(m, ckpt_path='last')\n", ""),
+        ("trainer.fit(m, ckpt_path=cfg.ckpt)\n", "only when told to"),
+    ],
+)
+def test_resuming_by_itself_and_when_told_are_told_apart(project: Project, code: str, note: str) -> None:
+    facts = look_at(project({"train.py": f"import os\nimport torch\np = 'a.pt'\n{code}"}))
+    assert facts.resumes
+    assert {sign.note for sign in facts.resumes} == {note}
+
+
+def test_an_unrelated_pickle_is_no_resuming(project: Project) -> None:
+    code = "import os, pickle, torch\nif os.path.exists(meta_path):\n    pickle.load(open(meta_path, 'rb'))\n"
+    assert not look_at(project({"train.py": code})).resumes
+
+
+def test_a_counter_in_a_name_becomes_a_star(project: Project) -> None:
+    code = "import torch\nstep = 0\ntorch.save({}, f'ckpt/{step:07d}.pt')\n"
+    assert "ckpt/*.pt" in _patterns(look_at(project({"train.py": code})))
+
+
+def test_checkpoint_callbacks_in_hydra_configs_are_read(project: Project) -> None:
+    files = {
+        "train.py": "import hydra\nimport lightning\n@hydra.main(config_path='configs')\ndef main(cfg): ...\n",
+        "configs/callbacks/default.yaml": (
+            "model_checkpoint:\n  dirpath: ${paths.output_dir}/checkpoints\n"
+            "  filename: 'epoch_{epoch:03d}'\n  save_last: True\n"
+        ),
+        "configs/debug/limit.yaml": "# @package _global_\ntrainer:\n  limit_train_batches: 0.01\n",
+    }
+    facts = look_at(project(files))
+    assert {"checkpoints/epoch_*.ckpt", "checkpoints/last.ckpt"} <= set(_patterns(facts))
+    assert "trainer.limit_train_batches" not in [flag.name for flag in facts.flags]
+
+
+def test_a_script_that_pages_start_with_a_launcher_keeps_it(project: Project) -> None:
+    readme = "    torchrun --nproc_per_node=N train.py --data-path /path/to/data\n"
+    facts = look_at(project({"train.py": "import torch\n", "README.md": readme}))
+    assert facts.entry is not None
+    assert facts.entry.command == "torchrun --standalone --nproc_per_node=1 train.py"
+
+
+def test_a_tracker_that_is_imported_under_a_condition_is_noted_so(project: Project) -> None:
+    facts = look_at(project({"train.py": "import torch\nif use_wandb:\n    import wandb\n"}))
+    assert facts.trackers[0].note == "only under some condition"

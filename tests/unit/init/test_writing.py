@@ -170,3 +170,20 @@ def test_init_says_when_it_cannot_write(project: Project) -> None:
     with pytest.raises(HomeError) as caught:
         init(folder, folder / "absent" / "lease.yaml")
     assert caught.value.code == "init.cannot_write"
+
+
+def test_a_switch_that_guards_saving_is_switched_on(started: Started) -> None:
+    code = (
+        "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('--save-model', action='store_true')\n"
+        "p.add_argument('--epochs')\nargs = p.parse_args()\nif args.save_model:\n    torch.save({}, 'net.pt')\n"
+    )
+    _, text, job = started({"main.py": code + "if __name__ == '__main__':\n    ...\n"})
+    assert "python main.py --save-model\n" in job.run
+    assert "--save-model" in job.smoke
+    assert "--save-model (main.py:3) makes it save at all." in text
+
+
+def test_a_tracker_under_a_condition_makes_no_secret_required(started: Started) -> None:
+    _, text, job = started({"train.py": "import torch\nif use_wandb:\n    import wandb\n"})
+    assert job.secrets == ()
+    assert "then it needs WANDB_API_KEY" in text

@@ -20,8 +20,13 @@ _STARTS = re.compile(
     r"(?P<line>(?:[A-Z_][A-Z0-9_]*=\S* +)*(?:srun +)?"
     r"(?:python[0-9.]*|torchrun|accelerate +launch|deepspeed|uv +run|poetry +run)\s.*)"
 )
-_UNUSABLE = re.compile(r"[<>|;&`{}\[\]$*?!()]|\.\.\.|…|/path/to|path/to/|your[_-]|YOUR[_-]|/home/|/Users/|\\\Z")
-_ASIDE = re.compile(r"eval|test|infer|predict|demo|resume|sample|generate|export|preprocess|prepare|download", re.I)
+_UNUSABLE = re.compile(
+    r"[<>|;&`{}\[\]$*?!()]|\.\.\.|…|/path/to|path/to/|your[_-]|YOUR[_-]|experiment_name|/home/|/Users/|\\\Z"
+)
+_ASIDE = re.compile(
+    r"eval|test|infer|predict|demo|resume|sample|generate|dummy|debug|fake|toy|\bcpu\b|export|preprocess|prepare|download",
+    re.I,
+)
 _MODULE = re.compile(r"-m +([\w.]+)")
 _SCRIPT = re.compile(r"(?<![\w./-])((?:\./)?[\w./-]+\.py)\b")
 

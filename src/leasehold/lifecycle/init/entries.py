@@ -26,6 +26,12 @@ _ASIDE = re.compile(
 )
 _PLAIN_PATH = re.compile(r"[\w./ +@%:,=-]+\Z")
 _MODULE = re.compile(r"[\w/-]+\.py\Z", re.ASCII)
+# A script that its own pages start so may not run without; the number of processes is one until somebody says more.
+_LAUNCHERS = {
+    "torchrun": "torchrun --standalone --nproc_per_node=1",
+    "accelerate": "accelerate launch",
+    "deepspeed": "deepspeed",
+}
 _ENOUGH = 25
 _MAX_ENTRIES = 8
 
@@ -111,7 +117,11 @@ def _command(source: Source, shown: list[Shown], sources: Mapping[str, Source], 
         if line.script == source.path and line.usable:
             return line.line
     command = _start(source, sources, installed)
-    return f"{command} fit" if any(name.endswith("LightningCLI") for _, name in source.calls()) else command
+    if any(name.endswith("LightningCLI") for _, name in source.calls()):
+        return f"{command} fit"
+    launchers = [line.line.split()[0] for line in shown if line.script == source.path]
+    launcher = next((word for word in launchers if word in _LAUNCHERS), "")
+    return command.replace("python ", f"{_LAUNCHERS[launcher]} ", 1) if launcher else command
 
 
 def _start(source: Source, sources: Mapping[str, Source], installed: bool) -> str:

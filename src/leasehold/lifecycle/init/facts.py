@@ -123,6 +123,7 @@ class Output:
     flag: str = ""
     keys: tuple[str, ...] = ()
     opaque: bool = False
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

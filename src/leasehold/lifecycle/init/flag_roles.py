@@ -23,7 +23,7 @@ _NAMES = {
     ),
     Role.BATCH: (
         "batch_size per_device_train_batch_size train_batch_size micro_batch_size device_batch_size batchsize bs "
-        "batch_size_per_gpu"
+        "batch_size_per_gpu global_batch_size"
     ),
     Role.WORKERS: "num_workers workers n_workers nworkers dataloader_num_workers num_data_workers data_workers",
     Role.DEVICE: "device accelerator no_cuda use_cpu cpu no_gpu",

@@ -74,9 +74,10 @@ def _declared(source: Source, call: ast.Call) -> Iterator[Flag]:
     required = isinstance(keywords.get("required"), ast.Constant) and bool(getattr(keywords["required"], "value", 0))
     if options:
         name = max(options, key=len)
-        switch = text_of(keywords.get("action")) in _SWITCHES or "is_flag" in keywords
-        style = Style.SWITCH if switch else Style.OPTION
-        yield Flag(name, role_of(name), source.at(call), style, plain_value(keywords.get("default")), required)
+        action = text_of(keywords.get("action"))
+        style = Style.SWITCH if action in _SWITCHES or "is_flag" in keywords else Style.OPTION
+        default = "True" if action == "store_false" else plain_value(keywords.get("default"))
+        yield Flag(name, role_of(name), source.at(call), style, default, required)
     elif words and re.match(r"[A-Za-z]\w*\Z", words[0]):
         free = text_of(keywords.get("nargs")) in ("?", "*") or "default" in keywords
         yield Flag(words[0], role_of(words[0]), source.at(call), Style.POSITION, required=not free)
@@ -130,17 +131,18 @@ def _from_dataclasses(source: Source, sources: Mapping[str, Source]) -> Iterator
             if _HF_ARGUMENTS.match(word):
                 for flag in _HF_FLAGS:
                     yield Flag(flag, role_of(flag), source.at(call))
-            yield from _fields(word, sources)
+            yield from _fields(word, source, sources)
 
 
-def _fields(class_name: str, sources: Mapping[str, Source]) -> Iterator[Flag]:
-    for source in sources.values():
+def _fields(class_name: str, near: Source, sources: Mapping[str, Source]) -> Iterator[Flag]:
+    """Yield the fields of a class: of this file's own if it has one of that name, else of the first found."""
+    for source in (near, *sources.values()):
         for node in source.nodes:
-            if not isinstance(node, ast.ClassDef) or node.name != class_name:
-                continue
-            for item in node.body:
-                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-                    yield _field(source, item, item.target.id)
+            if isinstance(node, ast.ClassDef) and node.name == class_name:
+                for item in node.body:
+                    if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                        yield _field(source, item, item.target.id)
+                return
 
 
 def _field(source: Source, item: ast.AnnAssign, name: str) -> Flag:

@@ -101,7 +101,7 @@ def _variables(found: Any, lines: Mapping[str, int], report: Report) -> None:
 def _commands(found: Any, lines: Mapping[str, int], draft: Draft) -> None:
     """Join commands the way dstack does: the first that fails ends the task."""
     line = lines.get("commands", 0)
-    if found is None:
+    if not found:
         return
     if not isinstance(found, list):
         draft.report.left(line, "commands", "it should be a list")

@@ -110,8 +110,11 @@ def _resources(found: Any, lines: Mapping[str, int], draft: Draft) -> None:
     chosen = dict(found)
     places = {str(key): lines.get(f"resources.{key}", 0) for key in found}
     for part in ("any_of", "ordered"):
-        options = [option for option in found.get(part) or () if isinstance(option, dict)]
+        given = found.get(part)
+        options = [option for option in given if isinstance(option, dict)] if isinstance(given, list) else []
         line = lines.get(f"resources.{part}", 0)
+        if given is not None and not options:
+            draft.report.left(line, f"resources.{part}", "it should be a list of choices")
         if options:
             chosen = {**chosen, **options[0]}
             places |= {str(key): line for key in options[0]}

@@ -12,7 +12,7 @@ from .commands import shown_commands
 from .entries import find_entries, main_guard, related_to
 from .facts import Flag, Output, ProjectFacts, Role, Sign, Style, Where
 from .flags import find_flags, hydra_folder
-from .hydra_configs import config_flags
+from .hydra_configs import config_flags, config_outputs
 from .listing import Limits, Listing, list_project
 from .needs import find_requirements, is_package
 from .paths import PathReader
@@ -39,7 +39,7 @@ def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B
         frameworks=_each(sources, signs.frameworks, near),
         requirements=requirements,
         flags=flags,
-        outputs=_outputs(sources, flags, near),
+        outputs=_outputs(listing, sources, flags, near),
         lease_out=_each(sources, signs.lease_out, near),
         resumes=_each(sources, signs.resumes, near),
         trackers=_each(sources, signs.trackers, near),
@@ -84,13 +84,17 @@ def _flags(listing: Listing, sources: Mapping[str, Source], related: tuple[str, 
     return tuple(found.values())
 
 
-def _outputs(sources: Mapping[str, Source], flags: tuple[Flag, ...], near: list[Source]) -> tuple[Output, ...]:
+def _outputs(
+    listing: Listing, sources: Mapping[str, Source], flags: tuple[Flag, ...], near: list[Source]
+) -> tuple[Output, ...]:
     names = {flag.attribute for flag in flags if flag.role is Role.OUTPUT}
     names |= {"output_dir"} if any(flag.name == "hydra.run.dir" for flag in flags) else set()
     found: list[Output] = []
     for source in near or list(sources.values()):
         reader = PathReader(source, frozenset(names))
         found += find_trainer_outputs(reader) + find_outputs(reader)
+        folder = hydra_folder(source)
+        found += config_outputs(listing, folder) if folder is not None else []
     return tuple(found)
 
 

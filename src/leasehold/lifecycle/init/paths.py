@@ -131,6 +131,8 @@ class PathReader:
         at, value = found
         if isinstance(value, ast.Constant) and self._settable(name):
             return _flag(name)
+        if isinstance(value, ast.Constant) and not isinstance(value.value, str):
+            return _UNKNOWN  # a counter: its first value says nothing
         return self._read(value, at - 1, depth + 1)
 
     def _read_attribute(self, node: ast.Attribute, line: int, depth: int) -> str:
@@ -162,7 +164,7 @@ def _normal(text: str) -> Target:
         segments.append("**" if whole else re.sub(r"\*{2,}", "*", re.sub("[\ue000-\ue003]+", "*", segment)))
     folders, last = segments[:-1], segments[-1] if segments else ""
     pattern = "/".join([*_fold(folders), last]) if last not in ("", "**") else ""
-    return Target(base, _checked(pattern), flag)
+    return Target(base, checked_pattern(pattern), flag)
 
 
 def _split_base(text: str) -> tuple[Base, str, str]:
@@ -182,7 +184,7 @@ def _fold(folders: list[str]) -> list[str]:
     return [name for place, name in enumerate(folders) if name != "**" or place == 0 or folders[place - 1] != "**"]
 
 
-def _checked(pattern: str) -> str:
+def checked_pattern(pattern: str) -> str:
     """Return a pattern that a job file may hold, or nothing."""
     pattern = re.sub(r"[\[\]]", "?", pattern)
     if not pattern or not pattern.isprintable() or pattern.strip("*?./") == "" or len(pattern) > _MAX_LENGTH:

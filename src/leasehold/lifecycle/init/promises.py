@@ -24,11 +24,14 @@ class Promises:
     aside: list[Output] = field(default_factory=list)
     lost: list[Output] = field(default_factory=list)
     flags: dict[str, Flag] = field(default_factory=dict)
+    switches: list[Flag] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 
     def dress(self, command: str) -> str:
         """Point a command's output flags at $LEASE_OUT, link its fixed folders there, copy its fixed files after."""
+        for flag in self.switches:
+            command = with_flag(command, flag, "")
         for inside, flag in self.flags.items():
             command = with_flag(command, flag, f'"$LEASE_OUT/{inside}"' if inside else '"$LEASE_OUT"')
         if not self.links and not self.copies:
@@ -57,6 +60,12 @@ def find_promises(facts: ProjectFacts) -> Promises:
         else:
             _place(found, output, facts, primary)
     found.artifacts = _unique(found.artifacts)[:_MAX_PROMISES]
+    needed = {name for output in found.artifacts for name in output.needs}
+    found.switches = [
+        flag
+        for flag in facts.flags
+        if flag.style is Style.SWITCH and flag.default != "True" and flag.attribute in needed
+    ]
     return found
 
 

@@ -27,9 +27,11 @@ TRACKERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tensorboardX": ("TensorBoard", ()),
     "aim": ("Aim", ()),
 }
+SOMETIMES = "only under some condition"
 _LOGGERS = {"WandbLogger": "wandb", "CometLogger": "comet_ml", "NeptuneLogger": "neptune", "MLFlowLogger": "mlflow"}
-_LOADERS = ("torch.load", "safetensors.torch.load_file", "numpy.load", "pickle.load", "jax.numpy.load")
-_EXISTS = ("exists", "isfile", "is_file", "glob", "iglob", "listdir", "get_last_checkpoint", "isdir", "is_dir")
+_LOADERS = ("numpy.load", "pickle.load", "jax.numpy.load", "json.load")
+_EXISTS = {"exists", "isfile", "is_file", "glob", "iglob", "listdir", "isdir", "is_dir"}
+WHEN_TOLD = "only when told to"
 _FETCHED = {"load_dataset": "Hugging Face datasets", "hf_hub_download": "the Hub", "snapshot_download": "the Hub"}
 _READ_HERE = ("read_csv", "read_parquet", "read_json", "ImageFolder", "load_from_disk", "memmap", "numpy.load")
 
@@ -44,10 +46,11 @@ def frameworks(source: Source) -> Iterator[Sign]:
 
 def trackers(source: Source) -> Iterator[Sign]:
     """Yield the trackers a file imports or asks its trainer to use; the word is the package."""
+    above = {node.lineno for node in source.tree.body if isinstance(node, ast.Import | ast.ImportFrom)}
     for module, line in source.modules:
         head = "tensorboard" if module == "torch.utils.tensorboard" else module.partition(".")[0]
         if head in TRACKERS:
-            yield Sign(head, source.at(_Line(line)))
+            yield Sign(head, source.at(_Line(line)), "" if line in above else SOMETIMES)
     for call, name in source.calls():
         logger = _LOGGERS.get(name.rpartition(".")[2])
         if logger:
@@ -76,20 +79,28 @@ def lease_out(source: Source) -> Iterator[Sign]:
 
 
 def resumes(source: Source) -> Iterator[Sign]:
-    """Yield where the code seems to load its own latest checkpoint when it starts."""
+    """Yield where the code loads a checkpoint when it starts; noted when it does so only if told to."""
     for call, name in source.calls():
         last = name.rpartition(".")[2]
         if last in ("get_last_checkpoint", "restore_or_initialize", "latest_checkpoint", "latest_step"):
             yield Sign(f"{last}()", source.at(call))
         for keyword in call.keywords:
-            asked = keyword.arg in ("resume_from_checkpoint", "ckpt_path") and last in ("train", "fit")
-            if asked and getattr(keyword.value, "value", "?") is not None:
-                yield Sign(f"{last}({keyword.arg}=...)", source.at(call))
+            given = getattr(keyword.value, "value", "?")
+            if (
+                keyword.arg in ("resume_from_checkpoint", "ckpt_path")
+                and last in ("train", "fit")
+                and given is not None
+            ):
+                itself = isinstance(keyword.value, ast.Constant)
+                yield Sign(f"{last}({keyword.arg}=...)", source.at(call), "" if itself else WHEN_TOLD)
+    told: set[int] = set()
     for node in source.nodes:
-        if isinstance(node, ast.If) and _asks_for_a_file(node.test):
-            for call in (inner for part in node.body for inner in ast.walk(part) if isinstance(inner, ast.Call)):
-                if source.dotted(call.func) in _LOADERS or source.dotted(call.func).endswith("load_checkpoint"):
-                    yield Sign("loads a checkpoint if there is one", source.at(call))
+        if isinstance(node, ast.If) and _names(node.test) & _EXISTS | _resuming(node.test):
+            asks = bool(_resuming(node.test)) or id(node) in told
+            for inner in (inner for part in node.body for inner in ast.walk(part)):
+                told |= {id(inner)} if asks else set()
+                if isinstance(inner, ast.Call) and _loads(source.dotted(inner.func), node.test):
+                    yield Sign("loads a checkpoint", source.at(inner), WHEN_TOLD if asks else "")
 
 
 def data(source: Source) -> Iterator[Sign]:
@@ -99,7 +110,7 @@ def data(source: Source) -> Iterator[Sign]:
         first = text_of(argument(call, 0, "path", "repo_id", "root"))
         if last in _FETCHED and first:
             yield Sign(f"{last}({first!r})", source.at(call), f"fetched from {_FETCHED[last]}")
-        elif ".datasets." in name and name.startswith("torchvision"):
+        elif ".datasets." in name and name.startswith("torchvision") and last != "FakeData":
             fetched = getattr(argument(call, -1, "download"), "value", False) is True
             yield Sign(f"torchvision {last}", source.at(call), "downloads itself" if fetched else "must be there")
         elif (last in _READ_HERE or name in _READ_HERE) and first:
@@ -121,10 +132,19 @@ def _environment_name(source: Source, node: ast.AST) -> str:
     return ""
 
 
-def _asks_for_a_file(test: ast.expr) -> bool:
-    """Whether a condition is about a file being there, or about a wish to resume."""
-    for node in ast.walk(test):
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        if name in _EXISTS or "resume" in str(name).lower() or "ckpt" in str(name).lower():
-            return True
-    return False
+def _loads(name: str, test: ast.expr) -> bool:
+    """Whether a call loads a checkpoint; a pickle may be anything, unless the condition speaks of one."""
+    if name in ("torch.load", "safetensors.torch.load_file") or name.endswith("load_checkpoint"):
+        return True
+    spoken = " ".join(_names(test)).lower()
+    return name in _LOADERS and any(word in spoken for word in ("ckpt", "checkpoint", "last", "latest", "resume"))
+
+
+def _names(test: ast.expr) -> set[str]:
+    return {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in ast.walk(test)}
+
+
+def _resuming(test: ast.expr) -> set[str]:
+    """The names and words in a condition that speak of a wish to resume."""
+    words = {text_of(node) for node in ast.walk(test)} | _names(test)
+    return {word for word in words if "resume" in word.lower() or word in ("ckpt_path", "checkpoint_path")}

@@ -43,10 +43,29 @@ class Source:
         head = self.imports.get(node.id, node.id) if isinstance(node, ast.Name) else "?"
         return ".".join([head, *reversed(parts)])
 
+    def conditions(self) -> dict[int, tuple[str, ...]]:
+        """Map each call to the settings that its enclosing `if args.name` conditions ask for, by the call's id."""
+        asked: dict[int, tuple[str, ...]] = {}
+        for node in self.nodes:
+            names = _asked_for(node.test) if isinstance(node, ast.If) else ()
+            if not isinstance(node, ast.If) or not names:
+                continue
+            for inner in (inner for part in node.body for inner in ast.walk(part)):
+                if isinstance(inner, ast.Call):
+                    asked[id(inner)] = (*asked.get(id(inner), ()), *names)
+        return asked
+
     def last_assigned(self, name: str, before: int) -> tuple[int, ast.expr] | None:
         """Return the assignment to a name that stands nearest above a line."""
         above = [item for item in self.assigned.get(name, ()) if item[0] < before]
         return max(above, key=lambda item: item[0]) if above else None
+
+
+def _asked_for(test: ast.expr) -> tuple[str, ...]:
+    """Name the settings that a condition asks to be on: args.save, or args.save and more."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return tuple(name for value in test.values for name in _asked_for(value))
+    return (test.attr,) if isinstance(test, ast.Attribute) else ()
 
 
 def parse_source(path: str, content: bytes) -> Source | str:

@@ -58,7 +58,8 @@ def _run(page: Page, facts: ProjectFacts, promises: Promises) -> str:
         return ""
     page.say(f"{entry.path}: {entry.why} ({entry.where}).")
     for other in facts.entries[1:3]:
-        page.say(f"  also possible: {other.command} ({other.why})")
+        if other.score * 5 >= entry.score * 3:
+            page.say(f"  also possible: {other.command} ({other.why})")
     _say_outputs(page, facts, promises)
     command = _with_required(page, entry, facts.flags)
     for sign in facts.data[:4]:
@@ -78,6 +79,8 @@ def _say_outputs(page: Page, facts: ProjectFacts, promises: Promises) -> None:
         page.say(f"It reads $LEASE_OUT by itself ({sign.where}).")
     for flag in promises.flags.values():
         page.say(f"{flag.name} ({flag.where}) points it at $LEASE_OUT, the folder that comes home.")
+    for flag in promises.switches:
+        page.say(f"{flag.name} ({flag.where}) makes it save at all.")
     if promises.links:
         page.say(
             f"{GUESS}: it writes to {', '.join(promises.links)}/ beside the code; the links put that into $LEASE_OUT."
@@ -135,9 +138,9 @@ def _setup(page: Page, facts: ProjectFacts) -> None:
     for sign in chosen:
         if " names " in sign.note:
             page.say(f"{sign.note}: a rented image usually has its own build; leave yours out unless you need it.")
-    for sign in facts.requirements:
-        if sign not in chosen:
-            page.say(f"  also seen: {sign.where}")
+    others = [str(sign.where) for sign in facts.requirements if sign not in chosen]
+    if others:
+        page.say(f"  also seen: {', '.join(others[:6])}")
     page.put("setup", " && ".join(sign.word for sign in chosen))
 
 
@@ -172,8 +175,14 @@ def _artifact(page: Page, output: Output) -> None:
 
 def _checkpoint(page: Page, facts: ProjectFacts, promises: Promises) -> None:
     page.gap()
-    if facts.resumes:
-        page.say(f"It seems to resume by itself: {facts.resumes[0].word} ({facts.resumes[0].where}).")
+    itself = [sign for sign in facts.resumes if not sign.note]
+    if itself:
+        page.say(f"It seems to resume by itself: {itself[0].word} ({itself[0].where}).")
+    elif facts.resumes:
+        page.say(
+            f"{FILL_IN}: it resumes {facts.resumes[0].note} ({facts.resumes[0].where}). After a kill the same command"
+        )
+        page.say("  is started again: it should look in $LEASE_OUT by itself, or be told to in `run`.")
     else:
         page.say(
             f"{FILL_IN}: nothing seems to load the latest checkpoint at the start. After a kill the same command is"
@@ -192,11 +201,15 @@ def _checkpoint(page: Page, facts: ProjectFacts, promises: Promises) -> None:
 
 
 def _secrets(page: Page, facts: ProjectFacts) -> None:
-    wanted = {
-        name: f"{TRACKERS[sign.word][0]}, {sign.where}" for sign in facts.trackers for name in TRACKERS[sign.word][1]
-    }
-    wanted |= {sign.word: f"{sign.note}, {sign.where}" for sign in facts.secrets}
     page.gap()
+    wanted: dict[str, str] = {}
+    for sign in facts.trackers:
+        tracker, names = TRACKERS[sign.word]
+        if names and sign.note:
+            page.say(f"{GUESS}: it uses {tracker} {sign.note} ({sign.where}); then it needs {', '.join(names)}.")
+        elif names:
+            wanted |= dict.fromkeys(names, f"{tracker}, {sign.where}")
+    wanted |= {sign.word: f"{sign.note}, {sign.where}" for sign in facts.secrets}
     if not wanted:
         page.suggest(
             "secrets: [WANDB_API_KEY]", "names only; values come from your environment at launch, never stored"

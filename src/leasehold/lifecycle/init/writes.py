@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leasehold.model.job_parse import guess_loader
 
@@ -60,9 +60,11 @@ _WRITE_MODES = ("w", "a", "x")
 def find_outputs(reader: PathReader) -> list[Output]:
     """List what one file writes, in the order of its lines, each pattern once."""
     found: dict[tuple[str, str, str], Output] = {}
+    asked = reader.source.conditions()
     for call, name in reader.source.calls():
         for output in (*_known_call(reader, call, name), *_plain_write(reader, call)):
-            found.setdefault((output.base.name, output.flag, output.pattern), output)
+            needing = replace(output, needs=asked.get(id(call), ()))
+            found.setdefault((output.base.name, output.flag, output.pattern), needing)
     return sorted(found.values(), key=lambda output: output.where.line)
 
 

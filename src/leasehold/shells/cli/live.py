@@ -21,7 +21,8 @@ from typing import Any, Protocol, TextIO
 from leasehold.model.note import Note
 from leasehold.model.words import one_line
 
-from .panel import Cells, Measured, WatchView, clean, display_width, render
+from .drawing import clean, display_width
+from .panel import IDLE_UTIL, Cells, Measured, WatchView, cards_of, number, render
 
 __all__ = ["Board", "LiveScreen", "WatchView", "render", "wants_live"]
 
@@ -32,19 +33,18 @@ _LINE_CHARS = 2000
 _BACKLOG_CHARS = 16 << 10  # a note this long was written before we looked, so it says nothing about speed
 _MAX_METERS = 64
 _STALL_S = 600.0
-_IDLE_UTIL = 5
 _HIDE, _SHOW, _WRAP_OFF, _WRAP_ON = "\x1b[?25l", "\x1b[?25h", "\x1b[?7l", "\x1b[?7h"
 _ALTERNATE, _NORMAL = "\x1b[?1049h", "\x1b[?1049l"
 _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
-_PHASES = {
+_RUN_PHASES = {
     "run_opened": "launching",
-    "attempt_started": "running",
     "resumed": "launching",
     "stop_requested": "stopping",
     "run_finished": "finished",
     "run_failed": "failed",
     "run_stopped": "stopped",
 }
+_CELL_STATES = {"attempt_started": "running", "attempt_ended": "", "cell_finished": "finished", "cell_failed": "failed"}
 _OVER = ("finished", "failed", "stopped")
 _COLOURS = {"event": "2", "unknown": "33", "warning": "33", "by_hand": "33"}
 
@@ -111,11 +111,11 @@ class Board:
         """Take what a watch tells."""
         if note.kind == "unknown":
             self._lost_unix = self._lost_unix or self._clock()
-            self._heard_unix = float(note.data.get("seen_unix") or self._heard_unix)
+            self._heard_unix = number(note.data.get("seen_unix")) or self._heard_unix
             self._lost_why = note.text.partition(": ")[2] or note.text  # the rest the screen says itself
             return
-        self._lost_unix = 0.0
-        self._heard_unix = self._clock()
+        if note.kind in ("event", "log", "link_back"):
+            self._lost_unix, self._heard_unix = 0.0, self._clock()
         if note.kind == "log":
             self._take_log(note)
             return
@@ -128,8 +128,10 @@ class Board:
         """Take the newest readings of the box; keys that are absent keep their last value."""
         self._readings.update(readings)
 
-    def drain(self) -> list[str]:
-        """Give the lines that came since the last call, ready for the scrollback."""
+    def drain(self, last: bool) -> list[str]:
+        """Give the lines that came since the last call, ready for the scrollback; at last also an unfinished one."""
+        if last:
+            self._close_line()
         lines = list(self._pending)
         if self._skipped:
             lines.insert(0, f"* {self._skipped:,} lines came too fast to show; all of them: lease logs {self._run}")
@@ -172,8 +174,8 @@ class Board:
     def _phase_now(self, quiet_s: float | None) -> str:
         if self._lost_unix and self._phase not in _OVER:
             return "unknown"
-        busy = [card.get("util") for card in self._readings.get("gpus") or () if isinstance(card, Mapping)]
-        idle = all(isinstance(util, (int, float)) and util <= _IDLE_UTIL for util in busy)
+        utils = [number(card.get("util")) for card in cards_of(self._readings)]
+        idle = all(util is not None and util <= IDLE_UTIL for util in utils)
         return "stalled" if self._phase == "running" and (quiet_s or 0) >= _STALL_S and idle else self._phase
 
     def _hint(self) -> str:
@@ -182,18 +184,24 @@ class Board:
         return f"next: lease {'logs' if self._phase == 'failed' else 'pull'} {self._run}"
 
     def _take_event(self, event: Mapping[str, Any]) -> None:
-        kind, cell = str(event.get("k", "")), str(event.get("cell", ""))
-        self._attempt = int(event.get("attempt") or self._attempt)
+        kind = str(event.get("k", ""))
         if kind == "run_opened":
-            self._cells = {str(name): "" for name in event.get("cells") or ()}
-        if kind in ("cell_finished", "cell_failed"):
-            self._cells[cell] = kind[len("cell_") :]
-            self._reason = str(event.get("why", "")) if kind == "cell_failed" else self._reason
-        if kind in _PHASES and not (kind == "attempt_started" and self._phase == "running"):
-            self._phase, self._since_unix = _PHASES[kind], float(event.get("t") or self._clock())
+            cells = event.get("cells")
+            self._cells = {str(name): "" for name in cells} if isinstance(cells, list) else {}
+        if kind == "attempt_ended":
+            self._close_line()
+        if kind in _CELL_STATES:
+            self._cells[str(event.get("cell", ""))] = _CELL_STATES[kind]
         if kind == "resumed":
+            self._cells = {name: state if state == "finished" else "" for name, state in self._cells.items()}
             self._reason = ""
-        self._reason = str(event.get("reason") or self._reason)
+        self._attempt = int(number(event.get("attempt")) or self._attempt)
+        self._reason = self._reason or str(event.get("why" if kind == "cell_failed" else "reason") or "")
+        phase = _RUN_PHASES.get(kind, self._phase)
+        if phase in ("launching", "running"):
+            phase = "running" if "running" in self._cells.values() else "launching"
+        if phase != self._phase or kind in _RUN_PHASES:
+            self._phase, self._since_unix = phase, number(event.get("t")) or self._clock()
 
     def _take_log(self, note: Note) -> None:
         cell = str(note.data.get("log", "")).rpartition("/")[0]
@@ -205,11 +213,19 @@ class Board:
         self._meter.feed(note.text if note.text.endswith("\n") else note.text + "\r", None if old else self._tick())
         self._log_unix = self._clock()
         *lines, rest = note.text.split("\n")
-        if lines and not lines[0]:
-            lines[0] = self._open_line  # "\r\n" came in two pieces
-        self._open_line = rest or ("" if lines else self._open_line)
-        for line in lines:
+        if lines:
+            lines[0] = lines[0] or self._open_line  # empty: "\r\n" came in two pieces
+            self._open_line = ""
+        kept = lines[-_PENDING_LINES:]
+        self._skipped += len(lines) - len(kept)
+        for line in kept:
             self._say(f"{cell}: {line}" if len(self._cells) > 1 else line)
+        self._open_line = rest[:_LINE_CHARS] or self._open_line
+
+    def _close_line(self) -> None:
+        if self._open_line:
+            self._say(self._open_line)
+        self._open_line = ""
 
     def _say(self, line: str, colour: str = "") -> None:
         text = clean(line[:_LINE_CHARS], self.glyphs)
@@ -292,7 +308,7 @@ class LiveScreen:
         columns, rows = os.get_terminal_size(self._fd)
         columns, rows = columns or 80, rows or 24
         with self._state:
-            lines = self._board.drain()
+            lines = self._board.drain(last)
             view = self._board.view()
             tail = [*self._board.tail, *view.log]
         if last:
