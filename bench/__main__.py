@@ -34,12 +34,8 @@ def main() -> int:
         for name in args.names or NAMES:
             _run(name, Effort(args.quick), rows, skipped)
     finally:  # a bench that breaks must not take the others' rows with it
-        about = {
-            "machine": _machine(),
-            "load_before": load_before,
-            "load_after": os.getloadavg()[0],
-            "skipped": skipped,
-        }
+        load = (load_before, os.getloadavg()[0])
+        about = {"machine": _machine(), "load": load, "skipped": skipped}
         _print(rows, about, args.json)
     return 0
 
@@ -69,7 +65,7 @@ def _print(rows: list[Row], about: dict[str, Any], as_json: bool) -> None:
     if rows:
         print(markdown(rows))
     print(f"\nmedians; in brackets the middle half of the rounds. {about['machine']};", end=" ")
-    print(f"load {about['load_before']:.1f} before, {about['load_after']:.1f} after")
+    print("load {:.1f} before, {:.1f} after".format(*about["load"]))
     for name, why in about["skipped"].items():
         print(f"skipped {name}: {why}")
 

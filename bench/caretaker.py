@@ -21,6 +21,7 @@ from tests.support import processes
 from tests.support.parts import missing_ssh
 from tests.support.sshd import SshBox
 
+from .bed import command
 from .rounds import LEASE, Effort, user_environment
 from .rows import Goal, MissingPart, Row
 
@@ -60,9 +61,8 @@ def _running(place: Path, box: SshBox) -> Iterator[list[int]]:
     code.mkdir()
     (code / "lease.yaml").write_text(_JOB)
     environment = user_environment(LEASEHOLD_HOME=str(place / "home"), LEASEHOLD_SSH=shlex.join(box.ssh_command))
-    start = [LEASE, "run", "--detach", "--on", "ssh:box"]
-    run = subprocess.check_output(start, cwd=code, env=environment, stdin=subprocess.DEVNULL, text=True).strip()
-    status = read_json(str(box.home / ".leasehold/active" / run / "status.json")) or {}
+    _, _, said = command([LEASE, "run", "--detach", "--on", "ssh:box"], code, environment)
+    status = read_json(str(box.home / ".leasehold/active" / said.strip() / "status.json")) or {}
     caretaker = int(status["caretaker_pid"])
     time.sleep(_SETTLE_S)
     yield [caretaker, *_children(caretaker)]  # the box ends them, by pid, when it closes

@@ -72,9 +72,10 @@ def _event(number: int) -> dict[str, Any]:
     attempt, step = divmod(number - 2, 4)
     cell = {"cell": "main", "attempt": attempt + 1}
     how = {"code": None, "signal": 9, "by": "keeper", "cpu_s": 81.25, "max_rss_kib": 921600, "at": 1.7e9 + number}
-    return [
+    steps: list[dict[str, Any]] = [
         {"k": "attempt_starting", **cell},
         {"k": "attempt_started", **cell, "pid": 4300 + attempt, "started": "123999", "at": 1.7e9 + number},
         {"k": "attempt_ended", **cell, **how},
         {"k": "cell_pending", "cell": "main", "why": "ended by signal 9; same command again, from its last checkpoint"},
-    ][step]
+    ]
+    return steps[step]

@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 LEASE = str(Path(sys.executable).parent / "lease")
 
@@ -24,11 +27,11 @@ class Effort:
         return quick if self.quick else full
 
 
-def interleave(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+def interleave(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """Run every way once a round, in alternating order, after one round that does not count."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    taken: dict[str, list[T]] = {name: [] for name in ways}
     for number in range(-1, rounds):
-        for name in list(ways) if number % 2 else reversed(ways):
+        for name in sorted(ways, reverse=bool(number % 2)):
             value = ways[name]()
             if number >= 0:
                 taken[name].append(value)

@@ -1,4 +1,4 @@
-"""What the real tests share."""
+"""What the real tests share; counts are said at the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 
 from leasehold.lifecycle.home import Home
+from tests.support import tally
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.is_registered(tally):
+        config.pluginmanager.register(tally)
 
 
 @pytest.fixture

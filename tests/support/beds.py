@@ -37,13 +37,16 @@ class Bed:
 
 
 class LocalBed(Bed):
-    """This machine as a box, with a root of its own."""
+    """This machine as a box with a root of its own, or as a simulated rental, which lives in the home."""
 
-    def __init__(self, folder: Path, environment: Optional[Mapping[str, str]] = None) -> None:
+    def __init__(self, folder: Path, rehearsed_in: Optional[Path] = None) -> None:
         self.root = folder / "root"
         self.on = ("--on", "local", "--root", str(self.root))
+        if rehearsed_in is not None:
+            self.root = rehearsed_in / "boxes" / "rehearsal"
+            self.on = ("--on", "local", "--rehearse")
         self._mark = "local-%d-%d" % (os.getpid(), random.SystemRandom().getrandbits(48))
-        self.environment = {MARK: self._mark, **(environment or {})}
+        self.environment = {MARK: self._mark}
 
     def links(self, homes: List[int]) -> List[int]:
         """List the lease processes' own `serve` children."""
@@ -78,9 +81,9 @@ class SshBed(Bed):
 
 
 @contextlib.contextmanager
-def local_bed(folder: Path, environment: Optional[Mapping[str, str]] = None) -> Iterator[LocalBed]:
-    """Give this machine as a box."""
-    bed = LocalBed(folder, environment)
+def local_bed(folder: Path, rehearsed_in: Optional[Path] = None) -> Iterator[LocalBed]:
+    """Give this machine as a box, or as a rental rehearsed in a home."""
+    bed = LocalBed(folder, rehearsed_in)
     try:
         yield bed
     finally:

@@ -98,6 +98,7 @@ class Life:
         shutil.copy(TRAINER, self.project / "train.py")
         env = {"SIDE": str(self.side), "STEPS": str(STEPS), "STEP_S": str(step_s)}
         value = {**JOB, **(job or {})}
+        self.name = str(value["name"])
         value["env"] = {**env, **value.get("env", {})}
         self.job_file = self.project / "lease.yaml"
         self.job_file.write_text(json.dumps(value), encoding="utf-8")  # JSON is YAML
@@ -108,7 +109,9 @@ class Life:
     def run(self, *options: str, home: str = "home", pause: str = "") -> Lease:
         """Start `lease run`; the identical call is the identical command."""
         results = str(self.results(home))
-        return self.lease("run", str(self.job_file), *self.bed.on, "--results", results, *options, home=home, pause=pause)
+        return self.lease(
+            "run", str(self.job_file), *self.bed.on, "--results", results, *options, home=home, pause=pause
+        )
 
     def lease(self, *words: str, home: str = "home", pause: str = "") -> Lease:
         """Start any command in a home."""
@@ -142,8 +145,7 @@ class Life:
     def run_folder(self) -> Optional[Path]:
         """The run's folder on the box, once it is there."""
         active = self.bed.root / "active"
-        found = sorted(active.iterdir()) if active.is_dir() else []
-        return found[0] if found else None
+        return next(iter(sorted(active.glob(self.name + "-*"))), None)
 
     @property
     def run_id(self) -> str:
@@ -269,11 +271,11 @@ def kill_group(pids: List[int]) -> None:
 def check_home(life: Life, home: str = "home") -> None:
     """One receipt, and results that are whole, correct and not set aside."""
     results = life.results(home)
-    export = results / "export" / life.run_id if life.run_folder else next((results / "export").glob("life-*"))
+    export = results / "export" / life.run_id if life.run_folder else next((results / "export").glob(life.name + "-*"))
     assert json.loads((export / "cells" / "main" / "result.json").read_text()) == {"steps": STEPS, "sum": TRUE_SUM}
     assert json.loads((export / "receipt.json").read_text())["files"] == 1
     assert sorted(path.name for path in (results / "export").iterdir()) == [".partial", export.name]
-    assert list((results / "export" / ".partial").iterdir()) == []
+    assert [path for path in (results / "export" / ".partial").iterdir() if path.is_dir()] == []
     assert not (results / "quarantine").exists()
     assert life.ledger(home).count("receipt_written") == 1
 

@@ -22,25 +22,26 @@ def launch(
         problem = starter(argv(primitive), name) if starter else "not known here"
         if problem is None and _wait(ready):
             return primitive, tried
-        tried.append("%s: %s" % (primitive, problem or "started, but no sign of life in %d s" % _READY_TIMEOUT_S))
+        tried.append("%s: %s" % (primitive, problem or _silence(name)))
     return "", tried
 
 
+def _silence(name: str) -> str:
+    """What a caretaker that never showed itself said last."""
+    try:
+        with open(os.path.join(name, "caretaker.err"), "rb") as file:
+            said = file.read()[-500:].decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        said = []
+    return "started, but no sign of life in %d s%s" % (_READY_TIMEOUT_S, ": " + said[-1] if said else "")
+
+
 def _by_setsid(argv: List[str], name: str) -> Optional[str]:
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setsid()
-            if os.fork():
-                os._exit(0)
-            null = os.open(os.devnull, os.O_RDWR)
-            for fd in (0, 1, 2):
-                os.dup2(null, fd)
-            os.closerange(3, 256)
-            os.execv(argv[0], argv)
-        finally:
-            os._exit(127)
-    os.waitpid(child, 0)
+    """Start it in a session of its own; not by os.fork, which a process with threads must not do."""
+    with open(os.path.join(name, "caretaker.err"), "ab") as last_words:
+        subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=last_words, start_new_session=True
+        )
     return None
 
 

@@ -30,11 +30,15 @@ def wait_lock(path: str, timeout_s: float) -> Optional[int]:
 
 
 def is_held(path: str) -> bool:
-    """Tell whether somebody holds the lock now."""
-    if not os.path.exists(path):
+    """Tell whether somebody holds the lock now; lookers share, so that they never take each other for a holder."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
         return False
-    fd = try_lock(path)
-    if fd is None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    os.close(fd)
+    finally:
+        os.close(fd)
     return False

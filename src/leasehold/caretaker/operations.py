@@ -22,6 +22,7 @@ from .serve import Operation, Refused, Request
 
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
+_ENTRIES_A_FRAME = 250  # of the longest paths, escaped: 3 MB
 
 
 def probe(request: Request) -> None:
@@ -107,7 +108,7 @@ def follow(request: Request) -> None:
 def seal(request: Request) -> None:
     """Build the manifest of a run that has ended, keep it beside the run, and send its bytes."""
     folder = _folder(request)
-    plan = _plan(folder)
+    plan = _plan(request, folder)
     names = [str(name) for name in request.args.get("cells") or plan["cells"]]
     places = {name: folder.out(name) for name in names}
     try:
@@ -123,11 +124,12 @@ def seal(request: Request) -> None:
 def fingerprint(request: Request) -> None:
     """Say what the teardown gate compares: stats of every artifact now, live processes, who holds the run."""
     folder = _folder(request)
-    plan = _plan(folder)
+    plan = _plan(request, folder)
     places = {name: folder.out(name) for name in plan["cells"]}
     seen = starting.observe(folder)
     for name, entries in sorted(manifest.fingerprints(places, plan["patterns"]).items()):
-        request.reply({"cell": name, "entries": entries})
+        for start in range(0, max(1, len(entries)), _ENTRIES_A_FRAME):
+            request.reply({"cell": name, "entries": entries[start : start + _ENTRIES_A_FRAME]})
     alive = []
     for name, cell in seen["cells"].items():
         alive += [p.pid for p in trainer_processes(cell["pid"], cell["started"], folder.mark(name))]
@@ -209,10 +211,14 @@ def _area(request: Request) -> List[str]:
     raise Refused("wire.bad_request", "no area %r" % area)
 
 
-def _plan(folder: RunFolder) -> Dict[str, Any]:
+def _plan(request: Request, folder: RunFolder) -> Dict[str, Any]:
+    """The run's plan, with the promises as home knows them now: those may be mended after the run."""
     plan = read_json(folder.plan)
     if plan is None:
         raise Refused("run.damaged", "%s does not hold a plan" % folder.plan)
+    asked = request.args.get("patterns")
+    if isinstance(asked, list) and asked and all(isinstance(pattern, str) for pattern in asked):
+        plan["patterns"] = asked
     return plan
 
 

@@ -18,6 +18,7 @@ _MEMORY_FILES = (  # controller, limit, used, what the kernel can take back at o
 )
 _NO_LIMIT = 1 << 60  # cgroup v1 spells "none" as a huge number
 _MIB = 1 << 20
+_GPU_TIMEOUT_S = 30.0
 
 
 def take(paths: List[str]) -> Dict[str, Any]:
@@ -126,9 +127,13 @@ def cards() -> Tuple[List[Dict[str, Any]], str]:
         return [], "nvidia-smi is not installed"
     asked = [tool, "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False)
+        done = subprocess.run(
+            asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_GPU_TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
-        return [], "nvidia-smi did not answer in 30 s"
+        return [], "nvidia-smi did not answer in %g s" % _GPU_TIMEOUT_S
+    except OSError as error:
+        return [], "nvidia-smi could not be started: %s" % (error.strerror or error)
     said = done.stdout.decode("utf-8", "replace").strip()
     if done.returncode != 0:
         return [], "nvidia-smi exited with %d: %s" % (done.returncode, said.splitlines()[0][:200] if said else "")

@@ -25,6 +25,7 @@ from .supervise import caretaker_identity, request_stop
 from .trees import tree_path
 
 _START_LOCK_WAIT_S = 30.0
+_LEAVE_WAIT_S = 5.0
 
 
 def observe(folder: RunFolder) -> Dict[str, Any]:
@@ -65,7 +66,7 @@ def start(request: Request) -> None:
             request.reply(dict(seen, did="attached"))
             return
         _keep_secrets(request, folder)
-        _revive(folder, plan, "")
+        _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="opened" if opened else "revived"))
 
 
@@ -77,12 +78,15 @@ def resume(request: Request) -> None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with _StartLock(folder):
         seen = observe(folder)
+        if seen["terminal"] and seen["caretaker_alive"]:  # it has written its last event and is about to leave
+            _let_leave(folder)
+            seen = observe(folder)
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
             _prepare_cells(request.root, folder, plan)
             write_json(folder.holder, _holder(request, folder))
             _keep_secrets(request, folder)
-            _revive(folder, plan, str(request.args.get("home", "someone")))
+            _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
         request.reply(dict(seen, did="attached"))
@@ -111,8 +115,14 @@ def stop(request: Request) -> None:
         request_stop(folder, wish)
         who = caretaker_identity(folder)
         if who is None or not poke(int(who[0]), who[1]):
-            _revive(folder, plan, "")
+            _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="asked"))
+
+
+def _let_leave(folder: RunFolder) -> None:
+    fd = wait_lock(folder.caretaker_lock, _LEAVE_WAIT_S)
+    if fd is not None:
+        os.close(fd)
 
 
 class _StartLock:
@@ -134,7 +144,7 @@ class _StartLock:
 def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> bool:
     """Write the immutable plan once; return whether this call did."""
     existing = read_json(folder.plan)
-    if existing is not None and existing.get("plan_sha256") != plan.get("plan_sha256"):
+    if existing is not None and _work(existing) != _work(plan):
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
     _prepare_cells(request.root, folder, plan)
     if existing is not None:
@@ -160,6 +170,13 @@ def _keep_secrets(request: Request, folder: RunFolder) -> None:
         os.unlink(folder.hush)
 
 
+def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
+    """What is executed; promises and policies may differ between two homes that mean the same run."""
+    job = plan.get("job", {})
+    names = ("setup", "run", "env", "secrets")
+    return {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+
+
 def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:
     before = read_json(folder.holder) or {}
     return {"home": str(request.args.get("home", "")), "epoch": int(before.get("epoch", 0)) + 1}
@@ -182,15 +199,14 @@ def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
         os.rename(staging, work)
 
 
-def _revive(folder: RunFolder, plan: Dict[str, Any], resume_by: str) -> None:
-    """Start a caretaker detached and wait until it holds its lock or has already finished the work."""
-    before = fold(journal.read_from(folder.journal, 0)[0]).seq
+def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:
+    """Start a caretaker detached and wait until it, or one that a keeper started meanwhile, has taken over."""
 
     def argv(primitive: str) -> Any:
         return own_argv("care", folder.path, primitive, resume_by)
 
     def ready() -> bool:
-        return fold(journal.read_from(folder.journal, 0)[0]).seq > before
+        return fold(journal.read_from(folder.journal, 0)[0]).seq > seen_seq
 
     used, tried = detach.launch(plan["detach"], argv, folder.path, ready)
     if not used:

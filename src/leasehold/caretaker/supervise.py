@@ -19,9 +19,10 @@ from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunStat
 
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
-from .locks import is_held, try_lock
+from .locks import is_held, wait_lock
 from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
 
+_LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
@@ -32,7 +33,7 @@ _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
 
 def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     """Look after the run until nothing is left to do; leave at once if another caretaker does."""
-    lock = try_lock(folder.caretaker_lock)
+    lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)  # whoever merely looks holds it for a moment
     if lock is None:
         return 0
     plan = read_json(folder.plan)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.kit.canon import digest
-from leasehold.model.receipt import Approval, ApprovalRequest, Receipt, Strength
+from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, Receipt, Strength
 from leasehold.model.verdict import Finding, Outcome, Verdict
 
 
@@ -86,7 +86,9 @@ def judge_approval(
         _check(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, asked is `{readings.verb}`"),
         _check(asked.lease == readings.lease, f"approved lease is {asked.lease}, asked is {readings.lease}"),
         _check(asked.evidence == readings.evidence, "the receipts are the ones that were approved"),
-        _check(now_unix <= asked.expires_unix, "the approval is at most 15 minutes old"),
+        _check(  # a request is a file: one that claims a longer life was not written by us
+            now_unix <= asked.expires_unix <= now_unix + APPROVAL_LIFE_S, "the approval is at most 15 minutes old"
+        ),
         _check(
             approval.strength is not Strength.REHEARSAL or simulated,
             "rehearsal approvals open simulated landlords only",

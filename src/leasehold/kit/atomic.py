@@ -5,25 +5,28 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from _thread import get_ident  # threading itself would cost the keeper memory
 from typing import Any, Dict, Optional
 
 
 def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644) -> None:
     """Replace path by data; a crash leaves the old file or the new one."""
     folder = os.path.dirname(path) or "."
-    temp = os.path.join(folder, ".%s.%d.tmp" % (os.path.basename(path)[:200], os.getpid()))
+    mark = (os.path.basename(path)[:40], os.getpid(), get_ident())  # two threads may write one file
+    temp = os.path.join(folder, ".%s.%d.%x.tmp" % mark)
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), mode)
     try:
-        write_all(fd, data)
-        if durable:
-            os.fsync(fd)
+        try:
+            write_all(fd, data)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temp, path)
     except BaseException:
-        os.close(fd)
         with contextlib.suppress(OSError):
             os.unlink(temp)
         raise
-    os.close(fd)
-    os.replace(temp, path)
     if durable:
         fsync_folder(folder)
 
@@ -31,7 +34,7 @@ def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644
 def write_json(path: str, value: Any, durable: bool = True) -> None:
     """Replace path by value as JSON."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    write_atomic(path, text.encode("utf-8") + b"\n", durable)
+    write_atomic(path, text.encode("utf-8", "backslashreplace") + b"\n", durable)  # half a character becomes its escape
 
 
 def read_json(path: str) -> Optional[Dict[str, Any]]:
@@ -39,7 +42,7 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
     try:
         with open(path, "rb") as file:
             value = json.loads(file.read().decode("utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -33,7 +33,7 @@ class Frame(NamedTuple):
         """Decode an object payload."""
         try:
             value = json.loads(self.payload.decode("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise WireError("a frame does not hold JSON: %s" % error) from None
         if not isinstance(value, dict):
             raise WireError("a frame holds %s where an object belongs" % type(value).__name__)
@@ -48,8 +48,8 @@ def pack(request: int, type_: int, payload: bytes = b"") -> bytes:
 
 
 def pack_json(request: int, value: Dict[str, Any], type_: int = JSON) -> bytes:
-    """Encode one frame with an object in it."""
-    return pack(request, type_, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8"))
+    """Encode one frame with an object in it; ASCII, so that file names that are not UTF-8 travel too."""
+    return pack(request, type_, json.dumps(value, separators=(",", ":")).encode("ascii"))
 
 
 def read_frame(stream: BinaryIO) -> Optional[Frame]:

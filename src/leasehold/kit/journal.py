@@ -35,14 +35,12 @@ class Journal:
         event.update(data)
         line = json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8") + b"\n"
         pause_at(kind, "before")
-        if os.environ.get("LEASEHOLD_PAUSE"):  # a rehearsal may kill between two halves of a line
-            half = len(line) // 2
-            write_all(self._fd, line[:half])
-            pause_at(kind, "during")
-            write_all(self._fd, line[half:])
-        else:
-            write_all(self._fd, line)
-        os.fsync(self._fd)
+        start = os.fstat(self._fd).st_size
+        try:
+            self._write(kind, line)
+        except OSError:  # a full disk: half a line must not glue to the next event
+            os.ftruncate(self._fd, start)
+            raise
         self._next += 1
         self.events.append(event)
         pause_at(kind, "after")
@@ -52,20 +50,33 @@ class Journal:
         """Close the file; events stay readable."""
         os.close(self._fd)
 
+    def _write(self, kind: str, line: bytes) -> None:
+        if os.environ.get("LEASEHOLD_PAUSE"):  # a rehearsal may kill between two halves of a line
+            half = len(line) // 2
+            write_all(self._fd, line[:half])
+            pause_at(kind, "during")
+            line = line[half:]
+        write_all(self._fd, line)
+        os.fsync(self._fd)
+
 
 def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event], int]:
-    """Return whole events from byte offset on, and the offset after the last of them."""
+    """Return whole events from byte offset on, at least one however long, and the offset after the last of them."""
     try:
         with open(path, "rb") as file:
             file.seek(offset)
             data = file.read(limit_bytes)
+            data += b"" if data.endswith(b"\n") else file.readline()
     except FileNotFoundError:
         return [], 0
     events = []
     for line in _whole_lines(data):
         try:
             event = json.loads(line)
-        except ValueError:  # a torn line that a later write completed into nonsense: the prefix ends here
+        except (
+            ValueError,
+            RecursionError,
+        ):  # a torn line that a later write completed into nonsense: the prefix ends here
             break
         if not isinstance(event, dict) or not isinstance(event.get("n"), int):
             break

@@ -21,8 +21,7 @@ class ManifestError(Exception):
 def build(run: str, plan_sha256: str, cells: Dict[str, str], patterns: List[str]) -> Dict[str, Any]:
     """Hash every artifact of every cell; refuse symlinks, empty files and promised files that are absent."""
     roster = {cell: _cell_files(cell, root, patterns) for cell, root in sorted(cells.items())}
-    files = sum(len(entries) for entries in roster.values())
-    if not files:
+    if not any(roster.values()):
         raise ManifestError("no artifact at all: the roster is empty")
     return {
         "schema": SCHEMA,
@@ -31,7 +30,7 @@ def build(run: str, plan_sha256: str, cells: Dict[str, str], patterns: List[str]
         "created_unix": int(time.time()),
         "patterns": list(patterns),
         "cells": roster,
-        "totals": {"files": files, "bytes": sum(e["bytes"] for es in roster.values() for e in es)},
+        "totals": _totals(roster),
     }
 
 
@@ -51,6 +50,8 @@ def parse(value: Any, run: str) -> Dict[str, Any]:
         raise ManifestError("the manifest has no cells")
     for cell, entries in cells.items():
         _parse_cell(cell, entries)
+    if value.get("totals") != _totals(cells):
+        raise ManifestError("the totals %r are not the sum of the entries" % (value.get("totals"),))
     return value
 
 
@@ -70,6 +71,11 @@ def _cell_files(cell: str, root: str, patterns: List[str]) -> List[Dict[str, Any
         if not found:
             raise ManifestError("cell %s: nothing matches the promised artifact %r in %s" % (cell, pattern, root))
     return [_hash_entry(root, found) for found in _unique(hits)]
+
+
+def _totals(roster: Dict[str, List[Dict[str, Any]]]) -> Dict[str, int]:
+    sizes = [entry["bytes"] for entries in roster.values() for entry in entries]
+    return {"files": len(sizes), "bytes": sum(sizes)}
 
 
 def _unique(hits: List[List[Found]]) -> List[Found]:
@@ -96,7 +102,10 @@ def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
     import hashlib
 
     sha = hashlib.sha256()
-    fd = open_below(root, found.path)
+    try:
+        fd = open_below(root, found.path)
+    except (OSError, UnsafePath) as error:  # swapped since it was listed
+        raise ManifestError("%s cannot be read: %s" % (where, error)) from None
     with os.fdopen(fd, "rb", buffering=0) as file:
         before = os.fstat(file.fileno())
         for block in iter(lambda: file.read(_BLOCK), b""):
@@ -124,8 +133,8 @@ def _parse_cell(cell: Any, entries: Any) -> None:
     folded = [path.casefold() for path in paths]
     if len(set(folded)) != len(folded):
         raise ManifestError("cell %s: two paths are equal, or differ only in case" % cell)
-    chosen = set(paths)
-    for path in paths:
+    chosen = set(folded)
+    for path in folded:
         parents = path.split("/")[:-1]
         if any("/".join(parents[: i + 1]) in chosen for i in range(len(parents))):
             raise ManifestError("cell %s: %r lies below another file" % (cell, path))

@@ -86,8 +86,8 @@ def _segment_regex(segment: str) -> str:
             out.append("[^/]*")
         elif char == "?":
             out.append("[^/]")
-        elif char == "[" and "]" in segment[position + 1 :]:
-            end = segment.index("]", position + 1)
+        elif char == "[" and _class_end(segment, position) > 0:
+            end = _class_end(segment, position)
             out.append(_class_regex(segment[position:end]))
             position = end + 1
         else:
@@ -95,7 +95,23 @@ def _segment_regex(segment: str) -> str:
     return "".join(out)
 
 
+def _class_end(segment: str, start: int) -> int:
+    """Find the bracket that closes a class, -1 if none does; the first character listed is never it."""
+    first = start + 1 if segment[start : start + 1] in ("!", "^") else start
+    return segment.find("]", first + 1)
+
+
 def _class_regex(body: str) -> str:
-    negated = body[:1] in ("!", "^")
-    inner = (body[1:] if negated else body).replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-    return "(?!/)[%s%s]" % ("^" if negated else "", inner.replace("^", "\\^"))
+    negated = body[0] in "!^"
+    listed, position, items = body[1:] if negated else body, 0, []
+    while position < len(listed):
+        low = high = listed[position]
+        if listed[position + 1 : position + 2] == "-" and position + 2 < len(listed):
+            high = listed[position + 2]
+            position += 2
+        position += 1
+        if low <= high:  # a range backwards, such as [z-a], holds nothing
+            items.append(re.escape(low) + "-" + re.escape(high))
+    if not items:
+        return "[^/]" if negated else "(?!)"
+    return "(?!/)[%s%s]" % ("^" if negated else "", "".join(items))

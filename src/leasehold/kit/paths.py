@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,99})\Z")
 _MAX_PATH_BYTES = 4000
@@ -57,9 +58,13 @@ def open_below(root: str, path: str) -> int:
             inner = os.open(segment, os.O_RDONLY | os.O_DIRECTORY | nofollow, dir_fd=fd)
             os.close(fd)
             fd = inner
-        return os.open(segments[-1], os.O_RDONLY | nofollow | getattr(os, "O_NONBLOCK", 0), dir_fd=fd)
+        opened = os.open(segments[-1], os.O_RDONLY | nofollow | getattr(os, "O_NONBLOCK", 0), dir_fd=fd)
     finally:
         os.close(fd)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise UnsafePath("path %r: not a regular file" % path)
+    return opened
 
 
 def _check_segment(segment: str, path: str) -> None:

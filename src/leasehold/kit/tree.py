@@ -21,6 +21,8 @@ def check_link(path: str, target: str) -> str:
     check_relative(path)
     if not target or target.startswith("/") or "\0" in target:
         raise ValueError("symlink %r points to %r, outside the project" % (path, target))
+    if any("\ud800" <= char <= "\udfff" for char in target):
+        raise ValueError("symlink %r points to %r, which is not valid UTF-8" % (path, target))
     landed = os.path.normpath(os.path.join(os.path.dirname(path), target))
     if landed == ".." or landed.startswith("../"):
         raise ValueError("symlink %r points to %r, outside the project" % (path, target))

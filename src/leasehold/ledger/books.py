@@ -26,9 +26,9 @@ def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
 def find_run(ledger: Ledger, word: str) -> RunRecord:
     """Find a run by id, by an unambiguous beginning, or by its job's name (the newest)."""
     rows = ledger.query("SELECT * FROM runs WHERE run = ?", word)
-    if not rows:
+    if not rows and word:  # an unset shell variable must not mean "the only run"
         rows = ledger.query("SELECT * FROM runs WHERE name = ? ORDER BY created DESC LIMIT 1", word)
-    if not rows:
+    if not rows and word:
         escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         rows = ledger.query("SELECT * FROM runs WHERE run LIKE ? ESCAPE '\\'", escaped + "%")
     if len(rows) == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import sqlite3
 import time
@@ -18,7 +19,10 @@ from leasehold.kit.pause import pause_at
 from . import projection
 
 SCHEMA_VERSION = 1
+_BUSY_S = 30.0
 _NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpfs", "ceph", "afs")
+_MOUNTS = Path("/proc/self/mounts")
+_OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel spells blanks and backslashes there
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
@@ -30,6 +34,9 @@ CREATE TRIGGER IF NOT EXISTS events_stay BEFORE UPDATE ON events
   BEGIN SELECT RAISE(ABORT, 'ledger events are never changed'); END;
 CREATE TRIGGER IF NOT EXISTS events_remain BEFORE DELETE ON events
   BEGIN SELECT RAISE(ABORT, 'ledger events are never deleted'); END;
+CREATE TRIGGER IF NOT EXISTS events_keep_place BEFORE INSERT ON events
+  WHEN EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq)
+  BEGIN SELECT RAISE(ABORT, 'ledger events are never replaced'); END;
 """
 
 
@@ -53,7 +60,7 @@ class Ledger:
         self._clock = clock
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             self._prepare()
         except (sqlite3.Error, OSError) as error:
             raise HomeError(
@@ -103,8 +110,7 @@ class Ledger:
         self._db.close()
 
     def _prepare(self) -> None:
-        mode = "DELETE" if _on_network(self.path.parent) else "WAL"
-        self._db.execute(f"PRAGMA journal_mode={mode}")
+        self._choose_journal("DELETE" if _on_network(self.path.parent) else "WAL")
         self._db.execute("PRAGMA synchronous=FULL")  # an intent must be on disk before the act
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
@@ -120,6 +126,17 @@ class Ledger:
         projection.create(self._db)
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (secrets.token_hex(8),))
         self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    def _choose_journal(self, mode: str) -> None:
+        deadline = time.monotonic() + _BUSY_S
+        while True:
+            try:
+                self._db.execute(f"PRAGMA journal_mode={mode}")
+                return
+            except sqlite3.OperationalError as error:  # two first commands at once: sqlite does not wait for this lock
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
 
 
 class _Transaction:
@@ -160,15 +177,16 @@ class _Transaction:
 def _on_network(folder: Path) -> bool:
     """Tell whether folder lies on a filesystem whose shared memory WAL cannot use."""
     try:
-        mounts = Path("/proc/self/mounts").read_text().splitlines()
+        mounts = _MOUNTS.read_bytes().split(b"\n")
     except OSError:
         return False
     where = os.path.realpath(folder)
     best, kind = "", ""
-    for line in mounts:
-        words = line.split()
-        point = words[1].encode().decode("unicode_escape") if len(words) > 2 else ""
+    for words in (line.split() for line in mounts):
+        if len(words) < 3:
+            continue
+        point = os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8) & 0xFF]), words[1]))
         inside = where == point or where.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
-            best, kind = point, words[2]
+            best, kind = point, os.fsdecode(words[2])
     return kind.startswith(_NETWORK_FILESYSTEMS)

@@ -48,7 +48,7 @@ def write_request(request: ApprovalRequest, path: Path) -> None:
 
 def signed(path: Path, signers: Path) -> Approval:
     """Check PATH and PATH.sig against the allowed signers of this home."""
-    request = _read_request(path)
+    request, data = _read_request(path)
     signature = path.with_name(path.name + ".sig")
     if not signature.exists():
         raise UserError(
@@ -65,7 +65,7 @@ def signed(path: Path, signers: Path) -> Approval:
     who = _principal(signature, signers)
     checked = subprocess.run(
         ["ssh-keygen", "-Y", "verify", "-f", str(signers), "-I", who, "-n", NAMESPACE, "-s", str(signature)],
-        input=path.read_bytes(), capture_output=True, check=False,
+        input=data, capture_output=True, check=False,
     )  # fmt: skip
     if checked.returncode != 0:
         raise Refusal(
@@ -99,19 +99,23 @@ def terminal_ask(question: str, hint: str = _NO_TERMINAL_HINT) -> str:
     return answer.decode("utf-8", "replace")
 
 
-def _read_request(path: Path) -> ApprovalRequest:
+def _read_request(path: Path) -> tuple[ApprovalRequest, bytes]:
+    """Read the request once: what is checked must be what was signed."""
     try:
-        value = json.loads(path.read_bytes())
+        data = path.read_bytes()
+        value = json.loads(data)
         if value.pop("schema") != APPROVAL_SCHEMA:
             raise ValueError("not an approval request")
         request = ApprovalRequest(**value)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if [type(value[key]) for key in ("verb", "lease", "evidence", "nonce", "expires_unix")] != [str] * 4 + [int]:
+            raise ValueError("not an approval request")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(
             "approval.unreadable", f"{path}: {error}", hint="make one with: lease down … --request FILE"
         ) from None
-    if canonical(request.as_dict()) + b"\n" != path.read_bytes():
+    if canonical(request.as_dict()) + b"\n" != data:
         raise UserError("approval.unreadable", f"{path} is not as we wrote it")
-    return request
+    return request, data
 
 
 def _principal(signature: Path, signers: Path) -> str:

@@ -13,10 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import BoxError, HomeError, LinkError, RunFailed, VerifyError
+from leasehold.errors import BoxError, HomeError, RunFailed, VerifyError
 from leasehold.kit import manifest as manifests
 from leasehold.kit.atomic import write_atomic, write_json
-from leasehold.kit.paths import join_checked
+from leasehold.kit.match import compile_pattern
+from leasehold.kit.paths import UnsafePath, join_checked
+from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
 from leasehold.model.lease import RunRecord
@@ -32,6 +34,7 @@ from .verify import home_damage, read_receipt, sealed_entries, write_receipt
 
 _SPARE_BYTES = 64 << 20
 _PROGRESS_S = 1.0
+_MAX_LOGS = 1000
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def bring_home(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, repor
     folders = Folders(Path(record.results), record.run)
     _make_folders(folders)
     with _one_at_a_time(folders, report):
+        record = books.find_run(ledger, record.run)  # another lease may have brought it home while we waited
         return _bring(ledger, record, folders, engine, report)
 
 
@@ -69,17 +73,17 @@ def _bring(ledger: Ledger, record: RunRecord, folders: Folders, engine: Caretake
     plan = plan_from_dict(json.loads(record.plan_json))
     seen = engine.look(record.run)
     cells = _finished_cells(seen, plan)
-    done = _already_home(ledger, record, folders, engine, cells)
+    done = _already_home(ledger, record, folders, engine, (plan, cells))
     if done is not None:
         report(Note("already_home", f"already home and verified: {folders.export}"))
         return done
-    data = _seal(engine, record.run, cells)
+    data = _seal(engine, plan, cells)
     manifest = _read_manifest(data, plan, cells)
     ledger.append("manifest_taken", lease=record.lease, run=record.run, sha256=sha256(data).hexdigest())
     _prepare(folders, manifest, data)
-    _pull_all(engine, record.run, folders.partial, manifest, report)
-    _pull_evidence(engine, record.run, folders.partial, seen)
     try:
+        _pull_all(engine, record.run, folders.partial, manifest, report)
+        _pull_evidence(engine, plan, folders.partial, seen)
         receipt = write_receipt(folders.partial, plan, manifest, data, seen, report)
     except VerifyError as error:
         _to_quarantine(ledger, record, folders, error)
@@ -106,9 +110,10 @@ def _finished_cells(seen: dict[str, Any], plan: Plan) -> list[str]:
     )
 
 
-def _seal(engine: CaretakerEngine, run: str, cells: list[str]) -> bytes:
+def _seal(engine: CaretakerEngine, plan: Plan, cells: list[str]) -> bytes:
+    run = plan.run
     try:
-        return engine.manifest(run, cells)
+        return engine.manifest(run, cells, plan.patterns)
     except BoxError as error:
         if error.code != "artifact.unsealable":
             raise
@@ -122,26 +127,41 @@ def _read_manifest(data: bytes, plan: Plan, cells: list[str]) -> dict[str, Any]:
     """Check the box's manifest against what this home planned, not against what the box says was planned."""
     try:
         manifest = manifests.parse(json.loads(data), plan.run)
-    except (ValueError, manifests.ManifestError) as error:
+    except (ValueError, RecursionError, manifests.ManifestError) as error:
         raise VerifyError("artifact.bad_manifest", f"the box's manifest cannot be trusted: {error}") from None
     if sorted(manifest["cells"]) != sorted(cells):
         raise VerifyError(
             "artifact.bad_manifest",
             f"the manifest lists cells {sorted(manifest['cells'])}, promised are {cells}",
         )
-    if manifest.get("plan_sha256") != plan.sha256:
-        raise VerifyError("artifact.bad_manifest", "the manifest belongs to another plan")
+    for cell, entries in manifest["cells"].items():
+        _check_promises(cell, [entry["path"] for entry in entries], plan)
     return manifest
 
 
+def _check_promises(cell: str, paths: list[str], plan: Plan) -> None:
+    """Every promise has its file, and every file was promised, whatever patterns the box says it used."""
+    unclaimed = set(paths)
+    for artifact in plan.job.artifacts:
+        hits = set(filter(compile_pattern(artifact.pattern).match, paths))
+        if not hits:
+            what = f"nothing of {cell} for the promised {artifact.pattern!r}"
+            raise VerifyError("artifact.bad_manifest", f"the manifest lists {what}")
+        unclaimed -= hits
+    if unclaimed:
+        what = f"{len(unclaimed)} files of {cell} that nobody promised, first {one_line(min(unclaimed))}"
+        raise VerifyError("artifact.bad_manifest", f"the manifest lists {what}")
+
+
 def _already_home(
-    ledger: Ledger, record: RunRecord, folders: Folders, engine: CaretakerEngine, cells: list[str]
+    ledger: Ledger, record: RunRecord, folders: Folders, engine: CaretakerEngine, wanted: tuple[Plan, list[str]]
 ) -> Receipt | None:
-    """Accept an earlier receipt only if the box still holds those very files and the home copy is whole."""
+    """Accept an earlier receipt only for the same promises, the same files on the box and a whole home copy."""
+    plan, cells = wanted
     receipt = read_receipt(folders.export)
-    if receipt is None or sorted(receipt.cells) != sorted(cells):
+    if receipt is None or sorted(receipt.cells) != sorted(cells) or receipt.plan_sha256 != plan.sha256:
         return None
-    present, _ = engine.fingerprint(record.run)
+    present, _ = engine.fingerprint(record.run, plan.patterns)
     for cell, entries in sealed_entries(folders.export).items():
         kept = [{key: entry[key] for key in ("path", "bytes", "mtime_ns", "inode")} for entry in entries]
         if kept != present.get(cell):
@@ -209,8 +229,11 @@ def _drop_changed(partial: Path, old: dict[str, Any], new: dict[str, Any]) -> No
     wanted = {(cell, entry["path"]): entry["sha256"] for cell, entry in _entries(new)}
     for (cell, path), digest in before.items():
         if wanted.get((cell, path)) != digest:
+            where = join_checked(str(partial / "cells" / cell), path)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(join_checked(str(partial / "cells" / cell), path))
+                os.unlink(where)
+            with contextlib.suppress(OSError):  # an emptied folder may stand where a file belongs now
+                os.removedirs(os.path.dirname(where))
 
 
 def _entries(manifest: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -289,21 +312,20 @@ class _Progress:
         self._report(Note("pulled", f"pulled {files} files, {self._total / 1e6:.2f} MB"))
 
 
-def _pull_evidence(engine: CaretakerEngine, run: str, partial: Path, seen: dict[str, Any]) -> None:
+def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dict[str, Any]) -> None:
     """Keep the journal and the attempts' logs beside the results; they are evidence, not promises."""
     wanted = [("run", "", "journal.jsonl"), ("run", "", "plan.json")]
-    for cell, state in seen["cells"].items():
-        for attempt in range(1, int(state["attempt"]) + 1):
+    for cell in plan.cells:  # never the box's own names: they would choose where we write
+        last = int(seen["cells"].get(cell, {}).get("attempt", 0))
+        for attempt in range(max(1, last - _MAX_LOGS + 1), last + 1):
             wanted += [("cells", cell, f"attempt-{attempt:04d}/{name}") for name in ("log", "exit.json")]
     for area, cell, path in wanted:
         target = partial / "evidence" / cell / path
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open(target, "wb") as file:
-                for chunk in engine.get(run, area, cell, path):
+                for chunk in engine.get(plan.run, area, cell, path):
                     file.write(chunk)
-        except LinkError:
-            raise
         except BoxError:  # an attempt that vanished has no exit record
             target.unlink()
 
@@ -338,11 +360,23 @@ def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: R
     """Copy everything a cell left behind into quarantine, promised or not, as far as it can be read."""
     kept = []
     for entry in engine.salvageable(run, cell):
-        target = Path(join_checked(str(place), str(entry["path"])))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "wb") as file:
-            for chunk in engine.get(run, "out", cell, str(entry["path"])):
-                file.write(chunk)
-        kept.append({"path": entry["path"], "bytes": target.stat().st_size})
+        path = str(entry["path"])
+        try:
+            kept.append({"path": path, "bytes": _salvage_one(engine.get(run, "out", cell, path), place, path)})
+        except (UnsafePath, BoxError) as error:
+            report(Note("not_salvaged", f"not salvaged: {one_line(path)}: {one_line(str(error))}"))
     report(Note("salvaged", f"salvaged {len(kept)} files of {cell} into {place}"))
     return kept
+
+
+def _salvage_one(chunks: Iterator[bytes], place: Path, path: str) -> int:
+    target = Path(join_checked(str(place), path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(target, "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+    except BoxError:
+        target.unlink()
+        raise
+    return target.stat().st_size

@@ -129,6 +129,7 @@ class _TorchLoad:
     said: str
     fails: bool
     by_policy: bool = False
+    confinement: tuple[str, ...] = ()  # empty: torch was not asked
 
 
 def _load_with_torch(paths: list[str], python: str, wall_s: float, memory_bytes: int) -> list[_TorchLoad]:
@@ -145,9 +146,10 @@ def _load_with_torch(paths: list[str], python: str, wall_s: float, memory_bytes:
         if not talk.confinement and not talk.answers:  # it never came as far as loading anything
             absent = talk.absent or f"torch not usable: its process {talk.ending}"
             return loads + [_TorchLoad(absent, fails=False)] * len(waiting)
-        loads += [_torch_answer(answer) for answer in talk.answers]
-        if len(talk.answers) < len(waiting):
-            loads.append(_TorchLoad(f"failed: the process that loads it {talk.ending}", fails=True))
+        found = [_torch_answer(answer) for answer in talk.answers]
+        if len(found) < len(waiting):
+            found.append(_TorchLoad(f"failed: the process that loads it {talk.ending}", fails=True))
+        loads += [replace(load, confinement=talk.confinement) for load in found]
     return loads
 
 
@@ -164,7 +166,9 @@ def _torch_answer(answer: dict[str, object]) -> _TorchLoad:
 
 
 def _judge_torch(request: LoadRequest, result: LoadResult, load: _TorchLoad) -> LoadResult:
-    result = replace(result, torch_load=load.said)
+    # Two processes touched the file: the receipt claims only the walls that both stood behind.
+    walls = tuple(w for w in result.confinement if not load.confinement or w in load.confinement)
+    result = replace(result, torch_load=load.said, confinement=walls)
     if not load.fails or (load.by_policy and request.allow_opaque):
         return result
     advice = "; save plain data, or let the job say `allow_opaque: true`" if load.by_policy else ""

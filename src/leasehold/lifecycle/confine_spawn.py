@@ -106,6 +106,7 @@ def _listen(talk: Conversation, lines: queue.Queue[_Line], answers: int, child: 
         else:
             talk.answers.append(message)
         deadline = time.monotonic() + child.wall_s
+    talk.ending = "has answered"
 
 
 def _parse(line: bytes) -> dict[str, object] | None:

@@ -76,8 +76,8 @@ def _allow_harmless(torch: Any) -> None:
             found += [getattr(importlib.import_module(module), name) for name in names]
         except (ImportError, AttributeError):  # no NumPy, or another generation of it
             continue
-    numpy_types = getattr(sys.modules.get("numpy"), "dtypes", None)
-    found += [value for name, value in vars(numpy_types or object).items() if name.endswith("DType")]
+    dtypes = sys.modules.get("numpy.dtypes")  # NumPy >= 1.25
+    found += [value for name, value in vars(dtypes).items() if name.endswith("DType")] if dtypes else []
     torch.serialization.add_safe_globals(found)
 
 

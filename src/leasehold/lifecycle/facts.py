@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from pathlib import Path
 from typing import Any
 
 import leasehold
 from leasehold.kit.canon import digest
+from leasehold.kit.journal import read_from
 from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt
 
@@ -30,7 +30,7 @@ def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -
         "platform": plan.platform,
         "detach": seen.get("detach", ""),
         "opened_unix": seen.get("opened_unix"),
-        "wall_s": round(max((c["ended_unix"] for c in cells.values()), default=0) - seen.get("opened_unix", 0), 3),
+        "wall_s": _wall_s(seen),
         "attempts": attempts,
         "interruptions": sum(1 for item in attempts if item.get("lost") or item.get("signal") is not None),
         "caretaker_restarts": seen.get("restarts", 0),
@@ -42,12 +42,14 @@ def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -
     }
 
 
+def _wall_s(seen: dict[str, Any]) -> float:
+    moments = [seen.get("opened_unix"), *(cell.get("ended_unix") for cell in seen["cells"].values())]
+    known = [moment for moment in moments if isinstance(moment, int | float) and moment > 0]
+    return round(max(known) - min(known), 3) if known else 0.0
+
+
 def _attempts(place: Path) -> list[dict[str, Any]]:
-    """Read how each attempt ended from the journal that came along."""
-    try:
-        lines = (place / "evidence" / "journal.jsonl").read_text("utf-8").splitlines()
-    except OSError:
-        return []
+    """Read how each attempt ended from the journal that came along; the box may have torn or forged it."""
+    events, _ = read_from(str(place / "evidence" / "journal.jsonl"), 0)
     kept = ("cell", "attempt", "code", "signal", "lost", "cpu_s", "max_rss_kib", "at")
-    events = [json.loads(line) for line in lines if line.strip()]
     return [{key: event[key] for key in kept if key in event} for event in events if event.get("k") == "attempt_ended"]

@@ -124,7 +124,7 @@ def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[LaunchOrder, 
     price = str(HourlyPrice.parse(order.price)) if order.price else box.price
     secret_values(job)
     project = order.job_file.absolute().parent
-    tree = read_tree(project)
+    tree = read_tree(project, leave_out=order.job_file.name)
     refuse_crlf(tree)
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     results = (order.results or project / RESULTS).absolute()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -121,13 +122,17 @@ def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: La
             f"{plan.run} was started on {rows[0].box}, not on {lease.box}",
             hint=f"lease run --on {rows[0].box} continues it; lease run --again starts another here",
         )
-    if rows and rows[0].lease == lease.id:
+    if rows and rows[0].lease == lease.id and rows[0].plan_json == _spelled(plan):
         return rows[0].seq
     home.ledger.append(
         "run_planned", lease=lease.id, run=plan.run, plan=plan.as_dict(), name=plan.job.name, box=lease.box,
         project=str(tree.folder), results=str(order.results),
     )  # fmt: skip
-    return 0
+    return rows[0].seq if rows else 0
+
+
+def _spelled(plan: Plan) -> str:
+    return json.dumps(plan.as_dict(), sort_keys=True, ensure_ascii=False)
 
 
 def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:

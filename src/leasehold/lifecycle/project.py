@@ -61,11 +61,11 @@ class CodeTree:
                     yield chunk
 
 
-def read_tree(folder: Path) -> CodeTree:
-    """Hash the project's files; refuse what cannot travel."""
+def read_tree(folder: Path, leave_out: str = "") -> CodeTree:
+    """Hash the project's files but the job file, whose promises may change; refuse what cannot travel."""
     entries = []
     total = 0
-    for path in sorted(_paths(folder)):
+    for path in sorted(path for path in _paths(folder) if path != leave_out):
         entry = _entry(folder, path)
         if entry is None:
             continue
@@ -113,7 +113,7 @@ def _paths(folder: Path) -> list[str]:
     if listed.returncode != 0:
         return _walk(folder)
     names = [os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
-    kept = [name for name in names if not _SKIPPED_FOLDERS & set(name.split("/")[:-1])]
+    kept = [name for name in names if not _SKIPPED_FOLDERS & set(name.split("/"))]  # also a link named .venv
     return kept or _walk(folder)  # a project inside a folder that an outer repository ignores
 
 
@@ -122,7 +122,7 @@ def _walk(folder: Path) -> list[str]:
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
         links = [name for name in folders if os.path.islink(os.path.join(where, name))]
-        for name in [*files, *links]:
+        for name in [*(name for name in files if name not in _SKIPPED_FOLDERS), *links]:
             found.append(os.path.relpath(os.path.join(where, name), folder))
     return found
 
@@ -138,10 +138,13 @@ def _entry(folder: Path, path: str) -> dict[str, Any] | None:
     if not full.is_file():  # deleted but still in git's index, or a submodule's folder
         return None
     digest, size = sha256(), 0
-    with open(full, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-            size += len(block)
+    try:
+        with open(full, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+    except OSError as error:
+        raise UserError("code.unreadable", f"{full}: {error}", hint="mend its permissions, or ignore it") from None
     entry: dict[str, Any] = {"path": path, "bytes": size, "sha256": digest.hexdigest()}
     if os.access(full, os.X_OK):
         entry["exec"] = True

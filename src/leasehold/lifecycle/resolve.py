@@ -30,6 +30,6 @@ def read_job(path: Path) -> Job:
 
 def resolve(job: Job, tree: str, profile: Profile, again: int = 0) -> Plan:
     """Combine job, code and platform; equal inputs give the same run on every home."""
-    identity = digest({"job": job.as_dict(), "tree": tree})
+    identity = digest({"job": job.identity(), "tree": tree})
     run = f"{job.name[:60]}-{identity[:10]}" + (f"-{again}" if again else "")
     return Plan(run=run, job=job, tree=tree, platform=profile.id, detach=profile.detach)

@@ -191,20 +191,23 @@ def _read(
         return TeardownReadings(lease.id, verb.name, False, runs, (), error.message), left
     try:
         on_box = {str(run["run"]) for run in engine.runs()}
-        runs = tuple(_read_run(engine, home, record, on_box, left) for record in records)
+        # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
+        earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
+        runs = tuple(_read_run(engine, home, record, on_box, left) for record in [*records, *earlier])
     except LinkError as error:
         return TeardownReadings(
             lease.id, verb.name, False, tuple(_read_home(r) for r in records), (), error.message
         ), left
     finally:
         engine.wire.close()
-    known = {record.run for record in books.runs(home.ledger)}  # also of earlier leases of this box
-    strangers = tuple(sorted(one_line(run) for run in on_box - known))
+    strangers = tuple(sorted(one_line(run) for run in on_box - {run.run for run in runs}))
     return TeardownReadings(lease.id, verb.name, True, runs, strangers), left
 
 
 def _read_home(record: RunRecord) -> RunReadings:
     receipt = books.receipt_of(record)
+    if receipt is not None and receipt.plan_sha256 != json.loads(record.plan_json)["plan_sha256"]:
+        receipt = None  # it proves an earlier promise; the job file was mended since
     export = Path(record.home_since) if record.home_since else None
     never_started = record.state == "planned" and record.seq == 0
     return RunReadings(
@@ -224,12 +227,13 @@ def _read_run(
     readings = _read_home(record)
     if record.run not in on_box:
         return replace(readings, state="absent")  # what was sealed and is absent now counts as changed
-    present, rest = engine.fingerprint(record.run)
+    plan = plan_from_dict(json.loads(record.plan_json))
+    present, rest = engine.fingerprint(record.run, plan.patterns)
     seen = rest["seen"]
     left += [{"run": record.run, **entry} for entry in rest["other"]]
     return replace(
         readings,
-        promised=plan_from_dict(json.loads(record.plan_json)).cells,
+        promised=plan.cells,
         present=present,
         alive=tuple(rest["alive"]),
         state=seen["state"],

@@ -74,16 +74,19 @@ def home_damage(export: Path, receipt: Receipt) -> tuple[str, ...]:
         manifest = manifests.parse(json.loads(data), receipt.run)
         _check_roster(export, manifest)
         _check_hashes(export, manifest)
-    except (ValueError, manifests.ManifestError, VerifyError) as error:
+    except (OSError, ValueError, manifests.ManifestError, VerifyError) as error:
         return (f"the copy at home no longer fits its receipt: {error}",)
     return ()
 
 
 def sealed_entries(export: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return the manifest's entries by cell, as kept at home."""
-    value = read_json(str(export / "manifest.json")) or {}
-    cells = value.get("cells", {})
-    return {str(cell): list(entries) for cell, entries in cells.items()} if isinstance(cells, dict) else {}
+    """Return the manifest's entries by cell, as kept at home; {} when what lies there is no manifest."""
+    try:
+        value = read_json(str(export / "manifest.json")) or {}
+        cells: dict[str, list[dict[str, Any]]] = manifests.parse(value, value.get("run", ""))["cells"]
+    except (OSError, manifests.ManifestError):
+        return {}
+    return cells
 
 
 def _check_roster(place: Path, manifest: dict[str, Any]) -> None:
@@ -131,11 +134,16 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any]) -> list[Load
             artifact = _promise(plan, entry["path"])
             path = join_checked(str(place / "cells" / cell), entry["path"])
             requests.append(LoadRequest(path, artifact.loads, artifact.allow_opaque, artifact.keys))
-    results = check_loads(requests, python=None, wall_s=_WALL_S, memory_bytes=_MEMORY_BYTES)
+    python = os.environ.get("LEASEHOLD_PYTHON") or None  # an interpreter with torch, for the second opinion
+    results = check_loads(requests, python=python, wall_s=_WALL_S, memory_bytes=_MEMORY_BYTES)
     bad = [result for result in results if not result.ok]
     if bad or len(results) != len(requests):
         first = f": {one_line(bad[0].path)}: {one_line(bad[0].reason)}" if bad else ""
-        raise VerifyError("artifact.does_not_load", f"{len(bad)} of {len(requests)} artifacts do not load{first}")
+        raise VerifyError(
+            "artifact.does_not_load",
+            f"{len(bad)} of {len(requests)} artifacts do not load{first}",
+            hint="mend the promise in the job file and repeat lease run: it checks again, it does not retrain",
+        )
     return results
 
 

@@ -58,8 +58,13 @@ class Job:
     when_done: str = "ask"
     attempts: int = 3
 
+    def identity(self) -> dict[str, Any]:
+        """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
+        what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        return {**what, "secrets": list(self.secrets)}
+
     def as_dict(self) -> dict[str, Any]:
-        """Spell canonically; the run id is a hash of this and the code."""
+        """Spell the whole job canonically."""
         value = asdict(self)
         value["env"] = dict(self.env)
         return value

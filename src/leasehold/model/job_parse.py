@@ -94,8 +94,10 @@ def _name(job: Mapping[str, Any], source: Source) -> str:
 
 def _text(job: Mapping[str, Any], key: str, source: Source) -> str:
     text = job.get(key)
-    if not isinstance(text, str) or not text.strip() or "\0" in text:
+    if not isinstance(text, str) or not text.strip():
         raise source.bad(key, f"must be a command line, not {_kind(text)}")
+    if _unsendable(text):
+        raise source.bad(key, "holds a NUL or half a character")
     return text
 
 
@@ -104,7 +106,9 @@ def _optional(job: Mapping[str, Any], key: str, source: Source) -> str:
 
 
 def _texts(value: Any, key: str, source: Source) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+    if not isinstance(value, list) or not all(
+        isinstance(item, str) and item and not _unsendable(item) for item in value
+    ):
         raise source.bad(key, f"must be a list of words, not {_kind(value)}", f"write {key}: [one, two]")
     return tuple(value)
 
@@ -137,8 +141,10 @@ def _env(value: Any, source: Source) -> dict[str, str]:
             raise source.bad(key, "is not the name of an environment variable")
         if name.startswith("LEASE_"):
             raise source.bad(key, "names starting with LEASE_ are ours")
-        if isinstance(content, bool) or not isinstance(content, str | int | float) or "\0" in str(content):
+        if isinstance(content, bool) or not isinstance(content, str | int | float):
             raise source.bad(key, f"must be text or a number, not {_kind(content)}", "quote it")
+        if _unsendable(str(content)):
+            raise source.bad(key, "holds a NUL or half a character, which no environment can carry")
         if _KEY_SHAPES.search(str(content)):
             raise source.bad(key, "looks like a secret, and env is stored", f"write secrets: [{name}] instead")
         env[name] = str(content)
@@ -245,6 +251,11 @@ def _count(value: Any, key: str, most: int, source: Source) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise source.bad(key, f"must be a whole number from 1 to {most}, not {value!r}")
     return value
+
+
+def _unsendable(text: str) -> bool:
+    """Tell whether text holds a NUL or a lone surrogate (YAML can spell one): neither travels."""
+    return "\0" in text or any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _nearest(word: str, known: tuple[str, ...]) -> str:

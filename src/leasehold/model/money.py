@@ -32,4 +32,4 @@ class HourlyPrice:
         return f"{total:.2f} {self.currency}"
 
     def __str__(self) -> str:
-        return f"{self.amount}{self.currency}/h"
+        return f"{self.amount:f}{self.currency}/h"  # never 1E-7: it is read back

@@ -23,6 +23,11 @@ class Plan:
     detach: tuple[str, ...]
     cells: tuple[str, ...] = ("main",)
 
+    @property
+    def patterns(self) -> list[str]:
+        """What the artifacts are looked for by."""
+        return [artifact.pattern for artifact in self.job.artifacts]
+
     def body(self) -> dict[str, Any]:
         """Spell without the hash."""
         return {
@@ -33,7 +38,7 @@ class Plan:
             "platform": self.platform,
             "detach": list(self.detach),
             "cells": list(self.cells),
-            "patterns": [artifact.pattern for artifact in self.job.artifacts],
+            "patterns": self.patterns,
             "attempts": self.job.attempts,
         }
 

@@ -9,7 +9,7 @@ if [ "$verb" = status ]; then
   echo "$hello status"; now=$(date +%s);
   for f in "$R"/active/*/status.json; do
     if [ -f "$f" ]; then
-      m=$(stat -c %Y "$f" 2>/dev/null || stat -f %m "$f"); echo "$((now - m)) $(cat "$f")";
+      m=$(stat -c %Y "$f" 2>/dev/null || stat -f %m "$f"); printf %s "$((now - m)) "; cat "$f"; echo;
     fi;
   done;
   echo end; exit 0;

@@ -39,9 +39,10 @@ def main() -> None:
 
 def _remember_python(root: str) -> None:
     note = os.path.join(root, "python")
-    with open(note + ".tmp", "w") as file:
+    temp = "%s.%d.tmp" % (note, os.getpid())  # two homes may meet this box at the same moment
+    with open(temp, "w") as file:
         file.write(sys.executable + "\n")
-    os.replace(note + ".tmp", note)
+    os.replace(temp, note)
 
 
 main()

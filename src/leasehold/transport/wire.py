@@ -50,14 +50,14 @@ class Wire:
         answer: dict[str, Any] = {}
         for frame in self.stream(op, body, **args):
             if frame.type == frames.JSON:
-                answer = frame.json()
+                answer = object_of(frame)
         return answer
 
     def objects(self, op: str, **args: Any) -> Iterator[dict[str, Any]]:
         """Send a request and yield the objects of its answer."""
         for frame in self.stream(op, **args):
             if frame.type == frames.JSON:
-                yield frame.json()
+                yield object_of(frame)
 
     def chunks(self, op: str, **args: Any) -> Iterator[bytes]:
         """Send a request and yield the bytes of its answer."""
@@ -105,7 +105,7 @@ class Wire:
             if frame.type == frames.END:
                 return
             if frame.type == frames.ERROR:
-                said = frame.json()
+                said = object_of(frame)
                 code, message = one_line(str(said.get("code"))), one_line(str(said.get("message")))
                 raise BoxError(code, message, seen=f"answer of {self.name} to `{op}`")
             yield frame
@@ -143,6 +143,14 @@ class Wire:
                 if self._dead is not None:
                     return None
         return None
+
+
+def object_of(frame: Frame) -> dict[str, Any]:
+    """Decode a frame from the box; one that holds no object is a broken link, not a broken home."""
+    try:
+        return frame.json()
+    except frames.WireError as error:
+        raise LinkError("link.strange", f"the box broke the protocol: {one_line(str(error))}") from None
 
 
 def ask_status(transport: Transport, root: str) -> list[tuple[int, str]]:

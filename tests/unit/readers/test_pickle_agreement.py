@@ -48,6 +48,5 @@ def test_plain_data_of_every_protocol_is_taken(protocol, data):
     root = run_pickle(pickle.dumps(data, protocol), world, Limits())
     assert isinstance(root, Inert)
     assert len(root.keys or []) == len(data)
-    if protocol > 0:  # protocol 0 escapes text, and the escapes are left alone
-        assert set(root.keys or []) == set(data)
+    assert set(root.keys or []) == set(data)
     assert world.opaque == set()

@@ -28,6 +28,7 @@ NPY = npy()
         "a\n.npy",
         "a\x1b[2J.npy",
         "folder/",
+        "a" * 2000 + ".npy",
         "",
         b"\xff\xfe.npy",
     ],

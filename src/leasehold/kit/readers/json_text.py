@@ -5,20 +5,24 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from itertools import accumulate
 from typing import Iterator, List, Optional, Tuple
 
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
 
 _PUNCTUATION, _STRING, _WORD, _NON_FINITE, _NUMBER = range(1, 6)  # groups of _TOKEN
-_TOKEN = re.compile(
-    r"([\[\]{},:])"
-    r'|("[^"\\\x00-\x1f]*")'
-    r"|(true|false|null)"
-    r"|(NaN|-?Infinity)"
-    r"|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
-)
+_PLAIN_STRING = r'"[^"\\\x00-\x1f]*"'
+_PLAIN_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_TOKEN = re.compile(rf"([\[\]{{}},:])|({_PLAIN_STRING})|(true|false|null)|(NaN|-?Infinity)|({_PLAIN_NUMBER})")
 _BLANK = re.compile(r"[ \t\r\n]*")
+# Runs of plain items and members, each with its comma: most of a large file, taken without a step for each.
+_PLAIN = rf"[ \t\r\n]*(?:{_PLAIN_STRING}|true|false|null|{_PLAIN_NUMBER})[ \t\r\n]*,"
+_ITEMS = re.compile(rf"(?:{_PLAIN}){{0,1000}}")
+_MEMBERS = re.compile(rf"(?:[ \t\r\n]*{_PLAIN_STRING}[ \t\r\n]*:{_PLAIN}){{0,1000}}")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_QUOTED = re.compile(r'"[^"]*"')
+_NO_BRACKETS = re.compile(r"[^\[\]{}]+")
 _ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 # At most 1000 escapes a match: the regex engine keeps about 100 bytes for each repetition of a group.
 _STRING_PART = re.compile(rf'[^"\\\x00-\x1f]*(?:{_ESCAPE}[^"\\\x00-\x1f]*){{0,1000}}')
@@ -42,9 +46,12 @@ def check_depth(text: str, limits: Limits) -> None:
     """Refuse text nested so deep that the standard parser could exhaust its stack on it."""
     if text.count("[") + text.count("{") <= limits.max_json_depth:
         return
-    checker = JsonChecker(limits)
-    checker.feed(text)
-    checker.finish()
+    # Escapes, then strings, then everything but brackets go away; in text that is not JSON the count may be
+    # too high, never too low up to where a parser stops.
+    brackets = _NO_BRACKETS.sub("", _QUOTED.sub("", _ESCAPED.sub("", text)))
+    steps = (1 if bracket in "[{" else -1 for bracket in brackets)
+    if max(accumulate(steps), default=0) > limits.max_json_depth:
+        raise Unreadable(f"JSON nests deeper than {limits.max_json_depth}")
 
 
 def decoded_pieces(source: Source) -> Iterator[str]:
@@ -97,7 +104,7 @@ class JsonChecker:
     def _consume(self, final: bool) -> None:
         text, at = self._held, 0
         while True:
-            at = _end_of(_BLANK, text, at)
+            at = _end_of(_BLANK, text, self._skip_run(text, at))
             token = _token(text, at)
             if token is None or (not final and _may_go_on(token, text)):
                 break
@@ -106,6 +113,14 @@ class JsonChecker:
         if at < len(text) and (final or (token is None and text[at] not in '"-NIntf')):
             raise self._fault(at, ascii(text[at : at + 20]))
         self._held, self._passed = text[at:], self._passed + at
+
+    def _skip_run(self, text: str, at: int) -> int:
+        """Pass plain items or members where more must follow; never the top-level keys, which are listed."""
+        if self._next == _VALUE and self._open and self._open[-1] == "[":
+            return _end_of(_ITEMS, text, at)
+        if self._next == _KEY and len(self._open) > 1:
+            return _end_of(_MEMBERS, text, at)
+        return at
 
     def _take(self, kind: int, token: str, at: int) -> None:
         if kind == _PUNCTUATION:

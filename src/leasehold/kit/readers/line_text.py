@@ -16,40 +16,47 @@ _NO_LINE_END = "the last line has no line end: the writer may have been cut off 
 
 def read_jsonl(source: Source, limits: Limits) -> Reading:
     """Read JSON records, one a line; blank lines are skipped, `keys` is the union over the records."""
-    keys = KeyList(limits)
-    constants: List[str] = []
-    records, ended = 0, True
+    keys, records = KeyList(limits), _Records(limits)
+    ended = True
     for number, line, ended in _lines(source, limits):
-        if not line.strip():
-            continue
-        record = _record(line, number, ended, limits, constants)
-        records += 1
-        if isinstance(record, dict):
-            keys.extend(record)
-    if not records:
+        if line.strip():
+            record = records.parse(line, number, ended)
+            keys.extend(record if isinstance(record, dict) else ())
+    if not records.count:
         raise Unreadable(f"holds no record: all {source.size} bytes are blank")
-    notes = ["holds NaN or Infinity, which strict JSON parsers refuse"] if constants else []
+    notes = ["holds NaN or Infinity, which strict JSON parsers refuse"] if records.non_finite else []
     notes += [] if ended else [_NO_LINE_END]
     return Reading("jsonl", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()))
 
 
-def _record(line: bytes, number: int, ended: bool, limits: Limits, constants: List[str]) -> object:
-    def remember(name: str) -> float:
-        constants[:] = [name]
-        return float(name)
+class _Records:
+    """Parse lines, and remember how many there were and whether one held NaN or Infinity."""
 
-    try:
-        text = line.decode("utf-8")
-        check_depth(text, limits)
-        # parse_int=len: int() takes quadratic time in the number of digits, and no number is used here.
-        return json.loads(text, parse_int=len, parse_float=len, parse_constant=remember)
-    except Unreadable as error:
-        raise Unreadable(f"line {number}: {error.reason}") from error
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"line {number} is not UTF-8 text (byte {error.start} of the line)") from error
-    except ValueError as error:
-        torn = "" if ended else "; it is the last line and has no line end, so it is torn"
-        raise Unreadable(f"line {number} is not JSON: {legible(str(error))}{torn}") from error
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        # len: int() takes quadratic time in the number of digits, and no number is used here.
+        self._decoder = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=self._constant)
+        self.count = 0
+        self.non_finite = False
+
+    def parse(self, line: bytes, number: int, ended: bool) -> object:
+        try:
+            text = line.decode("utf-8")
+            check_depth(text, self._limits)
+            record = self._decoder.decode(text)
+        except Unreadable as error:
+            raise Unreadable(f"line {number}: {error.reason}") from error
+        except UnicodeDecodeError as error:
+            raise Unreadable(f"line {number} is not UTF-8 text (byte {error.start} of the line)") from error
+        except ValueError as error:
+            torn = "" if ended else "; it is the last line and has no line end, so it is torn"
+            raise Unreadable(f"line {number} is not JSON: {legible(str(error))}{torn}") from error
+        self.count += 1
+        return record
+
+    def _constant(self, name: str) -> float:
+        self.non_finite = True
+        return float(name)
 
 
 def read_csv(source: Source, limits: Limits) -> Reading:

@@ -16,6 +16,7 @@ from leasehold.kit.readers.reading import Limits, Unreadable
 
 _ATOMS = (int, float, str, bytes, type(None))  # bool is an int
 _UNHASHABLE = ("dict", "set", "bytearray")
+_BUILTIN = ("dict", "set", "frozenset", "bytearray", "storage", "tensor")  # what these take is known
 
 
 def run_pickle(data: bytes, world: World, limits: Limits) -> object:
@@ -126,13 +127,14 @@ class _Machine:
         target = self.top()
         if isinstance(target, list):
             target.extend(items)
-        elif not isinstance(target, Inert):
+        elif not isinstance(target, Inert) or target.of in _BUILTIN:
             raise self.fault(f"appends to {_shown(target)}")
 
     def add_items(self, _: object) -> None:
         self.check_keys(self.pop_mark())
-        if not isinstance(self.top(), Inert):
-            raise self.fault(f"adds items to {_shown(self.top())}")
+        target = self.top()
+        if not isinstance(target, Inert) or (target.of in _BUILTIN and target.of != "set"):
+            raise self.fault(f"adds items to {_shown(target)}")
 
     def set_item(self, _: object) -> None:
         value, key = self.pop(), self.pop()
@@ -143,7 +145,8 @@ class _Machine:
 
     def set_items(self, items: List[object]) -> None:
         target = self.top()
-        if len(items) % 2 or not isinstance(target, Inert):
+        settable = isinstance(target, Inert) and (target.of == "dict" or target.of not in _BUILTIN)
+        if len(items) % 2 or not isinstance(target, Inert) or not settable:
             raise self.fault(f"sets {len(items)} keys and values on {_shown(target)}")
         keys = items[::2]
         self.check_keys(keys)

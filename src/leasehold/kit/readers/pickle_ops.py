@@ -28,7 +28,7 @@ _BUFFERS = frozenset(b"\x97\x98")
 
 def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
     """Yield the operations up to STOP, which must be the last byte."""
-    at = count = 0
+    at = count = frame_end = 0
     while at < len(data):
         code = data[at]
         decode = _DECODERS.get(code)
@@ -40,8 +40,12 @@ def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
             raise Unreadable(f"pickle has more than {limits.max_pickle_ops} operations")
         if code in _PUTS and _as_index(argument, at) >= limits.max_memo:
             raise Unreadable(f"pickle uses memo slot {argument} at byte {at}; slots stop at {limits.max_memo}")
-        if code == _FRAME and following + _as_index(argument, at) > len(data):
-            raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")
+        if at < frame_end < following:
+            raise Unreadable(f"pickle has an operation at byte {at} that crosses the end of its frame")
+        if code == _FRAME:
+            frame_end = following + _as_index(argument, at)
+            if frame_end > len(data):
+                raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")
         if code == STOP and following != len(data):
             raise Unreadable(f"pickle has {len(data) - following} bytes after its end")
         yield code, argument, at
@@ -113,6 +117,8 @@ def _lined(convert: Callable[[bytes, int], object], max_bytes: int = 1 << 31) ->
 def _two_lines(data: bytes, at: int) -> Tuple[object, int]:
     module, middle = _line(data, at, _MAX_NAME_BYTES)
     name, end = _line(data, middle, _MAX_NAME_BYTES)
+    if not module or not name:
+        raise Unreadable(f"pickle names nothing at byte {at}")
     return (_text(module, at), _text(name, middle)), end
 
 
@@ -131,11 +137,19 @@ def _long(raw: bytes, at: int) -> int:
     return int.from_bytes(raw, "little", signed=True)
 
 
-def _decimal(raw: bytes, at: int) -> object:
+def _int_or_bool(raw: bytes, at: int) -> object:
     if raw in (b"00", b"01"):  # protocol 0's booleans
         return raw == b"01"
+    return _decimal(raw, at)
+
+
+def _suffixed(raw: bytes, at: int) -> object:
+    return _decimal(raw[:-1] if raw.endswith(b"L") else raw, at)
+
+
+def _decimal(raw: bytes, at: int) -> object:
     try:
-        return int(raw[:-1] if raw.endswith(b"L") else raw)
+        return int(raw, 0)  # base 0, as pickle does: 09 is an error
     except ValueError as error:
         raise Unreadable(f"pickle number at byte {at} is {raw[:20]!r}") from error
 
@@ -154,7 +168,10 @@ def _quoted(raw: bytes, at: int) -> bytes:
 
 
 def _raw_unicode(raw: bytes, at: int) -> str:
-    return raw.decode("latin-1")  # likewise
+    try:
+        return raw.decode("raw-unicode-escape")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"pickle text at byte {at} has a broken escape") from error
 
 
 _DECODERS: Dict[int, _Decoder] = {
@@ -181,8 +198,8 @@ _DECODERS: Dict[int, _Decoder] = {
     0x8D: _counted(8, _text),
     0x8A: _counted(1, _long),
     0x8B: _counted(4, _long, _MAX_LONG_BYTES),
-    ord("I"): _lined(_decimal, _MAX_NUMBER_CHARS),
-    ord("L"): _lined(_decimal, _MAX_NUMBER_CHARS),
+    ord("I"): _lined(_int_or_bool, _MAX_NUMBER_CHARS),
+    ord("L"): _lined(_suffixed, _MAX_NUMBER_CHARS),
     ord("F"): _lined(_float, _MAX_NUMBER_CHARS),
     ord("g"): _lined(_decimal, 20),
     ord("p"): _lined(_decimal, 20),

@@ -80,6 +80,8 @@ class KeyList:
         self._dropped = False
 
     def add(self, key: str) -> None:
+        if key in self._seen:  # most keys of most files, seen as they are
+            return
         shown = legible(key, self._limits.max_key_chars)
         if shown in self._seen:
             return

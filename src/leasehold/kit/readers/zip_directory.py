@@ -20,6 +20,8 @@ ZIP64_EXTRA = 1
 MAX_16 = 0xFFFF
 MAX_32 = 0xFFFFFFFF
 
+_MAX_NAME_CHARS = 1024
+
 _END = struct.Struct("<4s4H2IH")
 _LOCATOR = struct.Struct("<4sIQI")
 _END64 = struct.Struct("<4sQ2H2I4Q")
@@ -141,6 +143,8 @@ def check_name(raw: bytes) -> str:
         name = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Unreadable(f"zip entry name {legible(repr(raw))} is not UTF-8") from error
+    if len(name) > _MAX_NAME_CHARS:
+        raise Unreadable(f"zip entry name of {len(name)} characters, beginning with {legible(ascii(name))}")
     if not name.isprintable() or "\\" in name or ":" in name:
         raise Unreadable(f"zip entry name {legible(ascii(name))} holds characters that no archive of ours has")
     if any(part in ("", ".", "..") for part in name.split("/")):

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Iterator, List, Tuple, Union
 
-from leasehold.kit.readers.reading import Limits, Unreadable
+from leasehold.kit.readers.reading import Limits, Unreadable, legible
 from leasehold.kit.readers.source import CHUNK_BYTES, Source
 from leasehold.kit.readers.zip_directory import (
     DEFLATED,
@@ -89,7 +89,7 @@ def _locate(source: Source, entry: Entry) -> Record:
         raise Unreadable(f"zip entry {entry.name!r} has no local header at byte {entry.header_at}")
     tail = source.read_at(entry.header_at + _LOCAL.size, name_len + extra_len)
     if tail[:name_len] != entry.raw_name:
-        raise Unreadable(f"zip entry {entry.name!r} is called {tail[:name_len]!r} by its local header")
+        raise Unreadable(f"zip entry {entry.name!r} is called {legible(repr(tail[:name_len]))} by its local header")
     if (flags, method) != (entry.flags, entry.method) or method not in (STORED, DEFLATED):
         raise Unreadable(f"zip entry {entry.name!r} has flags or a method that differ or are unknown")
     if method == STORED and entry.bytes != entry.stored_bytes:

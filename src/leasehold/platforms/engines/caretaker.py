@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leasehold.kit import frames
 from leasehold.model.plan import Plan
-from leasehold.transport.wire import Wire
+from leasehold.transport.wire import Wire, object_of
 
 
 class CaretakerEngine:
@@ -60,23 +60,25 @@ class CaretakerEngine:
     ) -> Iterator[dict[str, Any] | bytes]:
         """Yield {events, offset}, {log}, log bytes and {beat_unix} as they come, until the run has ended."""
         for frame in self.wire.stream("follow", run=run, offset=offset, logs=logs, tail_bytes=tail_bytes):
-            yield frame.payload if frame.type == frames.DATA else frame.json()
+            yield frame.payload if frame.type == frames.DATA else object_of(frame)
 
     def stop(self, run: str, wish: dict[str, Any]) -> dict[str, Any]:
         """Ask the run to end."""
         return self.wire.ask("stop", run=run, **wish)
 
-    def manifest(self, run: str, cells: list[str]) -> bytes:
-        """Have the box seal these cells and return the manifest's bytes."""
-        return b"".join(self.wire.chunks("manifest", run=run, cells=cells))
+    def manifest(self, run: str, cells: list[str], patterns: Sequence[str] = ()) -> bytes:
+        """Have the box seal what these patterns (or its plan's) name in these cells; return the manifest's bytes."""
+        return b"".join(self.wire.chunks("manifest", run=run, cells=cells, patterns=list(patterns)))
 
-    def fingerprint(self, run: str) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
+    def fingerprint(
+        self, run: str, patterns: Sequence[str] = ()
+    ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
         """Return artifact stats by cell, and what lives and lies beside them."""
         present: dict[str, list[dict[str, Any]]] = {}
         rest: dict[str, Any] = {}
-        for answer in self.wire.objects("fingerprint", run=run):
+        for answer in self.wire.objects("fingerprint", run=run, patterns=list(patterns)):
             if "cell" in answer:
-                present[str(answer["cell"])] = answer["entries"]
+                present.setdefault(str(answer["cell"]), []).extend(answer["entries"])
             else:
                 rest = answer
         return present, rest

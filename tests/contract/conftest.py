@@ -1,0 +1,28 @@
+"""One suite, every transport."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.doors import Door, opened
+
+KINDS = [pytest.param("local"), pytest.param("ssh", marks=pytest.mark.real_ssh)]
+
+
+@pytest.fixture(params=KINDS)
+def door(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    """Give a door to an empty box, once for each transport."""
+    with opened(request.param, tmp_path, "root", monkeypatch) as door:
+        yield door
+
+
+@pytest.fixture(params=KINDS)
+def odd_door(
+    request: pytest.FixtureRequest, tmp_path: Path, odd_name: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Door]:
+    """Give a door to a box where our folder has a name that shells do not expect."""
+    with opened(request.param, tmp_path, odd_name, monkeypatch) as door:
+        yield door

@@ -1,0 +1,146 @@
+"""A door is a way to a box, and our folder on the box as seen from behind; and small work to send through it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.kit.tree import tree_hash
+from leasehold.model.job import Artifact, Job
+from leasehold.model.plan import Plan
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.contract import Transport
+from leasehold.transport.openssh import SshAddress, SshTransport
+from leasehold.transport.process import LocalTransport
+from leasehold.transport.wire import Wire
+from tests.support.beds import local_bed, running, ssh_bed
+from tests.support.sshd import HOST
+
+RUN = "job-1"
+
+
+@dataclass
+class Door:
+    """A transport to a box with nothing of ours on it, and our folder there."""
+
+    transport: Transport
+    root: Path
+    wires: list[Wire] = field(default_factory=list)
+
+    def open(self, transport: Transport | None = None) -> Wire:
+        """Open one more wire; it closes with the door."""
+        wire = Wire(transport or self.transport, str(self.root))
+        self.wires.append(wire)
+        return wire
+
+    def engine(self) -> CaretakerEngine:
+        """Open one more wire with an engine on it."""
+        return CaretakerEngine(self.open())
+
+    def start(self, plan: Plan) -> CaretakerEngine:
+        """Bring the code, start the plan, and return an engine that can ask about it."""
+        engine = self.engine()
+        engine.push(CODE.sha256, CODE.parts())
+        engine.start(plan, "a home")
+        return engine
+
+    def serving(self) -> list[int]:
+        """List the far ends of the open wires."""
+        return running("serve", str(self.root))
+
+    def parcels(self) -> dict[str, tuple[int, int]]:
+        """List the parcels on the box, each with the identity of its main file."""
+        places = [path / "__main__.py" for path in (self.root / "caretaker").iterdir()]
+        return {place.parent.name: (place.stat().st_ino, place.stat().st_mtime_ns) for place in places}
+
+    def out(self) -> Path:
+        """The cell's output folder, from behind."""
+        return self.root / "active" / RUN / "out" / "main"
+
+
+@contextlib.contextmanager
+def opened(kind: str, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    """Give a door of this kind to an empty box on which our folder has this name."""
+    with ssh_bed(folder) if kind == "ssh" else local_bed(folder) as bed:
+        for variable, value in bed.environment.items():
+            monkeypatch.setenv(variable, value)
+        transport: Transport = LocalTransport()
+        if kind == "ssh":
+            transport = SshTransport(SshAddress.parse(HOST), folder / "pins")
+        door = Door(transport, bed.root.parent / name)
+        try:
+            yield door
+        finally:
+            for wire in door.wires:
+                wire.close()
+
+
+# ---------------------------------------------------------------- small work
+
+
+@dataclass(frozen=True)
+class Code:
+    """Files as they travel."""
+
+    files: dict[str, bytes]
+
+    @property
+    def sha256(self) -> str:
+        """The tree's name."""
+        entries = [
+            {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for path, data in self.files.items()
+        ]
+        return tree_hash(entries)
+
+    def parts(self) -> Iterable[dict[str, Any] | bytes]:
+        """Heads and bytes for put_tree."""
+        for path, data in self.files.items():
+            yield {"path": path}
+            yield data
+
+
+CODE = Code({"train.sh": b"echo trained\n", "pkg/data.txt": b"x" * 1000})
+
+
+def plan_of(script: str, *patterns: str, run: str = RUN, attempts: int = 3) -> Plan:
+    """Plan one cell that runs a shell script; it promises result.txt unless patterns say otherwise."""
+    artifacts = tuple(Artifact(pattern, "bytes") for pattern in patterns or ("result.txt",))
+    job = Job("job", script, artifacts, attempts=attempts)
+    return Plan(run=run, job=job, tree=CODE.sha256, platform="local", detach=("setsid",))
+
+
+# Waits for a file `go` beside its code, which let_go() makes; bounded, whatever happens to the test.
+WAITS = "i=0; while [ ! -e go ] && [ $i -lt 3000 ]; do sleep 0.02; i=$((i+1)); done; "
+RESULT = 'printf done > "$LEASE_OUT/result.txt"; '
+
+
+def let_go(door: Door) -> None:
+    """Let a script that WAITS go on."""
+    (door.root / "active" / RUN / "work" / "main" / "go").touch()
+
+
+def seal(engine: CaretakerEngine, *patterns: str) -> bytes:
+    """Have the run's artifacts sealed: the planned ones, unless patterns say otherwise."""
+    return engine.manifest(RUN, ["main"], list(patterns))
+
+
+def prints(engine: CaretakerEngine) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
+    """Fingerprint the planned artifacts."""
+    return engine.fingerprint(RUN, [])
+
+
+def wait_end(engine: CaretakerEngine, run: str = RUN, limit_s: float = 60.0) -> dict[str, Any]:
+    """Look until the run has ended."""
+    deadline = time.monotonic() + limit_s
+    while not (seen := engine.look(run))["terminal"]:
+        assert time.monotonic() < deadline, seen
+        time.sleep(0.02)
+    return seen

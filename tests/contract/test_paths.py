@@ -1,0 +1,123 @@
+"""Names that shells do not expect, on both ends; and paths that must not be followed."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from leasehold.errors import BoxError
+from leasehold.kit.manifest import parse
+from leasehold.transport.wire import ask_status
+from tests.contract.doors import CODE, RESULT, RUN, Code, Door, plan_of, prints, seal, wait_end
+
+
+def test_our_folder_may_have_any_name(odd_door: Door) -> None:
+    engine = odd_door.start(plan_of(RESULT + "echo out"))
+    assert wait_end(engine)["state"] == "finished"
+    assert engine.probe()["root"] == str(odd_door.root)
+    assert (odd_door.out() / "result.txt").read_text() == "done"
+    assert b"".join(engine.get(RUN, "out", "main", "result.txt")) == b"done"
+    assert json.loads(ask_status(odd_door.transport, str(odd_door.root))[0][1])["state"] == "finished"
+
+
+def test_code_may_have_any_name(door: Door, odd_name: str) -> None:
+    code = Code({odd_name: b"one", f"{odd_name}/x".replace(odd_name, odd_name + " folder", 1): b"two"})
+    engine = door.engine()
+    assert engine.push(code.sha256, code.parts())
+    tree = door.root / "trees" / code.sha256
+    assert {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()} == code.files
+
+
+def test_artifacts_may_have_any_name(door: Door, odd_name: str) -> None:
+    engine = door.start(plan_of(RESULT, "**"))
+    wait_end(engine)
+    (door.out() / odd_name).mkdir()
+    (door.out() / odd_name / odd_name).write_bytes(b"content")
+    path = f"{odd_name}/{odd_name}"
+    sealed = parse(json.loads(seal(engine)), RUN)
+    assert [entry["path"] for entry in sealed["cells"]["main"]] == sorted([path, "result.txt"])
+    assert [entry["path"] for entry in prints(engine)[0]["main"]] == sorted([path, "result.txt"])
+    assert b"".join(engine.get(RUN, "out", "main", path)) == b"content"
+    assert path in [entry["path"] for entry in engine.salvageable(RUN, "main")]
+
+
+def test_a_name_that_is_not_utf8_is_named_in_the_refusal_and_breaks_nothing(door: Door) -> None:
+    engine = door.start(plan_of(RESULT, "**"))
+    wait_end(engine)
+    with open(os.fsencode(door.out()) + b"/caf\xe9", "wb") as file:
+        file.write(b"x")
+    with pytest.raises(BoxError) as caught:
+        seal(engine)
+    assert caught.value.code == "artifact.unsealable"
+    assert "caf" in caught.value.message
+    assert engine.probe()["system"]
+
+
+ESCAPES = [
+    "../../plan.json",
+    "/etc/hostname",
+    "a/../../../plan.json",
+    "./result.txt",
+    "link",
+    "folder/result.txt",
+    "",
+    "a\0b",
+    "absent",
+]
+
+
+@pytest.mark.parametrize("path", ESCAPES, ids=repr)
+def test_get_follows_nothing_out_of_its_area(door: Door, path: str) -> None:
+    engine = door.start(plan_of(RESULT))
+    wait_end(engine)
+    (door.out() / "link").symlink_to("/etc/hostname")
+    (door.out() / "folder").symlink_to(door.out())
+    with pytest.raises(BoxError) as caught:
+        b"".join(engine.get(RUN, "out", "main", path))
+    assert caught.value.code == "artifact.unreadable"
+    assert engine.probe()["system"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo"])
+def test_get_refuses_what_is_no_plain_file(door: Door, kind: str) -> None:
+    engine = door.start(plan_of(RESULT))
+    wait_end(engine)
+    os.mkdir(door.out() / "thing") if kind == "folder" else os.mkfifo(door.out() / "thing")
+    with pytest.raises(BoxError):
+        b"".join(engine.get(RUN, "out", "main", "thing"))
+    assert engine.probe()["system"]
+
+
+@pytest.mark.parametrize("area, cell", [("out", "../cells"), ("cells", ".."), ("out", ""), ("elsewhere", "main")])
+def test_get_refuses_areas_and_cells_that_are_none(door: Door, area: str, cell: str) -> None:
+    engine = door.start(plan_of(RESULT))
+    wait_end(engine)
+    with pytest.raises(BoxError):
+        b"".join(engine.get(RUN, area, cell, "result.txt"))
+
+
+def test_the_journal_and_the_attempts_can_be_had_as_evidence(door: Door) -> None:
+    engine = door.start(plan_of(RESULT + "echo said"))
+    wait_end(engine)
+    assert b"run_finished" in b"".join(engine.get(RUN, "run", "", "journal.jsonl"))
+    assert json.loads(b"".join(engine.get(RUN, "run", "", "plan.json")))["tree"] == CODE.sha256
+    assert b"".join(engine.get(RUN, "cells", "main", "attempt-0001/log")) == b"said\n"
+    assert json.loads(b"".join(engine.get(RUN, "cells", "main", "attempt-0001/exit.json")))["code"] == 0
+
+
+@pytest.mark.parametrize("promise", ["empty", "link", "folder-link", "fifo"])
+def test_a_promised_artifact_that_is_no_plain_file_with_content_cannot_be_sealed(door: Door, promise: str) -> None:
+    engine = door.start(plan_of(RESULT, "*"))
+    wait_end(engine)
+    place = door.out() / "thing"
+    if promise == "empty":
+        place.touch()
+    elif promise == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/etc/hostname" if promise == "link" else "/etc")
+    with pytest.raises(BoxError) as caught:
+        seal(engine)
+    assert caught.value.code == "artifact.unsealable"

@@ -1,0 +1,329 @@
+"""What home may ask, and what the box answers: the same over every transport."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from leasehold.errors import BoxError
+from leasehold.kit.manifest import encode, parse
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+from tests.contract.doors import CODE, RESULT, RUN, WAITS, Code, Door, let_go, plan_of, prints, seal, wait_end
+from tests.support.lives import eventually
+
+KINDS = ["run_opened", "attempt_starting", "attempt_started", "attempt_ended", "cell_finished", "run_finished"]
+
+
+def refusal(engine: CaretakerEngine, op: str, **args: object) -> str:
+    with pytest.raises(BoxError) as caught:
+        engine.wire.ask(op, **args)
+    return caught.value.code
+
+
+# ---------------------------------------------------------------- code
+
+
+def test_probe_says_where_and_how_full(door: Door) -> None:
+    seen = door.engine().probe()
+    assert (seen["root"], seen["system"]) == (str(door.root), "Linux")
+    assert seen["free_bytes"] > 0
+    assert seen["free_inodes"] >= 0
+    assert seen["now_unix"] > 1_700_000_000
+
+
+def test_code_is_there_once_it_was_brought_and_is_brought_once(door: Door) -> None:
+    engine = door.engine()
+    assert engine.wire.ask("have_tree", tree=CODE.sha256) == {"have": False}
+    assert engine.push(CODE.sha256, CODE.parts())
+    assert not engine.push(CODE.sha256, CODE.parts())
+    tree = door.root / "trees" / CODE.sha256
+    assert {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()} == CODE.files
+
+
+def test_bringing_the_same_code_twice_at_once_leaves_one_whole_tree(door: Door) -> None:
+    big = Code({"a": b"a" * 3_000_000, "b": b"b" * 3_000_000})
+    engine = door.engine()
+    answers: list[dict[str, object]] = []
+    homes = [
+        threading.Thread(target=lambda: answers.append(engine.wire.ask("put_tree", big.parts(), tree=big.sha256)))
+        for _ in range(3)
+    ]
+    for home in homes:
+        home.start()
+    for home in homes:
+        home.join()
+    assert answers == [{"tree": big.sha256, "files": 2}] * 3
+    assert [path.name for path in (door.root / "trees").iterdir()] == [big.sha256]
+
+
+def test_code_that_arrives_different_is_refused_and_not_kept(door: Door) -> None:
+    engine = door.engine()
+    with pytest.raises(BoxError) as caught:
+        engine.wire.ask("put_tree", [{"path": "train.sh"}, b"something else"], tree=CODE.sha256)
+    assert caught.value.code == "code.tree_differs"
+    assert list((door.root / "trees").iterdir()) == []
+    assert engine.push(CODE.sha256, CODE.parts())
+
+
+UNSAFE = [
+    {"path": "../out"},
+    {"path": "/etc/out"},
+    {"path": "a/../../out"},
+    {"path": ""},
+    {"path": "link", "link": "/etc/passwd"},
+    {"path": "link", "link": "../../out"},
+]
+
+
+@pytest.mark.parametrize("head", UNSAFE, ids=lambda head: "->".join(head.values()) or "empty")
+def test_code_that_would_leave_its_tree_is_refused(door: Door, head: dict[str, str]) -> None:
+    engine = door.engine()
+    with pytest.raises(BoxError) as caught:
+        engine.wire.ask("put_tree", [head, b"x"] if "link" not in head else [head], tree="t")
+    assert caught.value.code == "code.unsafe_path"
+    assert list((door.root / "trees").iterdir()) == []
+
+
+# ---------------------------------------------------------------- a life
+
+
+def test_a_run_lives_and_its_journal_log_and_results_can_be_read(door: Door) -> None:
+    engine = door.start(plan_of("echo a line; cat pkg/data.txt >&2; " + RESULT))
+    seen = wait_end(engine)
+    assert (seen["state"], seen["cells"]["main"]["code"], seen["cells"]["main"]["attempt"]) == ("finished", 0, 1)
+    batches = list(engine.events(RUN, 0, 0))
+    events = [event for batch in batches for event in batch["events"]]
+    assert [event["k"] for event in events] == KINDS
+    assert batches[-1]["offset"] == seen["offset"]
+    assert b"".join(engine.tail(RUN, "main", 1, 0, 0)) == b"a line\n" + b"x" * 1000
+    assert b"".join(engine.tail(RUN, "main", 1, 7, 0)) == b"x" * 1000
+    assert b"".join(engine.get(RUN, "out", "main", "result.txt")) == b"done"
+    assert b"".join(engine.get(RUN, "out", "main", "result.txt", 2)) == b"ne"
+    assert [run["run"] for run in engine.runs()] == [RUN]
+
+
+def test_events_from_an_offset_on_are_those_not_yet_read(door: Door) -> None:
+    engine = door.start(plan_of(RESULT))
+    wait_end(engine)
+    first = next(iter(engine.events(RUN, 0, 0)))
+    line = len(json.dumps(first["events"][0], separators=(",", ":"), ensure_ascii=False).encode()) + 1
+    rest = [event["k"] for batch in engine.events(RUN, line, 0) for event in batch["events"]]
+    assert rest == KINDS[1:]
+    assert [batch["events"] for batch in engine.events(RUN, first["offset"], 0)] == [[]]
+
+
+def test_following_tells_events_log_and_beats_as_they_come_and_ends_with_the_run(door: Door) -> None:
+    engine = door.start(plan_of("echo first; " + WAITS + "echo last; " + RESULT))
+    kinds: list[str] = []
+    log, beats = b"", 0
+    for item in engine.follow(RUN, 0, {}):
+        if isinstance(item, bytes):
+            log += item
+        elif "events" in item:
+            kinds += [event["k"] for event in item["events"]]
+        elif "beat_unix" in item:
+            beats += 1
+        if log == b"first\n":
+            let_go(door)
+    assert (kinds, log) == (KINDS, b"first\nlast\n")
+    assert beats >= 1
+
+
+def test_following_again_from_where_one_was_repeats_nothing(door: Door) -> None:
+    engine = door.start(plan_of("echo some words; " + RESULT))
+    seen = wait_end(engine)
+    again = list(engine.follow(RUN, seen["offset"], {"main/1": len("some words\n")}))
+    assert [item for item in again if isinstance(item, bytes) or "events" in item] == []
+
+
+def test_tail_follows_an_attempt_to_its_end(door: Door) -> None:
+    engine = door.start(plan_of("echo first; " + WAITS + "echo last; " + RESULT))
+    said = b""
+    for chunk in engine.tail(RUN, "main", 1, 0, 60):
+        said += chunk
+        let_go(door)
+    assert said == b"first\nlast\n"
+
+
+def test_starting_twice_attaches_to_the_one_run(door: Door) -> None:
+    plan = plan_of(WAITS + RESULT)
+    engine = door.start(plan)
+    again = engine.start(plan, "another home")
+    assert (again["did"], again["holder"]["home"]) == ("attached", "a home")
+    let_go(door)
+    assert wait_end(engine)["cells"]["main"]["attempt"] == 1
+    assert engine.start(plan, "a home")["did"] == "attached"
+
+
+def test_a_run_that_ended_badly_resumes_only_from_the_state_that_was_seen(door: Door) -> None:
+    plan = plan_of('if [ "$LEASE_ATTEMPT" = 1 ]; then exit 17; fi; ' + RESULT)
+    engine = door.start(plan)
+    seen = wait_end(engine)
+    assert (seen["state"], seen["cells"]["main"]["code"]) == ("failed", 17)
+    assert engine.resume(RUN, seen["seq"] - 1, "a home")["did"] == "attached"
+    assert engine.start(plan, "a home")["did"] == "attached"
+    resumed = engine.resume(RUN, seen["seq"], "other home")
+    assert resumed["did"] == "resumed"
+    ended = wait_end(engine)
+    assert (ended["state"], ended["cells"]["main"]["attempt"]) == ("finished", 2)
+    assert ended["holder"] == {"home": "other home", "epoch": 2}
+    assert engine.resume(RUN, ended["seq"], "a home")["did"] == "attached"
+
+
+def test_stopping_ends_a_run_once_and_a_run_that_ended_stays_as_it_is(door: Door) -> None:
+    engine = door.start(plan_of("echo up; " + WAITS + RESULT))
+    assert eventually(lambda: engine.look(RUN)["cells"]["main"]["state"] == "running")
+    assert engine.stop(RUN, {"id": "one", "by": "me", "grace_s": 5})["did"] == "asked"
+    seen = wait_end(engine)
+    assert (seen["state"], seen["cells"]["main"]["signal"]) == ("stopped", 15)
+    assert engine.stop(RUN, {"id": "two", "by": "me", "grace_s": 5})["did"] == "nothing"
+
+
+# ---------------------------------------------------------------- what is sealed
+
+
+def test_the_manifest_lists_every_promised_file_with_its_hash(door: Door) -> None:
+    script = 'mkdir -p "$LEASE_OUT/a/b"; printf one > "$LEASE_OUT/result.txt"; printf two > "$LEASE_OUT/a/b/c.bin"; '
+    engine = door.start(plan_of(script + 'printf no > "$LEASE_OUT/other"', "result.txt", "**/*.bin"))
+    wait_end(engine)
+    data = seal(engine)
+    sealed = parse(json.loads(data), RUN)
+    assert encode(sealed) == data
+    assert [(entry["path"], entry["bytes"]) for entry in sealed["cells"]["main"]] == [("a/b/c.bin", 3), ("result.txt", 3)]
+    present, rest = prints(engine)
+    kept = [{key: entry[key] for key in ("path", "bytes", "mtime_ns", "inode")} for entry in sealed["cells"]["main"]]
+    assert present == {"main": kept}
+    assert (rest["alive"], [entry["path"] for entry in rest["other"]]) == ([], ["other"])
+    assert rest["seen"]["state"] == "finished"
+
+
+def test_a_promise_that_was_not_kept_cannot_be_sealed(door: Door) -> None:
+    engine = door.start(plan_of("printf here > result.txt"))
+    wait_end(engine)
+    with pytest.raises(BoxError) as caught:
+        seal(engine)
+    assert caught.value.code == "artifact.unsealable"
+    assert "LEASE_OUT" in caught.value.message, "the file lies beside the code: the commonest mistake is named"
+
+
+def test_a_fingerprint_names_the_processes_that_still_live(door: Door) -> None:
+    engine = door.start(plan_of(WAITS + RESULT))
+    assert eventually(lambda: engine.look(RUN)["cells"]["main"]["alive"])
+    pid = engine.look(RUN)["cells"]["main"]["pid"]
+    assert pid in prints(engine)[1]["alive"]
+    let_go(door)
+    wait_end(engine)
+    assert eventually(lambda: prints(engine)[1]["alive"] == [])
+
+
+@pytest.mark.slow
+def test_very_many_artifacts_can_be_sealed_fingerprinted_and_listed(door: Door) -> None:
+    count, name = 16000, "x" * 230
+    script = f'cd "$LEASE_OUT"; i=0; while [ $i -lt {count} ]; do echo y > {name}$i; i=$((i+1)); done'
+    engine = door.start(plan_of(script, "x*"))
+    wait_end(engine)
+    sealed = parse(json.loads(seal(engine)), RUN)
+    present, _ = prints(engine)
+    assert len(sealed["cells"]["main"]) == len(present["main"]) == len(engine.salvageable(RUN, "main")) == count
+
+
+def test_everything_a_cell_left_can_be_listed_for_salvage(door: Door) -> None:
+    engine = door.start(plan_of('printf x > "$LEASE_OUT/promised"; printf yy > "$LEASE_OUT/extra"; exit 1', "promised"))
+    wait_end(engine)
+    assert engine.salvageable(RUN, "main") == [{"path": "extra", "bytes": 2}, {"path": "promised", "bytes": 1}]
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_refusals_have_a_code_and_leave_the_wire_open(door: Door) -> None:
+    engine = door.engine()
+    assert refusal(engine, "fly") == "wire.unknown_op"
+    for op in ("events", "tail", "follow", "manifest", "fingerprint", "get", "stop", "resume", "salvageable"):
+        assert refusal(engine, op, run="never-1", cell="main") == "run.absent", op
+    assert refusal(engine, "look", run="../escape") == "wire.bad_request"
+    assert engine.look("never-1")["state"] == "absent"
+    assert not (door.root / "active" / "never-1").exists(), "looking leaves nothing behind"
+    assert engine.probe()["system"]
+
+
+def test_a_plan_that_is_damaged_different_or_without_its_code_is_refused(door: Door) -> None:
+    engine = door.engine()
+    plan = plan_of(RESULT)
+    assert refusal(engine, "start", run=RUN, plan=plan.as_dict(), home="h") == "code.tree_missing"
+    engine.push(CODE.sha256, CODE.parts())
+    damaged = {**plan.as_dict(), "attempts": 99}
+    assert refusal(engine, "start", run=RUN, plan=damaged, home="h") == "run.plan_damaged"
+    engine.start(plan, "h")
+    wait_end(engine)
+    other = plan_of("echo another job; " + RESULT)
+    assert refusal(engine, "start", run=RUN, plan=other.as_dict(), home="h") == "run.plan_differs"
+
+
+def test_arguments_that_are_no_counts_are_refused(door: Door) -> None:
+    engine = door.start(plan_of(RESULT))
+    wait_end(engine)
+    for bad in (-1, "1", 1.5, None):
+        assert refusal(engine, "events", run=RUN, offset=bad) == "wire.bad_request"
+        assert refusal(engine, "get", run=RUN, cell="main", path="result.txt", offset=bad) == "wire.bad_request"
+
+
+# ---------------------------------------------------------------- side by side
+
+
+def test_a_bulk_read_runs_beside_a_follow_on_one_wire(door: Door, tmp_path: Path) -> None:
+    engine = door.start(plan_of("echo up; " + WAITS + "echo last; " + RESULT))
+    followed: list[str] = []
+    up = threading.Event()
+
+    def follow() -> None:
+        for item in engine.follow(RUN, 0, {}):
+            if isinstance(item, bytes):
+                followed.append(item.decode())
+                up.set()
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    assert up.wait(60)
+    with open(door.out() / "bulk", "wb") as file:
+        file.truncate(48 << 20)
+    got = 0
+    for number, chunk in enumerate(engine.get(RUN, "out", "main", "bulk")):
+        got += len(chunk)
+        if number == 10:
+            assert engine.probe()["system"], "a small question is answered between the chunks"
+            let_go(door)
+    follower.join(60)
+    assert got == 48 << 20
+    assert "".join(followed) == "up\nlast\n"
+
+
+def test_many_questions_at_once_each_get_their_own_answer(door: Door) -> None:
+    engine = door.start(plan_of('for i in 1 2 3 4 5 6 7 8; do echo $i$i$i > "$LEASE_OUT/f$i"; done', "f*"))
+    wait_end(engine)
+    answers: dict[int, bytes] = {}
+
+    def read(number: int) -> None:
+        for _ in range(10):
+            answers[number] = b"".join(engine.get(RUN, "out", "main", f"f{number}"))
+
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(1, 9)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    assert answers == {number: b"%d%d%d\n" % (number, number, number) for number in range(1, 9)}
+
+
+def test_a_reader_that_leaves_early_does_not_stop_the_others(door: Door) -> None:
+    engine = door.start(plan_of(RESULT))
+    wait_end(engine)
+    with open(door.out() / "bulk", "wb") as file:
+        file.truncate(200 << 20)
+    chunks = engine.get(RUN, "out", "main", "bulk")
+    next(chunks)
+    chunks.close()  # type: ignore[attr-defined]
+    assert b"".join(engine.get(RUN, "out", "main", "result.txt")) == b"done"

@@ -1,0 +1,89 @@
+"""Status without Python: the boot line itself prints each run's status and its age."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from leasehold.errors import LinkError
+from leasehold.transport.contract import Link, Transport
+from leasehold.transport.wire import ask_status
+from tests.contract.doors import RESULT, RUN, WAITS, Door, let_go, plan_of, wait_end
+from tests.support.beds import running
+
+
+class Bare:
+    """A transport to the same box with almost nothing on its PATH."""
+
+    def __init__(self, inner: Transport, tools: Path) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._tools = tools
+        tools.mkdir()
+        for name in ("sh", "cat", "date", "stat"):
+            (tools / name).symlink_to(next(p for p in (Path("/bin") / name, Path("/usr/bin") / name) if p.exists()))
+
+    def open(self, command: str) -> Link:
+        return self._inner.open(f"PATH={self._tools}; export PATH; {command}")
+
+
+def test_a_box_that_never_saw_us_has_no_runs_and_stays_untouched(door: Door) -> None:
+    assert ask_status(door.transport, str(door.root)) == []
+    assert not door.root.exists()
+
+
+def test_every_run_is_told_with_its_age_and_no_python_starts(door: Door, tmp_path: Path) -> None:
+    engine = door.start(plan_of(WAITS + RESULT))
+    engine.wire.close()
+    bare = Bare(door.transport, tmp_path / "tools")
+    [(age_s, text)] = ask_status(bare, str(door.root))
+    value = json.loads(text)
+    assert (value["run"], value["state"]) == (RUN, "running")
+    assert 0 <= age_s < 3600
+    assert running("serve", str(door.root)) == []
+    let_go(door)
+    wait_end(door.engine())
+    [(_, text)] = ask_status(bare, str(door.root))
+    assert json.loads(text)["state"] == "finished"
+
+
+def test_several_runs_are_several_lines(door: Door) -> None:
+    for number in (1, 2, 3):
+        run = f"job-{number}"
+        wait_end(door.start(plan_of(RESULT, run=run)), run)
+    told = [json.loads(text)["run"] for _, text in ask_status(door.transport, str(door.root))]
+    assert told == ["job-1", "job-2", "job-3"]
+
+
+@pytest.mark.parametrize("reason", ["two\nlines", "back\\slash \\n \\c end", "tab\t", "中文 'quoted' \"twice\"", "%s %d"])
+def test_a_status_arrives_as_it_was_written_whatever_it_holds(door: Door, reason: str) -> None:
+    folder = door.root / "active" / RUN
+    folder.mkdir(parents=True)
+    written = {"run": RUN, "state": "failed", "reason": reason}
+    (folder / "status.json").write_text(json.dumps(written, ensure_ascii=False) + "\n", encoding="utf-8")
+    [(_, text)] = ask_status(door.transport, str(door.root))
+    assert json.loads(text) == written
+
+
+def test_a_login_that_prints_is_skipped_here_too(door: Door) -> None:
+    class Loud:
+        name = door.transport.name
+
+        def open(self, command: str) -> Link:
+            return door.transport.open("echo Welcome; printf 'no newline'; " + command)
+
+    wait_end(door.start(plan_of(RESULT)))
+    assert len(ask_status(Loud(), str(door.root))) == 1
+
+
+def test_an_answer_that_ends_early_is_a_lost_link(door: Door) -> None:
+    class Short:
+        name = door.transport.name
+
+        def open(self, command: str) -> Link:
+            return door.transport.open(command.replace("echo end;", "").replace("exec sh", "exec /bin/sh"))
+
+    with pytest.raises(LinkError):
+        ask_status(Short(), str(door.root))

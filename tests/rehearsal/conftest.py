@@ -1,0 +1,12 @@
+"""Counts are said at the end; under xdist only by a controller that loads this, or a conftest above that does the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import tally
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.pluginmanager.is_registered(tally):
+        config.pluginmanager.register(tally)

@@ -1,0 +1,112 @@
+"""Which events the lives have: learned by living each once, never from a list that somebody must keep."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import os
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from tests.rehearsal.dramas import DRAMAS, Drama, staged
+from tests.support.lives import Life, eventually
+
+_QUIET_S = 0.5
+
+# What no change may quietly lose: a kind that vanishes from a life would vanish from the matrix.
+FLOOR = {
+    "plain": {
+        "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "cell_finished", "run_finished",
+        "home.smoke_passed", "home.lease_opened", "home.run_planned", "home.run_seen", "home.detach_proven",
+        "home.manifest_taken", "home.receipt_written",
+    },
+    "caretaker-dies": {"caretaker_started"},
+    "trainer-dies": {"cell_pending"},
+    "fails": {"cell_failed", "run_failed", "resumed"},
+    "stopped": {"stop_requested", "run_stopped"},
+    "taken-down": {"home.intent_recorded", "home.verb_done", "home.lease_closed"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An event of a drama, and whether it comes while a trainer is held in mid-life."""
+
+    drama: str
+    event: str
+    held: bool
+
+
+def discover() -> list[Moment]:
+    """List every event, in the first drama that has it; once a test session, however many workers collect."""
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if not session:
+        return _live_all()
+    place = Path(tempfile.gettempdir(), f"leasehold-moments-{session}")
+    with place.open("a+") as file:  # all workers must collect the same cases, so the first one looks for all
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        known = file.read()
+        if known:
+            return [Moment(*item) for item in json.loads(known)]
+        atexit.register(place.unlink, missing_ok=True)  # a worker ends after all have collected
+        found = _live_all()
+        file.write(json.dumps([astuple(moment) for moment in found]))
+        return found
+
+
+def _live_all() -> list[Moment]:
+    with ThreadPoolExecutor(len(DRAMAS)) as pool:
+        lives = list(pool.map(_live_once, DRAMAS.values()))
+    found: dict[str, Moment] = {}
+    for moments in lives:
+        found = {**moments, **found}
+    return [moment for moments in lives for moment in moments.values() if found[moment.event] == moment]
+
+
+def _live_once(drama: Drama) -> dict[str, Moment]:
+    found: dict[str, Moment] = {}
+    hold = not drama.fails_once
+    with tempfile.TemporaryDirectory(prefix="lh-") as name, drama.bed(Path(name)) as bed:
+        with staged(drama, bed, Path(name), hold=hold) as life:
+            for number, command in enumerate(drama.commands):
+                lease = command(life, "")
+                if hold and number == 0:
+                    _live_held(drama, life, found)
+                life.release()
+                code = lease.wait()
+                _note(drama, life, found, held=False)
+            assert code == 0, life.explain()
+            drama.check(life)
+    return found
+
+
+def _live_held(drama: Drama, life: Life, found: dict[str, Moment]) -> None:
+    """Collect what happens around a trainer in mid-life, until nothing does any more."""
+    assert eventually(life.held), life.explain()
+    _until_quiet(drama, life, found)
+    if drama.provoke is not None:
+        known = len(life.events())
+        drama.provoke(life)
+        assert eventually(lambda: len(life.events()) > known), life.explain()
+        _until_quiet(drama, life, found)
+
+
+def _until_quiet(drama: Drama, life: Life, found: dict[str, Moment]) -> None:
+    changed, known = time.monotonic(), 0
+    while time.monotonic() - changed < _QUIET_S:
+        _note(drama, life, found, held=True)
+        now = len(life.events()) + len(life.ledger())
+        if now != known:
+            changed, known = time.monotonic(), now
+        time.sleep(0.02)
+
+
+def _note(drama: Drama, life: Life, found: dict[str, Moment], *, held: bool) -> None:
+    kinds = [event["k"] for event in life.events()] + ["home." + kind for kind in life.ledger()]
+    for kind in kinds:
+        found.setdefault(kind, Moment(drama.name, kind, held))

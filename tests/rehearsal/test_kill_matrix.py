@@ -1,0 +1,181 @@
+"""Kill anything at any moment: the identical command continues.
+
+{home, caretaker, keeper, trainer, link} x {before, during, after} x every event that the lives in dramas.py have.
+LEASEHOLD_PAUSE stops the process that reaches the moment; the victim dies; the moment goes on; the same command
+is typed again. A victim that does not exist at that moment makes the case not applicable, which is counted.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.rehearsal.dramas import DRAMAS, Drama, staged
+from tests.rehearsal.moments import FLOOR, Moment, discover
+from tests.support.beds import Bed, ssh_bed
+from tests.support.lives import Lease, Life, eventually, kill, kill_group
+
+pytestmark = pytest.mark.kill_matrix
+
+PHASES = ("before", "during", "after")
+VICTIMS = ("home", "caretaker", "keeper", "trainer", "link")
+APPEARS_WITHIN_S = 3.0
+STALLED_FOR_S = 0.4
+
+# Over ssh: one event a victim, chosen so that the victim lives then.
+OVER_SSH = {
+    "home": Moment("plain", "home.manifest_taken", False),
+    "caretaker": Moment("plain", "attempt_ended", False),
+    "keeper": Moment("plain", "attempt_started", True),
+    "trainer": Moment("plain", "attempt_started", True),
+    "link": Moment("plain", "attempt_started", True),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "moments" in metafunc.fixturenames:
+        metafunc.parametrize("moments", [discover()], ids=["discovered"])
+    if "moment" in metafunc.fixturenames:
+        moments = discover()
+        metafunc.parametrize("victim", VICTIMS)
+        metafunc.parametrize("phase", PHASES)
+        metafunc.parametrize("moment", moments, ids=[moment.event for moment in moments])
+
+
+def test_the_matrix_has_lost_no_event(moments: list[Moment]) -> None:
+    found = {name: {moment.event for moment in moments if moment.drama == name} for name in DRAMAS}
+    assert {name: FLOOR[name] - found[name] for name in FLOOR} == {name: set() for name in FLOOR}
+
+
+def test_the_identical_command_continues(
+    moment: Moment, phase: str, victim: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with DRAMAS[moment.drama].bed(tmp_path) as bed:
+        applied = play(bed, tmp_path, moment, phase, victim)
+    record_property("tally: kill matrix", "applied" if applied else "not applicable")
+
+
+@pytest.mark.real_ssh
+@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_identical_command_continues_over_ssh(
+    phase: str, victim: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    moment = OVER_SSH[victim]
+    with ssh_bed(tmp_path, {"LEASEHOLD_PAUSE": aim(tmp_path, moment, phase)}) as bed:
+        applied = play(bed, tmp_path, moment, phase, victim)
+    record_property("tally: kill matrix", "applied" if applied else "not applicable")
+    assert applied
+
+
+# ---------------------------------------------------------------- one case
+
+
+def aim(folder: Path, moment: Moment, phase: str) -> str:
+    return f"{folder / 'pause'}:{moment.event}:{phase}"
+
+
+def play(bed: Bed, folder: Path, moment: Moment, phase: str, victim: str) -> bool:
+    """Live the drama up to the moment, kill, type it again, check; tell whether there was somebody to kill."""
+    drama = DRAMAS[moment.drama]
+    (folder / "pause").mkdir()
+    with staged(drama, bed, folder, hold=moment.held or drama.provoke is not None) as life:
+        try:
+            reach(drama, life, moment, aim(folder, moment, phase), folder / "pause" / "reached")
+            if not strike(life, moment, victim):
+                return False
+            life.release()
+            (folder / "pause" / "go").touch()
+            let_end(life)
+            type_again(drama, life)
+            drama.check(life)
+        except (AssertionError, TimeoutError) as failure:
+            raise AssertionError(f"{failure}\n{life.explain()}") from failure
+    return True
+
+
+def reach(drama: Drama, life: Life, moment: Moment, pause: str, reached: Path) -> None:
+    """Type the drama's commands until the moment is reached."""
+    provoke = drama.provoke
+    for command in drama.commands:
+        lease = command(life, pause)
+        deadline = time.monotonic() + 60
+        while not reached.exists() and lease.code is None:
+            if provoke is not None and life.held() and "detach_proven" in life.ledger():
+                provoke(life)
+                provoke = None
+                if not moment.held:
+                    life.release()
+            assert time.monotonic() < deadline, "the moment was not reached"
+            time.sleep(0.004)
+        if eventually(lambda: reached.exists() and reached.read_text(), 0.5):
+            return
+        life.release()
+    raise AssertionError("the commands ended before the moment was reached")
+
+
+def strike(life: Life, moment: Moment, victim: str) -> bool:
+    """Kill the victim; tell whether it existed."""
+    find = {
+        "home": life.homes,
+        "caretaker": life.caretaker,
+        "keeper": life.keeper,
+        "trainer": life.trainer,
+        "link": life.link,
+    }[victim]
+    found = find()
+    deadline = time.monotonic() + APPEARS_WITHIN_S
+    while not found and moment.event.startswith("home.") and works(life) and time.monotonic() < deadline:
+        time.sleep(0.005)  # home is stopped at its moment, the box is not: the victim may be about to appear
+        found = find()
+    if not found:
+        return False
+    if victim == "home":
+        for lease in life.leases:
+            lease.kill()
+    elif victim == "link":
+        life.bed.cut(life.homes())
+    elif victim == "trainer":
+        kill_group(found)
+    else:
+        kill(found)
+    return True
+
+
+def works(life: Life) -> bool:
+    return bool(life.caretaker()) and not life.state().terminal
+
+
+def let_end(life: Life) -> None:
+    """Wait for the commands that survived; a person would leave one that waits for a box where nobody is left."""
+    deadline = time.monotonic() + 60
+    while life.homes():
+        assert time.monotonic() < deadline, "a command neither ended nor went on"
+        if life.stalled():
+            since = time.monotonic()
+            while life.stalled() and life.homes() and time.monotonic() - since < STALLED_FOR_S:
+                time.sleep(0.02)
+            if life.stalled():
+                leave(life)
+        time.sleep(0.01)
+
+
+def leave(life: Life) -> None:
+    for lease in life.leases:
+        lease.send(signal.SIGINT)
+    for lease in life.leases:
+        lease.wait()
+
+
+def type_again(drama: Drama, life: Life) -> Lease:
+    """Type the last command until it exits with 0; only a run that failed or was stopped may say no before."""
+    for _ in range(drama.tries):
+        again = drama.commands[-1](life, "")
+        if again.wait() == 0:
+            return again
+        assert again.code == 6, f"the identical command exited with {again.code}"
+    raise AssertionError("the identical command did not get through")

@@ -1,0 +1,207 @@
+"""A written fake of a box, its engine and its landlord: real files, no processes, faults on request.
+
+`FakeEngine` answers what `CaretakerEngine` answers; tests/unit/lifecycle/test_fake_box.py holds the two together.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from leasehold.errors import BoxError, LinkError
+from leasehold.kit import manifest
+from leasehold.kit.match import compile_pattern, walk
+from leasehold.kit.paths import UnsafePath, open_below
+from leasehold.kit.runstate import TERMINAL, CellState, RunState
+from leasehold.model.plan import Plan
+
+CHUNK_BYTES = 64
+Get = Callable[[str, int, bytes], Iterator[bytes]]
+
+
+class FakeRun:
+    """A run as it lies on the box."""
+
+    def __init__(self, folder: Path, plan: Plan, home: str) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.state = "running"
+        self.alive: List[int] = []
+        self.holder: Dict[str, Any] = {"home": home, "epoch": 1}
+        self.cell_states = dict.fromkeys(plan.cells, "running")
+        for cell in plan.cells:
+            self.out(cell).mkdir(parents=True)
+        self.evidence("journal.jsonl", b"")
+        self.evidence("plan.json", b"{}\n")
+
+    def out(self, cell: str) -> Path:
+        """Name a cell's LEASE_OUT."""
+        return self.folder / "out" / cell
+
+    def evidence(self, path: str, content: bytes) -> None:
+        """Write a file beside the results."""
+        where = self.folder / path
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_bytes(content)
+
+    def end(self, state: str) -> None:
+        """End the run and all its cells."""
+        self.state = state
+        self.cell_states = dict.fromkeys(self.plan.cells, state)
+        self.alive = []
+
+    @property
+    def places(self) -> Dict[str, str]:
+        """Each cell's LEASE_OUT."""
+        return {cell: str(self.out(cell)) for cell in self.plan.cells}
+
+
+class FakeBox:
+    """A folder that plays a box. `connect` gives an engine, or LinkError while the box is out of reach."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.name = "ssh:fake"
+        self.runs: Dict[str, FakeRun] = {}
+        self.reachable = True
+        self.dies_after: Optional[int] = None  # answers of each wire until it breaks; None: it holds
+        self.open_wires = 0
+        self.on_get: Optional[Get] = None
+
+    def connect(self) -> "FakeEngine":
+        """Open a wire."""
+        if not self.reachable:
+            raise LinkError("link.timeout", "the box does not answer")
+        self.open_wires += 1
+        return FakeEngine(self)
+
+    def start(self, plan: Plan, home: str) -> FakeRun:
+        """Put a run on the box."""
+        run = self.runs[plan.run] = FakeRun(self.root / plan.run, plan, home)
+        return run
+
+    def lose(self, run: str) -> None:
+        """Let a run vanish from the box."""
+        shutil.rmtree(self.runs.pop(run).folder)
+
+
+class FakeWire:
+    """Counts its closing."""
+
+    def __init__(self, box: FakeBox) -> None:
+        self._box = box
+        self._open = True
+
+    def close(self) -> None:
+        """Hang up; a second call does nothing."""
+        if self._open:
+            self._box.open_wires -= 1
+        self._open = False
+
+
+class FakeEngine:
+    """Answers from the box's files."""
+
+    def __init__(self, box: FakeBox) -> None:
+        self._box = box
+        self._answers_left = box.dies_after
+        self.wire = FakeWire(box)
+
+    def runs(self) -> List[Dict[str, Any]]:
+        """List every run the box knows."""
+        self._answer()
+        return [self._seen(self._box.runs[name]) for name in sorted(self._box.runs)]
+
+    def look(self, run: str) -> Dict[str, Any]:
+        """Say what is true of the run now."""
+        self._answer()
+        found = self._box.runs.get(run)
+        return self._seen(found) if found else {**RunState().as_dict(), "run": run, "terminal": False, "holder": {}}
+
+    def fingerprint(self, run: str, patterns: List[str]) -> Tuple[Dict[str, List[Dict[str, Any]]], Dict[str, Any]]:
+        """Return artifact stats by cell, and what lives and lies beside them."""
+        self._answer()
+        found = self._run(run)
+        present = manifest.fingerprints(found.places, patterns)
+        rest = {"seen": self._seen(found), "alive": list(found.alive), "other": _unpromised(found, patterns)}
+        return present, rest
+
+    def manifest(self, run: str, cells: List[str], patterns: List[str]) -> bytes:
+        """Seal what the patterns name in these cells."""
+        self._answer()
+        found = self._run(run)
+        places = {cell: found.places[cell] for cell in cells}
+        try:
+            built = manifest.build(run, found.plan.sha256, places, patterns)
+        except manifest.ManifestError as error:
+            raise BoxError("artifact.unsealable", str(error)) from None
+        return manifest.encode(built)
+
+    def get(self, run: str, area: str, cell: str, path: str, offset: int = 0) -> Iterator[bytes]:
+        """Yield a file's bytes from offset on."""
+        self._answer()
+        found = self._run(run)
+        folder = {"out": found.out(cell), "cells": found.folder / "cells" / cell, "run": found.folder}[area]
+        try:
+            fd = open_below(str(folder), path)
+        except (OSError, UnsafePath) as error:
+            raise BoxError("artifact.unreadable", "%s: %s" % (path, error)) from None
+        with os.fdopen(fd, "rb") as file:
+            file.seek(offset)
+            data = file.read()
+        if self._box.on_get is not None and area == "out":
+            yield from self._box.on_get(path, offset, data)
+            return
+        for start in range(0, len(data), CHUNK_BYTES):
+            yield data[start : start + CHUNK_BYTES]
+
+    def salvageable(self, run: str, cell: str) -> List[Dict[str, Any]]:
+        """List every plain file in a cell's out folder."""
+        self._answer()
+        entries = walk(str(self._run(run).out(cell)))
+        return [{"path": entry.path, "bytes": entry.info.st_size} for entry in entries if entry.is_file]
+
+    def _answer(self) -> None:
+        """Break the link when its time has come."""
+        if self._answers_left is None:
+            return
+        if self._answers_left == 0:
+            raise LinkError("link.lost", "the connection ended")
+        self._answers_left -= 1
+
+    def _run(self, run: str) -> FakeRun:
+        if run not in self._box.runs:
+            raise BoxError("run.absent", "this box knows no run %s" % run)
+        return self._box.runs[run]
+
+    def _seen(self, run: FakeRun) -> Dict[str, Any]:
+        told = RunState()
+        told.state, told.seq = run.state, 5
+        for cell, state in run.cell_states.items():
+            told.cells[cell] = CellState()
+            told.cells[cell].state, told.cells[cell].attempt = state, 1
+            told.cells[cell].code = 0 if state == "finished" else None
+        return {
+            **told.as_dict(),
+            "run": run.plan.run,
+            "folder": str(run.folder),
+            "offset": 0,
+            "terminal": run.state in TERMINAL,
+            "caretaker_alive": run.state not in TERMINAL,
+            "heartbeat_unix": None,
+            "now_unix": 0.0,
+            "boot": "",
+            "holder": dict(run.holder),
+        }
+
+
+def _unpromised(run: FakeRun, patterns: List[str]) -> List[Dict[str, Any]]:
+    regexes = [compile_pattern(pattern) for pattern in patterns]
+    return [
+        {"cell": cell, "path": entry.path, "bytes": entry.info.st_size}
+        for cell, place in run.places.items()
+        for entry in walk(place)
+        if not any(regex.match(entry.path) for regex in regexes)
+    ]

@@ -1,0 +1,1 @@
+"""Platform facts: complete, dated and sourced, or not loaded."""

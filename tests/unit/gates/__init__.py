@@ -1,0 +1,1 @@
+"""The teardown gate: when a box may go, and that nothing opens it otherwise."""

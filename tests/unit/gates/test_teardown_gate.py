@@ -1,0 +1,268 @@
+"""The gate by itself: readings in, a verdict out. One refusal, one row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.gates.teardown import RunReadings, TeardownReadings, ask_for, judge_approval, judge_teardown
+from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, Receipt, Strength
+from leasehold.model.verdict import Outcome
+from tests.support.examples import MANY
+
+NOW = 1_000_000
+
+
+def entry(path: str = "best.pt", **change: int) -> dict[str, object]:
+    return {"path": path, "bytes": 3, "mtime_ns": 5, "inode": 7, **change}
+
+
+def receipt(*cells: str, run: str = "toy-1") -> Receipt:
+    return Receipt(run, "p", "m", cells or ("main",), 1, 3, (), (), (), 9)
+
+
+SEALED = {"main": [entry(sha256="a" * 64), entry("m.json", sha256="b" * 64)]}
+PRESENT = {"main": [entry(), entry("m.json")]}
+HOME = RunReadings("toy-1", ("main",), receipt(), sealed=SEALED, present=PRESENT, state="finished")
+GIVEN_UP = RunReadings("toy-1", ("main",), waived=("main",), state="failed")
+
+
+def readings(*runs: RunReadings, **change: object) -> TeardownReadings:
+    return replace(TeardownReadings("box-1", "terminate", True, runs), **change)
+
+
+# ---------------------------------------------------------------- what passes
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        HOME,
+        replace(HOME, state="stopped"),
+        GIVEN_UP,
+        replace(GIVEN_UP, present={"main": [entry("half.pt")]}),
+        RunReadings("toy-1", (), state="absent"),
+    ],
+    ids=["home", "home and stopped", "given up", "given up with remains", "planned and never started"],
+)
+def test_a_run_that_is_home_or_given_up_may_go(run):
+    assert judge_teardown(readings(run)).passed
+
+
+def test_a_lease_on_which_nothing_ever_ran_may_go():
+    verdict = judge_teardown(readings())
+    assert verdict.passed
+    assert verdict.findings, "passing says why"
+
+
+def test_some_cells_home_and_the_others_given_up_may_go():
+    run = replace(HOME, promised=("main", "other"), waived=("other",), state="failed")
+    assert judge_teardown(readings(run)).passed
+
+
+def test_order_of_entries_does_not_matter():
+    assert judge_teardown(readings(replace(HOME, present={"main": PRESENT["main"][::-1]}))).passed
+
+
+# ---------------------------------------------------------------- what is refused
+
+R, U = Outcome.REFUSED, Outcome.UNKNOWN
+REFUSED = {
+    "no receipt": (replace(HOME, receipt=None, sealed={}), R, "no receipt and no waiver", "lease pull toy-1"),
+    "failed without a result": (
+        RunReadings("toy-1", ("main",), state="failed"), R, "failed without a result", "lease waive toy-1 main",
+    ),
+    "stopped without a result": (
+        RunReadings("toy-1", ("main",), state="stopped"), R, "stopped without a result", "lease waive toy-1 main",
+    ),
+    "one cell without a receipt": (
+        replace(HOME, promised=("main", "other")), R, "toy-1/other: no receipt and no waiver", "lease pull toy-1",
+    ),
+    "waiver of another cell": (
+        RunReadings("toy-1", ("main",), waived=("other",), state="failed"), R, "no waiver", "lease waive",
+    ),
+    "home copy damaged": (replace(HOME, home_damage=("the copy is gone",)), R, "the copy is gone", "lease pull toy-1"),
+    "held by another home": (replace(HOME, held_by_other_home=True), R, "another home holds this run", "act"),
+    "alive": (replace(HOME, alive=(41, 42)), R, "processes of the run live (pid 41, 42)", "lease stop toy-1"),
+    "running": (replace(HOME, state="running"), R, "the run is running", "lease stop toy-1"),
+    "stopping": (replace(HOME, state="stopping"), R, "the run is stopping", ""),
+    "state unknown": (replace(HOME, state="unknown"), R, "the run is unknown", ""),
+    "bytes": (
+        replace(HOME, present={"main": [entry(bytes=4), entry("m.json")]}), R,
+        "'best.pt' changed on the box since it was sealed (bytes 3 -> 4)", "lease pull toy-1",
+    ),
+    "mtime": (
+        replace(HOME, present={"main": [entry(mtime_ns=6), entry("m.json")]}), R, "(mtime_ns 5 -> 6)", "lease pull",
+    ),
+    "inode": (replace(HOME, present={"main": [entry(inode=8), entry("m.json")]}), R, "(inode 7 -> 8)", "lease pull"),
+    "gone": (replace(HOME, present={"main": [entry()]}), R, "'m.json' is gone from the box", "lease pull"),
+    "new": (
+        replace(HOME, present={"main": [*PRESENT["main"], entry("new.pt")]}), R,
+        "'new.pt' is new on the box", "lease pull",
+    ),
+    "cell vanished": (replace(HOME, present={}), R, "is gone from the box", "lease pull"),
+    "run vanished": (replace(HOME, present={}, state="absent"), R, "is gone from the box", "lease pull"),
+    "vanished without a receipt": (RunReadings("toy-1", ("main",), state="absent"), R, "no receipt and no waiver", ""),
+    "manifest at home unreadable": (replace(HOME, sealed={}), R, "is new on the box", "lease pull"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("run, outcome, says, hint", list(REFUSED.values()), ids=list(REFUSED))
+def test_a_run_that_is_not_safely_home_stays(run, outcome, says, hint):
+    verdict = judge_teardown(readings(run))
+    assert verdict.outcome is outcome
+    against = verdict.against()
+    assert any(says in finding.what for finding in against), [finding.what for finding in against]
+    assert any(hint in finding.hint for finding in against)
+
+
+def test_a_box_out_of_reach_is_unknown_and_stays():
+    verdict = judge_teardown(readings(HOME, reachable=False, unreachable_because="timed out"))
+    assert verdict.outcome is U
+    assert "timed out" in verdict.against()[0].what
+
+
+def test_a_box_out_of_reach_stays_even_if_nothing_ran_on_it():
+    assert not judge_teardown(readings(reachable=False)).passed
+
+
+def test_a_strangers_run_stays():
+    verdict = judge_teardown(readings(HOME, strangers=("other-9",)))
+    assert verdict.outcome is R
+    assert "other-9" in verdict.against()[0].what
+
+
+@pytest.mark.parametrize("spoiled", [value[0] for value in REFUSED.values()], ids=list(REFUSED))
+def test_one_bad_run_among_good_ones_stays(spoiled):
+    good = replace(HOME, run="good-1")
+    for runs in ((good, spoiled), (spoiled, good), (GIVEN_UP, spoiled)):
+        assert not judge_teardown(readings(*runs)).passed
+
+
+# ---------------------------------------------------------------- approvals
+
+
+def yes(
+    seen: TeardownReadings, strength: Strength = Strength.TYPED, expires: float = NOW + 60, **change: str
+) -> Approval:
+    request = replace(ask_for(seen, "nonce", expires), **change)
+    return Approval(request, strength, "me", NOW)
+
+
+SEEN = readings(HOME)
+
+
+@pytest.mark.parametrize(
+    "strength, simulated, irreversible, covers",
+    [
+        (Strength.TYPED, False, True, True),
+        (Strength.SIGNED, False, True, True),
+        (Strength.REHEARSAL, False, True, False),
+        (Strength.TYPED, False, False, True),
+        (Strength.SIGNED, False, False, True),
+        (Strength.REHEARSAL, False, False, False),
+        (Strength.TYPED, True, True, True),
+        (Strength.SIGNED, True, True, True),
+        (Strength.REHEARSAL, True, True, True),
+        (Strength.REHEARSAL, True, False, True),
+    ],
+)
+def test_an_approval_must_be_strong_enough(strength, simulated, irreversible, covers):
+    assert judge_approval(SEEN, yes(SEEN, strength), NOW, simulated, irreversible).passed is covers
+
+
+WRONG = {
+    "another verb": (yes(SEEN, verb="park"), "approved verb is `park`"),
+    "another lease": (yes(SEEN, lease="box-2"), "approved lease is box-2"),
+    "other evidence": (yes(SEEN, evidence="0" * 64), "receipts"),
+    "evidence of before the waiver": (yes(readings(replace(HOME, waived=("main",)))), "receipts"),
+    "evidence of another receipt": (yes(readings(replace(HOME, receipt=receipt("main", "x")))), "receipts"),
+    "expired": (yes(SEEN, expires=NOW - 1), "15 minutes"),
+    "expires in an hour": (yes(SEEN, expires=NOW + 3600), "15 minutes"),
+    "never expires": (yes(SEEN, expires=float("inf")), "15 minutes"),
+    "expires at no time": (yes(SEEN, expires=float("nan")), "15 minutes"),
+}
+
+
+@pytest.mark.parametrize("approval, says", list(WRONG.values()), ids=list(WRONG))
+@pytest.mark.parametrize("simulated", [False, True])
+def test_an_approval_of_something_else_does_not_cover_this(approval, says, simulated):
+    verdict = judge_approval(SEEN, approval, NOW, simulated, True)
+    assert verdict.outcome is R
+    assert any(says in finding.what for finding in verdict.against())
+
+
+def test_nobody_saying_yes_is_a_no():
+    verdict = judge_approval(SEEN, None, NOW, True, False)
+    assert verdict.outcome is R
+    assert "nobody approved `terminate` on box-1" in verdict.against()[0].what
+
+
+@pytest.mark.parametrize("age_s, covers", [(0, True), (APPROVAL_LIFE_S, True), (APPROVAL_LIFE_S + 1, False)])
+def test_an_approval_lives_for_fifteen_minutes(age_s, covers):
+    given = yes(SEEN, expires=NOW + APPROVAL_LIFE_S)
+    assert judge_approval(SEEN, given, NOW + age_s, False, True).passed is covers
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def test_evidence_depends_on_receipts_waivers_and_lease_not_on_order():
+    other = replace(HOME, run="toy-2", receipt=receipt("main", run="toy-2"))
+    base = readings(HOME, other)
+    assert readings(other, HOME).evidence == base.evidence
+    changed = [
+        readings(HOME),
+        readings(HOME, other, lease="box-2"),
+        readings(HOME, replace(other, waived=("main",))),
+        readings(HOME, replace(other, receipt=None)),
+        readings(HOME, replace(other, receipt=replace(other.receipt, verified_unix=10))),
+        readings(HOME, replace(other, receipt=replace(other.receipt, manifest_sha256="n"))),
+    ]
+    assert len({each.evidence for each in [base, *changed]}) == len(changed) + 1
+
+
+CELLS = st.lists(st.sampled_from(["a", "b", "c"]), unique=True).map(tuple)
+ENTRY = st.builds(entry, st.sampled_from(["x", "y"]), inode=st.integers(1, 2))
+ENTRIES = st.lists(ENTRY, unique_by=lambda item: item["path"])
+
+
+@st.composite
+def run_readings(draw):
+    covered = draw(CELLS)
+    present = {cell: draw(ENTRIES) for cell in draw(CELLS)}
+    sealed = draw(st.just(present) | st.fixed_dictionaries(dict.fromkeys(covered, ENTRIES)))
+    return RunReadings(
+        "toy-1",
+        draw(CELLS),
+        receipt(*covered) if covered else None,
+        draw(CELLS),
+        sealed,
+        present,
+        draw(st.sampled_from([(), (7,)])),
+        draw(st.sampled_from(["finished", "failed", "stopped", "running", "unknown", "absent"])),
+        draw(st.booleans()),
+        draw(st.sampled_from([(), ("damaged",)])),
+    )
+
+
+@MANY
+@given(st.lists(run_readings(), max_size=2), st.booleans(), st.sampled_from([(), ("stranger-1",)]))
+def test_whatever_the_readings_nothing_unsafe_passes(runs, reachable, strangers):
+    verdict = judge_teardown(readings(*runs, reachable=reachable, strangers=strangers))
+    safe = reachable and not strangers and all(map(is_safe, runs))
+    assert verdict.passed == safe
+
+
+def is_safe(run: RunReadings) -> bool:
+    """Say it again in other words."""
+    covered = set(run.receipt.cells) if run.receipt else set()
+    unchanged = all(
+        sorted(run.sealed.get(cell, []), key=str) == sorted(run.present.get(cell, []), key=str) for cell in covered
+    )
+    ended = run.state in ("finished", "failed", "stopped", "absent")
+    quiet = not run.alive and not run.held_by_other_home and not run.home_damage
+    return set(run.promised) <= covered | set(run.waived) and unchanged and ended and quiet

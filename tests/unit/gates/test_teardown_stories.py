@@ -1,0 +1,326 @@
+"""Single stories of `lease down`, told with the real teardown, ledger and gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from leasehold.errors import Refusal, UserError
+from leasehold.ledger import books
+from leasehold.lifecycle import teardown
+from leasehold.model.note import silent
+from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
+
+from .world import BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
+
+
+@pytest.fixture
+def new_world() -> Iterator[Callable[[str], World]]:
+    """Give a function that makes worlds."""
+    worlds: list[World] = []
+
+    def make(platform: str = "generic-ssh") -> World:
+        worlds.append(World(platform))
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        world.close()
+
+
+@pytest.fixture
+def world(new_world) -> World:
+    """A finished run that is home: only the yes is missing."""
+    made = new_world()
+    run = made.start_run()
+    made.end_run(run)
+    made.bring_home(run)
+    return made
+
+
+def intents(world: World) -> int:
+    return len(list(world.home.ledger.events(kind="intent_recorded")))
+
+
+# ---------------------------------------------------------------- the way through
+
+
+@pytest.mark.parametrize("platform", sorted(VERBS))
+@pytest.mark.parametrize("strength", list(Strength))
+def test_what_is_home_goes_with_a_yes_that_is_strong_enough(new_world, platform, strength):
+    world = new_world(platform)
+    run = world.start_run(("a", "b"))
+    world.end_run(run)
+    world.bring_home(run)
+    weak = strength is Strength.REHEARSAL and platform != "rehearsal"
+    assert world.tear_down(Order(strength)) == ("approval.refused" if weak else "gone")
+    assert len(world.landlord.acts) == (0 if weak else 1)
+    assert world.lease.open is weak
+
+
+def test_what_was_given_up_goes_with_a_yes(new_world):
+    world = new_world()
+    run = world.start_run()
+    world.end_run(run, "failed")
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.waive(run, "main")
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_lease_on_which_nothing_ran_goes_with_a_yes(new_world):
+    world = new_world()
+    assert world.tear_down(Order(flaw="person says no")) == "approval.not_given"
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_run_that_was_planned_and_never_started_is_no_loss(new_world):
+    world = new_world()
+    world.start_run(reaches_box=False)
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_the_second_call_finds_it_done(world):
+    assert world.tear_down(Order()) == "gone"
+    assert world.tear_down(Order()) == "gone"
+    assert len(world.landlord.acts) == 1
+    assert world.seen["approval asked for"] == 1
+
+
+def test_a_slow_landlord_is_polled_to_the_end(world):
+    assert world.tear_down(Order(behaviour="slow")) == "gone"
+
+
+def test_looking_changes_nothing(world):
+    before = list(world.home.ledger.events())
+    plan = teardown.plan_teardown(world.home, world.lease)
+    assert plan.verdict.passed
+    assert list(world.home.ledger.events()) == before
+    told = plan.as_dict()
+    assert (told["verb"], told["reversible"], told["lease"]) == ("stop-by-hand", False, world.lease.id)
+    assert [(item["cell"], item["path"]) for item in told["not_coming_home"]] == [("main", "scratch.tmp")]
+    assert told["exports"] == [str(world.export("toy-1"))]
+
+
+def test_an_unknown_verb_is_named_with_the_known_ones(world):
+    with pytest.raises(UserError) as caught:
+        teardown.plan_teardown(world.home, world.lease, "explode")
+    assert caught.value.code == "lease.unknown_verb"
+    assert "stop-by-hand" in caught.value.hint
+
+
+# ---------------------------------------------------------------- what stands in the way
+
+
+@pytest.mark.parametrize("how", sorted(set(BOX_TROUBLE) - {"new below"}))
+def test_a_changed_artifact_on_the_box_stops_it_until_it_is_home_again(world, how):
+    world.tamper_with_box("toy-1", "main", how)
+    assert world.tear_down(Order()) == "teardown.refused"
+    assert world.seen["approval asked for"] == 0, "nobody is asked about what may not be"
+    world.set_right()
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_new_file_that_nobody_promised_does_not_stop_it(world):
+    world.tamper_with_box("toy-1", "main", "new below")
+    assert world.tear_down(Order()) == "gone"
+
+
+@pytest.mark.parametrize("how", HOME_TROUBLE)
+def test_a_damaged_home_copy_stops_it_until_it_is_mended(world, how):
+    world.tamper_with_home("toy-1", how)
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.set_right()
+    assert world.tear_down(Order()) == "gone"
+
+
+def alive(world: World) -> None:
+    world.box.runs["toy-1"].alive = [4711]
+
+
+def held(world: World) -> None:
+    world.box.runs["toy-1"].holder = {"home": "another"}
+
+
+def running(world: World) -> None:
+    world.box.runs["toy-1"].state = "running"
+
+
+def lost(world: World) -> None:
+    world.box.lose("toy-1")
+
+
+def stranger(world: World) -> None:
+    world.stranger(True)
+
+
+def link_down(world: World) -> None:
+    world.link("down")
+
+
+def link_dies_early(world: World) -> None:
+    world.link("dies early")
+
+
+def link_dies_late(world: World) -> None:
+    world.link("dies late")
+
+
+def second_run(world: World) -> None:
+    world.end_run(world.start_run())
+
+
+TROUBLE = [alive, held, running, lost, stranger, link_down, link_dies_early, link_dies_late, second_run]
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_trouble_on_the_box_stops_it(world, trouble):
+    trouble(world)
+    assert world.tear_down(Order()) == "teardown.refused"
+    assert (world.landlord.acts, intents(world), world.lease.open) == ([], 0, True)
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_trouble_while_a_person_thinks_stops_it(world, trouble):
+    assert world.tear_down(Order(meanwhile=lambda: trouble(world))) == "teardown.refused"
+    assert world.seen["approval asked for"] == 1
+    assert (world.landlord.acts, intents(world)) == ([], 0)
+
+
+def test_an_unreachable_box_on_which_nothing_ran_stays_too(new_world):
+    world = new_world()
+    world.link("down")
+    assert world.tear_down(Order()) == "teardown.refused"
+
+
+def test_a_run_of_an_earlier_lease_that_is_still_on_the_box_is_judged_too(new_world):
+    """A person said the first lease was stopped, and the box lived on, with results nobody brought home."""
+    world = new_world()
+    world.end_run(world.start_run())
+    world.say_stopped()
+    world.rent_again(same_box=True)
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.bring_home("toy-1")
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_receipt_for_an_earlier_promise_does_not_count(world):
+    """The weights came home as bytes; now the job file says that they must load. Nobody has proven that."""
+    world.mend_promise("toy-1")
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.bring_home("toy-1")
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_promise_mended_back_is_proven_again(world):
+    world.mend_promise("toy-1")
+    world.mend_promise("toy-1")
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_promise_mended_while_a_person_thinks_stops_it(world):
+    assert world.tear_down(Order(meanwhile=lambda: world.mend_promise("toy-1"))) == "teardown.refused"
+
+
+def test_a_refusal_says_what_was_seen_and_what_to_do(world):
+    alive(world)
+    with pytest.raises(Refusal) as caught:
+        teardown.tear_down(world.home, world.lease, "", world.landlord, lambda plan: pytest.fail("asked"), silent)
+    assert "pid 4711" in caught.value.seen
+    assert "lease stop toy-1" in caught.value.hint
+
+
+# ---------------------------------------------------------------- the yes
+
+
+@pytest.mark.parametrize("flaw", [flaw for flaw in FLAWS if flaw not in ("old", "person says no")])
+def test_a_yes_to_something_else_is_not_one(world, flaw):
+    assert world.tear_down(Order(flaw=flaw)) == "approval.refused"
+    assert (world.landlord.acts, intents(world)) == ([], 0)
+
+
+def test_a_yes_that_took_too_long_is_none(world):
+    def wait() -> None:
+        world.clock.now += APPROVAL_LIFE_S + 1
+
+    assert world.tear_down(Order(meanwhile=wait)) == "approval.refused"
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_waiver_while_a_person_thinks_needs_a_new_yes(world):
+    assert world.tear_down(Order(meanwhile=lambda: world.waive("toy-1", "main"))) == "approval.refused"
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_yes_for_the_results_of_yesterday_does_not_cover_those_of_today(world):
+    world.tear_down(Order(meanwhile=lambda: link_down(world)))
+    world.link("up")
+    world.tamper_with_box("toy-1", "main", "grow")
+    world.bring_home("toy-1")
+    assert world.tear_down(Order(flaw="old")) == "approval.refused"
+
+
+def test_an_unused_yes_of_minutes_ago_still_covers_the_same_act(world):
+    assert world.tear_down(Order(meanwhile=lambda: link_down(world))) == "teardown.refused"
+    world.link("up")
+    world.clock.now += 60
+    assert world.tear_down(Order(flaw="old")) == "gone"
+
+
+def test_a_yes_to_the_first_lease_does_not_open_the_second(world):
+    assert world.tear_down(Order()) == "gone"
+    world.rent_again(same_box=False)
+    assert world.tear_down(Order(flaw="old")) == "approval.refused"
+
+
+# ---------------------------------------------------------------- killed in between
+
+
+def test_a_crash_before_the_act_is_continued_without_a_second_yes(world):
+    assert world.tear_down(Order(behaviour="crash before")) == "crash"
+    assert books.pending_intent(world.home.ledger, world.lease.id) is not None
+    world.clock.now += 10 * APPROVAL_LIFE_S
+    assert world.tear_down(Order()) == "gone"
+    assert (world.seen["approval asked for"], intents(world), len(world.landlord.acts)) == (1, 1, 2)
+
+
+def test_a_crash_after_the_act_is_written_down_without_acting_again(world):
+    assert world.tear_down(Order(behaviour="crash after")) == "crash"
+    assert world.lease.open
+    assert world.tear_down(Order()) == "gone"
+    assert (world.seen["approval asked for"], len(world.landlord.acts)) == (1, 1)
+    kinds = [event.kind for event in world.home.ledger.events(lease=world.lease.id)]
+    assert kinds[-2:] == ["verb_done", "lease_closed"]
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_an_intent_does_not_carry_over_trouble(world, trouble):
+    world.tear_down(Order(behaviour="crash before"))
+    trouble(world)
+    assert world.tear_down(Order()) == "teardown.refused"
+    assert len(world.landlord.acts) == 1
+
+
+def test_an_intent_does_not_cover_other_evidence(world):
+    world.tear_down(Order(behaviour="crash before"))
+    world.tamper_with_box("toy-1", "main", "grow")
+    world.bring_home("toy-1")
+    assert world.tear_down(Order(flaw="person says no")) == "approval.not_given"
+    assert world.tear_down(Order()) == "gone"
+    assert intents(world) == 2
+
+
+@pytest.mark.parametrize("behaviour", ["asked", "unknown"])
+def test_an_end_that_is_not_known_stays_open_and_is_asked_for_again(world, behaviour):
+    assert world.tear_down(Order(behaviour=behaviour)) == behaviour
+    assert world.lease.open
+    assert world.tear_down(Order(behaviour=behaviour)) == behaviour
+    assert world.tear_down(Order()) == "gone"
+    assert (world.seen["approval asked for"], len(world.landlord.acts)) == (1, 3)
+
+
+def test_an_intent_ends_with_its_lease(world):
+    world.tear_down(Order(behaviour="crash before"))
+    world.say_stopped()
+    world.rent_again(same_box=True)
+    assert world.tear_down(Order(flaw="person says no")) == "approval.not_given"

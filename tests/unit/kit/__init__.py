@@ -1,0 +1,1 @@
+"""What both ends share. Runs under Debian's PyPy (3.9) too."""

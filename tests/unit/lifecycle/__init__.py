@@ -1,0 +1,1 @@
+"""The stages, one at a time, against a fake box with real files."""

@@ -1,0 +1,1 @@
+"""The nouns: what parses, what is refused and how, what hashes to what."""

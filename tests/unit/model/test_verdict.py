@@ -1,0 +1,52 @@
+"""Verdicts: refused beats unknown beats passed, and nothing at all is unknown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.model.words import ago
+from tests.support.examples import MANY
+
+P, R, U = Outcome.PASSED, Outcome.REFUSED, Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "seen, outcome",
+    [([], U), ([P], P), ([U], U), ([R], R), ([P, P], P), ([P, U], U), ([U, R], R), ([P, R], R), ([P, U, R], R)],
+)
+def test_the_worst_finding_decides(seen, outcome):
+    assert Verdict("g", tuple(Finding(each, "x") for each in seen)).outcome is outcome
+
+
+@MANY
+@given(st.lists(st.sampled_from(list(Outcome))), st.randoms())
+def test_a_verdict_passes_only_if_every_finding_does(seen, random):
+    verdict = Verdict("g", tuple(Finding(each, "x") for each in seen))
+    assert verdict.passed == (bool(seen) and set(seen) == {P})
+    assert len(verdict.against()) == sum(each is not P for each in seen)
+    random.shuffle(seen)
+    assert Verdict("g", tuple(Finding(each, "x") for each in seen)).outcome is verdict.outcome
+
+
+def test_a_verdict_is_spelled_with_its_findings():
+    verdict = Verdict("teardown", (Finding(P, "home"), Finding(R, "alive", "stop it")))
+    assert verdict.as_dict() == {
+        "gate": "teardown",
+        "outcome": "refused",
+        "findings": [
+            {"outcome": "passed", "what": "home", "hint": ""},
+            {"outcome": "refused", "what": "alive", "hint": "stop it"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "seconds, said",
+    [(-5, "0 s"), (0, "0 s"), (59.9, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (7384, "2 h 3 min"),
+     (86400, "1 d"), (200000, "2 d 7 h")],
+)  # fmt: skip
+def test_a_duration_is_said_in_its_two_largest_units(seconds, said):
+    assert ago(seconds) == said
