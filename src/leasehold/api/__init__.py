@@ -18,7 +18,21 @@ from leasehold.api.front import (
     tunnel,
     write_new,
 )
-from leasehold.api.running import clock, duration, leases, logs, open_home, pull, run, show, status, stop, verify, watch
+from leasehold.api.running import (
+    clock,
+    duration,
+    leases,
+    logs,
+    meter,
+    open_home,
+    pull,
+    run,
+    show,
+    status,
+    stop,
+    verify,
+    watch,
+)
 from leasehold.lifecycle.orders import BoxOrder, DownOrder, RunOrder, RunOutcome
 
 __all__ = [
@@ -43,6 +57,7 @@ __all__ = [
     "init",
     "leases",
     "logs",
+    "meter",
     "nags",
     "notify_add",
     "notify_list",

@@ -17,6 +17,7 @@ from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
 
 if TYPE_CHECKING:
+    from leasehold.kit.progress import ProgressReader
     from leasehold.model.receipt import Receipt
 
 __all__ = ["DownOrder", "RunOrder", "RunOutcome"]
@@ -41,16 +42,26 @@ def pull(home: Home, word: str, report: Report) -> Receipt:
     return pull_home(home, books.find_run(home.ledger, word), report)
 
 
-def watch(home: Home, word: str, report: Report) -> RunOutcome:
-    """Follow a run to its end without touching it."""
+def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:
+    """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
     from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.watch import Watch
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
-    state, engine = Watch(record.run, lease.id, box_of(home, lease)).until_end(home.ledger, None, report)
+    following = Watch(record.run, lease.id, box_of(home, lease), wants_readings=readings)
+    state, engine = following.until_end(home.ledger, None, report)
     engine.wire.close()
     return RunOutcome(record.run, lease.id, state.state)
+
+
+def meter(home: Home, word: str) -> tuple[RunRecord, Callable[[], ProgressReader]]:
+    """Return a run's record and a maker of readers for its progress, by the job's own pattern."""
+    from leasehold.kit.progress import ProgressReader
+
+    record = books.find_run(home.ledger, word)
+    pattern = str(json.loads(record.plan_json)["job"].get("progress", "auto"))
+    return record, lambda: ProgressReader(pattern)
 
 
 def status(home: Home, word: str = "", refresh: bool = False) -> list[dict[str, Any]]:

@@ -27,12 +27,12 @@ def nag(folder: RunFolder) -> int:
     """Send the first notice when due, then on; leave when hushed, resumed, or already nagging elsewhere."""
     if try_lock(os.path.join(folder.path, "nag.lock")) is None:
         return 0
-    sent = int((read_json(folder.nagged) or {}).get("sent", 0))
     while True:
         wishes = read_json(folder.notify)
         run = fold(journal.read_from(folder.journal, 0)[0])
         if not wishes or not wishes.get("channels") or not run.terminal or os.path.exists(folder.hush):
             return 0
+        sent = _sent(folder, run)
         due = run.changed_unix + due_after_s(sent, wishes)
         if time.time() - run.changed_unix > _GIVE_UP_S:
             return 0
@@ -41,7 +41,9 @@ def nag(folder: RunFolder) -> int:
             continue
         _send(wishes["channels"], message(folder, run, wishes))
         sent += 1
-        write_json(folder.nagged, {"sent": sent, "last_unix": time.time()})
+        while run.changed_unix + due_after_s(sent, wishes) <= time.time():
+            sent += 1  # this box slept through some: one notice says it all
+        write_json(folder.nagged, {"sent": sent, "seq": run.seq, "last_unix": time.time()})
 
 
 def due_after_s(sent: int, wishes: Dict[str, Any]) -> float:
@@ -71,6 +73,12 @@ def message(folder: RunFolder, run: RunState, wishes: Dict[str, Any]) -> Dict[st
         "box": wishes.get("box", ""),
         "priority": "default" if run.state == "finished" else "high",
     }
+
+
+def _sent(folder: RunFolder, run: RunState) -> int:
+    """How many notices of this very ending went out; a run that was resumed and ended again begins anew."""
+    noted = read_json(folder.nagged) or {}
+    return int(noted.get("sent", 0)) if noted.get("seq") == run.seq else 0
 
 
 def begin(folder: RunFolder) -> None:

@@ -51,7 +51,7 @@ def disk(path: str) -> Dict[str, Any]:
         "mount": point,
         "filesystem": kind,
         "is_mount": real == point,
-        "read_only": bool(figures.f_flag & os.ST_RDONLY),
+        "read_only": bool(figures.f_flag & getattr(os, "ST_RDONLY", 1)),
         "total_bytes": figures.f_blocks * figures.f_frsize,
         "free_bytes": figures.f_bavail * figures.f_frsize,
         "total_inodes": figures.f_files,

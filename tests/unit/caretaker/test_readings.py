@@ -35,7 +35,7 @@ def test_everything_is_taken_at_once_and_agrees_with_the_system(tmp_path: Path) 
     assert here["real"] == os.path.realpath(str(tmp_path))
     assert here["real"].startswith(here["mount"].rstrip("/"))
     assert here["filesystem"] in Path("/proc/mounts").read_text()
-    assert 0 < taken["memory"]["limit_bytes"]
+    assert taken["memory"]["limit_bytes"] > 0
     assert taken["cpu"]["visible"] == len(os.sched_getaffinity(0))
     assert taken["nofile"] > 0
     assert taken["tools"]["python3"] == shutil.which("python3")
@@ -226,10 +226,7 @@ def test_no_card_and_no_problem_are_different_things(driver: Path) -> None:
 
 
 def test_the_drivers_own_words_explain_a_failure(driver: Path) -> None:
-    says(
-        driver,
-        "echo 'Failed to initialize NVML: Driver/library version mismatch'; echo 'NVML library version: 550'; exit 18\n",
-    )
+    says(driver, "echo 'Failed to initialize NVML: Driver/library version mismatch'; echo more; exit 18\n")
     assert cards() == ([], "nvidia-smi exited with 18: Failed to initialize NVML: Driver/library version mismatch")
     says(driver, "exit 9\n")
     assert cards() == ([], "nvidia-smi exited with 9: ")

@@ -194,3 +194,30 @@ def test_no_credential_is_written_out(tmp_path: Path, secret: str) -> None:
         assert conversion is not None
         assert secret not in conversion.text
         assert not any(secret in note for note in conversion.converted + conversion.not_converted)
+
+
+def test_a_config_that_only_has_a_key_called_run_is_no_skypilot_task(carried: Carried) -> None:
+    with pytest.raises(UserError) as caught:
+        carried("hydra.yaml", "defaults: []\nrun:\n  dir: logs/x\nsweep:\n  dir: y\n")
+    assert caught.value.code == "init.unknown_format"
+
+
+def test_a_checkpoint_to_read_is_not_taken_for_an_output(carried: Carried) -> None:
+    _, job = carried("sky.yaml", "run: python export.py --checkpoint-path /x/ckpt --output_dir out\n")
+    assert job.run == 'python export.py --checkpoint-path /x/ckpt --output_dir "$LEASE_OUT"'
+
+
+def test_patterns_of_sed_are_not_taken_for_paths(carried: Carried) -> None:
+    conversion, _ = carried("sky.yaml", 'run: sed -i "s/^a*/max_iter/" x && python t.py "$D"/y --data=/mnt/z\n')
+    assert [note for note in conversion.not_converted if "fresh box" in note] == [
+        "line 1: /mnt/z: kept, but a fresh box does not have it"
+    ]
+
+
+@pytest.mark.parametrize(
+    "harmless", ["COCO/mask_rcnn_R_50_FPN_3x/137849600", "git checkout 0123456789abcdef0123456789abcdef01234567"]
+)
+def test_what_only_resembles_a_key_is_left_alone(carried: Carried, harmless: str) -> None:
+    _, job = carried("sky.yaml", f"run: echo {harmless}\n")
+    assert job.run == f"echo {harmless}"
+    assert job.secrets == ()

@@ -185,3 +185,13 @@ def test_several_tasks_are_named_with_the_way_to_several_processes(carried: Carr
     conversion, _ = carried("a.sh", "#!/bin/bash\n#SBATCH --ntasks-per-node=8\n#SBATCH -N 4\nsrun python t.py\n")
     assert any("--nodes=4: a run has one box" in note for note in conversion.not_converted)
     assert any("torchrun" in note for note in conversion.not_converted)
+
+
+def test_the_first_host_is_this_one_and_other_slurm_commands_are_named(carried: Carried) -> None:
+    script = (
+        "#!/bin/bash\n#SBATCH -N 1\nexport MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)\n"
+        "sbatch --begin=now+1hour again.sh\n"
+    )
+    conversion, job = carried("a.sh", script)
+    assert dict(job.env) == {"MASTER_ADDR": "127.0.0.1"}
+    assert any(note.startswith("line 4: sbatch: kept, but") for note in conversion.not_converted)

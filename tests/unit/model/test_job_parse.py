@@ -273,8 +273,9 @@ def admits(schema: dict[str, Any], value: Any) -> bool:
 BOTH_REFUSE = [
     "zebra: 1", "setup: ''", "smoke: [a]", "env: [A]", "env: {A: yes}", "secrets: WANDB", "resources: {gpus: 1}",
     "resources: {disk: 50}", "resources: {disk: 50G}", "resources: {gpu: {count: 0}}", "attempts: 1.5",
-    "resources: {gpu: {count: true}}", "resources: {gpu: {memory: 40}}", "candidates: [1]", "checkpoint: {sise: 3GB}", "checkpoint: {write_time: 30}",
-    "progress: 5", "expect: 6", "expect: soon", "budget: 20 dollars", "when_done: parc", "attempts: 0",
+    "resources: {gpu: {count: true}}", "resources: {gpu: {memory: 40}}", "candidates: [1]", "attempts: 0",
+    "checkpoint: {sise: 3GB}", "checkpoint: {write_time: 30}", "progress: 5", "expect: 6", "expect: soon",
+    "budget: 20 dollars", "when_done: parc",
 ]  # fmt: skip
 BOTH_ACCEPT = [
     "env: {A: 1, B: 0.5, C: x}", "resources: {gpu: {}}", "resources: {gpu: {memory: 24GB-48GB}}", "attempts: 100",

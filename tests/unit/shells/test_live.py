@@ -22,7 +22,7 @@ import leasehold
 from leasehold.kit.progress import Progress, ProgressReader
 from leasehold.model.note import Note
 from leasehold.shells.cli.drawing import display_width, sparkline
-from leasehold.shells.cli.live import Board, LiveScreen, WatchView, render, shows_glyphs, wants_live
+from leasehold.shells.cli.live import Board, WatchView, render, shows_glyphs, wants_live
 
 GIB = 1 << 30
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
@@ -765,17 +765,18 @@ with LiveScreen(board) as screen:
         assert child.signalstatus == signal.SIGTERM
 
 
-def test_a_defect_in_drawing_is_raised_and_not_hidden_behind_an_old_picture(board: Board) -> None:
-    class Broken(Board):
-        def view(self) -> WatchView:
-            raise RuntimeError("defect")
-
-    leader, follower = os.openpty()
-    with os.fdopen(leader, "rb"), os.fdopen(follower, "w") as stream:
-        screen = LiveScreen(Broken("r", "b", ProgressReader), stream)
-        screen._draw = lambda last: screen._board.view()  # type: ignore[method-assign,assignment]
-        with pytest.raises(RuntimeError, match="defect"), screen:
-            until = time.monotonic() + 5
-            while time.monotonic() < until:
-                screen.report(Note("log", "x\n", {"log": "main/1"}))
-                time.sleep(0.01)
+def test_a_defect_in_drawing_is_raised_and_the_terminal_still_given_back(terminal: Terminal) -> None:
+    program = """
+class Broken(Board):
+    def view(self):
+        raise RuntimeError("a defect of ours")
+with LiveScreen(Broken("run-1", "ssh:gpu1", ProgressReader)) as screen:
+    for number in range(1000):
+        screen.report(log(number))
+        time.sleep(0.05)
+"""
+    terminal.run(program, after="stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e -echo; sleep 60")
+    shown = terminal.wait_for("echo")
+    assert "RuntimeError: a defect of ours" in shown
+    assert "-echo" not in shown
+    assert terminal.cursor_visible()

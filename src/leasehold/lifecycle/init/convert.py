@@ -49,9 +49,16 @@ def convert(path: Path, facts: ProjectFacts | None = None) -> Conversion:
         raise UserError(
             "init.unknown_format", f"{source} is a Leasehold job already", hint=f"use it: lease run {source}"
         )
-    if KEYS.intersection(value) and ("run" in value or "resources" in value or "setup" in value):
+    if _is_skypilot(value):
         return _finished(from_skypilot(value, lines, source), "skypilot", facts)
     raise _unknown(source, f"its keys are {', '.join(clean(str(key), 40) for key in list(value)[:8])}")
+
+
+def _is_skypilot(value: dict[str, Any]) -> bool:
+    """Whether the keys are mostly SkyPilot's, and what should be a script is one."""
+    known = KEYS.intersection(value)
+    scripts = all(isinstance(value.get(key), str | None) for key in ("run", "setup"))
+    return scripts and bool(known & {"run", "setup", "resources"}) and len(known) * 2 >= len(value)
 
 
 def _read(path: Path) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeVar
 
 
 class Role(Enum):
@@ -62,14 +60,6 @@ class Where:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}" if self.line else self.path
-
-
-class Placed(Protocol):
-    """Anything that was seen somewhere."""
-
-    @property
-    def where(self) -> Where:
-        """The place."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +153,3 @@ class ProjectFacts:
     def entry(self) -> Entry | None:
         """The likeliest thing to run."""
         return self.entries[0] if self.entries else None
-
-    def near(self, items: Iterable[_Placed]) -> tuple[_Placed, ...]:
-        """Keep what stands in the chosen entry point or in the project files it imports."""
-        return tuple(item for item in items if item.where.path in self.related)
-
-
-_Placed = TypeVar("_Placed", bound=Placed)

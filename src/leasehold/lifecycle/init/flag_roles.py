@@ -9,8 +9,8 @@ from .facts import Flag, Role, Style
 _NAMES = {
     Role.OUTPUT: (
         "output_dir out_dir outdir output_directory output_folder output_path output out save_dir savedir save_folder "
-        "save_path work_dir workdir checkpoint_dir ckpt_dir checkpoints_dir checkpoint_path save_directory results_dir "
-        "result_dir exp_dir run_dir default_root_dir log_dir logdir model_dir logging_dir tensorboard_dir"
+        "save_path work_dir workdir checkpoint_dir ckpt_dir checkpoints_dir save_directory results_dir "
+        "result_dir exp_dir run_dir default_root_dir log_dir logdir logging_dir tensorboard_dir"
     ),
     Role.STEPS: (
         "max_steps max_train_steps num_train_steps num_steps n_steps train_steps total_steps steps max_iters num_iters "

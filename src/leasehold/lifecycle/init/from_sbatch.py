@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from .cards import Cards, read_card, read_count, read_size, say_duration, slurm_seconds
 from .draft import Draft
@@ -16,6 +17,10 @@ _PROFILE = re.compile(
 )
 _CONDA_HOOK = re.compile(r"\bconda\s+shell\.bash\s+hook\b")
 _TO_SUBMIT_DIR = re.compile(r"cd\s+[\"']?\$\{?SLURM_SUBMIT_DIR\}?[\"']?\s*\Z")
+_FIRST_HOST = re.compile(
+    r"\$\(\s*scontrol\s+show\s+hostnames?\b[^()]*\|\s*head\b[^()]*\)|`scontrol\s+show\s+hostnames?\b[^`]*`"
+)
+_SLURMS_OWN = re.compile(r"(?:^|[\s;&|(`])(?P<word>scontrol|sbatch|squeue|sacct|scancel|salloc|sinfo)\s")
 _FIRST_INDEX = re.compile(r"\d+")
 
 
@@ -62,7 +67,7 @@ def _split(text: str, draft: Draft) -> tuple[list[Option], str, int]:
 def _take(option: Option, draft: Draft) -> None:
     report = draft.report
     match option.name:
-        case "job-name" | "comment" if option.name == "job-name" and option.value:
+        case "job-name":
             draft.name = option.value
             report.did(option.line, "job-name -> name")
         case "time":
@@ -157,9 +162,20 @@ def _body(script: Script, draft: Draft) -> Script:
     """Go through the script; a line that goes elsewhere leaves an empty one, so that lines keep their numbers."""
     kept = []
     for line in script.logical():
-        text = _line(line, draft)
+        text = _line(_on_one_host(line, draft), draft)
         kept.append(text if text is not None else "\n" * line.text.count("\n"))
     return Script("\n".join(kept), script.numbers)
+
+
+def _on_one_host(line: Line, draft: Draft) -> Line:
+    """The first of the job's hosts is this one; other commands of Slurm have nobody to talk to."""
+    text = _FIRST_HOST.sub("127.0.0.1", line.text)
+    if text != line.text:
+        draft.report.did(line.number, "the first host of the job -> 127.0.0.1")
+    own = _SLURMS_OWN.search(re.sub(r"(?:^|\s)#.*", "", text))
+    if own:
+        draft.report.left(line.number, own["word"], "kept, but a rented box has no Slurm")
+    return replace(line, text=text)
 
 
 def _line(line: Line, draft: Draft) -> str | None:
@@ -224,6 +240,8 @@ def _variables(draft: Draft, known: dict[str, str]) -> dict[str, str]:
     return plain | {
         "SLURM_JOB_NAME": '"$LEASE_RUN"',
         "SLURM_SUBMIT_DIR": '"$PWD"',
+        "SLURM_JOB_NODELIST": "localhost",
+        "SLURM_NODELIST": "localhost",
         "SLURM_TMPDIR": '"${TMPDIR:-/tmp}"',
         "SLURM_RESTART_COUNT": '"$([ "$LEASE_ATTEMPT" = 1 ] || echo $((LEASE_ATTEMPT - 1)))"',  # unset at first
         "SLURM_CPUS_PER_TASK": cores if cores.isdigit() else '"$(nproc)"',

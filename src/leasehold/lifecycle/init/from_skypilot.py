@@ -123,7 +123,7 @@ def _resources(found: Any, lines: Mapping[str, int], draft: Draft) -> None:
             draft.report.left(line, f"resources.{part}", f"{len(options) - 1} further choices; a job asks for one")
     for key, content in chosen.items():
         line = places.get(str(key), 0)
-        if key == "accelerators":
+        if key in ("accelerators", "gpus"):
             _cards(content, line, draft)
         elif key in ("disk_size", "ephemeral_storage"):
             draft.disk = read_size(content)

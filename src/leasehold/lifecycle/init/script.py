@@ -23,9 +23,11 @@ _OUTPUT_FLAG = re.compile(rf"(?<!\S)(?P<flag>--[A-Za-z][\w.-]*)(?P<gap>=|[ \t]+)
 _CREDENTIAL = re.compile(
     rf"(?<![\w$-])(?P<name>--[A-Za-z][\w-]*(?=[=\s])|[A-Za-z_]\w*(?==))(?P<gap>=|[ \t]+)(?P<value>{_VALUE})"
 )
-_FAR = re.compile(r"(?<![\w$}./\"'=:-])(?:/(?!dev/|bin/|usr/|tmp/|etc/)[\w.-]+(?:/[\w.-]+)*|~/[\w./-]+)")
+_FAR = re.compile(
+    r"""(?:^|(?<=\s)|(?<==)|(?<=[\s=]["']))(?:/(?!dev/|bin/|usr/|tmp/|etc/)[\w.-]+(?:/[\w.-]+)*|~/[\w./-]+)""", re.M
+)
 _SOURCE = re.compile(r"(^|[;&|]\s*)source(?=\s)", re.M)
-_ACTIVATE = re.compile(r"^(?P<pad>\s*)(?P<line>(?:conda|mamba)\s+activate\b.*)$", re.M)
+_ACTIVATE = re.compile(r"^(?P<pad>[ \t]*)(?P<line>(?:conda|mamba)\s+(?:de)?activate\b.*)$", re.M)
 _CONDA_SH = '. "$(conda info --base)/etc/profile.d/conda.sh"'
 _MAX_FAR = 12
 
@@ -109,7 +111,7 @@ def point_outputs_home(script: Script, report: Report) -> Script:
     def replaced(found: re.Match[str]) -> str:
         flag, bare = found["flag"], found["value"].strip("\"'")
         file = re.search(r"[^/]\.[A-Za-z]\w*\Z", bare)
-        if role_of(flag) is not Role.OUTPUT or file or "LEASE_OUT" in bare or script.text.count(bare) > 1:
+        if role_of(flag) is not Role.OUTPUT or file or "LEASE_OUT" in bare or _times_named(bare, script.text) > 1:
             return found.group()
         inside = f"/{flag.lstrip('-')}" if seen else ""
         seen.append(flag)
@@ -122,6 +124,10 @@ def point_outputs_home(script: Script, report: Report) -> Script:
         written.append(_OUTPUT_FLAG.sub(replaced, line.text) if _LAUNCHES.search(line.text) else line.text)
         lines.append(line.text)
     return replace(script, text="\n".join(written))
+
+
+def _times_named(path: str, text: str) -> int:
+    return len(re.findall(rf"(?<![\w./-]){re.escape(path)}(?![\w-])", text))
 
 
 def note_far_paths(script: Script, report: Report) -> None:
@@ -138,7 +144,7 @@ def with_conda(script: Script, report: Report, made: bool) -> Script:
     found = _ACTIVATE.search(script.text)
     if not found:
         return script
-    if not made:
+    if not made and "deactivate" not in found["line"]:
         report.left(
             script.line_at(found.start("line")), found["line"], "kept, but the box must have it; make it in `setup`"
         )

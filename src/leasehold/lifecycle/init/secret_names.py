@@ -16,12 +16,14 @@ _NUMBER = re.compile(r"[-+]?\d{1,6}(?:\.\d+)?\Z")
 _PLAIN_WORD = re.compile(r"[a-z_/.-]{0,15}\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TEXTS = re.compile(
-    r"(?:sk|hf|ghp|gho|ghs|wandb|glpat|dapi|pypi|xox[abprs])[-_][A-Za-z0-9_-]{16,}"
+    r"(?<![A-Za-z0-9])(?:sk|hf|ghp|gho|ghs|wandb|glpat|dapi|pypi|xox[abprs])[-_](?=[\w-]{0,200}\d)[A-Za-z0-9_-]{16,}"
     r"|github_pat_[A-Za-z0-9_]{20,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}"
     r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"
     r"|(?<=://)[^/\s:@\"']{1,200}:[^/\s@$\"']{1,200}(?=@)"
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
 )
+# What the job file's parser refuses in `env`, spelled again here: such a value has to go to `secrets`.
+_REFUSED_IN_ENV = re.compile(r"(?:sk|hf|ghp|wandb)[-_][A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|[0-9a-f]{40}\Z")
 # Forty hex digits are a Weights & Biases key, or a commit: in a command only the words before it tell.
 _HEX = re.compile(r"[0-9a-f]{40,}")
 _SPOKEN_OF = re.compile(r"wandb|key|token|login|secret|passw", re.I)
@@ -38,7 +40,7 @@ def is_secret_name(name: str) -> bool:
 
 def is_secret(name: str, value: str) -> bool:
     """Whether a variable holds a credential, by its name or by the look of its value."""
-    if _TEXTS.search(value) or _HEX.search(value):
+    if _TEXTS.search(value) or _HEX.search(value) or _REFUSED_IN_ENV.search(value):
         return True
     if not is_secret_name(name) or _NUMBER.match(value) or value.lower() in ("true", "false"):
         return False

@@ -54,7 +54,7 @@ def _lightning(reader: PathReader) -> Iterator[Output]:
         elif _last(name) == "CSVLogger" and _of_lightning(name):
             version = text_of(argument(call, 2, "version")) or "**"
             target = reader.folder(argument(call, 0, "save_dir"), f"{version}/metrics.csv")
-            yield _made(reader, call, target, "CSVLogger", "csv", Kind.METRICS)
+            yield _made(reader, call, target, "CSVLogger", "csv")
 
 
 def _lightning_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output]:
@@ -62,15 +62,15 @@ def _lightning_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output
     file = argument(call, 1, "filename")
     inside = (reader.literal(file) or "*") + ".ckpt"
     place = reader.folder(folder, f"**/checkpoints/{inside}" if folder is None else inside)
-    yield _made(reader, call, place, "ModelCheckpoint", "torch", Kind.CHECKPOINT)
+    yield _made(reader, call, place, "ModelCheckpoint", "torch")
     last = argument(call, -1, "save_last")
     if isinstance(last, ast.Constant) and last.value is True:
         beside = reader.folder(folder, "last.ckpt")
-        yield _made(reader, call, beside, "ModelCheckpoint(save_last=True)", "torch", Kind.CHECKPOINT)
+        yield _made(reader, call, beside, "ModelCheckpoint(save_last=True)", "torch")
 
 
 def _keras_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output]:
-    yield _made(reader, call, reader.target(argument(call, 0, "filepath")), "ModelCheckpoint", "bytes", Kind.CHECKPOINT)
+    yield _made(reader, call, reader.target(argument(call, 0, "filepath")), "ModelCheckpoint", "bytes")
 
 
 def _folders(reader: PathReader) -> Iterator[Output]:
@@ -79,13 +79,13 @@ def _folders(reader: PathReader) -> Iterator[Output]:
         match _last(name):
             case "save_pretrained":
                 target = reader.folder(argument(call, 0, "save_directory"), "*.safetensors")
-                yield _made(reader, call, target, "save_pretrained()", "safetensors", Kind.CHECKPOINT)
+                yield _made(reader, call, target, "save_pretrained()", "safetensors")
             case "save_state" if "ccelerat" in name:
                 target = _all_below(reader, argument(call, 0, "output_dir"))
-                yield _made(reader, call, target, "save_state()", "bytes", Kind.CHECKPOINT)
+                yield _made(reader, call, target, "save_state()", "bytes")
             case "CheckpointManager" if "orbax" in name or "ocp" in name:
                 target = _all_below(reader, argument(call, 0, "directory"))
-                yield _made(reader, call, target, "CheckpointManager", "bytes", Kind.CHECKPOINT)
+                yield _made(reader, call, target, "CheckpointManager", "bytes")
             case _:
                 pass
 
@@ -97,9 +97,11 @@ def _all_below(reader: PathReader, node: ast.expr | None) -> Target:
     return Target(folder.base, "**" if folder.base in (Base.OUT, Base.FLAG) else "", folder.flag)
 
 
-def _made(reader: PathReader, call: ast.Call, target: Target, said: str, loads: str, kind: Kind) -> Output:
+def _made(reader: PathReader, call: ast.Call, target: Target, said: str, loads: str) -> Output:
+    kind = Kind.METRICS if loads == "csv" else Kind.CHECKPOINT
     opaque = loads == "torch"  # Lightning's checkpoints hold hyper-parameters and callback states
-    return Output(target.pattern, loads, kind, target.base, reader.source.at(call), said, target.flag, opaque=opaque)
+    where = reader.source.at(call)
+    return Output(target.pattern, loads, kind, target.base, where, said, target.flag, opaque=opaque)
 
 
 def _of_lightning(name: str) -> bool:

@@ -62,6 +62,9 @@ def _run(page: Page, facts: ProjectFacts, promises: Promises) -> str:
             page.say(f"  also possible: {other.command} ({other.why})")
     _say_outputs(page, facts, promises)
     command = _with_required(page, entry, facts.flags)
+    for flag in facts.flags:
+        if flag.role is Role.DATA and flag.default and flag.default != "None":
+            page.say(f"  data: {flag.name} is {flag.default} unless set ({flag.where})")
     for sign in facts.data[:4]:
         page.say(f"  data: {sign.word}: {sign.note} ({sign.where})")
     page.put("run", promises.dress(command))

@@ -71,7 +71,7 @@ def find_outputs(reader: PathReader) -> list[Output]:
 def _known_call(reader: PathReader, call: ast.Call, name: str) -> Iterator[Output]:
     last = name.rpartition(".")[2]
     writer = _BY_NAME.get(name.removeprefix("tensorflow."))
-    if writer is None and isinstance(call.func, ast.Attribute) and name not in _READ_ONLY:
+    if writer is None and isinstance(call.func, ast.Attribute):
         writer = _BY_METHOD.get(last)
     if writer is None or (name == "jsonlines.open" and not _opens_for_writing(call)):
         return
@@ -81,23 +81,17 @@ def _known_call(reader: PathReader, call: ast.Call, name: str) -> Iterator[Outpu
     target = reader.target(node, writer.suffix)
     if writer is _BY_METHOD.get(last) and last in _NEEDS_A_SUFFIX and not _has_suffix(target):
         return
+    output = _output(reader, call, target, writer, f"{last if '?' in name else name}()")
     keys, opaque = what_is_saved(reader.source, call) if name == "torch.save" else ((), last == "save_checkpoint")
-    yield _output(reader, call, target, writer, f"{last if '?' in name else name}()", keys, opaque)
+    yield replace(output, keys=keys, opaque=opaque)
 
 
-_READ_ONLY = ("json.load", "numpy.load", "torch.load")
-
-
-def _output(
-    reader: PathReader, call: ast.Call, target: Target, writer: _Writer, said: str, keys: tuple[str, ...], opaque: bool
-) -> Output:
+def _output(reader: PathReader, call: ast.Call, target: Target, writer: _Writer, said: str) -> Output:
     guessed = guess_loader(target.pattern) if target.pattern else "bytes"
     loads = guessed if writer.loads in ("", "json", "bytes") and guessed != "bytes" else writer.loads or guessed
     if loads == "torch" and guessed == "safetensors":
         loads = guessed
-    return Output(
-        target.pattern, loads, writer.kind, target.base, reader.source.at(call), said, target.flag, keys, opaque
-    )
+    return Output(target.pattern, loads, writer.kind, target.base, reader.source.at(call), said, target.flag)
 
 
 def _plain_write(reader: PathReader, call: ast.Call) -> Iterator[Output]:
@@ -113,7 +107,7 @@ def _plain_write(reader: PathReader, call: ast.Call) -> Iterator[Output]:
         target = reader.target(node)
     if target.pattern and guess_loader(target.pattern) in ("json", "jsonl", "csv"):
         writer = _Writer(0, (), "", Kind.METRICS)
-        yield _output(reader, call, target, writer, f"{call.func.attr}()", (), False)
+        yield _output(reader, call, target, writer, f"{call.func.attr}()")
 
 
 def _behind_handle(reader: PathReader, node: ast.expr | None) -> tuple[ast.expr | None, bool]:

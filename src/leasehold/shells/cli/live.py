@@ -1,7 +1,4 @@
-"""The live screen of `lease watch`: the log scrolls as usual, a few rows below it are drawn in place.
-
-`Board` folds notes and readings into a view; `LiveScreen` draws it. Nothing here decides anything about a run.
-"""
+"""The live screen of `lease watch`: the log scrolls as usual, a few rows below it are drawn in place."""
 
 from __future__ import annotations
 
@@ -12,56 +9,23 @@ import signal
 import sys
 import termios
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 from leasehold.model.note import Note
 from leasehold.model.words import one_line
 
-from .drawing import clean, display_width
-from .panel import IDLE_UTIL, Cells, Measured, WatchView, cards_of, number, render
+from .board import Board
+from .drawing import display_width
+from .panel import OVER, WatchView, render
 
 __all__ = ["Board", "LiveScreen", "WatchView", "render", "wants_live"]
 
 _FRAME_S = 0.25
-_PENDING_LINES = 400  # more in one frame are not shown: nobody can read them, and ssh may be slow
-_TAIL_LINES = 200
-_LINE_CHARS = 2000
-_BACKLOG_CHARS = 16 << 10  # a note this long was written before we looked, so it says nothing about speed
-_MAX_METERS = 64
-_STALL_S = 600.0
 _HIDE, _SHOW, _WRAP_OFF, _WRAP_ON = "\x1b[?25l", "\x1b[?25h", "\x1b[?7l", "\x1b[?7h"
 _ALTERNATE, _NORMAL = "\x1b[?1049h", "\x1b[?1049l"
 _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
-_RUN_PHASES = {
-    "run_opened": "launching",
-    "resumed": "launching",
-    "stop_requested": "stopping",
-    "run_finished": "finished",
-    "run_failed": "failed",
-    "run_stopped": "stopped",
-}
-_CELL_STATES = {"attempt_started": "running", "attempt_ended": "", "cell_finished": "finished", "cell_failed": "failed"}
-_OVER = ("finished", "failed", "stopped")
-_COLOURS = {"event": "2", "unknown": "33", "warning": "33", "by_hand": "33"}
-
-
-class Meter(Protocol):
-    """Reads progress from a log: the shape of kit.progress.ProgressReader."""
-
-    def feed(self, text: str, at: float | None = None) -> None:
-        """Take text seen at a monotonic time, or old text."""
-
-    @property
-    def now(self) -> Measured:
-        """How far it is."""
-
-    @property
-    def losses(self) -> list[float]:
-        """The loss over the whole run."""
 
 
 def wants_live(stream: TextIO) -> bool:
@@ -82,158 +46,6 @@ def shows_glyphs(environment: Mapping[str, str]) -> bool:
     return "UTF8" in given.upper().replace("-", "") and environment.get("TERM") != "linux"
 
 
-class Board:
-    """What is known of a run, from the notes of a watch and the readings of its box."""
-
-    def __init__(
-        self,
-        run: str,
-        box: str,
-        meter: Callable[[], Meter],
-        clock: Callable[[], float] = time.time,
-        tick: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._run, self._box, self._new_meter, self._clock, self._tick = run, box, meter, clock, tick
-        self._phase, self._since_unix, self._attempt, self._reason = "launching", clock(), 0, ""
-        self._cells: dict[str, str] = {}
-        self._meters: dict[str, Meter] = {}
-        self._meter: Meter | None = None
-        self._heard_unix = self._log_unix = self._lost_unix = 0.0  # 0 is never
-        self._lost_why = ""
-        self._readings: dict[str, Any] = {}
-        self._open_line = ""  # a progress bar's last redraw; the next one replaces it
-        self._pending: deque[str] = deque(maxlen=_PENDING_LINES)
-        self._skipped = 0
-        self.tail: deque[str] = deque(maxlen=_TAIL_LINES)
-        self.glyphs = True
-
-    def take(self, note: Note) -> None:
-        """Take what a watch tells."""
-        if note.kind == "unknown":
-            self._lost_unix = self._lost_unix or self._clock()
-            self._heard_unix = number(note.data.get("seen_unix")) or self._heard_unix
-            self._lost_why = note.text.partition(": ")[2] or note.text  # the rest the screen says itself
-            return
-        if note.kind in ("event", "log", "link_back"):
-            self._lost_unix, self._heard_unix = 0.0, self._clock()
-        if note.kind == "log":
-            self._take_log(note)
-            return
-        if note.kind == "event":
-            self._take_event(note.data)
-        for line in note.text.split("\n"):
-            self._say(f"* {line}", _COLOURS.get(note.kind, ""))
-
-    def take_readings(self, readings: Mapping[str, Any]) -> None:
-        """Take the newest readings of the box; keys that are absent keep their last value."""
-        self._readings.update(readings)
-
-    def drain(self, last: bool) -> list[str]:
-        """Give the lines that came since the last call, ready for the scrollback; at last also an unfinished one."""
-        if last:
-            self._close_line()
-        lines = list(self._pending)
-        if self._skipped:
-            lines.insert(0, f"* {self._skipped:,} lines came too fast to show; all of them: lease logs {self._run}")
-        self._pending.clear()
-        self._skipped = 0
-        return lines
-
-    def view(self) -> WatchView:
-        """Tell how it stands now."""
-        now = self._clock()
-        quiet_s = max(0.0, now - self._log_unix) if self._log_unix else None
-        phase = self._phase_now(quiet_s)
-        progress = self._meter.now if self._meter else None
-        seen_at = progress.seen_at if progress else None
-        return WatchView(
-            run=self._run,
-            box=self._box,
-            phase=phase,
-            phase_s=max(0.0, now - (self._lost_unix or self._since_unix)),
-            was=self._phase,
-            seen_s=max(0.0, now - self._heard_unix) if self._heard_unix else None,
-            reason=self._lost_why if phase == "unknown" else self._reason,
-            attempt=self._attempt,
-            cells=Cells(
-                sum(state == "finished" for state in self._cells.values()),
-                sum(state == "failed" for state in self._cells.values()),
-                len(self._cells),
-            ),
-            progress=progress,
-            progress_s=None if seen_at is None else max(0.0, self._tick() - seen_at),
-            losses=self._meter.losses if self._meter else (),
-            quiet_s=quiet_s,
-            readings=dict(self._readings),
-            log=[self._open_line] if self._open_line else [],
-            hint=self._hint(),
-            now_unix=now,
-            glyphs=self.glyphs,
-        )
-
-    def _phase_now(self, quiet_s: float | None) -> str:
-        if self._lost_unix and self._phase not in _OVER:
-            return "unknown"
-        utils = [number(card.get("util")) for card in cards_of(self._readings)]
-        idle = all(util is not None and util <= IDLE_UTIL for util in utils)
-        return "stalled" if self._phase == "running" and (quiet_s or 0) >= _STALL_S and idle else self._phase
-
-    def _hint(self) -> str:
-        if self._phase not in _OVER:
-            return "Ctrl-C leaves the run running"
-        return f"next: lease {'logs' if self._phase == 'failed' else 'pull'} {self._run}"
-
-    def _take_event(self, event: Mapping[str, Any]) -> None:
-        kind = str(event.get("k", ""))
-        if kind == "run_opened":
-            cells = event.get("cells")
-            self._cells = {str(name): "" for name in cells} if isinstance(cells, list) else {}
-        if kind == "attempt_ended":
-            self._close_line()
-        if kind in _CELL_STATES:
-            self._cells[str(event.get("cell", ""))] = _CELL_STATES[kind]
-        if kind == "resumed":
-            self._cells = {name: state if state == "finished" else "" for name, state in self._cells.items()}
-            self._reason = ""
-        self._attempt = int(number(event.get("attempt")) or self._attempt)
-        self._reason = self._reason or str(event.get("why" if kind == "cell_failed" else "reason") or "")
-        phase = _RUN_PHASES.get(kind, self._phase)
-        if phase in ("launching", "running"):
-            phase = "running" if "running" in self._cells.values() else "launching"
-        if phase != self._phase or kind in _RUN_PHASES:
-            self._phase, self._since_unix = phase, number(event.get("t")) or self._clock()
-
-    def _take_log(self, note: Note) -> None:
-        cell = str(note.data.get("log", "")).rpartition("/")[0]
-        if cell not in self._meters and len(self._meters) >= _MAX_METERS:
-            self._meters.pop(next(iter(self._meters)))
-        self._meter = self._meters.setdefault(cell, self._meters.get(cell) or self._new_meter())
-        old = len(note.text) >= _BACKLOG_CHARS
-        # Redraws arrive without their carriage return: without a line end, the next text replaces this one.
-        self._meter.feed(note.text if note.text.endswith("\n") else note.text + "\r", None if old else self._tick())
-        self._log_unix = self._clock()
-        *lines, rest = note.text.split("\n")
-        if lines:
-            lines[0] = lines[0] or self._open_line  # empty: "\r\n" came in two pieces
-            self._open_line = ""
-        kept = lines[-_PENDING_LINES:]
-        self._skipped += len(lines) - len(kept)
-        for line in kept:
-            self._say(f"{cell}: {line}" if len(self._cells) > 1 else line)
-        self._open_line = rest[:_LINE_CHARS] or self._open_line
-
-    def _close_line(self) -> None:
-        if self._open_line:
-            self._say(self._open_line)
-        self._open_line = ""
-
-    def _say(self, line: str, colour: str = "") -> None:
-        text = clean(line[:_LINE_CHARS], self.glyphs)
-        self._skipped += len(self._pending) == _PENDING_LINES
-        self._pending.append(f"\x1b[{colour}m{text}\x1b[0m" if colour else text)
-        self.tail.append(text)
-
-
 class LiveScreen:
     """Draws a board on a terminal while a watch runs; puts the terminal back however that ends."""
 
@@ -242,7 +54,7 @@ class LiveScreen:
         self._fd = self._stream.fileno()
         self._state = threading.RLock()  # of the board; held for moments
         self._pen = threading.RLock()  # of the terminal, which may be slow; never wait for _state with it in hand
-        self._stop = threading.Event()
+        self._stop, self._closed = threading.Event(), False
         self._painter = threading.Thread(target=self._paint, name="live-screen", daemon=True)
         self._drawn: list[str] = []
         self._drawn_columns = 0
@@ -280,18 +92,19 @@ class LiveScreen:
         with self._state:
             self._board.take_readings(readings)
 
-    def close(self, picture: bool = True) -> None:
+    def close(self) -> None:
         """Leave a last picture and give the terminal back. Idempotent."""
-        if self._stop.is_set():
+        if self._closed:
             return
+        self._closed = True
         self._stop.set()
         try:
             if self._painter.ident is not None:
                 self._painter.join(timeout=1)
         finally:
-            self._give_terminal_back(picture)
-            for number, handler in self._handlers.items():
-                signal.signal(number, handler)
+            self._give_terminal_back(picture=True)
+            for which, handler in self._handlers.items():
+                signal.signal(which, handler)
 
     def _paint(self) -> None:
         try:
@@ -312,7 +125,7 @@ class LiveScreen:
             view = self._board.view()
             tail = [*self._board.tail, *view.log]
         if last:
-            view = dataclasses.replace(view, log=(), hint=view.hint if view.phase in _OVER else "")
+            view = dataclasses.replace(view, log=(), hint=view.hint if view.phase in OVER else "")
         with self._pen:
             if self._alternate and not last:
                 panel = render(dataclasses.replace(view, log=tail), columns, rows, colour=True)
@@ -337,42 +150,53 @@ class LiveScreen:
 
     def _take_terminal(self) -> None:
         self._drawn = []
-        with contextlib.suppress(OSError, termios.error):  # keys are not echoed into the picture
+        with contextlib.suppress(OSError, termios.error):
             if os.tcgetpgrp(self._fd) == os.getpgrp():
                 self._modes = termios.tcgetattr(self._fd)
                 modes = termios.tcgetattr(self._fd)
-                modes[3] &= ~termios.ECHO
+                modes[3] &= ~termios.ECHO  # keys are not to show in the picture
                 termios.tcsetattr(self._fd, termios.TCSANOW, modes)
-        self._write((_ALTERNATE if self._alternate else "") + _HIDE)
+                self._write((_ALTERNATE if self._alternate else "") + _HIDE)
 
     def _give_terminal_back(self, picture: bool) -> None:
-        if self._pen.acquire(timeout=1):  # a terminal that takes no text must not keep us from leaving
-            with contextlib.suppress(OSError):
-                self._write(_NORMAL if self._alternate else "")
+        try:
+            if self._pen.acquire(timeout=1):  # a terminal that takes no text must not keep us from leaving
+                try:
+                    self._say_goodbye(picture)
+                finally:
+                    self._pen.release()
+        finally:
+            if self._modes is not None:
+                with contextlib.suppress(OSError, termios.error):
+                    termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
+                    termios.tcflush(self._fd, termios.TCIFLUSH)  # nobody saw what was typed meanwhile
+                self._modes = None
+
+    def _say_goodbye(self, picture: bool) -> None:
+        with contextlib.suppress(OSError):
+            self._write(_NORMAL if self._alternate else "")
+            try:
                 if picture:
                     self._draw(last=True)
+            finally:
                 self._write(f"\r\n{_WRAP_ON}{_SHOW}")
-            self._pen.release()
-        if self._modes is not None:
-            with contextlib.suppress(OSError, termios.error):
-                termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
-                termios.tcflush(self._fd, termios.TCIFLUSH)  # nobody saw what was typed meanwhile
-            self._modes = None
 
-    def _catch(self, number: int, handler: Callable[[int, FrameType | None], None]) -> None:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            self._handlers[number] = signal.signal(number, handler)
+    def _catch(self, which: int, handler: Callable[[int, FrameType | None], None]) -> None:
+        if signal.getsignal(which) is not signal.SIG_IGN:
+            self._handlers[which] = signal.signal(which, handler) or signal.SIG_DFL
 
-    def _on_deadly_signal(self, number: int, _: FrameType | None) -> None:
-        self.close(picture=False)  # the board may be in the middle of a note
-        signal.raise_signal(number)  # to whoever would have had it
+    def _on_deadly_signal(self, which: int, _: FrameType | None) -> None:
+        self._stop.set()
+        self._give_terminal_back(picture=False)  # the board may be in the middle of a note
+        signal.signal(which, self._handlers[which])
+        signal.raise_signal(which)  # to whoever would have had it
 
-    def _on_suspend(self, number: int, _: FrameType | None) -> None:
+    def _on_suspend(self, which: int, _: FrameType | None) -> None:
         with self._pen:
             self._give_terminal_back(picture=False)
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)  # stops here until the shell continues us
-            signal.signal(number, self._on_suspend)
+            signal.signal(which, signal.SIG_DFL)
+            signal.raise_signal(which)  # stops here until the shell continues us
+            signal.signal(which, self._on_suspend)
             self._take_terminal()
 
     def _write(self, text: str) -> None:

@@ -14,7 +14,7 @@ from leasehold.model.words import ago, one_line
 from .drawing import Chunk, display_width, figure, gauge, paint, size, sparkline
 
 _PHASE_COLOURS = {"running": "green", "finished": "green", "failed": "red"}  # any other is yellow
-_OVER = ("finished", "failed", "stopped")
+OVER = ("finished", "failed", "stopped")
 _GIB = 1 << 30
 _LABEL_COLUMNS = 6
 _REASON_CHARS = 600
@@ -153,7 +153,7 @@ def _status(view: WatchView) -> Iterator[Chunk]:
 def _since(view: WatchView) -> str:
     if view.phase_s is None:
         return ""
-    if view.phase in _OVER:
+    if view.phase in OVER:
         return " just now" if view.phase_s < 5 else f" {ago(view.phase_s)} ago"
     return f" for {ago(view.phase_s)}"
 
@@ -195,9 +195,9 @@ def _steps(view: WatchView, columns: int) -> Iterator[Chunk]:
 
 def _times(view: WatchView) -> Iterator[Chunk]:
     seen = view.progress
-    if seen is not None and seen.eta_s is not None and view.phase not in _OVER:
+    if seen is not None and seen.eta_s is not None and view.phase not in OVER:
         yield _eta(view, seen.eta_s, "this epoch" if seen.eta_of == "epoch" else "done")
-    if seen is not None and seen.rate_per_s and view.phase not in _OVER:
+    if seen is not None and seen.rate_per_s and view.phase not in OVER:
         rate = seen.rate_per_s
         yield Chunk(f"{rate:,.3g} steps/s" if rate >= 1 else f"{1 / rate:,.3g} s a step")
     quiet_s = view.quiet_s or 0.0
@@ -236,7 +236,7 @@ def _cost(view: WatchView) -> Iterator[Chunk]:
     cost, price, risk = (view.readings.get(name) for name in ("cost", "price", "work_at_risk"))
     if cost or price:
         yield Chunk(" at ".join(str(part) for part in (cost, price) if part))
-    if price and view.phase in _OVER:
+    if price and view.phase in OVER:
         yield Chunk("the box still bills", "yellow")
     if risk:
         words = f"{ago(risk)} of work" if isinstance(risk, (int, float)) else str(risk)
