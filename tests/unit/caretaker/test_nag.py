@@ -219,7 +219,7 @@ def listener() -> Iterator[Tuple[str, Seen]]:
             pass
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Door)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield "http://127.0.0.1:%d" % server.server_port, seen
     server.shutdown()

@@ -36,7 +36,7 @@ def test_everything_is_taken_at_once_and_agrees_with_the_system(tmp_path: Path) 
     assert here["real"].startswith(here["mount"].rstrip("/"))
     assert here["filesystem"] in Path("/proc/mounts").read_text()
     assert taken["memory"]["limit_bytes"] > 0
-    assert taken["cpu"]["visible"] == len(os.sched_getaffinity(0))
+    assert 1 <= taken["cpu"]["visible"] <= (os.cpu_count() or 1)
     assert taken["nofile"] > 0
     assert taken["tools"]["python3"] == shutil.which("python3")
 

@@ -202,3 +202,17 @@ def test_a_script_that_pages_start_with_a_launcher_keeps_it(project: Project) ->
 def test_a_tracker_that_is_imported_under_a_condition_is_noted_so(project: Project) -> None:
     facts = look_at(project({"train.py": "import torch\nif use_wandb:\n    import wandb\n"}))
     assert facts.trackers[0].note == "only under some condition"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "tmp = out / 'last.tmp'\ntorch.save({}, tmp)\nos.replace(tmp, out / 'last.pt')\n",
+        "torch.save({}, str(out) + '/last.pt.tmp')\nos.rename(str(out) + '/last.pt.tmp', out / 'last.pt')\n",
+        "part = out / 'last.part'\ntorch.save({}, part)\npart.rename(out / 'last.pt')\n",
+    ],
+    ids=["replace", "rename", "method"],
+)
+def test_a_file_that_is_renamed_is_known_by_its_last_name(project: Project, code: str) -> None:
+    head = "import os, torch\nfrom pathlib import Path\nout = Path(os.environ['LEASE_OUT'])\n"
+    assert _patterns(look_at(project({"train.py": head + code}))) == {"last.pt": ("torch", Base.OUT)}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
+from .facts import Kind
 from .source import Source, argument, text_of
 
 _SETTINGS = re.compile(r"(?:args|cfg|config|conf|opts?|options|hparams|hyper_?parameters|flags|namespace)\Z", re.I)
 _STATES = ("state_dict", "get_rng_state", "get_rng_state_all", "to_dict", "model_dump", "asdict")
+_STATE = re.compile(r"state|ckpt|checkpoint|last|latest|weights|params|model", re.I)
 _MAX_KEYS = 12
 
 
@@ -26,6 +28,11 @@ def what_is_saved(source: Source, call: ast.Call) -> tuple[tuple[str, ...], bool
         keys = tuple(keyword.arg for keyword in node.keywords if keyword.arg)
         return keys[:_MAX_KEYS], any(_holds_classes(None, keyword.value) for keyword in node.keywords)
     return (), isinstance(node, ast.Name) and node.id.lower() in ("model", "net", "network", "module")
+
+
+def kind_of(pattern: str, loads: str, otherwise: Kind) -> Kind:
+    """Arrays may be anything; a name that speaks of weights or state makes them a checkpoint."""
+    return Kind.CHECKPOINT if loads in ("npy", "npz") and _STATE.search(pattern) else otherwise
 
 
 def _holds_classes(key: ast.expr | None, value: ast.expr) -> bool:

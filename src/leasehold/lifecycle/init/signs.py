@@ -95,9 +95,10 @@ def resumes(source: Source) -> Iterator[Sign]:
                 yield Sign(f"{last}({keyword.arg}=...)", source.at(call), "" if itself else WHEN_TOLD)
     told: set[int] = set()
     for node in source.nodes:
-        if isinstance(node, ast.If) and _names(node.test) & _EXISTS | _resuming(node.test):
+        if isinstance(node, ast.If | ast.IfExp) and _names(node.test) & _EXISTS | _resuming(node.test):
             asks = bool(_resuming(node.test)) or id(node) in told
-            for inner in (inner for part in node.body for inner in ast.walk(part)):
+            parts: list[ast.AST] = [*node.body] if isinstance(node, ast.If) else [node.body]
+            for inner in (inner for part in parts for inner in ast.walk(part)):
                 told |= {id(inner)} if asks else set()
                 if isinstance(inner, ast.Call) and _loads(source.dotted(inner.func), node.test):
                     yield Sign("loads a checkpoint", source.at(inner), WHEN_TOLD if asks else "")
@@ -137,7 +138,9 @@ def _loads(name: str, test: ast.expr) -> bool:
     if name in ("torch.load", "safetensors.torch.load_file") or name.endswith("load_checkpoint"):
         return True
     spoken = " ".join(_names(test)).lower()
-    return name in _LOADERS and any(word in spoken for word in ("ckpt", "checkpoint", "last", "latest", "resume"))
+    return name in _LOADERS and any(
+        word in spoken for word in ("ckpt", "checkpoint", "last", "latest", "resume", "state")
+    )
 
 
 def _names(test: ast.expr) -> set[str]:

@@ -10,7 +10,8 @@ from leasehold.model.job_parse import guess_loader
 
 from .facts import Base, Kind, Output
 from .paths import PathReader, Target
-from .saved import what_is_saved
+from .renames import settle
+from .saved import kind_of, what_is_saved
 from .source import argument, text_of
 
 
@@ -65,7 +66,7 @@ def find_outputs(reader: PathReader) -> list[Output]:
         for output in (*_known_call(reader, call, name), *_plain_write(reader, call)):
             needing = replace(output, needs=asked.get(id(call), ()))
             found.setdefault((output.base.name, output.flag, output.pattern), needing)
-    return sorted(found.values(), key=lambda output: output.where.line)
+    return settle(sorted(found.values(), key=lambda output: output.where.line), reader)
 
 
 def _known_call(reader: PathReader, call: ast.Call, name: str) -> Iterator[Output]:
@@ -91,7 +92,8 @@ def _output(reader: PathReader, call: ast.Call, target: Target, writer: _Writer,
     loads = guessed if writer.loads in ("", "json", "bytes") and guessed != "bytes" else writer.loads or guessed
     if loads == "torch" and guessed == "safetensors":
         loads = guessed
-    return Output(target.pattern, loads, writer.kind, target.base, reader.source.at(call), said, target.flag)
+    kind = kind_of(target.pattern, loads, writer.kind)
+    return Output(target.pattern, loads, kind, target.base, reader.source.at(call), said, target.flag)
 
 
 def _plain_write(reader: PathReader, call: ast.Call) -> Iterator[Output]:
