@@ -50,8 +50,9 @@ def write_new(target: Path, text: str) -> None:
 def convert(source: Path) -> dict[str, Any]:
     """Convert a SkyPilot, sbatch or dstack file; says what could not be carried over."""
     from leasehold.lifecycle.init import convert as carry_over
+    from leasehold.lifecycle.init import look_at
 
-    done = carry_over(source)
+    done = carry_over(source, look_at(Path.cwd()))
     return {
         "kind": done.source_kind,
         "text": done.text,
