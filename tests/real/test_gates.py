@@ -18,12 +18,18 @@ from leasehold.lifecycle.home import Home
 from leasehold.model.job import Artifact, Job
 from leasehold.model.profile import Tier
 from leasehold.model.verdict import Verdict
-from tests.support.front import LEASE, Front, Tmpfs, fake_cards, front, program
+from tests.support.front import Front, Tmpfs, fake_cards, front, program
 
 TORCH_PYTHON = Path("/tmp/venv-readers/bin/python")  # a CPU build of torch, where one was installed
 TRAIN = "import json, os\nprint('step 1/1 loss 0.5', flush=True)\n"
 WRITE = TRAIN + "json.dump({'loss': 0.5}, open(os.path.join(os.environ['LEASE_OUT'], 'result.json'), 'w'))\n"
-CPU_TORCH = "__version__ = '2.9.0+cpu'\nclass version:\n    cuda = None\nclass cuda:\n    is_available = staticmethod(lambda: False)\n"
+CPU_TORCH = """
+__version__ = "2.9.0+cpu"
+class version:
+    cuda = None
+class cuda:
+    is_available = staticmethod(lambda: False)
+"""
 
 
 @pytest.fixture
@@ -71,7 +77,7 @@ def test_a_full_disk_is_refused_and_its_hogs_are_named(me: Front, place: Path) -
 @pytest.mark.namespaces
 def test_a_run_on_a_full_disk_is_refused_before_anything_is_launched(me: Front, place: Path) -> None:
     me.job(checkpoint={"size": "400MB"})
-    done = me.lease("run", "--root", str(place), disk=Tmpfs(place, "size=1900m"))
+    done = me.lease("run", "--root", str(place), disk=Tmpfs(place, "size=1700m"))
     assert done.code == 3, done.said
     assert "error[audit.refused]: the audit gate refused; nothing was launched" in done.said
     assert "seen: disk budget 1.9 GB (400.0 MB checkpoint × 2 + 0 B + logs) against" in done.said
@@ -123,7 +129,7 @@ def test_a_volume_that_is_not_mounted_is_refused_and_a_mounted_one_is_not(home: 
 
 
 def test_a_cgroups_limit_is_what_counts(me: Front) -> None:
-    cgroup = Path("/sys/fs/cgroup/memory/leasehold-test-%d" % os.getpid())
+    cgroup = Path(f"/sys/fs/cgroup/memory/leasehold-test-{os.getpid()}")
     if os.geteuid() != 0 or not (cgroup.parent / "memory.limit_in_bytes").exists():
         pytest.skip("needs root and a cgroup v1 memory controller")
     try:
@@ -137,7 +143,7 @@ def test_a_cgroups_limit_is_what_counts(me: Front) -> None:
         done = me.lease("check", "audit", prefix=enter)
         assert done.code == 0, done.said
         assert "ok  memory limit 419.4 MB (cgroup v1, " in done.said
-        words = [*enter, sys.executable, "-c", "b = bytearray(b'x') * (330 << 20); print('held', flush=True); input()"]
+        words = [*enter, sys.executable, "-c", "b = bytearray(b'x') * (345 << 20); print('held', flush=True); input()"]
         hog = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert hog.stdout is not None and hog.stdout.readline() == "held\n"
         (cgroup / "memory.limit_in_bytes").write_text(str(400 << 20))

@@ -405,7 +405,7 @@ def test_a_grandchild_that_left_the_group_and_ignores_sigterm_dies_too(begin: Be
 
 
 def test_a_trainer_may_use_its_grace_to_end_well(begin: Begin) -> None:
-    ends_well = "trap 'printf {} > \"$LEASE_OUT/result.json\"; exit 0' TERM; : > \"$SIDE/holding\"; "
+    ends_well = 'trap \'printf {} > "$LEASE_OUT/result.json"; exit 0\' TERM; : > "$SIDE/holding"; '
     waits = "echo up; while :; do sleep 0.05; done"
     life = begin(job={"run": ends_well + waits, "artifacts": {"result.json": "json"}})
     lease = running_in_mid_life(life)

@@ -27,12 +27,15 @@ __all__ = ["DownOrder", "RunOrder", "RunOutcome"]
 
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
-    from leasehold.lifecycle.journey import run_through
+    from leasehold.lifecycle.boxes import calling_ahead
     from leasehold.rehearsal.landlord import furnish
 
     if order.rehearse:
         furnish(home.box_root("rehearsal"))
-    return run_through(home, order, report)
+    with calling_ahead(home, order) as box:
+        from leasehold.lifecycle.journey import run_through
+
+        return run_through(home, order, box, report)
 
 
 def pull(home: Home, word: str, report: Report) -> Receipt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.parse
 import urllib.request
 from typing import Any, Dict, List
@@ -61,4 +62,8 @@ def _ascii(text: str) -> str:
 
 def _plain(error: BaseException, url: str) -> str:
     """An address may hold a token: it must not reach a journal."""
-    return str(error).replace(url, "(address)")[:200]
+    reason = getattr(error, "reason", None)
+    if isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError):
+        error = reason if isinstance(reason, BaseException) else error
+    said = getattr(error, "strerror", None) or str(error)
+    return str(said).replace(url, "(address)")[:200]

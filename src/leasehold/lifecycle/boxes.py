@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from leasehold.errors import UserError
@@ -11,12 +13,14 @@ from leasehold.ledger import box_book
 from leasehold.model.box import LOCAL, SSH, BoxEntry
 from leasehold.model.lease import Lease
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.contract import Transport
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
 from leasehold.transport.wire import Wire, ask_status
 
 from .home import Home
+from .orders import RunOrder
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,20 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
         raise unknown_box(home, name)
     hint = sys.executable if entry.address == LOCAL else entry.python
     return Box(entry.name, entry.platform, root or entry.root, way_in(home, entry), hint, entry.price)
+
+
+@contextmanager
+def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
+    """Find the ordered box; one whose key we know is called at once, so that its handshake overlaps our own start."""
+    box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
+    if not isinstance(box.transport, SshTransport) or not box.transport.pinned:
+        yield box
+        return
+    called = CalledAhead(box.transport)
+    try:
+        yield replace(box, transport=called)
+    finally:
+        called.hang_up()
 
 
 def box_of(home: Home, lease: Lease) -> Box:

@@ -15,7 +15,7 @@ from leasehold.model.receipt import Receipt
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .boxes import box_of, find_box
+from .boxes import Box, box_of
 from .bring_home import bring_home
 from .check import Gatekeeper, Skips
 from .home import Home
@@ -30,9 +30,9 @@ _ATTACH_TAIL_BYTES = 2000
 _LAUNCH_PROBE_S = 60.0
 
 
-def run_through(home: Home, order: RunOrder, report: Report) -> RunOutcome:
+def run_through(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutcome:
     """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
-    launch_order, job_tree = _prepare(home, order, report)
+    launch_order, job_tree = _prepare(home, order, box, report)
     launched, engine = launch(home, launch_order, job_tree, report)
     plan, seen = launched.plan, launched.seen
     if seen["did"] == "attached" and seen["terminal"]:
@@ -117,10 +117,9 @@ def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEn
     raise AssertionError("the last attempt raises")
 
 
-def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
+def _prepare(home: Home, order: RunOrder, box: Box, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
     job = read_job(order.job_file)
     skips = Skips(order.skip_gates, order.because)
-    box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
     price = str(HourlyPrice.parse(order.price)) if order.price else box.price
     secret_values(job)
     project = order.job_file.absolute().parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leasehold.ledger import books
+from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.words import ago
 
 from .home import Home
@@ -37,20 +38,32 @@ def nags(home: Home, now_unix: float) -> list[Nag]:
     }
     found = []
     for lease in metered.values():
-        records = books.runs(home.ledger, lease=lease.id)
+        records = [record for record in books.runs(home.ledger, lease=lease.id) if record.state != "planned"]
         if not records or any(record.state not in _ENDED for record in records):
-            continue  # something still runs there, so the box is not idle
-        newest = max(records, key=lambda record: record.seen_unix)
-        home_already = bool(newest.receipt_json) or bool(newest.waived)
-        verb = "down" if home_already or newest.state != "finished" else "pull"
-        found.append(
-            Nag(
-                newest.run,
-                newest.state,
-                now_unix - newest.seen_unix,
-                lease.box,
-                lease.price,
-                f"lease {verb} {newest.run}",
-            )
-        )
+            continue  # something still runs there, so the box is not idle; what a gate refused never ran
+        ended = {record.run: _ended_unix(home, record) for record in records}
+        newest = max(records, key=lambda record: ended[record.run])
+        idle_s = now_unix - ended[newest.run]
+        found.append(Nag(newest.run, newest.state, idle_s, lease.box, lease.price, _next(home, lease, newest)))
     return found
+
+
+def _ended_unix(home: Home, record: RunRecord) -> float:
+    """When the box says it ended; else when this home first heard of it. Looking again must not begin a new count."""
+    seen = [
+        event
+        for event in home.ledger.events(run=record.run, kind="run_seen")
+        if (event.data.get("state"), event.data.get("seq")) == (record.state, record.seq)
+    ]
+    times = [float(event.data.get("changed_unix") or 0) or event.t for event in seen]
+    return max(record.created_unix, min(times, default=record.seen_unix))
+
+
+def _next(home: Home, lease: Lease, record: RunRecord) -> str:
+    if any(
+        home.ledger.events(lease=lease.id, kind="verb_asked")
+    ):  # approved; the person is on their way to the console
+        return f"lease down {record.run} --stopped, once the console shows it"
+    home_already = bool(record.receipt_json) or bool(record.waived)
+    verb = "down" if home_already or record.state != "finished" else "pull"
+    return f"lease {verb} {record.run}"

@@ -25,6 +25,7 @@ from .project import CodeTree
 
 _TIMEOUT_S = 600.0
 _KEPT_OUTPUT = 200_000
+_SHOWN_LINES = 15  # of a smoke that went badly: its own words say why
 _QUIET = {"CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled", "PYTHONUNBUFFERED": "1", "LEASE_SMOKE": "1"}
 
 
@@ -37,7 +38,10 @@ def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False)
         took_s = time.monotonic() - begun
         if kill_check and readings.code == 0:
             readings = replace(readings, continued=_continues(job, tree, Path(place, "second"), took_s))
-    return judge_smoke(readings)
+    verdict = judge_smoke(readings)
+    if not verdict.passed and readings.output.strip():
+        report(Note("log", "\n".join(readings.output.rstrip().split("\n")[-_SHOWN_LINES:])))
+    return verdict
 
 
 def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:

@@ -27,7 +27,7 @@ _ASK_TIMEOUT_S = 5.0
 class Panel:
     """What answered at the far end of the tunnel."""
 
-    kind: str  # tensorboard, jupyter, http, silent
+    kind: str  # tensorboard, jupyter, http, other, silent
     detail: str
 
 
@@ -73,6 +73,8 @@ def look_at_panel(port: int, run: str) -> Panel:
     status = _get_status(port)
     if status is not None:
         return Panel("http", f"something answers with HTTP {status}")
+    if _says_anything(port):
+        return Panel("other", "something answers there, but it does not speak HTTP: is it the right port?")
     return Panel("silent", "nothing answers on that port of the box: is the panel running there?")
 
 
@@ -121,6 +123,16 @@ def _get_json(port: int, path: str) -> Any:
             return json.loads(answer.read(1 << 20))
     except (OSError, ValueError, http.client.HTTPException):  # the last: whatever answers does not speak HTTP
         return None
+
+
+def _says_anything(port: int) -> bool:
+    """Whether a word comes back; through a tunnel every port can be connected to."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=_ASK_TIMEOUT_S) as caller:
+            caller.sendall(b"\r\n")
+            return bool(caller.recv(1))
+    except OSError:
+        return False
 
 
 def _get_status(port: int) -> int | None:

@@ -157,6 +157,7 @@ class Watch:
             state=self.state.state,
             seq=self.state.seq,
             reason=self.state.reason,
+            changed_unix=self.state.changed_unix,
         )
 
     def _say_log(self, text: str, report: Report) -> None:

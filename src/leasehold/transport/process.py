@@ -43,6 +43,11 @@ class ProcessLink:
         self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
 
     @property
+    def over(self) -> bool:
+        """Whether the child has already exited."""
+        return self._child.poll() is not None
+
+    @property
     def pid(self) -> int:
         """The child's pid."""
         return self._child.pid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from argparse import Namespace
 from pathlib import Path
@@ -73,8 +74,10 @@ def tunnel(args: Namespace) -> int:
         if args.once:
             return
         output.say("Ctrl-C closes the tunnel; the run is not touched")
-        while True:
-            time.sleep(3600)
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(3600)
+        output.say("\nthe tunnel is closed")
 
     api.tunnel(api.open_home(), args.run, args.port, args.local_port, hold)
     return 0

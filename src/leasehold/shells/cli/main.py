@@ -79,6 +79,8 @@ def _nag(args: argparse.Namespace) -> None:
     from . import output
 
     for nag in api.nags(api.open_home()):
+        if nag.next_command.split()[1] == args.command:
+            continue  # that is what is being done
         output.say(output.paint(f"! {nag}", "yellow"))
 
 
