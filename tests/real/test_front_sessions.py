@@ -18,7 +18,8 @@ from tests.support.front import Front, Tmpfs, front
 from tests.support.lives import eventually
 from tests.support.screens import Session
 
-# Speaks once, waits for the test's word, and goes on: the order of the lines does not depend on speed.
+# Waits until the caretaker has noted its start, speaks once, waits for the test's word, and goes on: the order of
+# what is told does not depend on speed.
 TRAIN = """import argparse
 import json
 import os
@@ -27,13 +28,17 @@ import time
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=5)
 args = parser.parse_args()
+out = os.environ["LEASE_OUT"]
+waits = "LEASE_SMOKE" not in os.environ
+while waits and "attempt_started" not in open(os.path.join(out, "..", "..", "journal.jsonl")).read():
+    time.sleep(0.05)
 loss = 1.0
 for step in range(1, args.steps + 1):
     loss /= 2
     print(f"step {step}/{args.steps} loss {loss:.4f}", flush=True)
-    while step == 1 and "LEASE_SMOKE" not in os.environ and not os.path.exists(os.environ["GO"]):
+    while waits and not os.path.exists(os.environ["GO"]):
         time.sleep(0.01)
-with open(os.path.join(os.environ["LEASE_OUT"], "metrics.json"), "w") as file:
+with open(os.path.join(out, "metrics.json"), "w") as file:
     json.dump({"loss": loss}, file)
 """
 JOB = "name: toy\nrun: python3 -I -S train.py\nartifacts: {metrics.json: {loads: json, keys: [loss]}}\n"
