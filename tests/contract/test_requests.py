@@ -192,7 +192,10 @@ def test_the_manifest_lists_every_promised_file_with_its_hash(door: Door) -> Non
     data = seal(engine)
     sealed = parse(json.loads(data), RUN)
     assert encode(sealed) == data
-    assert [(entry["path"], entry["bytes"]) for entry in sealed["cells"]["main"]] == [("a/b/c.bin", 3), ("result.txt", 3)]
+    assert [(entry["path"], entry["bytes"]) for entry in sealed["cells"]["main"]] == [
+        ("a/b/c.bin", 3),
+        ("result.txt", 3),
+    ]
     present, rest = prints(engine)
     kept = [{key: entry[key] for key in ("path", "bytes", "mtime_ns", "inode")} for entry in sealed["cells"]["main"]]
     assert present == {"main": kept}

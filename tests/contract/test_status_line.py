@@ -57,7 +57,9 @@ def test_several_runs_are_several_lines(door: Door) -> None:
     assert told == ["job-1", "job-2", "job-3"]
 
 
-@pytest.mark.parametrize("reason", ["two\nlines", "back\\slash \\n \\c end", "tab\t", "中文 'quoted' \"twice\"", "%s %d"])
+@pytest.mark.parametrize(
+    "reason", ["two\nlines", "back\\slash \\n \\c end", "tab\t", "中文 'quoted' \"twice\"", "%s %d"]
+)
 def test_a_status_arrives_as_it_was_written_whatever_it_holds(door: Door, reason: str) -> None:
     folder = door.root / "active" / RUN
     folder.mkdir(parents=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.beds import Bed, LocalBed, SshBed, local_bed, ssh_bed
-from tests.support.lives import Life, check_home, check_journal, check_trainers, eventually
+from tests.support.lives import Lease, Life, check_home, check_journal, check_trainers, eventually
 
 ROUNDS = 10
 BATCHES = 5
@@ -29,6 +29,19 @@ def fresh_root(bed: Bed, name: str) -> None:
     bed.on = (*bed.on[:2], "--root", str(bed.root))
 
 
+def start_together(life: Life) -> list[Lease]:
+    """Stop both homes at the moment before they turn to the box, then let both go."""
+    pauses = [life.folder / f"pause-{number}" for number in range(len(HOMES))]
+    both = []
+    for home, pause in zip(HOMES, pauses, strict=True):
+        pause.mkdir()
+        both.append(life.run("--detach", home=home, pause=f"{pause}:home.run_planned:after"))
+    assert eventually(lambda: all((pause / "reached").exists() for pause in pauses)), life.explain()
+    for pause in pauses:
+        (pause / "go").touch()
+    return both
+
+
 WHERE = [pytest.param("local"), pytest.param("ssh", marks=pytest.mark.real_ssh)]
 
 
@@ -44,7 +57,7 @@ def test_two_homes_at_once_start_one_trainer(
             fresh_root(bed, f"root-{number}")
             life = Life(bed, tmp_path / f"life-{number}", step_s=0.01)
             try:
-                both = [life.run("--detach", home=home) for home in HOMES]
+                both = start_together(life) if number % 2 else [life.run("--detach", home=home) for home in HOMES]
                 assert [lease.wait() for lease in both] == [0, 0], life.explain()
                 assert eventually(lambda life=life: life.state().terminal), life.explain()
                 starts = [line for line in life.diary() if line.what in ("start", "overlap")]

@@ -1,4 +1,4 @@
-"""Counts are said at the end; under xdist only by a controller that loads this, or a conftest above that does the same."""
+"""Counts are said at the end (see tests/support/tally.py)."""
 
 from __future__ import annotations
 

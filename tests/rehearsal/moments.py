@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from tests.rehearsal.dramas import DRAMAS, Drama, staged
+from tests.support.beds import Bed
 from tests.support.lives import Life, eventually
 
 _QUIET_S = 0.5
@@ -59,6 +60,28 @@ def discover() -> list[Moment]:
         return found
 
 
+class Absences:
+    """Who was seen not to exist at a moment: seen once by any worker, it need not be lived through again."""
+
+    def __init__(self) -> None:
+        session = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")
+        self._place = Path(tempfile.gettempdir(), f"leasehold-absent-{session}")
+
+    def note(self, moment: Moment, phase: str, victims: list[str]) -> None:
+        """Remember that these do not exist then."""
+        if victims:
+            with self._place.open("a") as file:
+                file.write("".join(f"{moment.event} {phase} {victim}\n" for victim in victims))
+            atexit.register(self._place.unlink, missing_ok=True)
+
+    def known(self, moment: Moment, phase: str, victim: str) -> bool:
+        """Tell whether somebody saw that this one does not exist then."""
+        try:
+            return f"{moment.event} {phase} {victim}" in self._place.read_text().splitlines()
+        except FileNotFoundError:
+            return False
+
+
 def _live_all() -> list[Moment]:
     with ThreadPoolExecutor(len(DRAMAS)) as pool:
         lives = list(pool.map(_live_once, DRAMAS.values()))
@@ -69,19 +92,23 @@ def _live_all() -> list[Moment]:
 
 
 def _live_once(drama: Drama) -> dict[str, Moment]:
+    with tempfile.TemporaryDirectory(prefix="lh-") as name, drama.bed(Path(name)) as bed:
+        return _live_on(drama, bed, Path(name))
+
+
+def _live_on(drama: Drama, bed: Bed, folder: Path) -> dict[str, Moment]:
     found: dict[str, Moment] = {}
     hold = not drama.fails_once
-    with tempfile.TemporaryDirectory(prefix="lh-") as name, drama.bed(Path(name)) as bed:
-        with staged(drama, bed, Path(name), hold=hold) as life:
-            for number, command in enumerate(drama.commands):
-                lease = command(life, "")
-                if hold and number == 0:
-                    _live_held(drama, life, found)
-                life.release()
-                code = lease.wait()
-                _note(drama, life, found, held=False)
-            assert code == 0, life.explain()
-            drama.check(life)
+    with staged(drama, bed, folder, hold=hold) as life:
+        for number, command in enumerate(drama.commands):
+            lease = command(life, "")
+            if hold and number == 0:
+                _live_held(drama, life, found)
+            life.release()
+            code = lease.wait()
+            _note(drama, life, found, held=False)
+        assert code == 0, life.explain()
+        drama.check(life)
     return found
 
 

@@ -124,6 +124,13 @@ class Life:
         self.leases.append(lease)
         return lease
 
+    def run_to_mid_life(self) -> Lease:
+        """Start `lease run` and wait until the trainer lingers in mid-life and the detachment is proven."""
+        self.hold()
+        lease = self.run()
+        assert eventually(lambda: self.held() and "detach_proven" in self.ledger()), self.explain()
+        return lease
+
     def close(self) -> None:
         """End the commands that still run."""
         for lease in self.leases:
@@ -162,6 +169,14 @@ class Life:
     def state(self) -> RunState:
         """Fold the box's journal."""
         return fold(self.events())
+
+    def attempts(self) -> List[int]:
+        """List the numbers of the attempts that were begun, as the journal tells."""
+        return [event["attempt"] for event in self.events() if event["k"] == "attempt_starting"]
+
+    def ends(self) -> List[Dict[str, Any]]:
+        """List how attempts ended, as the journal tells."""
+        return [event for event in self.events() if event["k"] == "attempt_ended"]
 
     def ledger(self, home: str = "home") -> List[str]:
         """List the kinds of a home's ledger events, in order."""
@@ -242,12 +257,14 @@ class Life:
 
 
 def eventually(holds: Callable[[], Any], limit_s: float = PATIENCE_S) -> bool:
-    """Poll until it holds; tell whether it did."""
+    """Poll until it holds, ever less eagerly, for a look through /proc costs something; tell whether it did."""
     deadline = time.monotonic() + limit_s
+    pause_s = 0.002
     while not holds():
         if time.monotonic() > deadline:
             return bool(holds())
-        time.sleep(0.005)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.05)
     return True
 
 

@@ -1,4 +1,7 @@
-"""Say at the end of a test session what repeated tests counted: record_property("tally: TITLE", WORD or COUNT)."""
+"""Say at the end of a test session what repeated tests counted: record_property("tally: TITLE", WORD or {WORD: COUNT}).
+
+Under xdist the controller must have this plugin registered, by a conftest that it loads itself.
+"""
 
 from __future__ import annotations
 

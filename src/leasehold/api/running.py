@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +75,8 @@ def status(home: Home, word: str = "", refresh: bool = False) -> list[dict[str, 
         records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
     held = {lease.id: lease for lease in books.leases(home.ledger)}
     now = time.time()
-    return [_row(record, held[record.lease], now) for record in records]
+    costs = {lease.id: lease.cost(now) for lease in held.values()}
+    return [_row(record, held[record.lease], costs[record.lease], now) for record in records]
 
 
 def show(home: Home, word: str) -> dict[str, Any]:
@@ -86,7 +87,8 @@ def show(home: Home, word: str) -> dict[str, Any]:
         {"t": event.t, "kind": event.kind, **({} if event.kind == "run_planned" else {"data": event.data})}
         for event in home.ledger.events(run=record.run)
     ]
-    return {**_row(record, lease, time.time()), "plan": json.loads(record.plan_json), "events": events}
+    now = time.time()
+    return {**_row(record, lease, lease.cost(now), now), "plan": json.loads(record.plan_json), "events": events}
 
 
 def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> None:
@@ -120,7 +122,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any
     box = box_of(home, lease)
     engine = box.connect()
     try:
-        seen = engine.stop(record.run, {"id": secrets.token_hex(6), "by": home.ledger.home_id, "grace_s": grace_s})
+        seen = engine.stop(record.run, {"id": os.urandom(6).hex(), "by": home.ledger.home_id, "grace_s": grace_s})
     finally:
         engine.wire.close()
     if seen["did"] == "nothing":
@@ -176,7 +178,7 @@ def _refresh(home: Home, records: list[RunRecord]) -> None:
     refresh(home, records)
 
 
-def _row(record: RunRecord, lease: Lease, now: float) -> dict[str, Any]:
+def _row(record: RunRecord, lease: Lease, cost: str, now: float) -> dict[str, Any]:
     return {
         "run": record.run,
         "name": record.name,
@@ -190,7 +192,7 @@ def _row(record: RunRecord, lease: Lease, now: float) -> dict[str, Any]:
         "home": record.home_since,
         "receipt": bool(record.receipt_json),
         "waived": list(record.waived),
-        "cost": lease.cost(now),
+        "cost": cost,
         "price": lease.price,
         "results": record.results,
     }

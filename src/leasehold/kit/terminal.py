@@ -17,6 +17,8 @@ def plain(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Show a path or name on one line: controls become visible escapes."""
+    if text.isprintable():  # no control, so no escape either: the common case, thousands of times in a table
+        return text
     cleaned = _ESCAPES.sub("", text)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cleaned)
 

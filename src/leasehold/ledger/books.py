@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import Refusal, UserError
-from leasehold.kit.canon import digest
 from leasehold.model.lease import Lease, RunRecord
-from leasehold.model.receipt import Approval, Receipt, receipt_from_dict
 
 from .projection import lease_from_row, run_from_row
 from .store import Ledger
+
+if TYPE_CHECKING:  # `lease status` must not pay for what it does not show
+    from leasehold.model.receipt import Approval, Receipt
 
 
 def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
@@ -75,11 +76,15 @@ def receipt_of(record: RunRecord) -> Receipt | None:
     """Return the run's receipt as this home recorded it."""
     if not record.receipt_json:
         return None
+    from leasehold.model.receipt import receipt_from_dict
+
     return receipt_from_dict(json.loads(record.receipt_json))
 
 
 def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> str:
     """Consume an approval by the intent to act; a second use of the same approval refuses."""
+    from leasehold.kit.canon import digest
+
     approval_id = digest(approval.request.as_dict())
     intent = {
         "intent": approval_id[:16],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -124,7 +123,7 @@ class Ledger:
             return
         self._db.executescript(_TABLES)
         projection.create(self._db)
-        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (secrets.token_hex(8),))
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (os.urandom(8).hex(),))
         self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def _choose_journal(self, mode: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leasehold.model.receipt import Receipt
+if TYPE_CHECKING:
+    from leasehold.model.receipt import Receipt
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from . import host_keys
 from .process import ProcessLink
 
 _ADDRESS = re.compile(
-    r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d+))?\Z"
+    r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9._-]*)(?::(?P<port>[0-9]{1,5}))?\Z"
 )
 
 
@@ -35,13 +35,14 @@ class SshAddress:
     def parse(cls, text: str) -> SshAddress:
         """Read [user@]host[:port] or an alias; a leading dash or odd character is refused."""
         found = _ADDRESS.match(text)
-        if not found or text.startswith("-") or found["host"].startswith("-"):
+        port = int(found["port"] or 0) if found else 0
+        if not found or text.startswith("-") or port > 65535:
             raise UserError(
                 "box.bad_address",
                 f"{text!r} is not an ssh address",
                 hint="write ssh:[user@]host[:port], or ssh:ALIAS with an alias of your ssh config",
             )
-        return cls(found["host"].strip("[]"), found["user"] or "", int(found["port"] or 0))
+        return cls(found["host"].strip("[]"), found["user"] or "", port)
 
     def __str__(self) -> str:
         user = f"{self.user}@" if self.user else ""
@@ -141,7 +142,7 @@ class SshTransport:
         asked = [*self._ssh, "-G", *self._place(), "--", self.address.host]
         said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
         lines = (line.partition(" ") for line in said.splitlines())
-        return {key: shlex.split(value) for key, _, value in lines if key in _ASKED}
+        return {key: value.split() for key, _, value in lines if key in _ASKED}
 
     def _explain(self, code: int, said: str) -> LinkError:
         last = said.splitlines()[-1] if said else ""
@@ -193,4 +194,5 @@ MEANINGS = [
 
 
 def _quote_option(path: str) -> str:
-    return '"' + path + '"' if re.search(r"\s", path) else path
+    """Spell a path so that ssh reads it as one word and expands nothing in it."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import queue
+import re
 import secrets
 import selectors
 import threading
@@ -23,6 +24,7 @@ _HANDSHAKE_TIMEOUT_S = 60.0
 _NOISE_BYTES = 256 << 10
 _INBOX_FRAMES = 256
 _CLOSED = object()
+_AGE = re.compile(r"-?[0-9]{1,12}\Z")
 
 Body = Iterable[dict[str, Any] | bytes]
 
@@ -164,7 +166,8 @@ def ask_status(transport: Transport, root: str) -> list[tuple[int, str]]:
         lines = _lines_until_end(link, rest)
     finally:
         link.close()
-    return [(int(age), text) for age, _, text in (line.partition(" ") for line in lines) if age.lstrip("-").isdigit()]
+    parts = [line.partition(" ") for line in lines]
+    return [(int(age), text) for age, _, text in parts if _AGE.match(age)]
 
 
 def _handshake(link: Link, root: str, python_hint: str) -> None:
@@ -225,14 +228,12 @@ def _await_hello(link: Link, nonce: str) -> tuple[str, bytes]:
 
 
 def _lines_until_end(link: Link, first: bytes) -> list[str]:
-    lines = []
     buffer = first
     while block := link.reader.read(1 << 16):
         buffer += block
         if buffer.endswith(b"end\n") or len(buffer) > frames.MAX_PAYLOAD_BYTES:
             break
-    for line in buffer.decode("utf-8", "replace").splitlines():
-        lines.append(line)
+    lines = buffer.decode("utf-8", "replace").rstrip("\n").split("\n")  # JSON may hold other line ends as they are
     if not lines or lines[-1] != "end":
         raise LinkError("link.lost", "the status answer ended early")
     return lines[:-1]

@@ -17,8 +17,10 @@ from leasehold.facts import profiles
 NAMES = profiles.names()
 
 
-def raw(name: str) -> dict[str, Any]:
-    return yaml.safe_load(resources.files("leasehold.facts").joinpath("profiles", f"{name}.yaml").read_text("utf-8"))
+_FOLDER = resources.files("leasehold.facts").joinpath("profiles")
+SHIPPED: dict[str, dict[str, Any]] = {
+    name: yaml.safe_load(_FOLDER.joinpath(f"{name}.yaml").read_text("utf-8")) for name in NAMES
+}
 
 
 @pytest.fixture
@@ -87,7 +89,7 @@ def parts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(name: str, path: tuple[Any, ...], value: Any = ...) -> dict[str, Any]:
-    whole = copy.deepcopy(raw(name))
+    whole = copy.deepcopy(SHIPPED[name])
     place = whole
     for key in path[:-1]:
         place = place[key]
@@ -98,11 +100,13 @@ def changed(name: str, path: tuple[Any, ...], value: Any = ...) -> dict[str, Any
     return whole
 
 
-EVERY_PART = [(name, path) for name in NAMES for path in parts(raw(name))]
-REHEARSAL_PARTS = list(parts(raw("rehearsal")))
+EVERY_PART = [(name, path) for name in NAMES for path in parts(SHIPPED[name])]
+REHEARSAL_PARTS = list(parts(SHIPPED["rehearsal"]))
 
 
-@pytest.mark.parametrize("name, path", EVERY_PART, ids=[f"{name}:{'.'.join(map(str, path))}" for name, path in EVERY_PART])
+@pytest.mark.parametrize(
+    "name, path", EVERY_PART, ids=[f"{name}:{'.'.join(map(str, path))}" for name, path in EVERY_PART]
+)
 def test_a_profile_that_lacks_any_part_is_refused(installed, name, path):
     installed(name, changed(name, path))
     refusal(name)
@@ -155,7 +159,19 @@ def test_a_fact_that_means_something_else_is_refused(installed, path, wrong):
     refusal("rehearsal")
 
 
-@pytest.mark.parametrize("text", ["", "[", "a: b: c", "- a", "7", "\t", "id: 2024-99-99", "[" * 5000], ids=repr)
+NO_PROFILES = {
+    "empty": "",
+    "cut": "[",
+    "two colons": "a: b: c",
+    "a list": "- a",
+    "a number": "7",
+    "a tab": "\t",
+    "an impossible date": "id: 2024-99-99",
+    "too deep": "[" * 2000,
+}
+
+
+@pytest.mark.parametrize("text", list(NO_PROFILES.values()), ids=list(NO_PROFILES))
 def test_a_file_that_is_no_profile_is_refused(installed, text):
     installed("rehearsal", text)
     refusal("rehearsal")

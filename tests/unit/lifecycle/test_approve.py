@@ -105,7 +105,9 @@ def test_another_key_is_nobodys_yes(keys, signers, asked):
 
 
 @needs_keygen
-@pytest.mark.parametrize("change", [{"lease": "box-2"}, {"verb": "park"}, {"expires_unix": 2_000_000_000}, {"nonce": "x"}])
+@pytest.mark.parametrize(
+    "change", [{"lease": "box-2"}, {"verb": "park"}, {"expires_unix": 2_000_000_000}, {"nonce": "x"}]
+)
 def test_a_request_changed_after_signing_is_refused(keys, signers, asked, change):
     request, path = asked
     sign(path, keys / "mine")
@@ -146,7 +148,9 @@ def test_a_key_that_may_only_sign_commits_is_refused(keys, signers, asked):
 
 
 @needs_keygen
-@pytest.mark.parametrize("content", [b"", b"garbage", b"-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage", b"-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n"]
+)
 def test_a_signature_that_is_none_is_refused(keys, signers, asked, content):
     _, path = asked
     path.with_name(path.name + ".sig").write_bytes(content)
@@ -253,7 +257,9 @@ def test_the_exact_phrase_is_a_yes():
     assert "terminate box-1" in heard[0]
 
 
-@pytest.mark.parametrize("answer", ["", "y", "yes", "terminate", "Terminate box-1", "terminate  box-1", "terminate box-12"])
+@pytest.mark.parametrize(
+    "answer", ["", "y", "yes", "terminate", "Terminate box-1", "terminate  box-1", "terminate box-12"]
+)
 def test_anything_else_is_a_no(answer):
     with pytest.raises(Refusal) as caught:
         approve.typed(approve.new_request(READINGS), "terminate box-1", lambda question: answer)

@@ -13,7 +13,6 @@ from leasehold.kit import manifest
 
 from .conftest import ARTIFACTS
 
-
 PATTERNS = [artifact.pattern for artifact in ARTIFACTS]
 
 

@@ -197,7 +197,9 @@ def test_sealed_entries_are_those_of_the_manifest(pulled):
     assert sealed_entries(pulled.place) == manifests.parse(json.loads(data), "toy-1")["cells"]
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "{", '{"schema": "leasehold.receipt/2"}', '{"schema": "leasehold.receipt/1"}'])
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "{", '{"schema": "leasehold.receipt/2"}', '{"schema": "leasehold.receipt/1"}']
+)
 def test_a_receipt_that_is_none_reads_as_none(tmp_path, content):
     (tmp_path / "receipt.json").write_text(content)
     assert read_receipt(tmp_path) is None

@@ -99,12 +99,13 @@ def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None
     """Print columns; narrow where the content is."""
     if not rows:
         return
-    everything = [head, *rows]
+    everything = [[one_line(cell) for cell in row] for row in (head, *rows)]
     widths = [max(_width(row[i]) for row in everything) for i in range(len(head))]
-    for number, row in enumerate(everything):
-        cells = [one_line(cell) + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
-        line = "  ".join(cells).rstrip()
-        data(paint(line, "dim", sys.stdout) if number == 0 else _tinted(line, row, colours or {}))
+    lines = []
+    for row in everything:
+        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        lines.append(_tinted("  ".join(cells).rstrip(), row, colours or {}))
+    data("\n".join([paint(lines[0], "dim", sys.stdout), *lines[1:]]))
 
 
 def bullets(items: Iterable[str]) -> None:
@@ -121,6 +122,8 @@ def _tinted(line: str, row: list[str], colours: dict[str, str]) -> str:
 
 
 def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
     import unicodedata
 
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in one_line(text))
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
