@@ -10,6 +10,7 @@ from leasehold.model.words import ago
 
 from .home import Home
 
+_CLOCK_DOUBT_S = 30 * 86400.0  # longer ago, the box's clock is wrong
 _ENDED = ("finished", "failed", "stopped")
 
 
@@ -55,8 +56,9 @@ def _ended_unix(home: Home, record: RunRecord) -> float:
         for event in home.ledger.events(run=record.run, kind="run_seen")
         if (event.data.get("state"), event.data.get("seq")) == (record.state, record.seq)
     ]
-    times = [float(event.data.get("changed_unix") or 0) or event.t for event in seen]
-    return max(record.created_unix, min(times, default=record.seen_unix))
+    said = [(float(event.data.get("changed_unix") or 0), event.t) for event in seen]
+    times = [ended if heard - _CLOCK_DOUBT_S < ended < heard else heard for ended, heard in said]
+    return min(times, default=record.seen_unix)
 
 
 def _next(home: Home, lease: Lease, record: RunRecord) -> str:
