@@ -18,11 +18,17 @@ def page() -> str:
     """Spell the page."""
     parser = build_parser()
     parts = ["# The `lease` command", "", "Generated from the parser by `make docs`.", "", _block(parser)]
+    return "\n".join([*parts, *_verbs("## lease", parser)]) + "\n"
+
+
+def _verbs(title: str, parser: argparse.ArgumentParser) -> list[str]:
+    """Spell every command below a parser, and the commands below those."""
+    parts = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, verb in action.choices.items():
-                parts += ["", f"## lease {name}", "", _block(verb)]
-    return "\n".join(parts) + "\n"
+                parts += ["", f"{title} {name}", "", _block(verb), *_verbs(f"#{title} {name}", verb)]
+    return parts
 
 
 def _block(parser: argparse.ArgumentParser) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.lifecycle.home import Home
 from tests.support import tally
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.lives import Life
@@ -17,6 +18,14 @@ from tests.support.lives import Life
 def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.is_registered(tally):
         config.pluginmanager.register(tally)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """Give an empty home whose name has a space."""
+    made = Home(tmp_path / "lease home")
+    yield made
+    made.ledger.close()
 
 
 @pytest.fixture

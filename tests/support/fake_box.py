@@ -120,6 +120,10 @@ class FakeEngine:
         found = self._box.runs.get(run)
         return self._seen(found) if found else {**RunState().as_dict(), "run": run, "terminal": False, "holder": {}}
 
+    def hush(self, run: str) -> None:
+        """End the nagging; this box never nagged."""
+        self._answer()
+
     def fingerprint(self, run: str, patterns: List[str]) -> Tuple[Dict[str, List[Dict[str, Any]]], Dict[str, Any]]:
         """Return artifact stats by cell, and what lives and lies beside them."""
         self._answer()

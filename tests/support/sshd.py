@@ -41,10 +41,14 @@ class SshBox:
         home: Optional[Path] = None,
         environment: Optional[Mapping[str, str]] = None,
         quick_kex: bool = True,
+        sftp: bool = True,
+        door: str = "",
     ) -> None:
         """Prepare a box whose keys, configs and log lie in folder.
 
         home may have any name and environment any values.
+        Without sftp the server refuses that subsystem. door is a script that answers whatever is asked for, as a
+        provider's relay does: commands and subsystems never reach the box.
         quick_kex leaves out the post-quantum key exchange, 90 ms a connection; a bench wants it in.
         """
         folder = Path(os.path.abspath(folder))
@@ -60,6 +64,8 @@ class SshBox:
         self._mark = "%s-%d-%d" % (folder.name, os.getpid(), random.SystemRandom().getrandbits(32))
         self._environment = {MARK: self._mark, **(environment or {})}
         self._quick_kex = quick_kex
+        self._sftp = sftp
+        self._door = door
         self._server: Optional[subprocess.Popen[bytes]] = None
         folder.mkdir(parents=True, exist_ok=True)
         self.home.mkdir(parents=True, exist_ok=True)
@@ -206,7 +212,7 @@ class SshBox:
             "MaxStartups 500:30:1000",
             "MaxSessions 100",
             # A separate sftp server, since ForceCommand below would turn internal-sftp away.
-            "Subsystem sftp %s" % sftp,
+            *(["Subsystem sftp %s" % sftp] if self._sftp else []),
             # HOME here decides which rc files the login shell reads; a config line cannot hold every name
             # a folder can have, so it is a link, and the session then sets the true one.
             'SetEnv "HOME=%s"' % self._home_link(),
@@ -233,6 +239,7 @@ class SshBox:
             *exports,
             'cd "$HOME" || exit 1',
             "unset OLDPWD",
+            *([self._door, "exit 0"] if self._door else []),
             'if [ -n "${SSH_ORIGINAL_COMMAND+set}" ]; then',
             "  bed_command=$SSH_ORIGINAL_COMMAND",
             "  unset SSH_ORIGINAL_COMMAND",

@@ -1,4 +1,4 @@
-"""The parcel's four doors: serve a connection, care for a run, keep an attempt, say the version."""
+"""The parcel's doors: serve a connection, care for a run, keep an attempt, nag, send a notice."""
 
 from __future__ import annotations
 
@@ -25,5 +25,14 @@ def main(argv: List[str]) -> int:
         from .layout import RunFolder
 
         return keep(RunFolder(argv[1]), argv[2], int(argv[3]))
-    sys.stderr.write("usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT\n")
+    if door == "nag" and len(argv) == 2:
+        from .layout import RunFolder
+        from .nag import nag
+
+        return nag(RunFolder(argv[1]))
+    if door == "notice" and len(argv) == 1:
+        from .nag import notice
+
+        return notice(sys.stdin)
+    sys.stderr.write("usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | nag RUN | notice\n")
     return 64

@@ -47,6 +47,26 @@ class RunFolder:
         """The cell's isolated output folder: LEASE_OUT."""
         return os.path.join(self.path, "out", check_name(cell, "cell"))
 
+    @property
+    def secrets(self) -> str:
+        """Values of the job's secrets, 0600, beside the run folders so that no copy of a run carries them."""
+        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "secrets", self.run + ".json")
+
+    @property
+    def notify(self) -> str:
+        """The user's notification channels, 0600: their addresses are as good as passwords."""
+        return os.path.join(os.path.dirname(self.secrets), self.run + ".notify.json")
+
+    @property
+    def nagged(self) -> str:
+        """How many notices went out."""
+        return os.path.join(self.path, "nagged.json")
+
+    @property
+    def hush(self) -> str:
+        """Its presence ends the nagging."""
+        return os.path.join(self.path, "hush")
+
     def mark(self, cell: str = "", attempt: int = 0) -> str:
         """Name that our processes carry in LEASE_ATTEMPT_ID; folder-bound, so two boxes on one host differ."""
         parts = [self.path.replace("/", "|"), cell, str(attempt) if attempt else ""]

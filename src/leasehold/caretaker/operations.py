@@ -14,7 +14,7 @@ from leasehold.kit.paths import UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import starting, trees
+from . import environment, hogs, readings, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .reaper import trainer_processes
@@ -156,6 +156,28 @@ def get(request: Request) -> None:
             request.data(chunk)
 
 
+def take_readings(request: Request) -> None:
+    """Measure disks, memory, CPU, cards and tools."""
+    paths = [str(path) for path in request.args.get("paths") or [request.root]]
+    request.reply(readings.take(paths))
+
+
+def probe_tier(request: Request) -> None:
+    """Write, read and delete a probe file on a path."""
+    path = str(request.args.get("path") or request.root)
+    request.reply({"path": path, "problem": readings.write_probe(path)})
+
+
+def find_hogs(request: Request) -> None:
+    """Say who eats the disk below a path."""
+    request.reply(hogs.find(str(request.args.get("path") or request.root), float(request.args.get("limit_s", 10))))
+
+
+def check_env(request: Request) -> None:
+    """Have the job's own interpreter say what it is and what it can import."""
+    request.reply(environment.check(request.args))
+
+
 def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
     from leasehold.kit.match import walk
@@ -255,11 +277,16 @@ OPERATIONS: Dict[str, Operation] = {
     "start": starting.start,
     "resume": starting.resume,
     "stop": starting.stop,
+    "hush": starting.hush,
     "events": events,
     "tail": tail,
     "follow": follow,
     "manifest": seal,
     "fingerprint": fingerprint,
     "salvageable": salvageable,
+    "readings": take_readings,
+    "probe_tier": probe_tier,
+    "hogs": find_hogs,
+    "check_env": check_env,
     "get": get,
 }

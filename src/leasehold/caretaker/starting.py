@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any, Dict
 
 from leasehold.kit import journal
-from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
 from leasehold.kit.procs import boot_id, is_alive
@@ -64,6 +65,7 @@ def start(request: Request) -> None:
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
             return
+        _keep_secrets(request, folder)
         _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="opened" if opened else "revived"))
 
@@ -83,10 +85,18 @@ def resume(request: Request) -> None:
         if seen["state"] in (FAILED, STOPPED) and untouched:
             _prepare_cells(request.root, folder, plan)
             write_json(folder.holder, _holder(request, folder))
+            _keep_secrets(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
         request.reply(dict(seen, did="attached"))
+
+
+def hush(request: Request) -> None:
+    """End the nagging about a run: its results are home and its lease is being given up."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    write_atomic(folder.hush, b"")
+    request.reply({"hushed": folder.run})
 
 
 def stop(request: Request) -> None:
@@ -147,10 +157,24 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     return True
 
 
+def _keep_secrets(request: Request, folder: RunFolder) -> None:
+    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv."""
+    for name, path in (("secrets", folder.secrets), ("notify", folder.notify)):
+        values = request.args.get(name)
+        if not isinstance(values, dict) or not values:
+            continue
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.chmod(os.path.dirname(path), 0o700)
+        write_atomic(path, json.dumps(values).encode("utf-8"), mode=0o600)
+    if os.path.exists(folder.hush):
+        os.unlink(folder.hush)
+
+
 def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     """What is executed; promises and policies may differ between two homes that mean the same run."""
     job = plan.get("job", {})
-    return {"tree": plan.get("tree"), "cells": plan.get("cells"), "run": job.get("run"), "env": job.get("env")}
+    names = ("setup", "run", "env", "secrets")
+    return {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
 
 
 def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:

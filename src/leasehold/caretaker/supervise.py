@@ -6,6 +6,7 @@ byte, the next one folds the journal, looks at the attempt folders and goes on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -45,6 +46,10 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     caretaker = Caretaker(folder, plan)
     caretaker.open(who, detach, resume_by)
     caretaker.live()
+    if os.path.exists(folder.notify):
+        from .nag import begin  # only now: what it imports must not weigh on the caretaker's life
+
+        begin(folder)
     return 0
 
 
@@ -83,6 +88,8 @@ class Caretaker:
                 self.signals.sleep(self._pause_s())
         self._beat(force=True)
         self.journal.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.folder.secrets)  # a resume brings them anew
 
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in."""

@@ -9,12 +9,12 @@ from _thread import get_ident  # threading itself would cost the keeper memory
 from typing import Any, Dict, Optional
 
 
-def write_atomic(path: str, data: bytes, durable: bool = True) -> None:
+def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644) -> None:
     """Replace path by data; a crash leaves the old file or the new one."""
     folder = os.path.dirname(path) or "."
     mark = (os.path.basename(path)[:40], os.getpid(), get_ident())  # two threads may write one file
     temp = os.path.join(folder, ".%s.%d.%x.tmp" % mark)
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), mode)
     try:
         try:
             write_all(fd, data)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from leasehold.model.box import BoxEntry, box_from_dict
 from leasehold.model.lease import Lease, RunRecord
 
 _TABLES = """
@@ -16,6 +17,7 @@ CREATE TABLE IF NOT EXISTS leases (
 CREATE TABLE IF NOT EXISTS runs (
   run TEXT PRIMARY KEY, lease TEXT, box TEXT, name TEXT, state TEXT, reason TEXT, project TEXT, results TEXT,
   created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT);
+CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
 """
 _RUN_COLUMNS = (
     "run, lease, box, name, state, reason, project, results, created, seen, seq, plan, receipt, home_since, waived"
@@ -25,7 +27,7 @@ _RUN_FIELDS = tuple(field.name for field in fields(RunRecord))
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Make the tables."""
+    """Make the tables that are not there yet; an older ledger gets the newer ones at its next opening."""
     for statement in _TABLES.split(";"):
         db.execute(statement)
 
@@ -34,6 +36,7 @@ def drop(db: sqlite3.Connection) -> None:
     """Remove the tables."""
     db.execute("DROP TABLE IF EXISTS leases")
     db.execute("DROP TABLE IF EXISTS runs")
+    db.execute("DROP TABLE IF EXISTS boxes")
 
 
 def apply(db: sqlite3.Connection, t: float, kind: str, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -53,6 +56,11 @@ def run_from_row(row: tuple[Any, ...]) -> RunRecord:
     values = dict(zip(_RUN_FIELDS, row, strict=True))
     values["waived"] = tuple(json.loads(values["waived"] or "[]"))
     return RunRecord(**values)
+
+
+def box_from_row(row: tuple[Any, ...]) -> BoxEntry:
+    """Read a row of `SELECT * FROM boxes`."""
+    return box_from_dict(json.loads(row[2]))
 
 
 def _lease_opened(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -116,6 +124,15 @@ def _waived(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[s
     db.execute("UPDATE runs SET waived = ? WHERE run = ?", (json.dumps(sorted(cells | {data["cell"]})), run))
 
 
+def _box_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    entry = json.dumps(data, sort_keys=True, ensure_ascii=False)
+    db.execute("INSERT OR REPLACE INTO boxes VALUES (?,?,?)", (data["name"], data["added_unix"], entry))
+
+
+def _box_removed(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    db.execute("DELETE FROM boxes WHERE name = ?", (data["name"],))
+
+
 _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]], None]] = {
     "lease_opened": _lease_opened,
     "lease_priced": _lease_priced,
@@ -125,4 +142,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "receipt_written": _receipt_written,
     "receipt_void": _receipt_void,
     "waived": _waived,
+    "box_added": _box_written,
+    "box_changed": _box_written,
+    "box_removed": _box_removed,
 }

@@ -119,6 +119,7 @@ class Ledger:
                 hint="upgrade leasehold",
             )
         if version == SCHEMA_VERSION:
+            projection.create(self._db)
             return
         self._db.executescript(_TABLES)
         projection.create(self._db)

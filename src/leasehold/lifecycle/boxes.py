@@ -1,19 +1,26 @@
-"""From a box's name to a way in: `local`, or `ssh:[user@]host[:port]`."""
+"""From a box's name to a way in: `local`, `ssh:[user@]host[:port]`, or a name of the box book."""
 
 from __future__ import annotations
 
+import difflib
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from leasehold.errors import UserError
+from leasehold.ledger import box_book
+from leasehold.model.box import LOCAL, SSH, BoxEntry
 from leasehold.model.lease import Lease
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.contract import Transport
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
 from leasehold.transport.wire import Wire, ask_status
 
 from .home import Home
+from .orders import RunOrder
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,7 @@ class Box:
     root: str
     transport: Transport
     python_hint: str = ""
+    price: str = ""  # what the book says it costs
 
     def connect(self) -> CaretakerEngine:
         """Open one wire; raises LinkError when the box cannot be reached."""
@@ -37,7 +45,7 @@ class Box:
 
 def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -> Box:
     """Resolve what --on says."""
-    if name == "local":
+    if name == LOCAL:
         where = home.box_root("rehearsal" if rehearse else "local")
         if rehearse and root not in ("", str(where)):  # `down` deletes a rehearsal's folder: never one of yours
             raise UserError("box.no_rehearsal", "--rehearse and --root do not go together", hint="leave --root out")
@@ -45,14 +53,47 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
         return Box("local", platform, root or str(where), LocalTransport(), sys.executable)
     if rehearse:
         raise UserError("box.no_rehearsal", "only --on local can be rehearsed", hint="lease run --on local --rehearse")
-    if name.startswith("ssh:"):
-        address = SshAddress.parse(name[4:])
+    if name.startswith(SSH):
+        address = SshAddress.parse(name[len(SSH) :])
         return Box(f"ssh:{address}", "generic-ssh", root, SshTransport(address, home.pins(str(address))))
-    raise UserError(
-        "box.unknown", f"no box {name!r}", hint="write --on local, --on ssh:ALIAS or --on ssh:user@host:port"
-    )
+    entry = box_book.find(home.ledger, name)
+    if entry is None:
+        raise unknown_box(home, name)
+    hint = sys.executable if entry.address == LOCAL else entry.python
+    return Box(entry.name, entry.platform, root or entry.root, way_in(home, entry), hint, entry.price)
+
+
+@contextmanager
+def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
+    """Find the ordered box; one whose key we know is called at once, so that its handshake overlaps our own start."""
+    box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
+    if not isinstance(box.transport, SshTransport) or not box.transport.pinned:
+        yield box
+        return
+    called = CalledAhead(box.transport)
+    try:
+        yield replace(box, transport=called)
+    finally:
+        called.hang_up()
 
 
 def box_of(home: Home, lease: Lease) -> Box:
-    """Find the box of a lease again."""
-    return find_box(home, lease.box, root=lease.root, rehearse=lease.platform == "rehearsal")
+    """Find the box of a lease again; its folder there stays what it was when the lease was opened."""
+    box = find_box(home, lease.box, root=lease.root, rehearse=lease.platform == "rehearsal")
+    return replace(box, root=lease.root)
+
+
+def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransport | LocalTransport:
+    """Open a book entry's address as it now stands; only the host key is remembered between connections."""
+    if entry.address == LOCAL:
+        return LocalTransport()
+    address = replace(SshAddress.parse(entry.address[len(SSH) :]), identity=entry.identity)
+    return SshTransport(address, home.pins(str(address)), name=entry.name, only_pins=only_pins)
+
+
+def unknown_box(home: Home, name: str) -> UserError:
+    """Say that the book has no such box, and what comes near."""
+    known = [entry.name for entry in box_book.entries(home.ledger)]
+    near = difflib.get_close_matches(name, known, 1)
+    ways = "lease box list; or --on local, --on ssh:ALIAS, --on ssh:user@host:port"
+    return UserError("box.unknown", f"no box {name!r}", hint=f"did you mean {near[0]}?" if near else ways)

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from leasehold.errors import LinkError, RunFailed
+from leasehold.errors import LinkError, Refusal, RunFailed
+from leasehold.gates.launching import judge_launch
 from leasehold.ledger import books
+from leasehold.model.job import Job
 from leasehold.model.lease import RunRecord
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report
 from leasehold.model.receipt import Receipt
+from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .boxes import box_of, find_box
+from .boxes import Box, box_of
 from .bring_home import bring_home
+from .check import Gatekeeper, Skips
 from .home import Home
-from .launch import Launch, LaunchOrder, launch, prove_detached
+from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .orders import RunOrder, RunOutcome
-from .project import RESULTS, read_tree
+from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .resolve import read_job
-from .smoke import smoke
+from .smoke import passed_before, smoke, smoke_key
 from .watch import Watch, backoff
 
 _ATTACH_TAIL_BYTES = 2000
+_LAUNCH_PROBE_S = 60.0
 
 
-def run_through(home: Home, order: RunOrder, report: Report) -> RunOutcome:
+def run_through(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutcome:
     """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
-    launch_order, job_tree = _prepare(home, order, report)
+    launch_order, job_tree = _prepare(home, order, box, report)
     launched, engine = launch(home, launch_order, job_tree, report)
     plan, seen = launched.plan, launched.seen
     if seen["did"] == "attached" and seen["terminal"]:
@@ -36,28 +40,46 @@ def run_through(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
     watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes)
     second: CaretakerEngine | None = engine
+    probe: Verdict | None = None
     if seen["did"] != "opened":
         watch.quiet_to_seq = launched.known_seq  # what happened while this home was away is told
     if seen["did"] != "attached":
-        _first_line(home, watch, engine, report)
+        probe = _first_line(home, watch, engine, launched, launch_order.skips, report)
         second = _second_connection(home, launched, watch, report)
     if order.detach:
         if second is not None:
             second.wire.close()
+        _refuse_bad_start(probe, order, plan.run)
         return RunOutcome(plan.run, launched.lease.id, watch.state.state)
     state, engine = watch.until_end(home.ledger, second, report)
     return _finish(home, plan.run, (state.state, state.reason), engine, report)
 
 
-def _first_line(home: Home, watch: Watch, engine: CaretakerEngine, report: Report) -> None:
+def _first_line(
+    home: Home, watch: Watch, engine: CaretakerEngine, launched: Launch, skips: Skips, report: Report
+) -> Verdict:
     """Wait on the first connection for the trainer's first sign; then that connection has done its work."""
+    heard: list[str] = []
+
+    def listen(note: Note) -> None:
+        if note.kind == "log":
+            heard.append(note.text)
+        report(note)
+
+    begun = time.monotonic()
     try:
-        if not watch.until_first_line(home.ledger, engine, report):
-            report(Note("silent", "no output from the trainer yet after 60 s; it is alive, so we go on watching"))
+        watch.until_first_line(home.ledger, engine, listen, _LAUNCH_PROBE_S)
     except LinkError as error:
         watch.say_unknown(error, 0, report)
     finally:
         engine.wire.close()
+    alive = watch.state.state in ("running", "finished")
+    verdict = judge_launch(
+        alive, watch.started_log or alive and watch.state.terminal, "\n".join(heard), time.monotonic() - begun
+    )
+    gatekeeper = Gatekeeper(home.ledger, report, launched.lease.id, launched.plan.run, skips)
+    gatekeeper.record(verdict, "launch" in skips.names)
+    return verdict
 
 
 def _second_connection(home: Home, launched: Launch, watch: Watch, report: Report) -> CaretakerEngine | None:
@@ -66,6 +88,14 @@ def _second_connection(home: Home, launched: Launch, watch: Watch, report: Repor
     except LinkError as error:  # launched for all we know; the watch will find out
         watch.say_unknown(error, 0, report)
         return None
+
+
+def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
+    """A run that shows a traceback in its first lines must not be left alone with a smile."""
+    if probe is None or probe.outcome is not Outcome.REFUSED or "launch" in order.skip_gates:
+        return
+    seen = "\n".join(finding.what for finding in probe.against())
+    raise Refusal("launch.refused", f"{run} started badly; it is still on the box", seen=seen, hint=f"lease logs {run}")
 
 
 def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEngine | None = None) -> Receipt:
@@ -87,15 +117,35 @@ def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEn
     raise AssertionError("the last attempt raises")
 
 
-def _prepare(home: Home, order: RunOrder, report: Report) -> tuple[Any, tuple[Any, Any]]:
+def _prepare(home: Home, order: RunOrder, box: Box, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
     job = read_job(order.job_file)
-    price = str(HourlyPrice.parse(order.price)) if order.price else ""
-    box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
+    skips = Skips(order.skip_gates, order.because)
+    price = str(HourlyPrice.parse(order.price)) if order.price else box.price
+    secret_values(job)
     project = order.job_file.absolute().parent
     tree = read_tree(project, leave_out=order.job_file.name)
-    smoke(home.ledger, job, tree, report)
+    refuse_crlf(tree)
+    pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     results = (order.results or project / RESULTS).absolute()
-    return LaunchOrder(box, results, price, order.again, order.alongside), (job, tree)
+    return LaunchOrder(box, results, price, order.again, order.alongside, skips), (job, tree)
+
+
+def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, *, kill_check: bool = False) -> None:
+    """Smoke before anything is rented or launched, once per code and job."""
+    job, tree = job_tree
+    if not job.smoke:
+        return
+    if "smoke" in gatekeeper.skips.names:
+        home.ledger.append("gate_judged", gate="smoke", skipped=True, because=gatekeeper.skips.because)
+        gatekeeper.report(Note("warning", f"gate smoke was skipped because: {gatekeeper.skips.because}"))
+        return
+    if not kill_check and passed_before(home.ledger, job, tree):
+        gatekeeper.report(Note("smoke_cached", "gate smoke: passed before for this very code and job"))
+        return
+    verdict = smoke(job, tree, gatekeeper.report, kill_check=kill_check)
+    gatekeeper.pass_through(verdict)
+    if verdict.passed:
+        home.ledger.append("smoke_passed", key=smoke_key(job, tree))
 
 
 def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEngine, report: Report) -> RunOutcome:

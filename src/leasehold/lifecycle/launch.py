@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import BoxError, Refusal
+from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.facts import profiles
 from leasehold.ledger import books
+from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
+from leasehold.model.profile import Profile
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from . import check, notify
 from .boxes import Box
+from .check import Gatekeeper, Skips
 from .home import Home
 from .project import CodeTree
 from .resolve import resolve
@@ -43,6 +49,7 @@ class LaunchOrder:
     price: str = ""
     again: bool = False
     alongside: bool = False
+    skips: Skips = Skips()
 
 
 def launch(
@@ -58,7 +65,9 @@ def launch(
     engine = _connect(home, box, report)
     try:
         _refuse_company(engine, plan, order)
-        seen = _begin(home, engine, plan, tree, report)
+        if engine.look(plan.run)["state"] == "absent":
+            _pass_gates(engine, profile, (job, tree), Gatekeeper(ledger, report, lease.id, plan.run, order.skips))
+        seen = _begin(home, engine, (plan, lease), tree, report)
     except BaseException:
         engine.wire.close()
         raise
@@ -157,14 +166,47 @@ def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> 
             )
 
 
-def _begin(home: Home, engine: CaretakerEngine, plan: Plan, tree: CodeTree, report: Report) -> dict[str, Any]:
+def _pass_gates(
+    engine: CaretakerEngine, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper
+) -> None:
+    """Is the box fit, and does its interpreter find what the job needs? Asked over the same connection."""
+    job, tree = job_tree
+    verdict, hogs = check.audit(engine, job, profile)
+    for hog in hogs:
+        gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
+    gatekeeper.pass_through(verdict)
+    if not check.needs_environment(job, tree) or check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree):
+        return
+    judged = check.environment(engine, job, tree)
+    gatekeeper.pass_through(judged)
+    if judged.passed:
+        key = check.environment_key(job, tree)
+        gatekeeper.ledger.append("env_passed", lease=gatekeeper.lease, run=gatekeeper.run, key=key)
+
+
+def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Take the job's secrets from this home's environment; a missing one is named before anything starts."""
+    missing = [name for name in job.secrets if not environ.get(name)]
+    if missing:
+        raise UserError(
+            "secret.missing", f"the job needs {', '.join(missing)}, and your environment does not have it",
+            hint=f"export {missing[0]}=… (its value is sent over the wire to a 0600 file, never stored here)",
+        )  # fmt: skip
+    return {name: environ[name] for name in job.secrets}
+
+
+def _begin(
+    home: Home, engine: CaretakerEngine, plan_lease: tuple[Plan, Lease], tree: CodeTree, report: Report
+) -> dict[str, Any]:
+    plan, lease = plan_lease
     if engine.push(tree.sha256, tree.parts()):
         size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
-    seen = engine.start(plan, home.ledger.home_id)
+    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    seen = engine.start(plan, home.ledger.home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
-        seen = engine.resume(plan.run, seen["seq"], home.ledger.home_id)
+        seen = engine.resume(plan.run, seen["seq"], home.ledger.home_id, private)
     report(
         Note(
             "launched",

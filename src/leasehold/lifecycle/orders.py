@@ -24,6 +24,8 @@ class RunOrder:
     detach: bool = False
     again: bool = False
     alongside: bool = False
+    skip_gates: tuple[str, ...] = ()
+    because: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,17 @@ class DownOrder:
     verb: str = ""
     approve: str = "typed"  # typed, rehearsal, or a signed request's path
     show: Callable[[Any], None] = lambda plan: None
+
+
+@dataclass(frozen=True)
+class BoxOrder:
+    """What `lease box add` was asked for; with replace, what is left empty stays as it was."""
+
+    name: str
+    pasted: str = ""
+    platform: str = ""
+    price: str = ""
+    root: str = ""
+    contact: bool = True
+    replace: bool = False
+    fingerprint: str = ""  # what the console shows; then no other key is accepted

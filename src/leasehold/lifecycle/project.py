@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _SKIPPED_FOLDERS = {
     RESULTS,
 }
 _MAX_CODE_BYTES = 2 << 30
+_CRLF_LOOK_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,20 @@ def read_tree(folder: Path, leave_out: str = "") -> CodeTree:
                 hint="data and checkpoints do not travel with the code: ignore them in .gitignore",
             )
     return CodeTree(folder, tuple(entries))
+
+
+def refuse_crlf(tree: CodeTree) -> None:
+    """A shell script with Windows line ends fails on the box in ways nobody reads right: say so here."""
+    for entry in tree.entries:
+        path = str(entry["path"])
+        if "link" in entry or not (path.endswith((".sh", ".bash")) or entry.get("exec")):
+            continue
+        with open(tree.folder / path, "rb") as file:
+            head = file.read(_CRLF_LOOK_BYTES)
+        script = path.endswith((".sh", ".bash")) or head.startswith(b"#!")
+        if script and b"\r\n" in head:
+            fix = f"sed -i 's/\\r$//' {shlex.quote(path)}; and in .gitattributes: *.sh text eol=lf"
+            raise UserError("code.crlf", f"{path} has Windows line ends; its shell would not understand it", hint=fix)
 
 
 def _paths(folder: Path) -> list[str]:

@@ -56,10 +56,12 @@ def _record(home: Home, record: RunRecord, answer: dict[str, dict[str, object]] 
     if state == "running" and age > _STALE_BEAT_S:
         _seen(home, record, "unknown", f"last known running; no heartbeat on the box for {age} s")
     else:
-        _seen(home, record, state, str(value.get("reason", "")), int(str(value.get("seq", 0))))
+        changed = float(str(value.get("changed_unix") or 0))
+        _seen(home, record, state, str(value.get("reason", "")), int(str(value.get("seq", 0))), changed)
 
 
-def _seen(home: Home, record: RunRecord, state: str, reason: str, seq: int = 0) -> None:
+def _seen(home: Home, record: RunRecord, state: str, reason: str, seq: int = 0, changed_unix: float = 0.0) -> None:
     home.ledger.append(
-        "run_seen", lease=record.lease, run=record.run, state=state, reason=reason, seq=seq or record.seq
-    )
+        "run_seen", lease=record.lease, run=record.run, state=state, reason=reason, seq=seq or record.seq,
+        changed_unix=changed_unix,
+    )  # fmt: skip

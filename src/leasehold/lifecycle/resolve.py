@@ -6,32 +6,26 @@ from pathlib import Path
 
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
-from leasehold.model.job import Job, parse_job
+from leasehold.model.job import Job
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
+
+from .yaml_text import parse_text
 
 DEFAULT_FILE = "lease.yaml"
 
 
 def read_job(path: Path) -> Job:
     """Read and check a job file."""
-    import yaml
-
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
         raise UserError(
-            "job.missing",
-            f"there is no job file {path}",
-            hint="write one (docs/job-file.md), or name it: lease run FILE",
+            "job.missing", f"there is no job file {path}", hint="lease init writes one for your project"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("job.unreadable", f"{path}: {error}", hint="job files are UTF-8 text") from None
-    try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2024-99-99
-        raise UserError("job.invalid", f"{path} is not valid YAML", seen=" ".join(str(error).split())) from None
-    return parse_job(value, str(path))
+    return parse_text(text, str(path))
 
 
 def resolve(job: Job, tree: str, profile: Profile, again: int = 0) -> Plan:

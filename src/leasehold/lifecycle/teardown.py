@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import LinkError, Refusal, UserError
+from leasehold.errors import LeaseholdError, LinkError, Refusal, UserError
 from leasehold.facts import profiles
 from leasehold.gates.teardown import RunReadings, TeardownReadings, judge_approval, judge_teardown
 from leasehold.kit.terminal import one_line
@@ -120,7 +121,21 @@ def record_stopped(home: Home, lease: Lease, by: str) -> None:
     home.ledger.append("lease_closed", lease=lease.id, by=by, said="the meter is stopped")
 
 
+def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
+    """The person is here: the box need not nag any more. Best effort; the box may be going already."""
+    with contextlib.suppress(LeaseholdError):
+        engine = box_of(home, lease).connect()
+        try:
+            for run in plan.readings.runs:
+                if run.state != "absent":
+                    engine.hush(run.run)
+        finally:
+            engine.wire.close()
+
+
 def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, report: Report) -> BoxState:
+    if not landlord.simulated:
+        _hush(home, lease, plan)
     state = landlord.act(lease, plan.verb)
     deadline = time.monotonic() + _POLL_LIMIT_S
     while state is BoxState.HELD and time.monotonic() < deadline:

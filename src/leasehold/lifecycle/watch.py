@@ -22,6 +22,31 @@ _MAX_LINE_BYTES = 16 << 10
 _GIVE_UP_S = 24 * 3600.0
 
 
+def shape(taken: dict[str, Any]) -> dict[str, Any]:
+    """Spell a box's readings the way screens and --json show them; what was not read is absent."""
+    disk: dict[str, Any] = next(iter(taken.get("disks") or []), {})
+    memory: dict[str, Any] = taken.get("memory") or {}
+    flat = {
+        "disk_free_bytes": disk.get("free_bytes"),
+        "disk_total_bytes": disk.get("total_bytes"),
+        "inodes_free": disk.get("free_inodes"),
+        "inodes_total": disk.get("total_inodes"),
+        "memory_used_bytes": memory.get("used_bytes"),
+        "memory_limit_bytes": memory.get("limit_bytes"),
+        "gpus": [
+            {
+                "name": card.get("name"),
+                "util": card.get("utilisation"),
+                "memory_used": card.get("memory_used_bytes"),
+                "memory_total": card.get("memory_total_bytes"),
+                "temperature": card.get("temperature_c"),
+            }
+            for card in taken.get("gpus") or []
+        ],
+    }
+    return {name: value for name, value in flat.items() if value not in (None, [])}
+
+
 class LogLines:
     """Turns chunks of bytes into whole lines of plain text, so that no character or escape is cut in two."""
 
@@ -56,6 +81,7 @@ class Watch:
     seen_unix: float = 0.0
     quiet_to_seq: int = 0  # events up to here are folded but not shown
     tail_bytes: int = -1  # of a log met for the first time, show only this much; -1 shows all
+    wants_readings: bool = False
     started_log: bool = False
 
     def until_end(
@@ -99,6 +125,8 @@ class Watch:
     def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
         for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
+            if self.wants_readings and isinstance(item, dict) and "beat_unix" in item:
+                report(Note("readings", "", shape(engine.wire.ask("readings"))))
 
     def _take(self, item: dict[str, Any] | bytes, ledger: Ledger, report: Report) -> None:
         self.seen_unix = time.time()
@@ -129,6 +157,7 @@ class Watch:
             state=self.state.state,
             seq=self.state.seq,
             reason=self.state.reason,
+            changed_unix=self.state.changed_unix,
         )
 
     def _say_log(self, text: str, report: Report) -> None:

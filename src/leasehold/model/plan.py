@@ -7,7 +7,7 @@ from typing import Any
 
 from leasehold.kit.canon import digest
 
-from .job import Artifact, Job
+from .job import Job, job_from_dict
 
 SCHEMA = "leasehold.plan/1"
 
@@ -54,13 +54,9 @@ class Plan:
 
 def plan_from_dict(value: dict[str, Any]) -> Plan:
     """Read back a plan that this home wrote into its ledger."""
-    job = value["job"]
-    artifacts = tuple(
-        Artifact(item["pattern"], item["loads"], tuple(item["keys"]), item["allow_opaque"]) for item in job["artifacts"]
-    )
     return Plan(
         run=value["run"],
-        job=Job(job["name"], job["run"], artifacts, job["smoke"], job["env"], job["attempts"]),
+        job=job_from_dict(value["job"]),
         tree=value["tree"],
         platform=value["platform"],
         detach=tuple(value["detach"]),

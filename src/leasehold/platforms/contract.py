@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
@@ -35,10 +35,10 @@ class Landlord(Protocol):
 class Engine(Protocol):
     """Starts work detached and observes it. Every call may be repeated; a lost link raises LinkError."""
 
-    def start(self, plan: Plan, home: str) -> dict[str, Any]:
-        """Start the run or attach to it; the second call attaches."""
+    def start(self, plan: Plan, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
+        """Start the run or attach to it; the second call attaches. private: secret values and notice channels."""
 
-    def resume(self, run: str, seq: int, home: str) -> dict[str, Any]:
+    def resume(self, run: str, seq: int, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
         """Continue an ended run if nothing happened since seq."""
 
     def look(self, run: str) -> dict[str, Any]:

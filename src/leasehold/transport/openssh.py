@@ -14,6 +14,7 @@ from pathlib import Path
 
 from leasehold.errors import LinkError, UserError
 
+from . import host_keys
 from .process import ProcessLink
 
 _ADDRESS = re.compile(
@@ -23,11 +24,12 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class SshAddress:
-    """Where ssh should go: an alias of the user's config, or user, host and port."""
+    """Where ssh should go: an alias of the user's config, or user, host and port; and with which key file."""
 
     host: str
     user: str = ""
     port: int = 0
+    identity: str = ""
 
     @classmethod
     def parse(cls, text: str) -> SshAddress:
@@ -51,76 +53,118 @@ class SshAddress:
 class SshTransport:
     """Opens ssh processes to one address; LEASEHOLD_SSH replaces `ssh`, as GIT_SSH_COMMAND does."""
 
-    def __init__(self, address: SshAddress, pins: Path, *, alive_s: int = 10) -> None:
-        self.name = f"ssh:{address}"
-        self._address = address
-        self._pins = pins
+    def __init__(
+        self, address: SshAddress, pins: Path, *, alive_s: int = 10, name: str = "", only_pins: bool = False
+    ) -> None:
+        """Prepare; name is the box's in the book, only_pins keeps the user's own known_hosts out of a first contact."""
+        self.name = name or f"ssh:{address}"
+        self.address = address
+        self.pins = pins
         self._alive_s = alive_s
+        self._only_pins = only_pins
         self._ssh = shlex.split(os.environ.get("LEASEHOLD_SSH", "ssh"))
 
     def open(self, command: str) -> ProcessLink:
         """Start the boot line on the box."""
         return ProcessLink(self.argv(command), os.environ, self._explain)
 
+    def open_subsystem(self, name: str) -> ProcessLink:
+        """Ask the box's sshd for a subsystem such as sftp."""
+        return ProcessLink([*self._words(), "-s", "--", self.address.host, name], os.environ, self._explain)
+
+    def open_terminal(self) -> ProcessLink:
+        """Open a login session with a terminal and no command, as a person would."""
+        return ProcessLink([*self._words("force"), "--", self.address.host], os.environ, self._explain)
+
     def argv(self, command: str) -> list[str]:
         """Spell the ssh command line; nothing secret is in it."""
-        self._pins.parent.mkdir(parents=True, exist_ok=True)
+        return [*self._words(), "--", self.address.host, command]
+
+    def tunnel_argv(self, near_port: int, far_port: int) -> list[str]:
+        """Spell an ssh that only forwards a local port to the box's loopback."""
+        words = [word for word in self._words() if word != "-oClearAllForwardings=yes"]
+        forward = f"127.0.0.1:{near_port}:127.0.0.1:{far_port}"
+        return [*words, "-N", "-oExitOnForwardFailure=yes", "-L", forward, "--", self.address.host]
+
+    def _words(self, terminal: str = "no") -> list[str]:
+        self.pins.parent.mkdir(parents=True, exist_ok=True)
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": "15",
             "ServerAliveInterval": str(self._alive_s),
             "ServerAliveCountMax": "3",
             "StrictHostKeyChecking": "yes" if self.pinned else "accept-new",
-            "UserKnownHostsFile": " ".join(_quote_option(path) for path in [str(self._pins), *self._known_hosts()]),
+            "UserKnownHostsFile": " ".join(_quote_option(path) for path in self._trusted_files()),
             "ControlPath": "none",  # a shared master would outlive a logout, and the detach probe prove nothing
+            "RemoteCommand": "none",  # an alias that starts tmux for people would refuse a command of ours
             "ForwardX11": "no",
             "ClearAllForwardings": "yes",
-            "RequestTTY": "no",
+            "RequestTTY": terminal,
             "LogLevel": "ERROR",
         }
         words = [*self._ssh, *(f"-o{key}={value}" for key, value in options.items())]
-        if self._address.port:
-            words += ["-p", str(self._address.port)]
-        if self._address.user:
-            words += ["-l", self._address.user]
-        return [*words, "--", self._address.host, command]
+        if self.address.identity:
+            words += ["-oIdentitiesOnly=yes", "-i", os.path.expanduser(self.address.identity)]
+        return words + self._place()
+
+    def _place(self) -> list[str]:
+        port = ["-p", str(self.address.port)] if self.address.port else []
+        return port + (["-l", self.address.user] if self.address.user else [])
 
     @property
     def pinned(self) -> bool:
         """Whether this box's host key was already met and kept."""
-        return self._pins.exists() and self._pins.stat().st_size > 0
+        return self.pins.exists() and self.pins.stat().st_size > 0
 
     def fingerprint(self) -> str:
         """Say the pinned key's SHA256 fingerprint; empty when ssh trusted the user's own known_hosts."""
-        if not self.pinned:
-            return ""
-        asked = ["ssh-keygen", "-l", "-f", str(self._pins)]
-        lines = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
-        return " ".join(lines[-1].split()[1:2] + lines[-1].split()[-1:]) if lines else ""
+        return host_keys.fingerprint(self.pins)
 
-    def _known_hosts(self) -> list[str]:
-        """Ask ssh which known_hosts files the user's own config names for this host."""
-        asked = [*self._ssh, "-G", "--", self._address.host]
+    def pin_trusted(self) -> bool:
+        """After a contact that ssh allowed by the user's own known_hosts, pin what those say. Pinned: does nothing."""
+        if self.pinned:
+            return False
+        said = self._resolved()
+        port = "".join(said.get("port", ["22"]))
+        alias = said.get("hostkeyalias", [])
+        names = alias or host_keys.names("".join(said.get("hostname", [self.address.host])), port)
+        files = [*said.get("userknownhostsfile", []), *said.get("globalknownhostsfile", [])]
+        return host_keys.copy(files, names, self.pins)
+
+    def _trusted_files(self) -> list[str]:
+        """List the known_hosts files of a connection: our pin alone once there is one."""
+        if self.pinned or self._only_pins:
+            return [str(self.pins)]
+        return [str(self.pins), *self._resolved().get("userknownhostsfile", [])]
+
+    def _resolved(self) -> dict[str, list[str]]:
+        """Ask ssh what the user's own config says of this host."""
+        asked = [*self._ssh, "-G", *self._place(), "--", self.address.host]
         said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-        for line in said.splitlines():
-            if line.startswith("userknownhostsfile "):
-                return line.split()[1:]  # printed unquoted
-        return []
+        lines = (line.partition(" ") for line in said.splitlines())
+        return {key: value.split() for key, _, value in lines if key in _ASKED}
 
     def _explain(self, code: int, said: str) -> LinkError:
         last = said.splitlines()[-1] if said else ""
+        book = self.name if not self.name.startswith("ssh:") else ""
+        box = f"{book} ({self.address})" if book else str(self.address)
+        accept = f"lease box add {book} --replace --fingerprint SHA256:…" if book else f"remove {self.pins}"
         for pattern, error, message, hint in MEANINGS:
             if re.search(pattern, said):
-                return LinkError(error, message.format(box=self._address), seen=last, hint=hint.format(pins=self._pins))
-        return LinkError("link.lost", f"the ssh connection to {self._address} ended (exit {code})", seen=last)
+                sent = _SENT_KEY.search(said) if error == "link.host_key_changed" else None
+                seen = f"it sent {sent[2]} ({sent[1]}); pinned is {self.fingerprint() or 'none'}" if sent else last
+                return LinkError(error, message.format(box=box), seen=seen, hint=hint.format(accept=accept))
+        return LinkError("link.lost", f"the ssh connection to {box} ended (exit {code})", seen=last)
 
 
+_ASKED = ("hostname", "port", "hostkeyalias", "userknownhostsfile", "globalknownhostsfile")
+_SENT_KEY = re.compile(r"The fingerprint for the (\S+) key sent by the remote host is\s+(SHA256:[A-Za-z0-9+/]+)")
 MEANINGS = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed",
         "link.host_key_changed",
         "{box} shows another host key than before; nothing was sent",
-        "was the box re-created? Compare the fingerprint with the console's; only then remove {pins}",
+        "was the box re-created? Compare the fingerprint with the console's; only then: {accept}",
     ),
     (
         "Permission denied",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import subprocess
+import sys
+import tempfile
 import zipfile
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -42,17 +45,31 @@ def build() -> Parcel:
 
 
 def boot_command() -> str:
-    """Spell the boot line as one shell word list that every login shell passes on unread."""
-    text = resources.files("leasehold.transport").joinpath("boot.sh").read_text()
+    """Spell the boot line."""
+    return shell_line("boot.sh")
+
+
+def shell_line(name: str) -> str:
+    """Spell a script of ours as one shell word list that every login shell passes on unread."""
+    text = resources.files("leasehold.transport").joinpath(name).read_text()
     lines = [line.strip() for line in text.splitlines()]
     joined = " ".join(line for line in lines if line and not line.startswith("#"))
-    assert not set(joined) & set("'!\\"), "the boot line must survive every shell's quoting"
+    assert not set(joined) & set("'!\\"), "the line must survive every shell's quoting"
     return f"exec sh -c '{joined}'"
 
 
 def unpacker() -> bytes:
     """Return the program that a box without the parcel runs first."""
     return resources.files("leasehold.transport").joinpath("unpack.py").read_bytes()
+
+
+def run_door(words: list[str], body: bytes, timeout_s: float = 60.0) -> bytes:
+    """Run one of the parcel's doors on this machine, as a box would, and return what it prints."""
+    with tempfile.NamedTemporaryFile(suffix=".zip") as file:
+        file.write(build().data)
+        file.flush()
+        argv = [sys.executable, "-I", "-S", file.name, *words]
+        return subprocess.run(argv, input=body, capture_output=True, timeout=timeout_s, check=False).stdout
 
 
 def _sources(folder: Traversable, prefix: str) -> dict[str, bytes]:

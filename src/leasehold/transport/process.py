@@ -43,6 +43,11 @@ class ProcessLink:
         self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
 
     @property
+    def over(self) -> bool:
+        """Whether the child has already exited."""
+        return self._child.poll() is not None
+
+    @property
     def pid(self) -> int:
         """The child's pid."""
         return self._child.pid
@@ -60,6 +65,10 @@ class ProcessLink:
 
     def failure(self) -> LinkError:
         """Explain the end by exit status and stderr."""
+        return self._explain(*self.ended())
+
+    def ended(self) -> tuple[int, str]:
+        """Return the child's exit status and the end of its stderr, ending it if it lingers."""
         try:
             code = self._child.wait(timeout=2)
         except subprocess.TimeoutExpired:
@@ -67,7 +76,7 @@ class ProcessLink:
             code = self._child.wait()
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - _STDERR_BYTES))
-        return self._explain(code, plain(self._stderr.read().decode("utf-8", "replace")).strip())
+        return code, plain(self._stderr.read().decode("utf-8", "replace")).strip()
 
 
 class LocalTransport:

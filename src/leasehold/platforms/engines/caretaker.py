@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leasehold.kit import frames
@@ -27,13 +27,17 @@ class CaretakerEngine:
         self.wire.ask("put_tree", parts, tree=tree)
         return True
 
-    def start(self, plan: Plan, home: str) -> dict[str, Any]:
+    def start(self, plan: Plan, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
         """Start the run or attach to it."""
-        return self.wire.ask("start", run=plan.run, plan=plan.as_dict(), home=home)
+        return self.wire.ask("start", run=plan.run, plan=plan.as_dict(), home=home, **private)
 
-    def resume(self, run: str, seq: int, home: str) -> dict[str, Any]:
+    def resume(self, run: str, seq: int, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
         """Continue an ended run if nothing happened since seq."""
-        return self.wire.ask("resume", run=run, seq=seq, home=home)
+        return self.wire.ask("resume", run=run, seq=seq, home=home, **private)
+
+    def hush(self, run: str) -> None:
+        """End the box's nagging about a run."""
+        self.wire.ask("hush", run=run)
 
     def look(self, run: str) -> dict[str, Any]:
         """Say what is true of the run now."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 from leasehold import api
+from leasehold.model.note import Note
 
 from . import output
 from .output import Screen
@@ -26,6 +28,8 @@ def run(args: Namespace) -> int:
         detach=args.detach,
         again=args.again,
         alongside=args.alongside,
+        skip_gates=tuple(args.skip_gate),
+        because=args.because,
     )
     outcome = api.run(api.open_home(), order, Screen(args.json).report)
     if args.json:
@@ -42,12 +46,36 @@ def run(args: Namespace) -> int:
 
 def watch(args: Namespace) -> int:
     """lease watch"""
-    outcome = api.watch(api.open_home(), args.run, Screen(args.json).report)
+    from .live import wants_live
+
+    home = api.open_home()
+    if not args.json and wants_live(sys.stderr):
+        outcome = watch_live(home, args.run)
+    else:
+        outcome = api.watch(home, args.run, Screen(args.json).report)
     if args.json:
         output.as_json({"run": outcome.run, "state": outcome.state})
     else:
         output.say(f"{outcome.run} {outcome.state}")
     return 0 if outcome.state == "finished" else 6
+
+
+def watch_live(home: Any, word: str) -> api.RunOutcome:
+    """Watch on a screen that redraws itself; Ctrl-C leaves the run running."""
+    from .live import Board, LiveScreen
+
+    record, new_meter = api.meter(home, word)
+    Screen.last_run = record.run
+    with LiveScreen(Board(record.run, record.box, new_meter)) as screen:
+
+        def report(note: Note) -> None:
+            if note.kind == "readings":
+                row = api.status(home, record.run)[0]
+                screen.readings({**note.data, "cost": row["cost"], "price": row["price"]})
+            else:
+                screen.report(note)
+
+        return api.watch(home, record.run, report, readings=True)
 
 
 def status(args: Namespace) -> int:

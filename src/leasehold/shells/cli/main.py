@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import leasehold
 from leasehold.errors import LeaseholdError
+
+from .box_parser import add_box_parser
+from .front_parser import add_front_parsers
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -34,10 +38,11 @@ def main(argv: list[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return 0
-    from . import commands, output
+    from . import output
 
     try:
-        return int(getattr(commands, args.command)(args))
+        _nag(args)
+        return int(getattr(_room(args.command), args.command)(args))
     except LeaseholdError as problem:
         output.error(problem, getattr(args, "json", False))
         return problem.exit_code
@@ -55,6 +60,30 @@ def main(argv: list[str] | None = None) -> int:
         return 70
 
 
+_FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
+
+
+def _room(command: str) -> Any:
+    """Import only the module that holds the command."""
+    if command.startswith("box_"):
+        return import_module(".box_commands", __package__)
+    return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
+
+
+def _nag(args: argparse.Namespace) -> None:
+    """Say first what bills for nothing; programs read it from status --json instead."""
+    if args.command in ("completion", "down") or getattr(args, "json", False):
+        return
+    from leasehold import api
+
+    from . import output
+
+    for nag in api.nags(api.open_home()):
+        if nag.next_command.split()[1] == args.command:
+            continue  # that is what is being done
+        output.say(output.paint(f"! {nag}", "yellow"))
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Describe every command; imports nothing heavy, for --help must be quick."""
     parser = argparse.ArgumentParser(
@@ -67,9 +96,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=None)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     _run(verbs)
+    add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)
+    add_box_parser(verbs)
     return parser
 
 
@@ -96,8 +127,16 @@ def _run(verbs: Verbs) -> None:
         "--on",
         default="local",
         metavar="BOX",
-        help="local, ssh:ALIAS or ssh:[user@]host[:port] (default: local)",
+        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] (default: local)",
     )
+    run.add_argument(
+        "--skip-gate",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pass by a gate (audit, env, smoke, launch); needs --because, and is recorded",
+    )
+    run.add_argument("--because", default="", metavar="WHY", help="why a gate is skipped")
     run.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)")
     run.add_argument(
         "--results",

@@ -15,7 +15,7 @@ from leasehold.model.words import one_line
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _QUIET = {"event"}
 _GOOD = {"receipt", "smoke_passed", "detach_proven", "closed", "hashes_equal", "loads"}
-_BAD = {"unknown", "warning", "waiver_asked", "by_hand", "unreachable"}
+_BAD = {"unknown", "warning", "hogs", "danger", "waiver_asked", "by_hand", "unreachable"}
 _SILENT_EVENTS = {"attempt_starting"}
 
 

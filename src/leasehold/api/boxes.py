@@ -1,0 +1,53 @@
+"""Verbs of the box book."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.orders import BoxOrder
+from leasehold.model.box import BoxEntry
+from leasehold.model.note import Report
+
+if TYPE_CHECKING:
+    from leasehold.model.verdict import Verdict
+
+
+def box_add(home: Home, order: BoxOrder, report: Report) -> BoxEntry:
+    """Meet a box and write it down; a duplicate, a changed key or a relay that only carries a terminal refuses."""
+    from leasehold.lifecycle import box_book
+
+    return box_book.add(home, order, report)
+
+
+def box_list(home: Home) -> list[dict[str, Any]]:
+    """List the boxes with the leases open on them; connects nowhere."""
+    from leasehold.lifecycle import box_book
+
+    return [{**entry.as_dict(), "leases": box_book.leases_on(home, entry.name)} for entry in box_book.entries(home)]
+
+
+def box_show(home: Home, name: str) -> dict[str, Any]:
+    """Say everything the book knows of a box, its open leases and its platform's dangers."""
+    from leasehold.facts import profiles
+    from leasehold.lifecycle import box_book
+    from leasehold.lifecycle.first_contact import dangers
+
+    entry = box_book.find(home, name)
+    said = dangers(profiles.load(entry.platform), time.time())
+    return {**entry.as_dict(), "leases": box_book.leases_on(home, name), "dangers": said}
+
+
+def box_remove(home: Home, name: str, report: Report) -> BoxEntry:
+    """Strike a box out of the book; refuses while a lease on it is open."""
+    from leasehold.lifecycle import box_book
+
+    return box_book.remove(home, name, report)
+
+
+def box_test(home: Home, name: str, report: Report) -> Verdict:
+    """Try everything a run needs on a box; unknown where it could not be tried."""
+    from leasehold.lifecycle import box_book
+
+    return box_book.test(home, name, report)

@@ -1,0 +1,109 @@
+"""Verbs that end things: waive, down."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leasehold.errors import LeaseholdError
+from leasehold.ledger import books
+from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.orders import DownOrder
+from leasehold.model.lease import Lease
+from leasehold.model.note import Note, Report
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.teardown import TeardownPlan
+    from leasehold.platforms.contract import Landlord
+
+
+def waive(home: Home, word: str, cell: str, report: Report) -> Path:
+    """Have a person give up a cell's results, after salvage."""
+    from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.waive import waive as give_up
+
+    def ask(question: str) -> str:
+        return terminal_ask(question, "a waiver is typed by a person on a terminal; there is no other way")
+
+    return give_up(home, books.find_run(home.ledger, word), cell, ask, report)
+
+
+def down_plan(home: Home, word: str, verb: str = "") -> TeardownPlan:
+    """Say what a teardown would do and whether the gate lets it; changes nothing."""
+    from leasehold.lifecycle.teardown import plan_teardown
+
+    return plan_teardown(home, _lease(home, word), verb)
+
+
+def down(home: Home, order: DownOrder, report: Report) -> str:
+    """Pass the gate, get the yes, act; returns the box's end state."""
+    from leasehold.lifecycle import approve as ways
+    from leasehold.lifecycle.teardown import tear_down
+    from leasehold.model.receipt import Approval
+
+    lease = _lease(home, order.word)
+
+    def approve(plan: TeardownPlan) -> Approval:
+        order.show(plan)
+        if order.approve not in ("typed", "rehearsal"):
+            return ways.signed(Path(order.approve), home.signers)
+        request = ways.new_request(plan.readings)
+        if order.approve == "rehearsal":
+            return ways.rehearsed(request)
+        return ways.typed(request, f"{plan.verb.name} {lease.id}", ways.terminal_ask)
+
+    return tear_down(home, lease, order.verb, _landlord(lease), approve, report).value
+
+
+def down_request(home: Home, word: str, verb: str, path: Path) -> dict[str, Any]:
+    """Write an approval request for signing, if the gate passes."""
+    from leasehold.errors import Refusal
+    from leasehold.lifecycle.approve import new_request, write_request
+
+    plan = down_plan(home, word, verb)
+    if not plan.verdict.passed:
+        seen = "\n".join(finding.what for finding in plan.verdict.against())
+        raise Refusal("teardown.refused", "there is nothing to approve yet: the gate refuses", seen=seen)
+    request = new_request(plan.readings)
+    write_request(request, path)
+    return request.as_dict()
+
+
+def down_stopped(home: Home, word: str, report: Report) -> Lease:
+    """Record a person's typed word that the meter is stopped."""
+    from leasehold.errors import Refusal
+    from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.teardown import record_stopped
+
+    lease = _lease(home, word)
+    if not lease.open:
+        report(Note("already_down", f"{lease.id} is already closed"))
+        return lease
+    for record in books.runs(home.ledger, lease=lease.id):
+        if books.receipt_of(record) is None:
+            report(Note("warning", f"{record.run} has no receipt at home: if the box is gone, so are its results"))
+    phrase = f"stopped {lease.id}"
+    answer = terminal_ask(f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n> ").strip()
+    if answer != phrase:
+        raise Refusal("stop.not_confirmed", f"{answer!r} is not the phrase; {lease.id} keeps counting")
+    record_stopped(home, lease, os.environ.get("USER") or str(os.getuid()))
+    return books.find_lease(home.ledger, lease.id)
+
+
+def _lease(home: Home, word: str) -> Lease:
+    """Find a lease by its id, or by a run that lives on it."""
+    try:
+        return books.find_lease(home.ledger, word)
+    except LeaseholdError:
+        return books.find_lease(home.ledger, books.find_run(home.ledger, word).lease)
+
+
+def _landlord(lease: Lease) -> Landlord:
+    if lease.platform == "rehearsal":
+        from leasehold.rehearsal.landlord import SimulatedLandlord
+
+        return SimulatedLandlord()
+    from leasehold.platforms.landlords.person import PersonLandlord
+
+    return PersonLandlord()

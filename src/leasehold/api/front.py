@@ -1,0 +1,133 @@
+"""Verbs of the front door: init, check, attach, tunnel, notify, and what every command says first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leasehold.errors import LeaseholdError, UserError
+from leasehold.ledger import books
+from leasehold.lifecycle.home import Home
+from leasehold.model.note import Report
+from leasehold.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.nag import Nag
+    from leasehold.lifecycle.orders import RunOutcome
+
+
+def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: Any) -> Verdict:
+    """Run one gate alone; for `launch`, job names a run."""
+    from leasehold.lifecycle.check_alone import check_gate, check_launch
+
+    if gate == "launch":
+        return check_launch(home, job)
+    return check_gate(home, gate, Path(job), box, report, **wishes)
+
+
+def init(folder: Path) -> tuple[str, list[str]]:
+    """Look at a project and spell a job file for it, with what could not be found."""
+    from leasehold.lifecycle.init import look_at, write_job
+
+    facts = look_at(folder)
+    return write_job(facts), []
+
+
+def write_new(target: Path, text: str) -> None:
+    """Write a new file; an existing one is never overwritten."""
+    try:
+        with open(target, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        hint = "name another with --to, or print it with --stdout"
+        raise UserError("init.exists", f"{target} is already there and was not touched", hint=hint) from None
+    except OSError as error:
+        raise UserError("init.unwritable", f"{target}: {error}") from None
+
+
+def convert(source: Path) -> dict[str, Any]:
+    """Convert a SkyPilot, sbatch or dstack file; says what could not be carried over."""
+    from leasehold.lifecycle.init import convert as carry_over
+    from leasehold.lifecycle.init import look_at
+
+    done = carry_over(source, look_at(Path.cwd()))
+    return {
+        "kind": done.source_kind,
+        "text": done.text,
+        "converted": list(done.converted),
+        "not_converted": list(done.not_converted),
+    }
+
+
+def attach(home: Home, word: str, box: str, root: str, results: str, report: Report) -> RunOutcome:
+    """Follow a run; one that this home does not know is looked for on the box and written down first."""
+    from leasehold.api.running import watch
+    from leasehold.lifecycle.adopt_run import adopt_run
+    from leasehold.lifecycle.boxes import find_box
+    from leasehold.lifecycle.project import RESULTS
+
+    try:
+        record = books.find_run(home.ledger, word)
+    except UserError:
+        if not box:
+            raise UserError(
+                "run.unknown",
+                f"this home knows no run {word!r}",
+                hint=f"name its box: lease attach {word} --on ssh:ALIAS",
+            ) from None
+        place = Path(results) if results else Path.cwd() / RESULTS
+        record = adopt_run(home, find_box(home, box, root=root), word, place.absolute(), report)
+    return watch(home, record.run, report)
+
+
+def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[int, str, str], None]) -> None:
+    """Open a tunnel, look at the panel behind it, and hand (local port, kind, detail) to hold, which keeps it open."""
+    from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.tunnel import check_port, look_at_panel
+    from leasehold.lifecycle.tunnel import tunnel as open_tunnel
+
+    record = books.find_run(home.ledger, word)
+    box = box_of(home, books.find_lease(home.ledger, record.lease))
+    with open_tunnel(box, check_port(port), local_port) as near:
+        panel = look_at_panel(near, record.run)
+        hold(near, panel.kind, panel.detail)
+
+
+def notify_list(home: Home) -> list[dict[str, str]]:
+    """List the notification channels, addresses hidden."""
+    from leasehold.lifecycle.notify import channels, shown
+
+    return [{"kind": item["kind"], "address": shown(item["url"])} for item in channels(home)]
+
+
+def notify_add(home: Home, kind: str, url: str) -> dict[str, str]:
+    """Keep a notification channel."""
+    from leasehold.lifecycle.notify import add
+
+    return add(home, kind, url)
+
+
+def notify_remove(home: Home, number: int) -> dict[str, str]:
+    """Forget a notification channel."""
+    from leasehold.lifecycle.notify import remove
+
+    return remove(home, number)
+
+
+def notify_test(home: Home) -> list[str]:
+    """Send a test notice from here, as a box would; returns what went wrong."""
+    from leasehold.lifecycle.notify import send_test
+
+    return send_test(home)
+
+
+def nags(home: Home) -> list[Nag]:
+    """Say which ended runs sit on boxes that still bill; never fails, for it precedes every command."""
+    from leasehold.lifecycle.nag import nags as find
+
+    try:
+        return find(home, time.time())
+    except LeaseholdError:
+        return []

@@ -1,0 +1,219 @@
+"""The audit gate: is this box fit for this job? Pure: what was measured in, a verdict with evidence out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.model.job import GpuWish, Job
+from leasehold.model.profile import Profile
+from leasehold.model.units import say_bytes
+from leasehold.model.verdict import Finding, Outcome, Verdict
+
+WARN_FULL = 0.90
+REFUSE_FULL = 0.95
+_SHM_REFUSE_BYTES = 64 << 20
+_SHM_WARN_BYTES = 1 << 30
+_NOFILE_WARN = 1024
+_LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
+_INODES_PER_CELL = 2000
+
+
+@dataclass(frozen=True)
+class AuditReadings:
+    """What was measured on the box."""
+
+    disks: tuple[dict[str, Any], ...]  # the state tier first, then the profile's other tiers
+    probes: dict[str, str]  # path -> what went wrong when writing, or nothing
+    memory: dict[str, Any] = field(default_factory=dict)
+    cpu: dict[str, Any] = field(default_factory=dict)
+    shm: dict[str, Any] | None = None
+    nofile: int = 0
+    gpus: tuple[dict[str, Any], ...] = ()
+    gpu_problem: str = ""
+    tools: dict[str, Any] = field(default_factory=dict)
+    shared_probe: str | None = None  # what a second box said of a shared tier; None when there is none
+
+
+def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int = 1) -> Verdict:
+    """Check mounts, space, inodes, limits and cards against the job's constraint."""
+    findings: list[Finding] = []
+    for disk in readings.disks:
+        findings += _judge_disk(disk, readings.probes.get(str(disk["path"])))
+    findings += _judge_mounts(profile, readings.disks)
+    if readings.disks:
+        findings += _judge_budget(job, readings.disks[0], cells)
+    findings += _judge_limits(readings)
+    findings += _judge_cards(job.gpu, readings.gpus, readings.gpu_problem)
+    if readings.shared_probe is not None:
+        findings.append(
+            _check(
+                not readings.shared_probe,
+                f"shared tier seen from a second box: {readings.shared_probe or 'same bytes'}",
+            )
+        )
+    findings.append(_detach_tool(profile, readings.tools))
+    return Verdict("audit", tuple(findings))
+
+
+def disk_need_bytes(job: Job, cells: int) -> int:
+    """Checkpoint × (cells + one being written) + what the job asks for beside that + logs."""
+    return job.checkpoint.size_bytes * (cells + 1) + job.disk_bytes + _LOG_AND_CACHE_BYTES
+
+
+def _judge_disk(disk: dict[str, Any], problem: str | None) -> list[Finding]:
+    path = disk["path"]
+    if not disk.get("exists"):
+        return [_no(f"{path} does not exist on the box", "is the volume attached? Is the profile the right one?")]
+    findings = [_fullness(disk, "bytes"), _fullness(disk, "inodes")]
+    if disk.get("read_only"):
+        findings.append(_no(f"{path} is mounted read-only ({disk['filesystem']} at {disk['mount']})"))
+    elif problem is not None:
+        findings.append(_check(not problem, f"{path}: {problem or 'a probe file was written, read back and deleted'}"))
+    return findings
+
+
+def _fullness(disk: dict[str, Any], what: str) -> Finding:
+    total, free = int(disk[f"total_{what}"]), int(disk[f"free_{what}"])
+    if not total:
+        return _yes(f"{disk['path']}: {disk['filesystem']} counts no {what}")
+    used = 1 - free / total
+    shown = say_bytes(free) if what == "bytes" else f"{free:,}"
+    text = f"{disk['path']}: {shown} {'' if what == 'bytes' else 'inodes '}free, {used:.0%} used ({disk['filesystem']})"
+    if used >= REFUSE_FULL:
+        return _no(text, "remove files, or choose another disk with --root", f"{what} >= {REFUSE_FULL:.0%} used")
+    return _yes(text + ("  (nearly full)" if used >= WARN_FULL else ""))
+
+
+def _judge_mounts(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[Finding]:
+    """A tier whose mount is missing is just a folder on the system disk, and dies with it."""
+    findings = []
+    by_path = {str(disk["path"]): disk for disk in disks}
+    for tier in profile.tiers:
+        disk = by_path.get(tier.path)
+        if disk is None or not tier.path.startswith("/") or tier.path == "/" or not disk.get("exists"):
+            continue
+        how = "a mount of its own" if disk["is_mount"] else "NOT mounted"
+        text = f"{tier.path} ({tier.name}) is {how}: {disk['filesystem']} at {disk['mount']}"
+        findings.append(_check(bool(disk["is_mount"]), text, "attach the volume in the console, then try again"))
+    return findings
+
+
+def _judge_budget(job: Job, disk: dict[str, Any], cells: int) -> list[Finding]:
+    if not disk.get("exists"):
+        return []
+    need, free = disk_need_bytes(job, cells), int(disk["free_bytes"])
+    parts = f"{say_bytes(job.checkpoint.size_bytes)} checkpoint × {cells + 1} + {say_bytes(job.disk_bytes)} + logs"
+    text = f"disk budget {say_bytes(need)} ({parts}) against {say_bytes(free)} free on {disk['path']}"
+    findings = [
+        _check(
+            need <= free, text, f"ask for a disk {say_bytes(max(0, need - free))} larger; do not shrink the experiment"
+        )
+    ]
+    if disk["total_inodes"]:
+        inodes = _INODES_PER_CELL * cells
+        text = f"inode budget {inodes:,} against {int(disk['free_inodes']):,} free"
+        findings.append(
+            _check(inodes <= int(disk["free_inodes"]), text, "prune small files; inodes run out before bytes")
+        )
+    return findings
+
+
+def _judge_limits(readings: AuditReadings) -> list[Finding]:
+    findings = []
+    limit, used = readings.memory.get("limit_bytes"), readings.memory.get("used_bytes")
+    if limit:
+        free = f", {say_bytes(used)} used now" if used is not None else ""
+        source = readings.memory.get("source", "")
+        text = f"memory limit {say_bytes(limit)} ({source}{free})"
+        nearly = used is not None and source != "machine" and used / limit > 0.9
+        findings.append(_check(not nearly, text, "more than 90 % is taken: the kernel will kill the trainer"))
+    quota, visible = readings.cpu.get("quota"), readings.cpu.get("visible")
+    if visible:
+        findings.append(
+            _yes(f"CPU: {f'{quota:.1f} by cgroup quota' if quota else f'{visible} cores'} (host shows {visible})")
+        )
+    if readings.shm is not None and readings.shm.get("exists"):
+        size = int(readings.shm["total_bytes"])
+        text = f"/dev/shm {say_bytes(size)}" + ("  (small for data loader workers)" if size < _SHM_WARN_BYTES else "")
+        findings.append(
+            _check(size > _SHM_REFUSE_BYTES, text, "data loader workers die here: use num_workers=0 or a larger shm")
+        )
+    if readings.nofile:
+        text = f"open files limit {readings.nofile}" + ("  (low)" if readings.nofile < _NOFILE_WARN else "")
+        findings.append(_yes(text))
+    return findings
+
+
+def _judge_cards(wish: GpuWish | None, gpus: tuple[dict[str, Any], ...], problem: str) -> list[Finding]:
+    if wish is None:
+        names = ", ".join(str(card["name"]) for card in gpus)
+        return [_yes(f"GPU: none asked for; {names or problem or 'none seen'}")]
+    if problem or not gpus:
+        return [_no(f"the job asks for a GPU, and there is none: {problem or 'the driver lists no card'}")]
+    fitting = [card for card in gpus if not _misfit(wish, card)]
+    shown = "; ".join(f"{card['name']} {_memory(card)} driver {card['driver']}" for card in gpus)
+    asked = _spell(wish)
+    if len(fitting) >= wish.count:
+        return [_yes(f"GPU: asked {asked}; seen {shown}"), *_busy(fitting)]
+    why = next((_misfit(wish, card) for card in gpus if _misfit(wish, card)), f"only {len(fitting)} fit")
+    return [
+        _no(f"GPU: asked {asked}; seen {shown}: {why}", "rent what the job asks for, or change the job's constraint")
+    ]
+
+
+def _misfit(wish: GpuWish, card: dict[str, Any]) -> str:
+    if wish.name and wish.name.lower() not in str(card["name"]).lower():
+        return f"{card['name']} is not a {wish.name}"
+    memory = card["memory_total_bytes"]
+    if wish.memory_min_bytes and memory is None:
+        return f"{card['name']} does not say how much memory it has"
+    if wish.memory_min_bytes and memory < wish.memory_min_bytes * 0.97:  # drivers keep some back
+        return f"{card['name']} has {say_bytes(memory)}, less than {say_bytes(wish.memory_min_bytes)}"
+    if wish.memory_max_bytes and memory is not None and memory > wish.memory_max_bytes * 1.03:
+        return f"{card['name']} has {say_bytes(memory)}, more than {say_bytes(wish.memory_max_bytes)}"
+    return ""
+
+
+def _memory(card: dict[str, Any]) -> str:
+    return "memory unknown" if card["memory_total_bytes"] is None else say_bytes(card["memory_total_bytes"])
+
+
+def _busy(cards: list[dict[str, Any]]) -> list[Finding]:
+    """Memory that somebody holds before we start is a neighbour or a zombie."""
+    busy = [
+        c
+        for c in cards
+        if c["memory_used_bytes"] and c["memory_total_bytes"] and c["memory_used_bytes"] / c["memory_total_bytes"] > 0.1
+    ]
+    return [
+        _no(
+            f"GPU {c['index']} already has {say_bytes(c['memory_used_bytes'])} in use",
+            "another process holds it: nvidia-smi",
+        )
+        for c in busy
+    ]
+
+
+def _spell(wish: GpuWish) -> str:
+    memory = f" with {say_bytes(wish.memory_min_bytes)} or more" if wish.memory_min_bytes else ""
+    return f"{wish.count} × {wish.name or 'any card'}{memory}"
+
+
+def _detach_tool(profile: Profile, tools: dict[str, Any]) -> Finding:
+    if profile.detach and profile.detach[0] == "tmux" and not tools.get("tmux"):
+        rest = ", ".join(profile.detach[1:]) or "nothing else"
+        return _yes(f"tmux is missing; detaching falls back to {rest}, and a second connection will prove it")
+    return _yes(f"detach: {', '.join(profile.detach)}")
+
+
+def _check(holds: bool, what: str, hint: str = "") -> Finding:
+    return _yes(what) if holds else _no(what, hint)
+
+
+def _yes(what: str) -> Finding:
+    return Finding(Outcome.PASSED, what)
+
+
+def _no(what: str, hint: str = "", limit: str = "") -> Finding:
+    return Finding(Outcome.REFUSED, f"{what}" + (f"  [{limit}]" if limit else ""), hint)

@@ -1,0 +1,57 @@
+"""The box book in the ledger: names of machines, as events and as a table."""
+
+from __future__ import annotations
+
+from leasehold.errors import Refusal, UserError
+from leasehold.model.box import BoxEntry
+
+from .projection import box_from_row
+from .store import Ledger
+
+
+def entries(ledger: Ledger) -> list[BoxEntry]:
+    """List the boxes in the order they were added."""
+    return [box_from_row(row) for row in ledger.query("SELECT * FROM boxes ORDER BY added, name")]
+
+
+def find(ledger: Ledger, name: str) -> BoxEntry | None:
+    """Return the box of this name, if the book has one."""
+    rows = ledger.query("SELECT * FROM boxes WHERE name = ?", name)
+    return box_from_row(rows[0]) if rows else None
+
+
+def refuse_duplicate(ledger: Ledger, entry: BoxEntry, *, replace: bool) -> None:
+    """Raise when the name is taken, or the machine stands under another name; a meter must not count twice."""
+    known = find(ledger, entry.name)
+    if known and not replace:
+        raise UserError(
+            "box.exists",
+            f"the book already has a box {entry.name!r}",
+            seen=f"{known.name} is {known.address}, {known.platform}",
+            hint=f"lease box add {entry.name} … --replace changes it; lease box show {entry.name}",
+        )
+    for other in entries(ledger):
+        if other.address == entry.address != "local" and other.name != entry.name:
+            raise UserError(
+                "box.known_address",
+                f"{entry.address} is already in the book, as {other.name!r}",
+                hint=f"use --on {other.name}, or lease box remove {other.name} first",
+            )
+
+
+def record(ledger: Ledger, entry: BoxEntry, *, replace: bool = False) -> None:
+    """Write a box down; a duplicate raises. The same entry once more changes nothing."""
+    with ledger.transaction() as append:
+        refuse_duplicate(ledger, entry, replace=replace)
+        old = find(ledger, entry.name)
+        if old != entry:
+            append("box_changed" if old else "box_added", "", "", entry.as_dict())
+
+
+def remove(ledger: Ledger, name: str) -> None:
+    """Strike a box out, unless a lease on it is open."""
+    with ledger.transaction() as append:
+        held = ledger.query("SELECT id FROM leases WHERE box = ? AND closed = 0", name)
+        if held:
+            raise Refusal("box.leased", f"{name} has an open lease, {held[0][0]}; it stays in the book")
+        append("box_removed", "", "", {"name": name})

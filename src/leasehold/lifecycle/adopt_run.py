@@ -1,0 +1,76 @@
+"""Attach to a run that another home started: read its plan from the box, and believe it only if its name proves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import BoxError, UserError
+from leasehold.kit.canon import digest
+from leasehold.kit.paths import UnsafePath, check_name
+from leasehold.ledger import books
+from leasehold.model.job_words import LOADERS
+from leasehold.model.lease import RunRecord
+from leasehold.model.note import Note, Report
+from leasehold.model.plan import plan_from_dict
+
+from .boxes import Box
+from .home import Home
+
+_MAX_PLAN_BYTES = 4 << 20
+
+
+def adopt_run(home: Home, box: Box, word: str, results: Path, report: Report) -> RunRecord:
+    """Find a run on the box by id, beginning or job name, and write it into this home's ledger."""
+    engine = box.connect()
+    try:
+        names = [str(run["run"]) for run in engine.runs()]
+        run = _choose(names, word, box.name)
+        data = b"".join(_bounded(engine.get(run, "run", "", "plan.json")))
+    finally:
+        engine.wire.close()
+    value = _check_plan(data, run)
+    lease = books.open_lease(home.ledger, box.name, box.platform, box.root, "")
+    job = value["job"]
+    home.ledger.append(
+        "run_planned", lease=lease.id, run=run, plan=value, name=job["name"], box=lease.box, project="",
+        results=str(results),
+    )  # fmt: skip
+    report(Note("attached", f"{run} on {box.name} is now known here; another home started it", {"run": run}))
+    return books.find_run(home.ledger, run)
+
+
+def _choose(names: list[str], word: str, box: str) -> str:
+    fitting = [name for name in names if name == word] or [name for name in names if name.startswith(word)]
+    if len(fitting) == 1:
+        return fitting[0]
+    known = ", ".join(names[:8]) or "none"
+    what = "fits several runs" if fitting else "fits no run"
+    raise UserError("run.unknown", f"{word!r} {what} on {box}", hint=f"runs there: {known}")
+
+
+def _bounded(chunks: Any) -> Any:
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        if total > _MAX_PLAN_BYTES:
+            raise BoxError("run.damaged", "the plan on the box is larger than any plan")
+        yield chunk
+
+
+def _check_plan(data: bytes, run: str) -> dict[str, Any]:
+    """A run's name holds the hash of its job and code: a plan that does not fit its name is not its plan."""
+    try:
+        value = json.loads(data)
+        plan = plan_from_dict(value)
+        check_name(plan.run, "run")
+        for cell in plan.cells:
+            check_name(cell, "cell")
+        named = digest({"job": plan.job.identity(), "tree": plan.tree})[:10]
+        fits = plan.run == run and named in run and plan.sha256 == value.get("plan_sha256")
+        if not fits or any(artifact.loads not in LOADERS for artifact in plan.job.artifacts):
+            raise ValueError("its hash does not fit its name")
+    except (ValueError, KeyError, TypeError, AttributeError, UnsafePath) as error:
+        raise BoxError("run.damaged", f"the plan of {run} on the box cannot be trusted: {error}") from None
+    return dict(value)

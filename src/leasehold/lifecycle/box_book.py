@@ -1,0 +1,206 @@
+"""The box book: names for machines, each met once before it is written down."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from leasehold.errors import BoxError, LinkError, Refusal, UserError
+from leasehold.facts import profiles
+from leasehold.kit.paths import UnsafePath, check_name
+from leasehold.ledger import books, box_book
+from leasehold.model.box import LOCAL, SSH, BoxEntry, Flavour
+from leasehold.model.lease import Lease
+from leasehold.model.money import HourlyPrice
+from leasehold.model.note import Note, Report
+from leasehold.model.verdict import Verdict
+from leasehold.model.words import ago
+from leasehold.transport.flavour import DIRECT_ADDRESS, Patience
+from leasehold.transport.host_keys import parse_fingerprint
+from leasehold.transport.paste import PastedSsh, parse_paste
+
+from .box_check import examine
+from .boxes import unknown_box
+from .first_contact import Contact, meet, say_dangers, say_finding
+from .home import Home
+from .orders import BoxOrder
+
+_DEFAULT_PLATFORM = "generic-ssh"
+_SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
+
+
+def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None = None) -> BoxEntry:
+    """Meet the box, show what it is and what its platform does, and write it down; nothing is written otherwise."""
+    _check_name(order.name)
+    if order.fingerprint and not order.contact:
+        raise UserError("box.unmet_key", "--fingerprint needs a contact", hint="leave out --no-contact")
+    old = box_book.find(home.ledger, order.name)
+    entry = _wanted(home, order, old if order.replace else None, report)
+    box_book.refuse_duplicate(home.ledger, entry, replace=order.replace)
+    report(Note("box", f"{entry.name}: {entry.address} on {profiles.load(entry.platform).title}", entry.as_dict()))
+    held = _open_leases(home, entry.name)
+    if order.contact:
+        entry = _met(entry, _contact(home, entry, order, patience), report)
+    if old and held and not order.fingerprint:
+        _refuse_other_machine(old, entry, held[0])
+    box_book.record(home.ledger, entry, replace=order.replace)
+    say_dangers(profiles.load(entry.platform), report, time.time())
+    _warn_of_twins(home, entry, report)
+    return entry
+
+
+def entries(home: Home) -> list[BoxEntry]:
+    """List the boxes of the book."""
+    return box_book.entries(home.ledger)
+
+
+def find(home: Home, name: str) -> BoxEntry:
+    """Return the box of this name."""
+    entry = box_book.find(home.ledger, name)
+    if entry is None:
+        raise unknown_box(home, name)
+    return entry
+
+
+def remove(home: Home, name: str, report: Report) -> BoxEntry:
+    """Strike a box out of the book; refuses while its meter counts."""
+    entry = find(home, name)
+    held = _open_leases(home, name)
+    if held:
+        raise Refusal(
+            "box.leased",
+            f"{name} stays in the book: without it {held[0].id} would stop counting, and nobody could reach its runs",
+            seen="\n".join(_meter(home, lease) for lease in held),
+            hint=f"lease down {held[0].id}; if you stopped it in the console: lease down {held[0].id} --stopped",
+        )
+    box_book.remove(home.ledger, name)
+    report(Note("box_removed", f"{name} ({entry.address}) is out of the book; no meter counted on it"))
+    return entry
+
+
+def test(home: Home, name: str, report: Report, patience: Patience | None = None) -> Verdict:
+    """Try everything a run needs, each with its evidence; what was learnt is written down."""
+    entry = find(home, name)
+    verdict, learnt = examine(home, entry, patience)
+    for finding in verdict.findings:
+        say_finding(finding, report)
+    box_book.record(home.ledger, learnt, replace=True)
+    return verdict
+
+
+def leases_on(home: Home, name: str) -> list[str]:
+    """Say each open lease of a box: how long, how much, which runs."""
+    return [_meter(home, lease) for lease in _open_leases(home, name)]
+
+
+def _check_name(name: str) -> None:
+    try:
+        check_name(name, "box name")
+    except UnsafePath as error:
+        raise UserError("box.bad_name", str(error)) from None
+    if name == LOCAL or name.startswith(SSH) or name in profiles.names():
+        raise UserError("box.bad_name", f"{name!r} already means something to --on", hint="choose another name")
+
+
+def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -> BoxEntry:
+    """Spell the entry that was asked for; what was left out is taken from the old one."""
+    base = old or BoxEntry(order.name, "", "", added_unix=time.time())
+    if order.pasted:
+        base = _placed(base, order.pasted, report)
+    if not base.address:
+        raise UserError(
+            "box.no_address",
+            f"where is {order.name}? The book has no address for it",
+            hint=f"paste the console's ssh command: lease box add {order.name} 'ssh -p 22 root@…'",
+        )
+    local = base.address == LOCAL
+    root = order.root or base.root or (str(home.box_root(order.name)) if local else "")
+    if root and not root.startswith(("/", "~/")):
+        raise UserError("box.bad_root", f"--root {root!r} is not absolute", hint="write /folder or ~/folder on the box")
+    platform = profiles.load(order.platform or base.platform or (LOCAL if local else _DEFAULT_PLATFORM)).id
+    price = str(HourlyPrice.parse(order.price)) if order.price else base.price
+    return replace(base, platform=platform, price=price, root=root)
+
+
+def _placed(base: BoxEntry, text: str, report: Report) -> BoxEntry:
+    """Take address and key file from the pasted text; a box somewhere else is not yet known."""
+    if text.strip() == LOCAL:
+        return replace(base, address=LOCAL, identity="")
+    pasted = parse_paste(text)
+    if pasted.options_ignored:
+        report(Note("ignored", f"not taken from the command: {', '.join(pasted.options_ignored)}"))
+    address, identity = f"{SSH}{pasted.address}", _key_file(pasted, report)
+    if address == base.address:
+        return replace(base, identity=identity)
+    unmet = Flavour.UNKNOWN.value
+    return replace(base, address=address, identity=identity, fingerprint="", python="", flavour=unmet)
+
+
+def _key_file(pasted: PastedSsh, report: Report) -> str:
+    """Find the named key here; consoles print one file name for everybody."""
+    if not pasted.identity:
+        return ""
+    path = Path(pasted.identity).expanduser().absolute()
+    if path.exists() or Path(f"{path}.pub").exists():
+        return str(path)
+    report(Note("ignored", f"{pasted.identity} is not here; your ssh config, agent and default keys are used instead"))
+    return ""
+
+
+def _contact(home: Home, entry: BoxEntry, order: BoxOrder, patience: Patience | None) -> Contact:
+    expected = parse_fingerprint(order.fingerprint) if order.fingerprint else ""
+    try:
+        return meet(home, entry, expected, patience)
+    except LinkError as error:
+        if error.code in _SILENT:
+            error.hint = f"{error.hint or 'try ssh by hand'}; or write it down unmet, with --no-contact"
+        raise
+
+
+def _met(entry: BoxEntry, contact: Contact, report: Report) -> BoxEntry:
+    reading = contact.reading
+    if contact.fingerprint:
+        key = {"fingerprint": contact.fingerprint}
+        report(Note("host_pinned", f"host key {contact.fingerprint} {contact.how}", key))
+    for finding in reading.findings:
+        say_finding(finding, report)
+    if reading.flavour is Flavour.SHELL_ONLY:
+        raise BoxError(
+            "box.shell_only",
+            f"{entry.name} ({entry.address}) carries only a terminal; we cannot work through it",
+            seen=reading.findings[0].what,
+            hint=DIRECT_ADDRESS,
+        )
+    flavour = reading.flavour.value
+    return replace(entry, python=reading.python, flavour=flavour, fingerprint=contact.fingerprint)
+
+
+def _refuse_other_machine(old: BoxEntry, entry: BoxEntry, lease: Lease) -> None:
+    """A lease's runs lie on one machine; its name must not quietly come to mean another."""
+    same_place = (old.address, old.fingerprint) == (entry.address, entry.fingerprint)
+    if same_place or (old.fingerprint and old.fingerprint == entry.fingerprint):
+        return
+    raise Refusal(
+        "box.other_machine",
+        f"{lease.id} is open on {old.name}, and {entry.address} is not shown to be the same machine",
+        seen=f"host key then {old.fingerprint or 'unknown'}, now {entry.fingerprint or 'unknown'}",
+        hint=f"lease down {lease.id} first; or, if it is the same: --fingerprint SHA256:… as the console shows it",
+    )
+
+
+def _warn_of_twins(home: Home, entry: BoxEntry, report: Report) -> None:
+    for lease in _open_leases(home, entry.address):
+        text = f"{lease.id} is open on {entry.address} and counts by itself; runs --on {entry.name} open another lease"
+        report(Note("warning", f"{text}: end it with lease down {lease.id}", {"lease": lease.id}))
+
+
+def _open_leases(home: Home, name: str) -> list[Lease]:
+    return [lease for lease in books.leases(home.ledger, only_open=True) if lease.box == name]
+
+
+def _meter(home: Home, lease: Lease) -> str:
+    now = time.time()
+    cost = f"{lease.cost(now)} so far at {lease.price}" if lease.price else "no price known"
+    runs = ", ".join(f"{run.run} ({run.state})" for run in books.runs(home.ledger, lease=lease.id)) or "no runs"
+    return f"{lease.id}: open for {ago(now - lease.opened_unix)}, {cost}; {runs}"

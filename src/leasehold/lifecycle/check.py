@@ -1,0 +1,151 @@
+"""Run the gates before a launch: measure, judge, record, and refuse unless a person said why not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.errors import Refusal, UserError
+from leasehold.gates.audit import AuditReadings, judge_audit
+from leasehold.gates.environment import judge_environment, wanted_modules
+from leasehold.kit.canon import digest
+from leasehold.ledger.store import Ledger
+from leasehold.model.job import Job
+from leasehold.model.note import Note, Report
+from leasehold.model.profile import Profile
+from leasehold.model.units import say_bytes
+from leasehold.model.verdict import Outcome, Verdict
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .imports import imported
+from .project import CodeTree
+
+SKIPPABLE = ("audit", "env", "smoke", "launch")
+_HOGS_LIMIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Skips:
+    """Gates that a person chose to pass by, and the reason given."""
+
+    names: tuple[str, ...] = ()
+    because: str = ""
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if name not in SKIPPABLE:
+                hint = f"these can be skipped: {', '.join(SKIPPABLE)}; gates that protect data cannot"
+                raise UserError("gate.unskippable", f"the gate {name!r} cannot be skipped", hint=hint)
+        if self.names and not self.because.strip():
+            raise UserError("gate.no_reason", "a skipped gate needs a reason", hint="--skip-gate NAME --because 'why'")
+
+
+@dataclass(frozen=True)
+class Gatekeeper:
+    """Judges, records and refuses, for one run on one lease."""
+
+    ledger: Ledger
+    report: Report
+    lease: str = ""
+    run: str = ""
+    skips: Skips = field(default_factory=Skips)
+
+    def pass_through(self, verdict: Verdict) -> None:
+        """Record a verdict; raise Refusal when it stands in the way and was not skipped."""
+        skipped = verdict.gate in self.skips.names
+        self.record(verdict, skipped)
+        if verdict.outcome is not Outcome.REFUSED or skipped:
+            if skipped and not verdict.passed:
+                self.report(Note("warning", f"gate {verdict.gate} was skipped because: {self.skips.because}"))
+            return
+        against = verdict.against()
+        hints = list(dict.fromkeys(finding.hint for finding in against if finding.hint))
+        raise Refusal(
+            f"{verdict.gate}.refused",
+            f"the {verdict.gate} gate refused; nothing was launched",
+            seen="\n".join(finding.what for finding in against),
+            hint="; ".join(hints[:3]) or f"lease check {verdict.gate} shows all it read",
+        )
+
+    def record(self, verdict: Verdict, skipped: bool = False) -> None:
+        """Write a verdict into the ledger and tell it."""
+        why = {"because": self.skips.because} if skipped else {}
+        self.ledger.append("gate_judged", lease=self.lease, run=self.run, skipped=skipped, **why, **verdict.as_dict())
+        self.report(Note("gate", _line(verdict, skipped), verdict.as_dict()))
+
+
+def audit(
+    engine: CaretakerEngine, job: Job, profile: Profile, *, deep: bool = False
+) -> tuple[Verdict, list[dict[str, Any]]]:
+    """Measure the box and judge it; look for hogs when the disk fails or when asked to."""
+    root = str(engine.probe()["root"])
+    paths = [
+        root,
+        *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path not in ("/", "/ and ~")),
+    ]
+    taken = engine.wire.ask("readings", paths=paths)
+    probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
+    verdict = judge_audit(job, profile, _readings(taken, probes))
+    hogs: list[dict[str, Any]] = []
+    if deep or any("disk budget" in finding.what or "used" in finding.what for finding in verdict.against()):
+        hogs = [engine.wire.ask("hogs", path=path, limit_s=_HOGS_LIMIT_S) for path in paths if _exists(taken, path)]
+    return verdict, hogs
+
+
+def environment(engine: CaretakerEngine, job: Job, tree: CodeTree) -> Verdict:
+    """Ask the interpreter that will be launched what it can import and see."""
+    wanted = wanted_modules(imported(tree))
+    answer = engine.wire.ask("check_env", command=job.run, env=dict(job.env), modules=list(wanted))
+    return judge_environment(job, wanted, answer)
+
+
+def needs_environment(job: Job, tree: CodeTree) -> bool:
+    """Whether there is anything to ask: a framework, or a card. What `setup` installs is only there afterwards."""
+    return not job.setup and bool(job.gpu or wanted_modules(imported(tree)))
+
+
+def passed_before(ledger: Ledger, lease: str, job: Job, tree: CodeTree) -> bool:
+    """Whether this lease's interpreter already passed for the same command and imports."""
+    key = environment_key(job, tree)
+    return any(event.data.get("key") == key for event in ledger.events(lease=lease, kind="env_passed"))
+
+
+def environment_key(job: Job, tree: CodeTree) -> str:
+    """Name what the environment gate depends on."""
+    wanted = list(wanted_modules(imported(tree)))
+    starter = re.split(r"\S+\.py\b", job.run)[0]  # what stands before the script chooses the interpreter
+    return digest({"run": starter, "env": dict(job.env), "modules": wanted, "gpu": job.gpu is not None})
+
+
+def say_hogs(found: dict[str, Any]) -> str:
+    """Say who eats a disk."""
+    lines = [f"biggest below {found['path']}" + ("" if found["complete"] else " (time ran out)") + ":"]
+    for hog in found["hogs"]:
+        link = f" -> {hog['real']}" if hog["real"] else ""
+        lines.append(f"  {say_bytes(hog['bytes']):>10}  {hog['files']:>9,} files  {hog['path']}{link}")
+    return "\n".join(lines)
+
+
+def _readings(taken: dict[str, Any], probes: dict[str, str]) -> AuditReadings:
+    return AuditReadings(
+        disks=tuple(taken["disks"]),
+        probes=probes,
+        memory=taken["memory"],
+        cpu=taken["cpu"],
+        shm=taken["shm"],
+        nofile=int(taken["nofile"]),
+        gpus=tuple(taken["gpus"]),
+        gpu_problem=str(taken["gpu_problem"]),
+        tools=taken["tools"],
+    )
+
+
+def _exists(taken: dict[str, Any], path: str) -> bool:
+    return any(disk["path"] == path and disk.get("exists") for disk in taken["disks"])
+
+
+def _line(verdict: Verdict, skipped: bool) -> str:
+    if verdict.passed:
+        return f"gate {verdict.gate}: passed ({len(verdict.findings)} readings)"
+    return f"gate {verdict.gate}: {verdict.outcome.value}{', skipped' if skipped else ''}"

@@ -1,0 +1,79 @@
+"""Each gate on its own: `lease check audit|env|smoke|launch` measures, judges and shows, and starts nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import UserError
+from leasehold.facts import profiles
+from leasehold.gates.launching import judge_launch
+from leasehold.ledger import books
+from leasehold.model.job import Job
+from leasehold.model.note import Note, Report
+from leasehold.model.verdict import Verdict
+
+from . import check
+from .boxes import Box, box_of, find_box
+from .home import Home
+from .project import CodeTree, read_tree
+from .resolve import read_job
+from .smoke import smoke
+from .watch import LogLines
+
+GATES = ("audit", "env", "smoke", "launch")
+
+
+def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Report, **wishes: Any) -> Verdict:
+    """Run one gate alone and record its verdict."""
+    if gate == "launch":
+        raise UserError("gate.needs_run", "the launch probe looks at a run", hint="lease check launch RUN")
+    job = read_job(job_file)
+    tree = read_tree(job_file.absolute().parent)
+    verdict = _judge(home, gate, (job, tree), find_box(home, box_name, root=wishes.get("root", "")), report, wishes)
+    home.ledger.append("gate_judged", lease="", run="", alone=True, **verdict.as_dict())
+    return verdict
+
+
+def check_launch(home: Home, word: str) -> Verdict:
+    """Look at a run that was launched: alive, first line, no traceback."""
+    record = books.find_run(home.ledger, word)
+    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
+    try:
+        seen = engine.look(record.run)
+        cell = next(iter(json.loads(record.plan_json)["cells"]))
+        state = seen["cells"].get(cell, {})
+        lines, text = LogLines(), ""
+        for chunk in engine.tail(record.run, cell, int(state.get("attempt", 0)), 0, 0):
+            text = (text + lines.add(chunk))[-200_000:]
+        text += lines.rest()
+    finally:
+        engine.wire.close()
+    age_s = float(seen["now_unix"]) - float(state.get("started_unix") or seen["now_unix"])
+    alive = bool(state.get("alive")) or seen["state"] == "finished"
+    verdict = judge_launch(alive, bool(text.strip()), text, age_s)
+    home.ledger.append("gate_judged", lease=record.lease, run=record.run, alone=True, **verdict.as_dict())
+    return verdict
+
+
+def _judge(
+    home: Home, gate: str, job_tree: tuple[Job, CodeTree], box: Box, report: Report, wishes: dict[str, Any]
+) -> Verdict:
+    job, tree = job_tree
+    if gate == "smoke":
+        if not job.smoke:
+            raise UserError(
+                "smoke.none", f"the job {job.name} has no smoke", hint="add: smoke: python train.py --steps 3"
+            )
+        return smoke(job, tree, report, kill_check=bool(wishes.get("kill_check")))
+    engine = box.connect()
+    try:
+        if gate == "env":
+            return check.environment(engine, job, tree)
+        verdict, hogs = check.audit(engine, job, profiles.load(box.platform), deep=bool(wishes.get("deep")))
+        for hog in hogs:
+            report(Note("hogs", check.say_hogs(hog), hog))
+        return verdict
+    finally:
+        engine.wire.close()

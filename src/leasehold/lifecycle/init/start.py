@@ -1,0 +1,59 @@
+"""`lease init`: write the first job file, and never over another."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from leasehold.errors import HomeError, UserError
+from leasehold.kit.terminal import one_line
+
+from .convert import Conversion, convert
+from .facts import ProjectFacts
+from .look import look_at
+from .write import write_job
+
+
+@dataclass(frozen=True)
+class Started:
+    """What `lease init` wrote, where (nowhere for stdout), and what it rests on."""
+
+    text: str
+    target: Path | None
+    facts: ProjectFacts
+    conversion: Conversion | None = None
+
+
+def init(folder: Path, target: Path, *, stdout: bool = False, source: Path | None = None) -> Started:
+    """Look at a folder, or carry `source` over, and write a job file; with stdout it is only returned."""
+    if not stdout:
+        _refuse_existing(target)
+    facts = look_at(folder)
+    conversion = convert(source, facts) if source is not None else None
+    text = conversion.text if conversion is not None else write_job(facts)
+    if not stdout:
+        _write_new(target, text)
+    return Started(text, None if stdout else target, facts, conversion)
+
+
+def _refuse_existing(target: Path) -> None:
+    if os.path.lexists(target):
+        raise UserError(
+            "init.exists", f"{one_line(str(target))} is there already, and is never overwritten",
+            hint="lease init --to other.yaml",
+        )  # fmt: skip
+
+
+def _write_new(target: Path, text: str) -> None:
+    try:
+        with open(target, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        _refuse_existing(target)
+    except OSError as error:
+        raise HomeError(
+            "init.cannot_write",
+            f"{one_line(str(target))}: {error.strerror}",
+            hint="lease init --to a folder you may write",
+        ) from None

@@ -1,0 +1,68 @@
+"""Command lines with flags set: where results go, and the same run in tiny."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .facts import Flag, Role, Style
+from .flag_roles import rank_of, tiny_value
+
+_WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'])+"""
+_HEADS = ("trainer", "training", "train", "train_args")
+
+
+def best(flags: Iterable[Flag], role: Role, *, also_switches: bool = False) -> Flag | None:
+    """Return the plainest flag of a role that takes a value."""
+    styles = (Style.POSITION,) if also_switches else (Style.POSITION, Style.SWITCH)
+    fitting = [flag for flag in flags if flag.role is role and flag.style not in styles]
+    return min(fitting, key=_order, default=None)
+
+
+def with_flag(command: str, flag: Flag, value: str) -> str:
+    """Set a flag on a command line; where it stands already, its value is replaced."""
+    spelled = flag.spelled(value)
+    if flag.style is Style.POSITION:
+        return f"{command} {spelled}"
+    separator = "=" if flag.style is Style.OVERRIDE else r"(?:=|\s+)"
+    after = r"(?!\S)" if flag.style is Style.SWITCH else separator + _WORD
+    standing = re.compile(rf"(?<!\S){re.escape(flag.name)}{after}")
+    if standing.search(command):
+        return standing.sub(lambda _: spelled, command, count=1)
+    return f"{command} {spelled}"
+
+
+def mentions(command: str, flag: Flag) -> bool:
+    """Whether a command line sets a flag."""
+    return bool(re.search(rf"(?<!\S){re.escape(flag.name)}(?:[=\s]|\Z)", command))
+
+
+def shrinking(flags: Iterable[Flag]) -> list[Flag]:
+    """Choose the flags that make a run tiny; none when nothing shortens it."""
+    flags = [flag for flag in flags if tiny_value(flag) is not None]
+    steps = best(flags, Role.STEPS)
+    limit = best(flags, Role.LIMIT, also_switches=True)
+    short = [steps] if steps else [flag for flag in (limit, best(flags, Role.EPOCHS)) if flag]
+    if not short:
+        return []
+    rest = [best(flags, role, also_switches=role is Role.DEVICE) for role in (Role.BATCH, Role.WORKERS, Role.DEVICE)]
+    return short + [flag for flag in rest if flag]
+
+
+def in_tiny(command: str, flags: Iterable[Flag]) -> str:
+    """Return the command line with a tiny value for each of the flags, in one process."""
+    for flag in flags:
+        command = with_flag(command, flag, tiny_value(flag) or "")
+    return re.sub(r"(--nproc[-_]per[-_]node|--num_processes)[= ]\S+", r"\1=1", command)
+
+
+def processes(command: str) -> int:
+    """Return how many processes a launcher is told to start on one machine, or 0."""
+    found = re.search(r"--(?:nproc[-_]per[-_]node|num_processes|num_gpus)[= ](\d{1,2})(?!\S)", command)
+    return int(found[1]) if found else 0
+
+
+def _order(flag: Flag) -> tuple[int, int, int, str]:
+    """Prefer trainer.max_epochs over scheduler.max_epochs, and what is nearer the top."""
+    head = flag.name.lstrip("-").partition(".")[0]
+    return rank_of(flag), 0 if head in _HEADS or "." not in flag.name else 1, flag.name.count("."), flag.name

@@ -1,0 +1,71 @@
+"""What every command says first: runs that have ended on boxes that still bill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leasehold.ledger import books
+from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.words import ago
+
+from .home import Home
+
+_CLOCK_DOUBT_S = 30 * 86400.0  # longer ago, the box's clock is wrong
+_ENDED = ("finished", "failed", "stopped")
+
+
+@dataclass(frozen=True)
+class Nag:
+    """One reason to act: a run that ended, how long ago, what the box costs, and the next command."""
+
+    run: str
+    state: str
+    idle_s: float
+    box: str
+    price: str
+    next_command: str
+
+    def __str__(self) -> str:
+        meter = f"{self.box} costs {self.price}" if self.price else f"{self.box} may still bill"
+        return f"{self.run} {self.state} {ago(self.idle_s)} ago and {meter}. Next: {self.next_command}"
+
+
+def nags(home: Home, now_unix: float) -> list[Nag]:
+    """Find ended runs on leases that are open and metered; reads the ledger only."""
+    if not (home.path / "ledger.sqlite").exists():
+        return []
+    metered = {
+        lease.id: lease for lease in books.leases(home.ledger, only_open=True) if lease.box != "local" or lease.price
+    }
+    found = []
+    for lease in metered.values():
+        records = [record for record in books.runs(home.ledger, lease=lease.id) if record.state != "planned"]
+        if not records or any(record.state not in _ENDED for record in records):
+            continue  # something still runs there, so the box is not idle; what a gate refused never ran
+        ended = {record.run: _ended_unix(home, record) for record in records}
+        newest = max(records, key=lambda record: ended[record.run])
+        idle_s = now_unix - ended[newest.run]
+        found.append(Nag(newest.run, newest.state, idle_s, lease.box, lease.price, _next(home, lease, newest)))
+    return found
+
+
+def _ended_unix(home: Home, record: RunRecord) -> float:
+    """When the box says it ended; else when this home first heard of it. Looking again must not begin a new count."""
+    seen = [
+        event
+        for event in home.ledger.events(run=record.run, kind="run_seen")
+        if (event.data.get("state"), event.data.get("seq")) == (record.state, record.seq)
+    ]
+    said = [(float(event.data.get("changed_unix") or 0), event.t) for event in seen]
+    times = [ended if heard - _CLOCK_DOUBT_S < ended < heard else heard for ended, heard in said]
+    return min(times, default=record.seen_unix)
+
+
+def _next(home: Home, lease: Lease, record: RunRecord) -> str:
+    if any(
+        home.ledger.events(lease=lease.id, kind="verb_asked")
+    ):  # approved; the person is on their way to the console
+        return f"lease down {record.run} --stopped, once the console shows it"
+    home_already = bool(record.receipt_json) or bool(record.waived)
+    verb = "down" if home_already or record.state != "finished" else "pull"
+    return f"lease {verb} {record.run}"

@@ -1,0 +1,46 @@
+"""A box of the book: a name for a machine, and what first contact learnt of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import Any
+
+LOCAL = "local"
+SSH = "ssh:"
+
+
+class Flavour(Enum):
+    """What a box's door lets through."""
+
+    FULL = "full"
+    NO_SFTP = "no-sftp"
+    SHELL_ONLY = "shell-only"
+    LOCAL = "local"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class BoxEntry:
+    """One line of the box book."""
+
+    name: str
+    address: str  # ssh:[user@]host[:port], or local
+    platform: str
+    price: str = ""
+    root: str = ""  # our folder there; empty is the box's own default
+    python: str = ""
+    flavour: str = Flavour.UNKNOWN.value
+    added_unix: float = 0.0
+    fingerprint: str = ""
+    identity: str = ""  # a private key's path at home, never its content
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json and the ledger."""
+        return asdict(self)
+
+
+def box_from_dict(value: dict[str, Any]) -> BoxEntry:
+    """Read back an entry that this home spelled itself."""
+    known = {field.name for field in fields(BoxEntry)}
+    return BoxEntry(**{key: item for key, item in value.items() if key in known})

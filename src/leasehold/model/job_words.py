@@ -1,0 +1,108 @@
+"""The words of a job file: every key, what it means, and its JSON Schema. Parser, schema and docs read this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "bytes")
+WHEN_DONE = ("ask", "park")
+_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
+_GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
+_SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkmgtp]i?)?[Bb]$"}
+_DURATION: dict[str, Any] = {"type": "string", "pattern": r"^[\d.]+\s*[dhms]"}
+_LOADS: dict[str, Any] = {"enum": list(LOADERS)}
+
+
+@dataclass(frozen=True)
+class Word:
+    """One key of the job file."""
+
+    name: str
+    meaning: str
+    schema: dict[str, Any]
+    required: bool = False
+    example: str = ""
+
+
+ARTIFACT_WORDS = (
+    Word("loads", f"how it must load: {', '.join(LOADERS)}; left out, the suffix decides", _LOADS),
+    Word("keys", "top-level keys it must hold", {"type": "array", "items": _TEXT}),
+    Word("allow_opaque", "the file may hold classes beside tensors and plain data", {"type": "boolean"}),
+)
+GPU_WORDS = (
+    Word("name", "part of the card's name", _TEXT, example="A100"),
+    Word("count", "how many cards", {"type": "integer", "minimum": 1, "maximum": 64}, example="1"),
+    Word(
+        "memory",
+        "memory of one card: 40GB+ (at least), 24GB-48GB, or 80GB",
+        {"type": "string", "pattern": r"^\d+(\.\d+)?\s*[MGTmgt]i?[Bb](\+|\s*-.*)?$"},
+        example="40GB+",
+    ),
+)
+RESOURCE_WORDS = (
+    Word("gpu", "the cards this needs, as a constraint", {"type": "object"}),
+    Word("disk", "free disk this needs beside checkpoints", _SIZE, example="50GB"),
+)
+CHECKPOINT_WORDS = (
+    Word("path", "where checkpoints are written, relative to $LEASE_OUT", _TEXT, example="last.pt"),
+    Word("size", "how large one is", _SIZE, example="3GB"),
+    Word("write_time", "how long one takes to write", _DURATION, example="30s"),
+)
+WORDS = (
+    Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
+    Word("run", "the command, given to sh in a private copy of your code", _TEXT, True, "python train.py"),
+    Word("setup", "run once on the box before the first attempt", _TEXT, example="pip install -r requirements.txt"),
+    Word("smoke", "the same in tiny, on this machine's CPU before launch", _TEXT, example="python train.py --steps 3"),
+    Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
+    Word(
+        "secrets",
+        "names of variables whose values come from your environment at launch and are never stored at home",
+        {"type": "array", "items": _TEXT},
+        example="[WANDB_API_KEY]",
+    ),
+    Word("resources", "what the box must have", {"type": "object"}),
+    Word("candidates", "boxes or platforms to try, in order", _GLOBS, example="[ssh:gpu1, local]"),
+    Word("artifacts", "what must come home, relative to $LEASE_OUT, and how it loads", {}, required=True),
+    Word("scratch", "patterns under $LEASE_OUT that may be pruned when the disk fills", _GLOBS, example='["tmp/**"]'),
+    Word("checkpoint", "facts about checkpoints, for budgets and cadence", {"type": "object"}),
+    Word("progress", "auto, none, or a regex with a named group `step`", _TEXT, example="auto"),
+    Word("expect", "how long the run should take", _DURATION, example="6h"),
+    Word("budget", "what it may cost", {"type": "string", "pattern": r"^\d+(\.\d+)?\s*[A-Za-z]{3}$"}, example="20USD"),
+    Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
+    Word("attempts", "how often a killed trainer is started again", {"type": "integer", "minimum": 1, "maximum": 100}),
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """Spell the JSON Schema that editors use."""
+    artifact = {"anyOf": [{"type": "null"}, _LOADS, _object(ARTIFACT_WORDS)]}
+    properties = _properties(WORDS)
+    properties["env"] = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+    properties["artifacts"] = {
+        "anyOf": [
+            {"type": "object", "minProperties": 1, "additionalProperties": artifact},
+            {"type": "array", "minItems": 1, "items": _TEXT},
+        ]
+    }
+    properties["checkpoint"] = _object(CHECKPOINT_WORDS)
+    properties["resources"] = _object(RESOURCE_WORDS)
+    properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)
+    for word in WORDS:
+        properties[word.name]["description"] = word.meaning
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Leasehold job file",
+        "type": "object",
+        "additionalProperties": False,
+        "required": [word.name for word in WORDS if word.required],
+        "properties": properties,
+    }
+
+
+def _object(words: tuple[Word, ...]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": _properties(words)}
+
+
+def _properties(words: tuple[Word, ...]) -> dict[str, Any]:
+    return {word.name: {**word.schema, "description": word.meaning} for word in words}

@@ -1,0 +1,106 @@
+"""What each `lease box` command does with the api's answer."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from leasehold import api
+from leasehold.errors import UserError
+from leasehold.model.note import Note
+from leasehold.model.verdict import Outcome, Verdict
+
+from . import output
+from .output import Screen
+
+_EXITS = {Outcome.PASSED: 0, Outcome.REFUSED: 4, Outcome.UNKNOWN: 5}
+_SHOWN = ("name", "address", "identity", "platform", "price", "root", "flavour", "python", "fingerprint", "added")
+
+
+def box_add(args: Namespace) -> int:
+    """lease box add"""
+    if args.pasted and args.ssh:
+        raise UserError("box.two_addresses", "an address was given twice", hint="leave out --ssh or the pasted command")
+    order = api.BoxOrder(
+        name=args.name,
+        pasted=args.pasted or args.ssh,
+        platform=args.platform,
+        price=args.price,
+        root=args.root,
+        contact=not args.no_contact,
+        replace=args.replace,
+        fingerprint=args.fingerprint,
+    )
+    notes: list[Note] = []
+    entry = api.box_add(api.open_home(), order, notes.append if args.json else Screen().report)
+    if args.json:
+        said = [{"kind": note.kind, "text": note.text, "data": note.data} for note in notes]
+        output.as_json({"box": entry.as_dict(), "notes": said})
+    else:
+        known = "in the book" if order.contact else "in the book, unmet"
+        output.say(f"{entry.name} is {known}. Next: lease box test {entry.name}, or lease run --on {entry.name}")
+        output.data(entry.name)
+    return 0
+
+
+def box_list(args: Namespace) -> int:
+    """lease box list"""
+    rows = api.box_list(api.open_home())
+    if args.json:
+        output.as_json({"boxes": rows})
+    elif not rows:
+        output.say("the book is empty. Add a box: lease box add NAME 'ssh -p … root@…'")
+    else:
+        head = ["NAME", "ADDRESS", "PLATFORM", "PRICE", "FLAVOUR", "OPEN LEASES"]
+        output.table([_row(row) for row in rows], head, {"unknown": "yellow"})
+    return 0
+
+
+def box_show(args: Namespace) -> int:
+    """lease box show"""
+    value = api.box_show(api.open_home(), args.name)
+    if args.json:
+        output.as_json(value)
+        return 0
+    facts = {**value, "added": api.clock(value["added_unix"]), "root": value["root"] or "~/.leasehold there"}
+    for key in _SHOWN:
+        if facts[key]:
+            output.data(f"{key:12} {facts[key]}")
+    for label, lines in (("lease", value["leases"] or ["none open"]), ("danger", value["dangers"])):
+        for line in lines:
+            output.data(f"{label:12} {line}")
+    return 0
+
+
+def box_remove(args: Namespace) -> int:
+    """lease box remove"""
+    entry = api.box_remove(api.open_home(), args.name, Screen(args.json).report)
+    if args.json:
+        output.as_json({"removed": entry.as_dict()})
+    return 0
+
+
+def box_test(args: Namespace) -> int:
+    """lease box test"""
+    verdict = api.box_test(api.open_home(), args.name, Screen(args.json).report)
+    if args.json:
+        output.as_json({"box": args.name, **verdict.as_dict()})
+    else:
+        output.data(f"{args.name}: {_says(verdict)}")
+    return _EXITS[verdict.outcome]
+
+
+def _row(row: dict[str, Any]) -> list[str]:
+    return [row["name"], row["address"], row["platform"], row["price"] or "-", row["flavour"], str(len(row["leases"]))]
+
+
+def _says(verdict: Verdict) -> str:
+    against = len(verdict.against())
+    total = len(verdict.findings)
+    match verdict.outcome:
+        case Outcome.PASSED:
+            return f"fit for a run ({total} checks)"
+        case Outcome.REFUSED:
+            return f"not fit for a run ({against} of {total} checks)"
+        case Outcome.UNKNOWN:
+            return f"not to be known ({against} of {total} checks)"

@@ -1,0 +1,137 @@
+"""What the front door's commands do with the api's answer."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from argparse import Namespace
+from pathlib import Path
+
+from leasehold import api
+from leasehold.errors import UserError
+from leasehold.model.verdict import Outcome, Verdict
+
+from . import output
+from .output import Screen
+
+_EXIT_REFUSED = 3
+_MARKS = {Outcome.PASSED: "ok ", Outcome.REFUSED: "NO ", Outcome.UNKNOWN: "?  "}
+
+
+def init(args: Namespace) -> int:
+    """lease init"""
+    target = Path(args.to)
+    if args.source:
+        done = api.convert(Path(args.source))
+        text, notes = done["text"], [f"carried over: {item}" for item in done["converted"]]
+        notes += [f"NOT carried over: {item}" for item in done["not_converted"]]
+    else:
+        text, notes = api.init(Path.cwd())
+    if args.stdout:
+        output.data(text, end="")
+    else:
+        api.write_new(target, text)
+    if args.json:
+        output.as_json({"file": "" if args.stdout else str(target), "text": text, "notes": notes})
+        return 0
+    for note in notes:
+        output.say(note)
+    if not args.stdout:
+        output.say(f"wrote {target}. Read it, then: lease check smoke   and   lease run")
+    return 0
+
+
+def check(args: Namespace) -> int:
+    """lease check"""
+    wishes = {"root": args.root, "deep": args.deep, "kill_check": args.kill_check}
+    verdict = api.check(api.open_home(), args.gate, args.job, args.on, Screen(args.json).report, **wishes)
+    if args.json:
+        output.as_json(verdict.as_dict())
+    else:
+        show_verdict(verdict)
+    return _EXIT_REFUSED if verdict.outcome is Outcome.REFUSED else 0
+
+
+def attach(args: Namespace) -> int:
+    """lease attach"""
+    outcome = api.attach(api.open_home(), args.run, args.on, args.root, args.results, Screen(args.json).report)
+    if args.json:
+        output.as_json({"run": outcome.run, "state": outcome.state})
+    else:
+        output.say(f"{outcome.run} {outcome.state}. Its results: lease pull {outcome.run}")
+    return 0 if outcome.state == "finished" else 6
+
+
+def tunnel(args: Namespace) -> int:
+    """lease tunnel"""
+
+    def hold(port: int, kind: str, detail: str) -> None:
+        if args.json:
+            output.as_json({"url": f"http://127.0.0.1:{port}/", "panel": kind, "detail": detail})
+        else:
+            output.data(f"http://127.0.0.1:{port}/")
+            output.say(f"{kind}: {detail}")
+        if args.once:
+            return
+        output.say("Ctrl-C closes the tunnel; the run is not touched")
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(3600)
+        output.say("\nthe tunnel is closed")
+
+    api.tunnel(api.open_home(), args.run, args.port, args.local_port, hold)
+    return 0
+
+
+def notify(args: Namespace) -> int:
+    """lease notify"""
+    home = api.open_home()
+    if args.action == "add":
+        if len(args.what) != 2:
+            raise UserError(
+                "notify.usage", "add needs a kind and a URL", hint="lease notify add ntfy https://ntfy.sh/TOPIC"
+            )
+        kept = api.notify_add(home, *args.what)
+        output.as_json(kept) if args.json else output.say(
+            f"kept: {kept['kind']} {kept['address']}; try it: lease notify test"
+        )
+        return 0
+    if args.action == "remove":
+        if len(args.what) != 1 or not args.what[0].isdigit():
+            raise UserError("notify.usage", "remove needs the channel's number", hint="lease notify list")
+        gone = api.notify_remove(home, int(args.what[0]))
+        output.as_json(gone) if args.json else output.say(f"forgot: {gone['kind']} {gone['address']}")
+        return 0
+    if args.action == "test":
+        problems = api.notify_test(home)
+        output.as_json({"problems": problems}) if args.json else output.say("; ".join(problems) or "sent")
+        return 1 if problems else 0
+    found = api.notify_list(home)
+    if args.json:
+        output.as_json({"channels": found})
+    for number, item in enumerate([] if args.json else found, 1):
+        output.data(f"{number}  {item['kind']:8} {item['address']}")
+    if not found and not args.json:
+        output.say("no channel yet: lease notify add ntfy https://ntfy.sh/YOUR-TOPIC")
+    return 0
+
+
+def completion(args: Namespace) -> int:
+    """lease completion"""
+    from .completion import script
+    from .main import build_parser
+
+    if args.runs:
+        output.data(" ".join(row["name"] for row in api.status(api.open_home())))
+        return 0
+    output.data(script(build_parser(), args.shell), end="")
+    return 0
+
+
+def show_verdict(verdict: Verdict) -> None:
+    """Show a gate's every reading, what it means and what to do."""
+    colour = {"passed": "green", "refused": "red"}.get(verdict.outcome.value, "yellow")
+    for finding in verdict.findings:
+        hint = f"\n       -> {finding.hint}" if finding.hint and finding.outcome is not Outcome.PASSED else ""
+        output.say(f"  {_MARKS[finding.outcome]} {finding.what}{hint}")
+    output.data(f"{verdict.gate}: {output.paint(verdict.outcome.value, colour)}")

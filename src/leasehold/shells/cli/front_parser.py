@@ -1,0 +1,81 @@
+"""Parsers of the front door: init, check, attach, tunnel, notify, completion."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+AddVerb = Callable[[str, str, str], argparse.ArgumentParser]
+
+
+def add_front_parsers(verb: AddVerb) -> None:
+    """Describe the commands that prepare a run and look at it."""
+    _init(verb)
+    _check(verb)
+    _attach(verb)
+    _notify(verb)
+
+
+def _init(verb: AddVerb) -> None:
+    init = verb(
+        "init",
+        "write a commented lease.yaml after looking at the project; never overwrites",
+        "  lease init\n  lease init --from task.sky.yaml        convert a SkyPilot, sbatch or dstack file",
+    )
+    init.add_argument(
+        "--from", dest="source", default="", metavar="FILE", help="convert sky.yaml, an sbatch script or dstack.yml"
+    )
+    init.add_argument("--to", default="lease.yaml", metavar="FILE", help="where to write (default: lease.yaml)")
+    init.add_argument("--stdout", action="store_true", help="print it instead")
+
+
+def _check(verb: AddVerb) -> None:
+    check = verb(
+        "check",
+        "run one gate alone and show all it read: audit (the box), env (its interpreter), smoke (here), launch (a run)",
+        "  lease check smoke\n  lease check audit --on ssh:gpu1 --deep\n  lease check launch myjob",
+    )
+    check.add_argument("gate", choices=("audit", "env", "smoke", "launch"))
+    check.add_argument("job", nargs="?", default="lease.yaml", help="job file; for launch: the run")
+    check.add_argument("--on", default="local", metavar="BOX", help="which box (default: local)")
+    check.add_argument("--root", default="", metavar="DIR", help="our folder on the box")
+    check.add_argument(
+        "--deep", action="store_true", help="audit: also look for what eats the disk (10 s a disk at most)"
+    )
+    check.add_argument(
+        "--kill-check", action="store_true", help="smoke: also kill it halfway and see that it continues"
+    )
+
+
+def _attach(verb: AddVerb) -> None:
+    attach = verb(
+        "attach",
+        "follow a run, also one that another home started on the same box",
+        "  lease attach myjob\n  lease attach myjob --on ssh:gpu1      started from another laptop",
+    )
+    attach.add_argument("run")
+    attach.add_argument("--on", default="", metavar="BOX", help="where to look for a run this home does not know")
+    attach.add_argument("--root", default="", metavar="DIR", help="our folder on that box")
+    attach.add_argument("--results", default="", metavar="DIR", help="where its results shall come home to")
+    tunnel = verb(
+        "tunnel",
+        "forward a port of the box (TensorBoard 6006, Jupyter 8888) and check that the panel sees the run",
+        "  lease tunnel myjob 6006",
+    )
+    tunnel.add_argument("run")
+    tunnel.add_argument("port", nargs="?", default="6006")
+    tunnel.add_argument("--local-port", type=int, default=0, metavar="N", help="the port here (default: a free one)")
+    tunnel.add_argument("--once", action="store_true", help="check and close at once")
+
+
+def _notify(verb: AddVerb) -> None:
+    notify = verb(
+        "notify",
+        "where a box tells you that a run has ended and the meter still runs (15 min, 1 h, then every 4 h)",
+        "  lease notify add ntfy https://ntfy.sh/my-secret-topic\n  lease notify test",
+    )
+    notify.add_argument("action", choices=("add", "list", "remove", "test"))
+    notify.add_argument("what", nargs="*", help="add: KIND URL (ntfy or webhook); remove: NUMBER")
+    completion = verb("completion", "print shell completion", "  source <(lease completion bash)")
+    completion.add_argument("shell", nargs="?", default="bash", choices=("bash", "zsh", "fish"))
+    completion.add_argument("--runs", action="store_true", help=argparse.SUPPRESS)

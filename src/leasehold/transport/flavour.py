@@ -1,0 +1,252 @@
+"""What a box's door lets through, found out once over real connections: commands, sftp, or only a terminal.
+
+Our own protocol needs commands and nothing else; a relay that only carries a terminal cannot be worked with.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import selectors
+import time
+from dataclasses import dataclass, field
+
+from leasehold.errors import LinkError
+from leasehold.kit.terminal import one_line, plain
+from leasehold.model.box import Flavour
+from leasehold.model.verdict import Finding, Outcome
+
+from . import parcel
+from .openssh import SshTransport
+from .process import LocalTransport, ProcessLink
+
+DIRECT_ADDRESS = "use the direct TCP address that the console shows, not the proxy"
+_NO_PYTHON = "install python3 on the box, or choose an image that has it"
+_DOOR_SPEAKS = re.compile(r"request failed on channel|pty|terminal|not allowed|not supported|restricted", re.IGNORECASE)
+_NOISE_BYTES = 256 << 10
+_PINGS = 3
+_SFTP_INIT = b"\x00\x00\x00\x05\x01\x00\x00\x00\x03"
+_SFTP_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds: for a first word, for silence after noise, for an answer, for a terminal."""
+
+    hello_s: float = 40.0
+    quiet_s: float = 10.0
+    answer_s: float = 60.0
+    terminal_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class DoorReading:
+    """What first contact learnt, each part with its evidence in findings."""
+
+    flavour: Flavour
+    findings: tuple[Finding, ...]
+    shell: str = ""
+    system: str = ""
+    python: str = ""
+    python_version: str = ""
+    noise: str = ""
+    connect_s: float = 0.0
+    round_trip_s: float = 0.0
+    root_state: str = ""  # good, unmade, unwritable, unreadable, undeletable; empty when not asked
+    root: str = ""
+
+
+def detect(
+    transport: SshTransport | LocalTransport, root: str | None = None, patience: Patience | None = None
+) -> DoorReading:
+    """Try the door; with a root, also write, read and delete a file in it. Raises LinkError when nobody answers."""
+    patience = patience or Patience()
+    begun = time.monotonic()
+    nonce = secrets.token_hex(8)
+    link = transport.open(f"{parcel.shell_line('flavour.sh')} leasehold {nonce}")
+    talk = _Talk(link, nonce)
+    try:
+        if talk.hear("hello", patience.hello_s, patience.quiet_s) is None:
+            return _unanswered(transport, talk, patience)
+        heard = _Heard(talk.noise_text(), time.monotonic() - begun, *_converse(talk, root, patience.answer_s))
+    finally:
+        link.close()
+    return _reading(heard, _ask_sftp(transport, patience) if isinstance(transport, SshTransport) else None)
+
+
+@dataclass
+class _Talk:
+    """A conversation with the probe line; what comes before its first word is noise."""
+
+    link: ProcessLink
+    nonce: str
+    noise: bytearray = field(default_factory=bytearray)
+    _buffer: bytes = b""
+    open: bool = True
+
+    def say(self, text: str) -> None:
+        try:
+            self.link.writer.write(text.encode() + b"\n")
+            self.link.writer.flush()
+        except OSError:
+            raise self.link.failure() from None
+
+    def hear(self, word: str, limit_s: float, quiet_s: float = 0.0) -> str | None:
+        """Wait for a line of ours that starts with word; None at the end, or after quiet_s of silence upon noise."""
+        mark = f"LEASEHOLD-PROBE/1 {self.nonce} {word}".encode()
+        deadline = time.monotonic() + limit_s
+        while len(self.noise) < _NOISE_BYTES:
+            *lines, self._buffer = self._buffer.split(b"\n")
+            for place, line in enumerate(lines):
+                if mark in line:
+                    before, _, heard = line.partition(mark)
+                    self.noise += before
+                    self._buffer = b"\n".join([*lines[place + 1 :], self._buffer])
+                    return heard.decode("utf-8", "replace").strip()
+                self.noise += line + b"\n"
+            left_s = deadline - time.monotonic()
+            chunk = _read(self.link, min(left_s, quiet_s) if quiet_s and (self.noise or self._buffer) else left_s)
+            if not chunk:
+                self.open = chunk is None
+                self.noise += self._buffer
+                return None
+            self._buffer += chunk
+        return None
+
+    def must_hear(self, word: str, limit_s: float) -> str:
+        heard = self.hear(word, limit_s)
+        if heard is None:
+            raise self.link.failure() if not self.open else LinkError("link.timeout", f"no answer in {limit_s:.0f} s")
+        return heard
+
+    def noise_text(self) -> str:
+        return _first_line(bytes(self.noise))
+
+
+@dataclass(frozen=True)
+class _Heard:
+    noise: str
+    connect_s: float
+    round_trip_s: float
+    facts: dict[str, str]
+
+
+def _converse(talk: _Talk, root: str | None, answer_s: float) -> tuple[float, dict[str, str]]:
+    trips = []
+    for number in range(_PINGS):
+        sent = time.monotonic()
+        talk.say(f"ping {number}")
+        talk.must_hear(f"ping {number}", answer_s)
+        trips.append(time.monotonic() - sent)
+    talk.say("facts")
+    facts = {word: talk.must_hear(word, answer_s) for word in ("shell", "system", "python")}
+    if root is not None:
+        talk.say("root " + "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8")))
+        facts["root"] = talk.must_hear("root", answer_s)
+    return min(trips), facts
+
+
+def _reading(heard: _Heard, sftp: tuple[Flavour, Finding] | None) -> DoorReading:
+    facts = {word: one_line(text) for word, text in heard.facts.items()}
+    state, _, place = facts.get("root", "").partition(" ")
+    version, _, python = facts["python"].partition(" ")
+    found = [_passed(f"commands: they run; shell {facts['shell']}, {facts['system'] or 'system unknown'}")]
+    if heard.noise:
+        found.append(_passed(f"banner: the login prints {heard.noise!r} before our answer; skipped"))
+    if python:
+        found.append(_passed(f"python: {version} at {python}"))
+    else:
+        found.append(Finding(Outcome.REFUSED, "python: no Python 3.8 or newer was found", _NO_PYTHON))
+    found += [sftp[1]] if sftp else []
+    trip = f"round trip: {heard.round_trip_s * 1000:.1f} ms, the least of {_PINGS}"
+    found.append(_passed(f"{trip}; connected in {heard.connect_s:.2f} s"))
+    return DoorReading(
+        flavour=sftp[0] if sftp else Flavour.LOCAL,
+        findings=tuple(found),
+        shell=facts["shell"],
+        system=facts["system"],
+        python=python,
+        python_version=version,
+        noise=heard.noise,
+        connect_s=heard.connect_s,
+        round_trip_s=heard.round_trip_s,
+        root_state=state,
+        root=place,
+    )
+
+
+def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience: Patience) -> DoorReading:
+    """Tell a door that runs no commands from a box that cannot be reached; the second raises."""
+    code, said = talk.link.ended()
+    known = talk.link.failure()
+    by_ssh = code == 255 and not talk.open and not talk.noise  # ssh's own exit status: perhaps no door at all
+    spoke = talk.noise_text() or (_last_line(said) if _DOOR_SPEAKS.search(said) or not by_ssh else "")
+    if not isinstance(transport, SshTransport) or (by_ssh and (not spoke or known.code != "link.lost")):
+        raise known
+    terminal = _ask_terminal(transport, patience)
+    if not spoke and not terminal:
+        raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=DIRECT_ADDRESS)
+    silent = f"nothing (exit {code})" if not talk.open else "nothing"
+    findings = [Finding(Outcome.REFUSED, f"commands: not run; the door answers {spoke or silent!r}", DIRECT_ADDRESS)]
+    if terminal:
+        findings.append(Finding(Outcome.REFUSED, f"terminal: only this answers: {terminal!r}", DIRECT_ADDRESS))
+    return DoorReading(Flavour.SHELL_ONLY, tuple(findings), noise=spoke)
+
+
+def _ask_sftp(transport: SshTransport, patience: Patience) -> tuple[Flavour, Finding]:
+    """Ask for the sftp subsystem and greet it."""
+    link = transport.open_subsystem("sftp")
+    try:
+        link.writer.write(_SFTP_INIT)
+        link.writer.flush()
+        answer = _read(link, patience.answer_s) or b""
+        if len(answer) >= 9 and answer[4] == _SFTP_VERSION and int.from_bytes(answer[:4], "big") < 1 << 16:
+            return Flavour.FULL, _passed(f"sftp: version {int.from_bytes(answer[5:9], 'big')} answers")
+        code, said = link.ended()
+        if code == 255 and not answer and not _DOOR_SPEAKS.search(said):
+            return Flavour.UNKNOWN, Finding(Outcome.UNKNOWN, f"sftp: could not be asked: {_last_line(said)!r}")
+    except OSError:
+        said, answer = link.ended()[1], b""
+    finally:
+        link.close()
+    heard = _first_line(answer) or _last_line(said) or "silence"
+    return Flavour.NO_SFTP, _passed(f"sftp: none ({heard!r}); not needed, all goes over the one channel")
+
+
+def _ask_terminal(transport: SshTransport, patience: Patience) -> str:
+    """Open a terminal as a person would, type nothing, and say what it shows."""
+    link = transport.open_terminal()
+    shown = b""
+    deadline = time.monotonic() + patience.terminal_s
+    try:
+        while len(shown) < _NOISE_BYTES:
+            left_s = deadline - time.monotonic()
+            chunk = _read(link, min(left_s, patience.quiet_s / 5) if shown else left_s)
+            if not chunk:
+                break
+            shown += chunk
+    finally:
+        link.close()
+    return _first_line(shown)
+
+
+def _read(link: ProcessLink, limit_s: float) -> bytes | None:
+    """Read what is there; empty at the end, None when nothing came in time."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(link.reader, selectors.EVENT_READ)
+        if not selector.select(max(0.0, limit_s)):
+            return None
+    return link.reader.read(1 << 16) or b""
+
+
+def _passed(what: str) -> Finding:
+    return Finding(Outcome.PASSED, what)
+
+
+def _first_line(data: bytes) -> str:
+    lines = (line.strip() for line in plain(data.decode("utf-8", "replace")).splitlines())
+    return one_line(next((line for line in lines if line), ""))[:120]
+
+
+def _last_line(text: str) -> str:
+    return one_line(text.splitlines()[-1])[:200] if text else ""

@@ -1,0 +1,46 @@
+"""Boxes of the book as tests add and try them: pasted like a console's command, with little patience."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any, List, Optional, Tuple
+
+from leasehold.lifecycle import box_book
+from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.orders import BoxOrder
+from leasehold.model.box import BoxEntry
+from leasehold.model.note import Note, silent
+from leasehold.model.verdict import Verdict
+from leasehold.transport.flavour import Patience
+from tests.support.sshd import SshBox
+
+QUICK = Patience(hello_s=10, quiet_s=1, answer_s=10, terminal_s=3)
+
+
+def pasted(box: SshBox, port: int = 0) -> str:
+    """Spell the box as a console would."""
+    place = "ssh -p %d %s@127.0.0.1" % (port or box.port, box.user)
+    return "%s -i %s -L 8080:localhost:8080" % (place, box.folder / "client_key")
+
+
+def add_box(home: Home, box: SshBox, name: str = "gpu1", said: Optional[List[Note]] = None, **order: Any) -> BoxEntry:
+    """Add a box to the book; said collects what a person would read."""
+    report = said.append if said is not None else silent
+    return box_book.add(home, BoxOrder(**{"name": name, "pasted": pasted(box), **order}), report, QUICK)
+
+
+def try_box(home: Home, name: str = "gpu1") -> Verdict:
+    """Do what `lease box test` does."""
+    return box_book.test(home, name, silent, QUICK)
+
+
+def finding(verdict: Verdict, label: str) -> Tuple[str, str]:
+    """Return the outcome and the words of the finding with this label."""
+    found = next(found for found in verdict.findings if found.what.startswith(label + ":"))
+    return found.outcome.value, found.what
+
+
+def key_of(box: SshBox) -> str:
+    """Say the fingerprint of the box's host key, as ssh-keygen does."""
+    asked = ["ssh-keygen", "-l", "-f", str(box.folder / "host_key.pub")]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()[1]

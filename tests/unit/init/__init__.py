@@ -1,0 +1,1 @@
+"""`lease init`: what it sees in projects, what it writes, and what it carries over from other tools."""

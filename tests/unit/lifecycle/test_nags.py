@@ -1,0 +1,135 @@
+"""What every command says first: only of boxes that bill for nothing, and for how long they really have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.ledger.store import Ledger
+from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.nag import nags
+from leasehold.lifecycle.notify import wishes
+from leasehold.model.lease import Lease
+
+HOUR = 3600.0
+
+
+class Story:
+    """A home's ledger, told event by event at times of our choosing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Home(folder)
+        self.now = 1_800_000_000.0
+        self.home.__dict__["ledger"] = Ledger(folder / "ledger.sqlite", clock=lambda: self.now)
+
+    def tell(self, kind: str, run: str = "toy", lease: str = "box-1", **data: Any) -> None:
+        self.home.ledger.append(kind, lease=lease, run=run, **data)
+
+    def lease(self, box: str = "ssh:gpu1", price: str = "1.98USD/h", lease: str = "box-1") -> None:
+        self.tell("lease_opened", run="", lease=lease, box=box, platform="generic-ssh", root="", price=price)
+
+    def run(self, state: str = "finished", run: str = "toy", lease: str = "box-1", **data: Any) -> None:
+        self.tell("run_planned", run, lease, plan={}, name=run, box="ssh:gpu1", project="", results="")
+        if state != "planned":
+            self.tell("run_seen", run, lease, state=state, seq=5, **data)
+
+    def said(self) -> list[str]:
+        return [str(nag) for nag in nags(self.home, self.now)]
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    told = Story(tmp_path)
+    yield told
+    told.home.ledger.close()
+
+
+def test_a_home_without_a_ledger_has_nothing_to_say_and_gets_none(tmp_path: Path) -> None:
+    assert nags(Home(tmp_path / "nowhere"), 0) == []
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_finished_run_on_a_metered_box_is_nagged_about(story: Story) -> None:
+    story.lease()
+    story.run()
+    story.now += 2 * HOUR
+    assert story.said() == ["toy finished 2 h ago and ssh:gpu1 costs 1.98USD/h. Next: lease pull toy"]
+
+
+def test_without_a_price_the_box_may_still_bill(story: Story) -> None:
+    story.lease(price="")
+    story.run()
+    assert story.said() == ["toy finished 0 s ago and ssh:gpu1 may still bill. Next: lease pull toy"]
+
+
+def test_this_machine_does_not_bill_unless_it_has_a_price(story: Story) -> None:
+    story.lease(box="local", price="")
+    story.run()
+    assert story.said() == []
+    story.tell("lease_priced", price="0.30USD/h")
+    assert len(story.said()) == 1
+
+
+@pytest.mark.parametrize("state", ["running", "stopping", "unknown"])
+def test_a_box_on_which_something_may_run_is_left_alone(story: Story, state: str) -> None:
+    story.lease()
+    story.run("finished", "first")
+    story.run(state, "second")
+    assert story.said() == []
+
+
+def test_a_run_that_a_gate_refused_does_not_keep_the_box_busy(story: Story) -> None:
+    story.lease()
+    story.run("finished", "first")
+    story.run("planned", "refused")
+    assert [line.split()[0] for line in story.said()] == ["first"]
+
+
+def test_the_count_begins_when_the_box_says_it_ended_and_looking_does_not_restart_it(story: Story) -> None:
+    story.lease()
+    story.now += 9 * HOUR
+    ended = story.now - 8 * HOUR
+    story.run(changed_unix=ended)  # seen for the first time in the morning
+    assert "finished 8 h ago" in story.said()[0]
+    story.now += HOUR
+    story.tell("run_seen", state="finished", seq=5, changed_unix=ended)
+    story.tell("run_seen", state="finished", seq=5)
+    assert "finished 9 h ago" in story.said()[0]
+
+
+def test_a_run_that_was_resumed_counts_from_its_last_end(story: Story) -> None:
+    story.lease()
+    story.run("failed")
+    story.now += 5 * HOUR
+    story.tell("run_seen", state="finished", seq=9)
+    story.now += HOUR
+    assert "finished 1 h ago" in story.said()[0]
+
+
+def test_a_box_whose_clock_is_wrong_does_not_make_it_older_than_the_run(story: Story) -> None:
+    story.lease()
+    story.run(changed_unix=17.0)
+    story.now += HOUR
+    assert "finished 1 h ago" in story.said()[0]
+
+
+def test_the_next_command_follows_what_is_home_and_what_was_asked(story: Story) -> None:
+    story.lease()
+    story.run()
+    assert story.said()[0].endswith("Next: lease pull toy")
+    story.tell("receipt_written", receipt={"run": "toy"}, export="/x")
+    assert story.said()[0].endswith("Next: lease down toy")
+    story.tell("verb_asked", run="", verb="stop-by-hand")
+    assert story.said()[0].endswith("Next: lease down toy --stopped, once the console shows it")
+    story.tell("lease_closed", run="", by="me")
+    assert story.said() == []
+
+
+def test_only_metered_boxes_get_the_channels(story: Story) -> None:
+    (story.home.path / "notify.json").write_text('{"channels": [{"kind": "ntfy", "url": "https://x/y"}]}')
+    assert wishes(story.home, Lease("a", "local", "local", "", 0.0)) == {}
+    assert wishes(story.home, Lease("a", "ssh:gpu1", "generic-ssh", "", 0.0))["box"] == "ssh:gpu1"
+    assert wishes(story.home, Lease("a", "local", "local", "", 0.0, "1USD/h"))["price"] == "1USD/h"

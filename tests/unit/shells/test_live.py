@@ -1,0 +1,782 @@
+"""The live screen: what a tired person reads, on any terminal, and that the terminal survives it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+import leasehold
+from leasehold.kit.progress import Progress, ProgressReader
+from leasehold.model.note import Note
+from leasehold.shells.cli.drawing import display_width, sparkline
+from leasehold.shells.cli.live import Board, WatchView, render, shows_glyphs, wants_live
+
+GIB = 1 << 30
+ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+CARD = {"name": "A100-40GB", "util": 97, "memory_used": 38 * GIB, "memory_total": 40 * GIB, "temperature": 71}
+READINGS = {
+    "disk_free_bytes": 14 * GIB,
+    "disk_total_bytes": 50 * GIB,
+    "inodes_free": 312_000,
+    "inodes_total": 400_000,
+    "memory_used_bytes": 52 * GIB,
+    "memory_limit_bytes": 64 * GIB,
+    "gpus": [CARD],
+    "cost": "4.43 USD",
+    "price": "1.98USD/h",
+    "work_at_risk": 720,
+}
+PROGRESS = Progress(
+    step=45_210,
+    total=90_000,
+    epoch=3,
+    epochs=90,
+    loss=0.3142,
+    metrics={"lr": 0.0003, "acc": 0.91},
+    rate_per_s=14.8,
+    eta_s=3060.0,
+    seen_at=0.0,
+    eta_of="run",
+)
+VIEW = WatchView(
+    run="resnet-7f3k",
+    box="ssh:gpu1",
+    phase="running",
+    phase_s=8040,
+    attempt=2,
+    progress=PROGRESS,
+    progress_s=2.0,
+    losses=[2.0, 1.0, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3142],
+    quiet_s=2.0,
+    readings=READINGS,
+    now_unix=1_700_000_000,  # 22:13 UTC
+)
+
+
+@pytest.fixture(autouse=True)
+def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def drawn(view: WatchView, width: int = 80, height: int = 24) -> str:
+    return "\n".join(render(view, width, height, colour=False))
+
+
+def changed(**what: Any) -> WatchView:
+    return dataclasses.replace(VIEW, **what)
+
+
+# ---------------------------------------------------------------- the picture
+
+
+def test_a_running_training_at_a_glance() -> None:
+    assert drawn(VIEW, 81) == (
+        "────────────────────────────────────────────────────────────────────────────────\n"
+        "RUNNING for 2 h 14 min   resnet-7f3k on ssh:gpu1   attempt 2\n"
+        "step  ██████████░░░░░░░░░░ 50%   45,210 / 90,000   epoch 3 / 90\n"
+        "time  done in 51 min, about 23:04   14.8 steps/s\n"
+        "loss  0.3142   █▄▂▂▂▁▁▁ from 2   lr 0.0003   acc 0.91\n"
+        "cost  4.43 USD at 1.98USD/h   12 min of work would be lost now\n"
+        "box   disk ███████░░░ 14 GiB free   inodes ██░░░░░░░░ 312,000 left\n"
+        "      memory ████████░░ 52 GiB of 64 GiB\n"
+        "gpu 0 ██████████ 97%   38 / 40 GiB   71 C   A100-40GB\n"
+        "Ctrl-C leaves the run running"
+    )
+
+
+def test_forty_columns_stay_readable() -> None:
+    assert drawn(VIEW, 40, 20) == (
+        "───────────────────────────────────────\n"
+        "RUNNING for 2 h 14 min\n"
+        "resnet-7f3k on ssh:gpu1   attempt 2\n"
+        "step  █████░░░░ 50%   45,210 / 90,000\n"
+        "      epoch 3 / 90\n"
+        "time  done in 51 min, about 23:04\n"
+        "      14.8 steps/s\n"
+        "loss  0.3142   █▄▂▂▂▁▁▁ from 2\n"
+        "      lr 0.0003   acc 0.91\n"
+        "cost  4.43 USD at 1.98USD/h\n"
+        "      12 min of work would be lost now\n"
+        "box   disk ███░ 14 GiB free\n"
+        "      inodes █░░░ 312,000 left\n"
+        "      memory ███░ 52 GiB of 64 GiB\n"
+        "gpu 0 ████ 97%   38 / 40 GiB   71 C\n"
+        "      A100-40GB\n"
+        "Ctrl-C leaves the run running"
+    )
+
+
+def test_eight_rows_keep_state_progress_end_and_the_way_out() -> None:
+    view = changed(log=["step 45,208 loss 0.31", "step 45,209 loss 0.31", "step 45,210 loss 0.31"])
+    assert drawn(view, 40, 8) == (
+        "step 45,209 loss 0.31\n"
+        "step 45,210 loss 0.31\n"
+        "RUNNING for 2 h 14 min\n"
+        "resnet-7f3k on ssh:gpu1   attempt 2\n"
+        "step  █████░░░░ 50%   45,210 / 90,000\n"
+        "time  done in 51 min, about 23:04\n"
+        "loss  0.3142   █▄▂▂▂▁▁▁ from 2\n"
+        "Ctrl-C leaves the run running"
+    )
+
+
+def test_the_log_fills_what_is_left_above() -> None:
+    lines = drawn(changed(log=[f"line {number}" for number in range(100)]), 80, 24).split("\n")
+    assert len(lines) == 24
+    assert lines[0] == "line 86"
+    assert lines[13] == "line 99"
+    assert lines[-1] == "Ctrl-C leaves the run running"
+
+
+def test_an_ascii_terminal_gets_ascii() -> None:
+    text = drawn(changed(glyphs=False, box="ssh:显卡", log=["损失 0.3"]), 80, 24)
+    assert text.isascii()
+    assert "step  [##########---------] 50%" in text
+    assert "loss  0.3142   #~...___ from 2" in text
+
+
+def test_a_lost_link_says_since_when_and_that_the_rest_is_old() -> None:
+    view = changed(
+        phase="unknown", phase_s=190, was="running", seen_s=195, reason="ssh: timed out; trying again in 8 s"
+    )
+    assert drawn(view, 80, 7) == (
+        "UNKNOWN for 3 min 10 s   resnet-7f3k on ssh:gpu1   attempt 2\n"
+        "last seen running 3 min 15 s ago   below is what was known then\n"
+        "ssh: timed out; trying again in 8 s\n"
+        "step  ███████████████████░ 50%   45,210 / 90,000   epoch 3 / 90\n".replace(
+            "███████████████████░", "██████████░░░░░░░░░"
+        )
+        + "time  done in 51 min when last seen   14.8 steps/s\n"
+        "loss  0.3142   █▄▂▂▂▁▁▁ from 2   lr 0.0003   acc 0.91\n"
+        "Ctrl-C leaves the run running"
+    )
+
+
+def test_a_stall_says_how_long_nothing_came() -> None:
+    idle = {**READINGS, "gpus": [{**CARD, "util": 0}]}
+    text = drawn(changed(phase="stalled", quiet_s=840, readings=idle))
+    assert "STALLED for 2 h 14 min" in text
+    assert "no output for 14 min   its cards are idle" in text
+    assert "gpu 0 ░░░░░░░░░ 0% idle" in text
+
+
+def test_a_failure_says_why_what_it_costs_and_what_is_next() -> None:
+    view = changed(
+        phase="failed", phase_s=60, reason="cell main failed: CUDA out of memory", hint="next: lease logs resnet-7f3k"
+    )
+    text = drawn(view)
+    assert "FAILED 1 min ago" in text
+    assert "cell main failed: CUDA out of memory" in text
+    assert "the box still bills" in text
+    assert "steps/s" not in text
+    assert text.endswith("next: lease logs resnet-7f3k")
+
+
+def test_a_full_disk_is_named_first_and_survives_short_terminals() -> None:
+    view = changed(readings={**READINGS, "disk_free_bytes": GIB, "inodes_free": 300})
+    assert "only 1.0 GiB free" in drawn(view, 40, 6)
+    plain_inodes = changed(readings={**READINGS, "inodes_free": 300})
+    assert "inodes ████ only 300 left" in drawn(plain_inodes, 40, 6)
+
+
+def test_a_loss_that_is_no_number_is_shouted() -> None:
+    nan = PROGRESS._replace(loss=float("nan"))
+    lines = render(changed(progress=nan, losses=[1.0, 0.5, float("nan")]), 80, 24, colour=True)
+    assert any("\x1b[31mnan, not a number any more\x1b[0m" in line and "█▁!" in line for line in lines)
+
+
+def test_many_cards_share_one_row_and_the_idle_one_is_named() -> None:
+    cards = [{**CARD, "util": util} for util in (97, 96, 98, 0, 97, 95, 96, 97)]
+    assert "gpus  ███▁████ 84%   gpu 3 idle   304 / 320 GiB   up to 71 C   8 x A100-40GB" in drawn(
+        changed(readings={"gpus": cards})
+    )
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [
+        (Progress(), "none seen in the log yet"),
+        (Progress(step=450, rate_per_s=0.25), "step  450\ntime  4 s a step"),
+        (
+            Progress(epoch=5, epochs=20, eta_s=900.0, eta_of="run"),
+            "25%   epoch 5 / 20\ntime  done in 15 min, about 22:28",
+        ),
+        (Progress(step=1, total=9, eta_s=30.0, eta_of="epoch"), "this epoch in 28 s, about 22:13"),
+        (Progress(step=9, total=9, eta_s=0.0, eta_of="run"), "done any moment"),
+        (Progress(step=9, total=9, restarts=2), "went back 2x"),
+    ],
+)
+def test_what_the_log_does_not_say_is_not_invented(progress: Progress, expected: str) -> None:
+    assert expected in drawn(changed(progress=progress, losses=(), readings={}))
+
+
+def test_an_end_that_did_not_come_is_not_promised_again() -> None:
+    assert "done was due 9 min ago" in drawn(changed(progress_s=3600.0))
+
+
+@pytest.mark.parametrize("width", [1, 8, 20, 40, 79, 80, 200])
+@pytest.mark.parametrize("height", [1, 2, 3, 5, 8, 24, 60])
+def test_nothing_is_wider_or_taller_than_the_terminal(width: int, height: int) -> None:
+    odd = changed(
+        run="训练-结果-" * 5,
+        box="e\u0301" * 40,
+        reason="很长的原因 " * 30,
+        log=["表" * 300, "\t" * 30, "x" * 500],
+        phase="failed",
+    )
+    for view in (VIEW, odd, changed(phase="unknown", readings={}, progress=None)):
+        lines = render(view, width, height, colour=True)
+        assert 1 <= len(lines) <= height
+        assert all(display_width(ESCAPE.sub("", line)) <= max(8, width - 1) for line in lines)
+
+
+def test_no_escape_from_a_box_reaches_the_terminal() -> None:
+    evil = "a\x1b[2J\x1b]0;pwned\x07\x9b31m\x07b\u202ec\r\nd"
+    metrics = PROGRESS._replace(metrics={evil: 1.0})
+    view = changed(
+        run=evil, box=evil, reason=evil, log=[evil], progress=metrics, readings={"gpus": [{"name": evil}], "cost": evil}
+    )
+    for line in render(view, 200, 40, colour=True):
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", ESCAPE.sub("", line))
+
+
+@pytest.mark.parametrize("bad", ["many", None, float("nan"), [], {}, True])
+def test_readings_that_are_no_numbers_are_left_out(bad: Any) -> None:
+    readings = dict.fromkeys(READINGS, bad)
+    nothing = {"cost": "", "price": "", "work_at_risk": 0}
+    assert drawn(changed(readings={**readings, **nothing})) == drawn(changed(readings={}))
+    assert drawn(changed(readings={"gpus": [dict.fromkeys(CARD, bad), bad, {}]}))
+
+
+def test_a_sparkline_shows_the_trend_in_spite_of_a_peak() -> None:
+    assert sparkline([100.0] + [10.0 - number for number in range(10)], 11) == "██▇▆▆▅▄▃▃▂▁"
+    assert sparkline([1.0, 1.0], 10) == "▁▁"
+    assert len(sparkline([float(number) for number in range(256)], 40)) == 40
+
+
+# ---------------------------------------------------------------- from notes to the picture
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def board(clock: Clock) -> Board:
+    return Board("run-1", "local", ProgressReader, clock, clock)
+
+
+def event(kind: str, **data: Any) -> Note:
+    return Note("event", kind.replace("_", " "), {"k": kind, **data})
+
+
+def log(text: str, key: str = "main/1") -> Note:
+    return Note("log", text, {"log": key})
+
+
+def start(board: Board, *cells: str) -> None:
+    board.take(event("run_opened", cells=list(cells or ("main",)), t=1_700_000_000.0))
+    for cell in cells or ("main",):
+        board.take(event("attempt_started", cell=cell, attempt=1, t=1_700_000_001.0))
+
+
+def test_events_move_the_phase(board: Board, clock: Clock) -> None:
+    assert board.view().phase == "launching"
+    start(board)
+    clock.now += 61
+    assert (board.view().phase, board.view().phase_s, board.view().attempt) == ("running", 60, 1)
+    board.take(event("attempt_ended", cell="main", attempt=1, code=1))
+    assert board.view().phase == "launching"
+    board.take(event("attempt_started", cell="main", attempt=2))
+    assert (board.view().phase, board.view().attempt) == ("running", 2)
+    board.take(event("cell_failed", cell="main", why="exit code 1"))
+    board.take(event("run_failed", reason="a cell failed"))
+    assert (board.view().phase, board.view().reason) == ("failed", "exit code 1")
+    assert board.view().hint == "next: lease logs run-1"
+    board.take(event("resumed"))
+    assert (board.view().phase, board.view().reason) == ("launching", "")
+
+
+def test_a_sweep_counts_its_cells_and_names_them_in_the_log(board: Board) -> None:
+    start(board, "a", "b", "c")
+    board.take(log("step 1 loss 2\n", "a/1"))
+    board.take(event("cell_finished", cell="a"))
+    board.take(event("cell_failed", cell="b", why="no"))
+    assert board.view().cells == (1, 1, 3)
+    assert board.view().phase == "running"
+    assert "a: step 1 loss 2" in board.drain(last=False)
+    assert "1 of 3 cells done, 1 failed" in drawn(board.view())
+
+
+def test_a_lost_link_is_unknown_until_the_box_is_heard_again(board: Board, clock: Clock) -> None:
+    start(board)
+    seen = clock.now
+    clock.now += 30
+    board.take(
+        Note("unknown", "state unknown, last seen running 30 s ago: timed out; trying again", {"seen_unix": seen})
+    )
+    clock.now += 60
+    board.take(Note("unknown", "state unknown, last seen running 90 s ago: refused; trying again", {"seen_unix": seen}))
+    board.take(Note("warning", "said at home"))
+    view = board.view()
+    assert (view.phase, view.was, view.phase_s, view.seen_s, view.reason) == (
+        "unknown",
+        "running",
+        60,
+        90,
+        "refused; trying again",
+    )
+    board.take(Note("link_back", "connected again"))
+    assert board.view().phase == "running"
+
+
+def test_silence_with_idle_cards_is_a_stall_and_output_ends_it(board: Board, clock: Clock) -> None:
+    start(board)
+    board.take(log("step 1 loss 2\n"))
+    clock.now += 599
+    assert board.view().phase == "running"
+    clock.now += 2
+    assert board.view().phase == "stalled"
+    board.take_readings({"gpus": [{"util": 90}]})
+    assert board.view().phase == "running"
+    board.take_readings({"gpus": [{"util": 0}]})
+    assert board.view().phase == "stalled"
+    board.take(log("step 2 loss 2\n"))
+    assert board.view().phase == "running"
+
+
+def test_log_text_becomes_progress_a_rate_and_a_history(board: Board, clock: Clock) -> None:
+    start(board)
+    for step in range(20):
+        board.take(log(f"step {step}/100 loss {2 - step / 20}\n"))
+        clock.now += 1
+    view = board.view()
+    assert view.progress is not None
+    assert (view.progress.step, view.progress.total) == (19, 100)
+    assert view.progress.rate_per_s == pytest.approx(1.0)
+    assert len(view.losses) == 20
+
+
+def test_redraws_replace_each_other_and_only_the_last_is_kept(board: Board) -> None:
+    start(board)
+    board.drain(last=False)
+    for percent in (10, 20, 30):
+        board.take(log(f"{percent}%|###| {percent}/100 [00:01<00:09, 10.0it/s]"))
+    assert board.view().log == ["30%|###| 30/100 [00:01<00:09, 10.0it/s]"]
+    assert board.view().progress.step == 30  # type: ignore[union-attr]
+    assert board.drain(last=False) == []
+    board.take(log("\nnext\n"))
+    assert board.drain(last=False) == ["30%|###| 30/100 [00:01<00:09, 10.0it/s]", "next"]
+
+
+def test_last_words_without_a_line_end_are_not_lost(board: Board) -> None:
+    start(board)
+    board.take(log("Segmentation fault"))
+    board.take(event("attempt_ended", cell="main", attempt=1, code=139))
+    lines = board.drain(last=False)
+    assert lines.index("Segmentation fault") < len(lines) - 1
+    board.take(log("killed"))
+    assert board.drain(last=True) == ["killed"]
+
+
+def test_a_flood_shows_its_end_and_says_what_it_left_out(board: Board) -> None:
+    board.take(log("".join(f"line {number}\n" for number in range(10_000))))
+    board.take(log("end\n"))
+    lines = board.drain(last=False)
+    assert lines[0] == "* 9,601 lines came too fast to show; all of them: lease logs run-1"
+    assert lines[-1] == "end"
+    assert len(lines) == 401
+
+
+@pytest.mark.parametrize("value", ["x", None, float("inf"), float("nan"), [], {}, True])
+def test_a_box_that_sends_nonsense_breaks_nothing(board: Board, value: Any) -> None:
+    for kind in ("run_opened", "attempt_started", "attempt_ended", "cell_failed", "run_failed", "what"):
+        board.take(
+            Note("event", "?", {"k": kind, "t": value, "attempt": value, "cells": value, "cell": value, "why": value})
+        )
+    board.take(Note("unknown", "?", {"seen_unix": value}))
+    board.take(Note("log", "x\n", {"log": value}))
+    assert drawn(board.view())
+
+
+# ---------------------------------------------------------------- whether to draw at all
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"LANG": "en_US.UTF-8", "TERM": "xterm"}, True),
+        ({"LC_ALL": "C.UTF-8", "TERM": "xterm"}, True),
+        ({"LANG": "zh_CN.utf8", "LC_CTYPE": "C.UTF-8", "TERM": "xterm"}, True),
+        ({"LC_CTYPE": "UTF-8", "TERM": "xterm"}, True),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8", "TERM": "xterm"}, False),
+        ({"LC_ALL": "C", "LANG": "en_US.UTF-8", "TERM": "xterm"}, False),
+        ({"LANG": "de_DE.ISO-8859-1", "TERM": "xterm"}, False),
+        ({"LANG": "en_US.UTF-8", "TERM": "linux"}, False),
+        ({}, False),
+    ],
+)
+def test_the_locale_decides_about_glyphs(environment: dict[str, str], expected: bool) -> None:
+    assert shows_glyphs(environment) is expected
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", ""), ("", "")])
+def test_plain_lines_where_no_person_can_see_a_redraw(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if name:
+        monkeypatch.setenv(name, value)
+    asks = "import sys; from leasehold.shells.cli.live import wants_live; print('wants', wants_live(sys.stderr))"
+    child = pexpect.spawn(sys.executable, ["-c", asks], encoding="utf-8", timeout=20, env={**os.environ, **PATHS})
+    child.expect(r"wants (True|False)")
+    child.close(force=True)
+    assert child.match.group(1) == str(not name)
+    with open(os.devnull, "w") as file:
+        assert not wants_live(file)
+
+
+def test_a_job_in_the_background_does_not_draw_over_the_shell() -> None:
+    asks = "import sys; from leasehold.shells.cli.live import wants_live; print('wants', wants_live(sys.stderr))"
+    environment = {**os.environ, **PATHS, "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    script = f'set -m; {sys.executable} -c "{asks}" & wait'
+    child = pexpect.spawn("bash", ["--norc", "-c", script], encoding="utf-8", timeout=20, env=environment)
+    child.expect(r"wants (True|False)")
+    child.close(force=True)
+    assert child.match.group(1) == "False"
+
+
+# ---------------------------------------------------------------- on a real terminal
+
+PATHS = {"PYTHONPATH": str(Path(leasehold.__file__).parents[1]), "LC_ALL": "C.UTF-8"}
+PRELUDE = """
+import os, signal, sys, time
+from leasehold.kit.progress import ProgressReader
+from leasehold.model.note import Note
+from leasehold.shells.cli.live import Board, LiveScreen
+def log(number): return Note("log", "step %d/1000 loss %.3f\\n" % (number, 2 - number / 1000), {"log": "main/1"})
+def start(screen):
+    screen.report(Note("event", "run opened", {"k": "run_opened", "cells": ["main"]}))
+    screen.report(Note("event", "attempt 1 runs", {"k": "attempt_started", "cell": "main", "attempt": 1}))
+board = Board("run-1", "ssh:gpu1", ProgressReader)
+"""
+
+
+@contextlib.contextmanager
+def on_a_pty(program: str, folder: Path) -> Iterator[pexpect.spawn]:
+    """Run the program on a bare terminal that shows nothing."""
+    script = folder / "program.py"
+    script.write_text(PRELUDE + program)
+    environment = {**os.environ, **PATHS, "TERM": "xterm"}
+    child = pexpect.spawn(sys.executable, [str(script)], env=environment, dimensions=(24, 80), timeout=20)
+    try:
+        yield child
+    finally:
+        child.close(force=True)
+
+
+class Terminal:
+    """A real terminal of a given size, and what it shows."""
+
+    def __init__(self, socket: str, folder: Path) -> None:
+        self._tmux = ["tmux", "-L", socket, "-f", os.devnull, "-u"]
+        self._folder = folder
+
+    def run(self, program: str, width: int = 80, height: int = 24, after: str = "sleep 60") -> None:
+        script = self._folder / "program.py"
+        script.write_text(PRELUDE + program)
+        told = [option for name, value in PATHS.items() for option in ("-e", f"{name}={value}")]
+        size = ["-x", str(width), "-y", str(height)]
+        self._call("new-session", "-d", *size, *told, f"{sys.executable} {script}; {after}")
+        self._call("set-option", "-g", "remain-on-exit", "on")
+
+    def screen(self, *more: str) -> str:
+        return self._call("capture-pane", "-p", *more)
+
+    def wait_for(self, text: str, *more: str) -> str:
+        return self.wait(lambda: text in self.screen(*more), *more)
+
+    def wait(self, ready: Callable[[], bool], *more: str) -> str:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            if ready():
+                return self.screen(*more)
+            time.sleep(0.05)
+        raise AssertionError(f"never came; the screen shows:\n{self.screen(*more)}")
+
+    def cursor_visible(self) -> bool:
+        return self._call("display-message", "-p", "#{cursor_flag}").strip() == "1"
+
+    def press(self, *keys: str) -> None:
+        self._call("send-keys", *keys)
+
+    def resize(self, width: int, height: int) -> None:
+        self._call("resize-window", "-x", str(width), "-y", str(height))
+
+    def close(self) -> None:
+        subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
+
+    def _call(self, *words: str) -> str:
+        return subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    if shutil.which("tmux") is None:
+        pytest.skip("no tmux here (Debian: apt-get install tmux)")
+    terminal = Terminal(f"leasehold-{os.getpid()}-{tmp_path.name}", tmp_path)
+    yield terminal
+    terminal.close()
+
+
+def test_the_panel_stays_below_and_the_log_goes_to_the_scrollback(terminal: Terminal) -> None:
+    terminal.run(
+        """
+with LiveScreen(board) as screen:
+    start(screen)
+    for number in range(0, 100):
+        screen.report(log(number))
+        time.sleep(0.02)
+    screen.readings({"cost": "1.00 USD", "price": "2USD/h"})
+    time.sleep(60)
+"""
+    )
+    shown = terminal.wait_for("cost  1.00 USD at 2USD/h").rstrip("\n").split("\n")
+    assert shown[-1] == "Ctrl-C leaves the run running"
+    assert shown[-5].startswith("step  █")
+    assert "99 / 1,000" in shown[-5]
+    assert shown[-7].startswith("RUNNING for") or shown[-6].startswith("RUNNING for")
+    assert "step 99/1000 loss 1.901" in shown
+    assert not terminal.cursor_visible()
+    everything = terminal.screen("-S", "-")
+    assert [f"step {number}/1000" in everything for number in range(100)] == [True] * 100
+    assert everything.count("RUNNING") == 1  # no picture was left behind in the log
+
+
+def one_picture(screen: str) -> bool:
+    lines = screen.rstrip("\n").split("\n")
+    return sum("RUNNING" in line for line in lines) == 1 and lines[-1] == "Ctrl-C leaves the run running"
+
+
+def test_a_resize_leaves_one_picture(terminal: Terminal) -> None:
+    terminal.run(
+        """
+with LiveScreen(board) as screen:
+    start(screen)
+    screen.readings({"disk_free_bytes": 9 << 30, "disk_total_bytes": 99 << 30, "gpus": [{"name": "A100", "util": 50}]})
+    for number in range(0, 1000):
+        screen.report(log(number))
+        time.sleep(0.1)
+"""
+    )
+    terminal.wait_for("RUNNING")
+    for width, height in ((40, 12), (100, 30), (60, 8), (80, 24)):
+        terminal.resize(width, height)
+        terminal.wait(lambda: one_picture(terminal.screen()))
+        time.sleep(0.6)  # and it stays so
+        assert one_picture(terminal.screen())
+
+
+ENDS = {
+    "returns": ("pass", "FINE"),
+    "raises": ("raise OSError('boom')", "boom"),
+    "is interrupted": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", "KeyboardInterrupt"),
+    "is terminated": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", "143"),
+    "is quit": ("os.kill(os.getpid(), signal.SIGQUIT); time.sleep(9)", "131"),
+    "exits": ("sys.exit(7)", "code 7"),
+}
+
+
+@pytest.mark.parametrize("end", list(ENDS))
+def test_the_terminal_is_given_back_however_the_watch_ends(terminal: Terminal, end: str) -> None:
+    how, sign = ENDS[end]
+    program = f"""
+with LiveScreen(board) as screen:
+    start(screen)
+    screen.report(log(1))
+    time.sleep(0.6)
+    {how}
+print("FINE", flush=True)
+"""
+    terminal.run(program, after="echo code $?; stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e -echo; sleep 60")
+    shown = terminal.wait_for("echo")
+    assert sign in shown
+    assert "-echo" not in shown
+    assert terminal.cursor_visible()
+    assert sum("run-1 on ssh:gpu1" in line for line in shown.split("\n")) == 1
+
+
+def test_keys_pressed_meanwhile_do_not_disturb_the_picture(terminal: Terminal) -> None:
+    terminal.run(
+        """
+with LiveScreen(board) as screen:
+    start(screen)
+    for number in range(1000):
+        screen.report(log(number))
+        time.sleep(0.1)
+"""
+    )
+    terminal.wait_for("loss 1.999")
+    terminal.press("Enter", "Enter", "q", "Up", "Enter")
+    shown = terminal.wait_for("step 12/1000")
+    assert shown.count("RUNNING") == 1
+    assert "^[" not in shown
+
+
+def test_control_z_gives_the_terminal_to_the_shell_and_fg_takes_it_back(terminal: Terminal, tmp_path: Path) -> None:
+    script = tmp_path / "inner.py"
+    script.write_text(PRELUDE + "with LiveScreen(board) as screen:\n    start(screen)\n    time.sleep(60)\n")
+    terminal.run("", after="PS1='ready> ' bash --norc --noprofile")
+    terminal.wait_for("ready>")
+    terminal.press(f"{sys.executable} {script}", "Enter")
+    terminal.wait_for("RUNNING")
+    terminal.press("C-z")
+    terminal.wait_for("Stopped")
+    assert terminal.cursor_visible()
+    terminal.press("clear", "Enter")
+    terminal.wait(lambda: "RUNNING" not in terminal.screen())
+    terminal.press("fg", "Enter")
+    terminal.wait_for("RUNNING")
+    assert not terminal.cursor_visible()
+    terminal.press("C-c")
+    terminal.wait(lambda: terminal.cursor_visible() and "KeyboardInterrupt" in terminal.screen())
+
+
+def test_the_alternate_screen_shows_the_log_inside_and_leaves_the_old_one_untouched(terminal: Terminal) -> None:
+    terminal.run(
+        """
+print("BEFORE", flush=True)
+with LiveScreen(board, alternate=True) as screen:
+    start(screen)
+    for number in range(40):
+        screen.report(log(number))
+    while not os.path.exists("%s"):
+        time.sleep(0.05)
+print("AFTER", flush=True)
+"""
+        % (terminal._folder / "go")
+    )
+    shown = terminal.wait_for("Ctrl-C leaves the run running")
+    assert "BEFORE" not in shown
+    assert "step 39/1000 loss 1.961" in shown
+    (terminal._folder / "go").touch()
+    shown = terminal.wait_for("AFTER")
+    assert shown.index("BEFORE") < shown.index("RUNNING") < shown.index("AFTER")
+
+
+def test_no_escape_of_the_log_acts_on_a_real_terminal(terminal: Terminal) -> None:
+    terminal.run(
+        r"""
+with LiveScreen(board) as screen:
+    start(screen)
+    screen.report(Note("log", "one \x1b[2J\x1b[H\x1b]0;pwned\x07 \x9b2J two\u202e 表格\n", {"log": "main/1"}))
+    screen.report(Note("log", "half \x1b[31", {"log": "main/1"}))
+    time.sleep(60)
+"""
+    )
+    shown = terminal.wait_for("half")
+    assert "two\\u202e 表格" in shown
+    assert "run opened" in shown
+    assert "pwned" not in terminal._call("display-message", "-p", "#{pane_title}")
+
+
+def test_a_flood_costs_few_frames_and_few_bytes(tmp_path: Path) -> None:
+    program = """
+with LiveScreen(board) as screen:
+    start(screen)
+    until, number = time.monotonic() + 1.5, 0
+    while time.monotonic() < until:
+        number += 1
+        screen.report(log(number))
+print("REPORTED", number, flush=True)
+"""
+    with on_a_pty(program, tmp_path) as child:
+        child.expect(rb"REPORTED (\d+)")
+        frames = child.before.count(b"\x1b[?7l")
+        assert 1 <= frames <= 9  # four a second, and the last picture
+        assert int(child.match.group(1)) > 200
+        assert len(child.before) < 200_000
+
+
+def test_a_quiet_run_costs_almost_nothing_over_a_slow_link(tmp_path: Path) -> None:
+    program = """
+long_ago = {"t": time.time() - 7200, "cell": "main", "cells": ["main"], "attempt": 1}
+with LiveScreen(board) as screen:
+    screen.report(Note("event", "run opened", {"k": "run_opened", **long_ago}))
+    screen.report(Note("event", "attempt 1 runs", {"k": "attempt_started", **long_ago}))
+    time.sleep(0.6)
+    print("DRAWN", flush=True)
+    time.sleep(1.2)
+    print("OVER", flush=True)
+"""
+    with on_a_pty(program, tmp_path) as child:
+        child.expect(b"DRAWN")
+        child.expect(b"OVER")
+        assert len(child.before) < 100
+
+
+def test_a_terminal_that_takes_no_text_does_not_keep_a_terminated_watch_alive(tmp_path: Path) -> None:
+    program = """
+with LiveScreen(board) as screen:
+    start(screen)
+    print("GO", flush=True)
+    for number in range(10**9):
+        screen.report(log(number))
+        time.sleep(0.0005)
+"""
+    with on_a_pty(program, tmp_path) as child:
+        child.expect(b"GO")
+        time.sleep(1.5)  # nobody reads: the terminal's buffer fills and the painter blocks
+        child.kill(signal.SIGTERM)
+        until = time.monotonic() + 20
+        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while time.monotonic() < until and os.waitid(os.P_PID, child.pid, how) is None:
+            time.sleep(0.05)
+        assert os.waitid(os.P_PID, child.pid, how) is not None
+        child.wait()
+        assert child.signalstatus == signal.SIGTERM
+
+
+def test_a_defect_in_drawing_is_raised_and_the_terminal_still_given_back(terminal: Terminal) -> None:
+    program = """
+class Broken(Board):
+    def view(self):
+        raise RuntimeError("a defect of ours")
+with LiveScreen(Broken("run-1", "ssh:gpu1", ProgressReader)) as screen:
+    for number in range(1000):
+        screen.report(log(number))
+        time.sleep(0.05)
+"""
+    terminal.run(program, after="stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e -echo; sleep 60")
+    shown = terminal.wait_for("echo")
+    assert "RuntimeError: a defect of ours" in shown
+    assert "-echo" not in shown
+    assert terminal.cursor_visible()

@@ -1,0 +1,71 @@
+"""What first contact makes of a door, tried on this machine's own shell."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from leasehold.errors import LinkError
+from leasehold.model.box import Flavour
+from leasehold.model.verdict import Outcome
+from leasehold.transport.flavour import DoorReading, Patience, detect
+from leasehold.transport.process import LocalTransport, ProcessLink
+
+QUICK = Patience(hello_s=2, quiet_s=0.3, answer_s=5, terminal_s=1)
+
+
+class Door(LocalTransport):
+    """This machine behind a door that does something of its own to a command."""
+
+    def __init__(self, before: str = "", hidden: str = "") -> None:
+        self._before = before
+        self._hidden = hidden
+
+    def open(self, command: str) -> ProcessLink:
+        """Start it; what is hidden is not found by `command -v`."""
+        return super().open(self._before + (command.replace(self._hidden, "false") if self._hidden else command))
+
+
+def said(reading: DoorReading, label: str) -> tuple[Outcome, str]:
+    found = next(found for found in reading.findings if found.what.startswith(label + ":"))
+    return found.outcome, found.what
+
+
+def test_this_machine_is_read() -> None:
+    reading = detect(LocalTransport(), patience=QUICK)
+    assert reading.flavour is Flavour.LOCAL
+    assert reading.system.startswith(os.uname().sysname)
+    assert os.access(reading.python, os.X_OK)
+    assert 0 < reading.round_trip_s < reading.connect_s + 5
+    assert {found.outcome for found in reading.findings} == {Outcome.PASSED}
+
+
+def test_a_box_without_python_is_refused_with_what_to_do() -> None:
+    reading = detect(Door(hidden="command -v"), patience=QUICK)
+    assert reading.python == ""
+    assert said(reading, "python") == (Outcome.REFUSED, "python: no Python 3.8 or newer was found")
+
+
+@pytest.mark.parametrize("noise", ["", "x", "\n\n", "one\ntwo\nno newline", "\033[1mbold\033[0m", "\x00\x07\ufffd"])
+def test_noise_before_the_answer_is_skipped_and_shown_harmless(noise: str) -> None:
+    octal = "".join(f"\\0{byte:03o}" for byte in noise.encode())
+    reading = detect(Door(before=f"printf %b '{octal}'; "), patience=QUICK)
+    assert reading.python
+    assert reading.noise.isprintable()
+    assert bool(reading.noise) == bool(noise.strip().strip("\x00\x07"))
+
+
+def test_a_root_is_probed_only_when_asked_for(tmp_path: object) -> None:
+    assert detect(LocalTransport(), patience=QUICK).root_state == ""
+    reading = detect(LocalTransport(), f"{tmp_path}/new", patience=QUICK)
+    assert (reading.root_state, reading.root) == ("good", f"{tmp_path}/new")
+    assert os.listdir(f"{tmp_path}/new") == []
+
+
+@pytest.mark.parametrize(
+    "door", ["exit 1; ", "cat; exit 0; ", "yes; "], ids=["ends at once", "repeats what is typed", "never stops talking"]
+)
+def test_a_door_that_does_not_run_commands_raises_and_never_hangs(door: str) -> None:
+    with pytest.raises(LinkError):
+        detect(Door(before=door), patience=QUICK)

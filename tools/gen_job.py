@@ -1,0 +1,54 @@
+"""Write docs/job-keys.md and docs/job.schema.json from the words of the job file."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from written import written
+
+from leasehold.model import job_words
+from leasehold.model.job_words import Word
+
+
+def page() -> str:
+    """Spell the page of keys."""
+    lines = [
+        "# Every key of a job file",
+        "",
+        "Generated from the parser's own words by `make docs`. For editors: `job.schema.json` beside this page; put",
+        "`# yaml-language-server: $schema=…/job.schema.json` on the first line of your file.",
+        "",
+        *_table("", job_words.WORDS),
+        "",
+        "## artifacts: one entry",
+        "",
+        *_table("", job_words.ARTIFACT_WORDS),
+        "",
+        "## resources",
+        "",
+        *_table("", job_words.RESOURCE_WORDS),
+        "",
+        "## resources.gpu",
+        "",
+        *_table("", job_words.GPU_WORDS),
+        "",
+        "## checkpoint",
+        "",
+        *_table("", job_words.CHECKPOINT_WORDS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(prefix: str, words: tuple[Word, ...]) -> list[str]:
+    lines = ["| key | meaning | example |", "|---|---|---|"]
+    for word in words:
+        needed = " **(needed)**" if word.required else ""
+        example = f"`{word.example}`" if word.example else ""
+        lines.append(f"| `{prefix}{word.name}`{needed} | {word.meaning.replace('|', chr(92) + '|')} | {example} |")
+    return lines
+
+
+if __name__ == "__main__":
+    schema = json.dumps(job_words.json_schema(), indent=2) + "\n"
+    sys.exit(written("docs/job-keys.md", page()) or written("docs/job.schema.json", schema))
