@@ -19,6 +19,7 @@ from tests.support.lives import (
     kill_group,
 )
 
+SMOKE = """printf '{"steps": 0, "sum": 0}' > "$LEASE_OUT/result.json\""""
 Command = Callable[[Life, str], Lease]  # the second argument is LEASEHOLD_PAUSE
 
 
@@ -86,7 +87,7 @@ DRAMAS = {
 @contextlib.contextmanager
 def staged(drama: Drama, bed: Bed, folder: Path, *, hold: bool) -> Iterator[Life]:
     """Set a drama up on a bed; its commands end with it."""
-    life = Life(bed, folder / "life", job={"smoke": "true"})
+    life = Life(bed, folder / "life", job={"smoke": SMOKE})
     if drama.fails_once:
         (life.side / "fail").touch()
     if hold:

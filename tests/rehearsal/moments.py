@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import functools
 import json
 import os
 import tempfile
@@ -42,6 +43,7 @@ class Moment:
     held: bool
 
 
+@functools.cache
 def discover() -> list[Moment]:
     """List every event, in the first drama that has it; once a test session, however many workers collect."""
     session = os.environ.get("PYTEST_XDIST_TESTRUNUID")
@@ -114,7 +116,8 @@ def _live_on(drama: Drama, bed: Bed, folder: Path) -> dict[str, Moment]:
 
 def _live_held(drama: Drama, life: Life, found: dict[str, Moment]) -> None:
     """Collect what happens around a trainer in mid-life, until nothing does any more."""
-    assert eventually(life.held), life.explain()
+    assert eventually(lambda: life.held() or not life.homes()), life.explain()
+    assert life.held(), life.explain()
     _until_quiet(drama, life, found)
     if drama.provoke is not None:
         known = len(life.events())

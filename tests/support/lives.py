@@ -101,7 +101,7 @@ class Life:
         self.name = str(value["name"])
         value["env"] = {**env, **value.get("env", {})}
         self.job_file = self.project / "lease.yaml"
-        self.job_file.write_text(json.dumps(value), encoding="utf-8")  # JSON is YAML
+        self.job_file.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")  # JSON is YAML
         self.leases: List[Lease] = []
 
     # ------------------------------------------------------------ commands

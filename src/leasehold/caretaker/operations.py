@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 from leasehold.kit import frames, journal, manifest
 from leasehold.kit.atomic import read_json, write_atomic
-from leasehold.kit.paths import UnsafePath, open_below
+from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
@@ -56,7 +56,7 @@ def runs(request: Request) -> None:
     """List the runs this box knows."""
     folder = os.path.join(request.root, "active")
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for name in names:
+    for name in filter(NAME.match, names):  # .ipynb_checkpoints and the like are no runs of ours
         place = RunFolder.below(request.root, name)
         if os.path.exists(place.plan):
             request.reply(starting.observe(place))

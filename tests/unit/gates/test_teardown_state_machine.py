@@ -26,8 +26,9 @@ from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
 from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
 
 TROUBLE = (*BOX_TROUBLE, *HOME_TROUBLE, "processes", "another home", "running", "mended promise", "lost")
+WIDER_TROUBLE = ("link", "stranger", "new run", "new run lost", "nothing")
 BOUNDED = settings(
-    max_examples=250, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=300, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
 
 
@@ -166,16 +167,28 @@ class Teardown(RuleBasedStateMachine):
             self.world.tear_down(Order(strength, behaviour=behaviour))
 
     @when(lambda world: world.lease.open and set(world.known) & set(world.box.runs))
-    @rule(data=st.data(), what=st.sampled_from([*TROUBLE, "link", "stranger", "nothing"]))
-    def tear_down_after_a_single_trouble(self, data, what):
-        self.world.set_right()
+    @rule(data=st.data(), troubles=st.lists(st.sampled_from([*TROUBLE, *WIDER_TROUBLE]), min_size=1, max_size=5))
+    def tear_down_after_a_single_trouble(self, data, troubles):
+        for what in troubles:
+            self.world.set_right()
+            if what in WIDER_TROUBLE:
+                self.cause_wider(what)
+            elif self.our_runs():
+                self.cause(data.draw(st.sampled_from(self.our_runs())), what)
+            if self.world.tear_down(Order()) == "gone":
+                break
+
+    def cause_wider(self, what: str) -> None:
+        """Let something go wrong beside the runs that were there."""
         if what == "link":
             self.world.link("down")
         elif what == "stranger":
             self.world.stranger(True)
-        elif what != "nothing":
-            self.cause(data.draw(st.sampled_from(self.our_runs())), what)
-        self.world.tear_down(Order())
+        elif what.startswith("new run") and len(self.world.known) < 5:
+            run = self.world.start_run()
+            self.world.end_run(run)
+            if what == "new run lost":
+                self.world.box.lose(run)
 
     @rule(strength=st.sampled_from(list(Strength)), flaw=st.sampled_from(["none", "old", *FLAWS]))
     def tear_down_with_a_doubtful_yes(self, strength, flaw):

@@ -170,7 +170,23 @@ def second_run(world: World) -> None:
     world.end_run(world.start_run())
 
 
-TROUBLE = [alive, held, running, lost, stranger, link_down, link_dies_early, link_dies_late, second_run]
+def second_run_vanished(world: World) -> None:
+    second_run(world)
+    world.box.lose("toy-2")
+
+
+TROUBLE = [
+    alive,
+    held,
+    running,
+    lost,
+    stranger,
+    link_down,
+    link_dies_early,
+    link_dies_late,
+    second_run,
+    second_run_vanished,
+]
 
 
 @pytest.mark.parametrize("trouble", TROUBLE)
@@ -220,6 +236,13 @@ def test_a_promise_mended_back_is_proven_again(world):
 
 def test_a_promise_mended_while_a_person_thinks_stops_it(world):
     assert world.tear_down(Order(meanwhile=lambda: world.mend_promise("toy-1"))) == "teardown.refused"
+
+
+def test_a_run_that_vanished_before_it_was_home_must_be_given_up_by_a_person(world):
+    second_run_vanished(world)
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.waive("toy-2", "main")
+    assert world.tear_down(Order()) == "gone"
 
 
 def test_a_refusal_says_what_was_seen_and_what_to_do(world):

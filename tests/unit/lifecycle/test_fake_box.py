@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -81,6 +82,13 @@ def test_looks_have_the_same_parts(scene, real):
 def test_lists_of_runs_are_alike(scene, real):
     assert [answer["run"] for answer in real("runs").objects] == ["toy-1"]
     assert [answer["run"] for answer in scene.box.connect().runs()] == ["toy-1"]
+
+
+@pytest.mark.parametrize("name", [".ipynb_checkpoints", "lost+found", " ", "caf\udce9", "toy-1.partial-7"])
+def test_what_is_no_run_stops_no_list_of_runs(scene, real, name):
+    """Jupyter leaves a folder wherever it looks; that must not keep a box from being torn down."""
+    os.makedirs(os.path.join(scene.folder, "real", "active", name))
+    assert [answer["run"] for answer in real("runs").objects] == ["toy-1"]
 
 
 def test_manifests_are_alike(scene, real):
