@@ -209,6 +209,14 @@ def test_an_unreachable_box_on_which_nothing_ran_stays_too(new_world):
     assert world.tear_down(Order()) == "teardown.refused"
 
 
+def test_a_box_that_vanished_by_itself_is_no_teardown_of_ours(world):
+    """The platform says that it is gone, and nobody here approved that: what was on it stays unknown."""
+    world.landlord.gone, world.box.reachable = True, False
+    assert world.tear_down(Order()) == "teardown.refused"
+    assert world.lease.open
+    assert intents(world) == 0
+
+
 def test_a_run_of_an_earlier_lease_that_is_still_on_the_box_is_judged_too(new_world):
     """A person said the first lease was stopped, and the box lived on, with results nobody brought home."""
     world = new_world()
