@@ -56,8 +56,12 @@ def discover() -> list[Moment]:
         known = file.read()
         if known:
             return [Moment(*item) for item in json.loads(known)]
+        try:
+            found = _live_all()
+        except BaseException:
+            place.unlink()
+            raise
         atexit.register(place.unlink, missing_ok=True)  # a worker ends after all have collected
-        found = _live_all()
         file.write(json.dumps([astuple(moment) for moment in found]))
         return found
 

@@ -36,9 +36,17 @@ def _entries(path: str) -> List["os.DirEntry[str]"]:
         return []
 
 
+def _device(path: str) -> int:
+    try:
+        return os.lstat(path).st_dev
+    except OSError:
+        return -1
+
+
 def _sum(path: str, seen: Set[Tuple[int, int]], deadline: float) -> Tuple[int, int, bool]:
     total = files = 0
     stack = [path]
+    device = _device(path)
     while stack:
         if time.monotonic() > deadline:
             return total, files, False
@@ -51,6 +59,8 @@ def _sum(path: str, seen: Set[Tuple[int, int]], deadline: float) -> Tuple[int, i
         if identity in seen:
             continue
         seen.add(identity)
+        if info.st_dev != device:  # another disk below this one is not its hog
+            continue
         total += info.st_blocks * 512
         files += 1
         if os.path.isdir(current) and not os.path.islink(current):

@@ -17,6 +17,7 @@ _SHM_WARN_BYTES = 1 << 30
 _NOFILE_WARN = 1024
 _LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
 _INODES_PER_CELL = 2000
+_IDLE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -150,12 +151,13 @@ def _judge_cards(wish: GpuWish | None, gpus: tuple[dict[str, Any], ...], problem
         names = ", ".join(str(card["name"]) for card in gpus)
         return [_yes(f"GPU: none asked for; {names or problem or 'none seen'}")]
     if problem or not gpus:
-        return [_no(f"the job asks for a GPU, and there is none: {problem or 'the driver lists no card'}")]
+        why = problem or "the driver lists no card"
+        return [_no(f"the job asks for a GPU, and there is none: {why}", "is this the right box? --on NAME")]
     fitting = [card for card in gpus if not _misfit(wish, card)]
     shown = "; ".join(f"{card['name']} {_memory(card)} driver {card['driver']}" for card in gpus)
     asked = _spell(wish)
     if len(fitting) >= wish.count:
-        return [_yes(f"GPU: asked {asked}; seen {shown}"), *_busy(fitting)]
+        return [_yes(f"GPU: asked {asked}; seen {shown}"), *_busy(fitting, wish.count)]
     why = next((_misfit(wish, card) for card in gpus if _misfit(wish, card)), f"only {len(fitting)} fit")
     return [
         _no(f"GPU: asked {asked}; seen {shown}: {why}", "rent what the job asks for, or change the job's constraint")
@@ -179,20 +181,20 @@ def _memory(card: dict[str, Any]) -> str:
     return "memory unknown" if card["memory_total_bytes"] is None else say_bytes(card["memory_total_bytes"])
 
 
-def _busy(cards: list[dict[str, Any]]) -> list[Finding]:
-    """Memory that somebody holds before we start is a neighbour or a zombie."""
-    busy = [
-        c
-        for c in cards
-        if c["memory_used_bytes"] and c["memory_total_bytes"] and c["memory_used_bytes"] / c["memory_total_bytes"] > 0.1
-    ]
+def _busy(cards: list[dict[str, Any]], count: int) -> list[Finding]:
+    """Memory that somebody holds before we start is a neighbour or a zombie; other idle cards will do."""
+    busy = [card for card in cards if _in_use(card) > _IDLE_SHARE]
+    if len(cards) - len(busy) >= count:
+        return []
+    hint = "another process holds it: nvidia-smi on the box shows which"
     return [
-        _no(
-            f"GPU {c['index']} already has {say_bytes(c['memory_used_bytes'])} in use",
-            "another process holds it: nvidia-smi",
-        )
-        for c in busy
+        _no(f"GPU {card['index']} already has {say_bytes(card['memory_used_bytes'])} in use", hint) for card in busy
     ]
+
+
+def _in_use(card: dict[str, Any]) -> float:
+    used, total = card["memory_used_bytes"], card["memory_total_bytes"]
+    return used / total if used and total else 0.0
 
 
 def _spell(wish: GpuWish) -> str:

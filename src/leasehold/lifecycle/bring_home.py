@@ -25,6 +25,7 @@ from leasehold.model.lease import RunRecord
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.receipt import Receipt
+from leasehold.model.units import say_bytes
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 if sys.platform != "win32":
@@ -309,7 +310,7 @@ class _Progress:
 
     def end(self, files: int) -> None:
         """Say the sum."""
-        self._report(Note("pulled", f"pulled {files} files, {self._total / 1e6:.2f} MB"))
+        self._report(Note("pulled", f"pulled {files} {'file' if files == 1 else 'files'}, {say_bytes(self._total)}"))
 
 
 def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dict[str, Any]) -> None:

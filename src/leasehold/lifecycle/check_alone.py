@@ -19,7 +19,7 @@ from .boxes import Box, box_of, find_box
 from .home import Home
 from .project import CodeTree, read_tree
 from .resolve import read_job
-from .smoke import smoke
+from .smoke import smoke, smoke_key
 from .watch import LogLines
 
 GATES = ("audit", "env", "smoke", "launch")
@@ -30,7 +30,7 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
     if gate == "launch":
         raise UserError("gate.needs_run", "the launch probe looks at a run", hint="lease check launch RUN")
     job = read_job(job_file)
-    tree = read_tree(job_file.absolute().parent)
+    tree = read_tree(job_file.absolute().parent, leave_out=job_file.name)
     verdict = _judge(home, gate, (job, tree), find_box(home, box_name, root=wishes.get("root", "")), report, wishes)
     home.ledger.append("gate_judged", lease="", run="", alone=True, **verdict.as_dict())
     return verdict
@@ -66,7 +66,10 @@ def _judge(
             raise UserError(
                 "smoke.none", f"the job {job.name} has no smoke", hint="add: smoke: python train.py --steps 3"
             )
-        return smoke(job, tree, report, kill_check=bool(wishes.get("kill_check")))
+        verdict = smoke(job, tree, report, kill_check=bool(wishes.get("kill_check")))
+        if verdict.passed:
+            home.ledger.append("smoke_passed", key=smoke_key(job, tree))  # lease run need not smoke again
+        return verdict
     engine = box.connect()
     try:
         if gate == "env":

@@ -6,11 +6,13 @@ import time
 
 from leasehold.errors import LinkError, Refusal, RunFailed
 from leasehold.gates.launching import judge_launch
+from leasehold.kit.terminal import plain
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import RunRecord
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report
+from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -28,6 +30,8 @@ from .watch import Watch, backoff
 
 _ATTACH_TAIL_BYTES = 2000
 _LAUNCH_PROBE_S = 60.0
+_SETTLE_S = 1.5
+_LOG_LOOK_BYTES = 200_000
 
 
 def run_through(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutcome:
@@ -48,7 +52,10 @@ def run_through(home: Home, order: RunOrder, box: Box, report: Report) -> RunOut
         second = _second_connection(home, launched, watch, report)
     if order.detach:
         if second is not None:
-            second.wire.close()
+            try:
+                probe = _settle(second, plan, watch) or probe
+            finally:
+                second.wire.close()
         _refuse_bad_start(probe, order, plan.run)
         return RunOutcome(plan.run, launched.lease.id, watch.state.state)
     state, engine = watch.until_end(home.ledger, second, report)
@@ -88,6 +95,23 @@ def _second_connection(home: Home, launched: Launch, watch: Watch, report: Repor
     except LinkError as error:  # launched for all we know; the watch will find out
         watch.say_unknown(error, 0, report)
         return None
+
+
+def _settle(engine: CaretakerEngine, plan: Plan, watch: Watch) -> Verdict | None:
+    """Before leaving, stay a moment: most broken starts print a line first and die in the next second."""
+    cell = plan.cells[0]
+    deadline = time.monotonic() + _SETTLE_S
+    seen = engine.look(plan.run)
+    while not seen["terminal"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+        seen = engine.look(plan.run)
+    watch.state.state = str(seen["state"])
+    state = seen["cells"].get(cell, {})
+    if not state.get("attempt"):
+        return None
+    log = b"".join(engine.tail(plan.run, cell, int(state["attempt"]), 0, 0))[-_LOG_LOOK_BYTES:]
+    alive = bool(state.get("alive")) or seen["state"] in ("running", "finished")
+    return judge_launch(alive, bool(log.strip()), plain(log.decode("utf-8", "replace")), _SETTLE_S)
 
 
 def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:

@@ -33,7 +33,8 @@ def write_receipt(
     """Check a pulled run in place and write receipt.json and run.json beside it."""
     _check_roster(place, manifest)
     _check_hashes(place, manifest)
-    report(Note("hashes_equal", f"hashes equal: {manifest['totals']['files']} files"))
+    count = int(manifest["totals"]["files"])
+    report(Note("hashes_equal", f"hashes equal: {count} {'file' if count == 1 else 'files'}"))
     results = _check_loads(place, plan, manifest)
     report(Note("loads", f"every artifact loads: {_counted(results)}"))
     receipt = Receipt(

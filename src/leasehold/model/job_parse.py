@@ -178,7 +178,7 @@ def _artifact(pattern: Any, how: Any, source: Source) -> Artifact:
 def _gpu(value: Any, source: Source) -> GpuWish:
     facts = _mapping(value, "resources.gpu", GPU_WORDS, source)
     name = facts.get("name", "")
-    if not isinstance(name, str):
+    if not isinstance(name, str) or _unsendable(name):
         raise source.bad("resources.gpu.name", f"must be text, not {_kind(name)}")
     least, most = _read(facts, "resources.gpu", "memory", parse_memory, (0, 0), source)
     return GpuWish(name, _count(facts.get("count", 1), "resources.gpu.count", 64, source), least, most)
@@ -207,7 +207,7 @@ def _checkpoint(value: Any, source: Source) -> CheckpointFacts:
 
 
 def _progress(value: Any, source: Source) -> str:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or _unsendable(value):
         raise source.bad("progress", f"must be auto, none or a regex, not {_kind(value)}")
     if value in ("auto", "none"):
         return value
