@@ -9,6 +9,8 @@ from leasehold.kit import frames
 from leasehold.model.plan import Plan
 from leasehold.transport.wire import Wire, object_of
 
+_NOTHING: Mapping[str, Any] = {}
+
 
 class CaretakerEngine:
     """Speaks to the box's `serve` over an open wire."""
@@ -27,11 +29,11 @@ class CaretakerEngine:
         self.wire.ask("put_tree", parts, tree=tree)
         return True
 
-    def start(self, plan: Plan, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
+    def start(self, plan: Plan, home: str, private: Mapping[str, Any] = _NOTHING) -> dict[str, Any]:
         """Start the run or attach to it."""
         return self.wire.ask("start", run=plan.run, plan=plan.as_dict(), home=home, **private)
 
-    def resume(self, run: str, seq: int, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
+    def resume(self, run: str, seq: int, home: str, private: Mapping[str, Any] = _NOTHING) -> dict[str, Any]:
         """Continue an ended run if nothing happened since seq."""
         return self.wire.ask("resume", run=run, seq=seq, home=home, **private)
 
