@@ -28,7 +28,7 @@ from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, W
 TROUBLE = (*BOX_TROUBLE, *HOME_TROUBLE, "processes", "another home", "running", "mended promise", "lost")
 WIDER_TROUBLE = ("link", "stranger", "new run", "new run lost", "nothing")
 BOUNDED = settings(
-    max_examples=300, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=220, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
 
 
