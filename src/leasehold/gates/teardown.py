@@ -40,6 +40,7 @@ class TeardownReadings:
     runs: tuple[RunReadings, ...]
     strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
     unreachable_because: str = ""
+    other_leases: tuple[str, ...] = ()  # open leases on the same machine with runs that are not home
 
     @property
     def evidence(self) -> str:
@@ -57,6 +58,10 @@ def judge_teardown(readings: TeardownReadings) -> Verdict:
     if not readings.reachable:
         why = readings.unreachable_because or "no answer"
         findings.append(_no(f"the box cannot be reached ({why}), so what is on it is unknown", unknown=True))
+    for other in readings.other_leases:
+        findings.append(
+            _no(f"{other} is open on the same machine, and its runs would go with it", f"lease down {other}")
+        )
     for stranger in readings.strangers:
         findings.append(
             _no(

@@ -107,6 +107,13 @@ def _run_seen(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict
         "UPDATE runs SET state = ?, reason = ?, seen = ?, seq = ? WHERE run = ?",
         (data["state"], data.get("reason", ""), t, data.get("seq", 0), run),
     )
+    _forget_waivers(db, run, data)
+
+
+def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> None:
+    """A run that was started again promises again: what was given up before says nothing of the new results."""
+    if data.get("did") in ("opened", "resumed"):
+        db.execute("UPDATE runs SET waived = '[]' WHERE run = ?", (run,))
 
 
 def _receipt_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:

@@ -147,10 +147,10 @@ def _prepare(home: Home, order: RunOrder, box: Box, report: Report) -> tuple[Lau
     price = str(HourlyPrice.parse(order.price)) if order.price else box.price
     secret_values(job)
     project = order.job_file.absolute().parent
-    tree = read_tree(project, leave_out=order.job_file.name)
+    results = (order.results or project / RESULTS).absolute()
+    tree = read_tree(project, order.job_file.name, results)
     refuse_crlf(tree)
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
-    results = (order.results or project / RESULTS).absolute()
     return LaunchOrder(box, results, price, order.again, order.alongside, skips), (job, tree)
 
 

@@ -61,11 +61,11 @@ class CodeTree:
                     yield chunk
 
 
-def read_tree(folder: Path, leave_out: str = "") -> CodeTree:
+def read_tree(folder: Path, leave_out: str = "", results: Path | None = None) -> CodeTree:
     """Hash the project's files but the job file, whose promises may change; refuse what cannot travel."""
     entries = []
     total = 0
-    for path in sorted(path for path in _paths(folder) if path != leave_out):
+    for path in sorted(path for path in _paths(folder) if path != leave_out and not _inside(path, folder, results)):
         entry = _entry(folder, path)
         if entry is None:
             continue
@@ -92,6 +92,11 @@ def refuse_crlf(tree: CodeTree) -> None:
         if script and b"\r\n" in head:
             fix = f"sed -i 's/\\r$//' {shlex.quote(path)}; and in .gitattributes: *.sh text eol=lf"
             raise UserError("code.crlf", f"{path} has Windows line ends; its shell would not understand it", hint=fix)
+
+
+def _inside(path: str, folder: Path, results: Path | None) -> bool:
+    """Results that come home into the project must not change the code's hash."""
+    return results is not None and results != folder and (folder / path).is_relative_to(results)
 
 
 def _paths(folder: Path) -> list[str]:

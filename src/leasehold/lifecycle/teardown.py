@@ -76,10 +76,24 @@ def plan_teardown(home: Home, lease: Lease, verb_name: str = "") -> TeardownPlan
         raise UserError("lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}")
     records = books.runs(home.ledger, lease=lease.id)
     readings, left = _read(home, lease, verb, records)
+    readings = replace(readings, other_leases=_neighbours(home, lease, verb))
     return TeardownPlan(
         lease, profile, verb, readings, judge_teardown(readings), tuple(left), lease.cost(time.time()),
         tuple(record.home_since for record in records if record.home_since),
     )  # fmt: skip
+
+
+def _neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:
+    """Other open leases on this machine (another --root): a verb that deletes the machine deletes them too."""
+    if not verb.deletes or lease.platform == "rehearsal":
+        return ()
+    held = [other.id for other in books.leases(home.ledger, only_open=True) if other.box == lease.box]
+    return tuple(name for name in held if name != lease.id and _has_unproven_run(home, name))
+
+
+def _has_unproven_run(home: Home, lease_id: str) -> bool:
+    started = [record for record in books.runs(home.ledger, lease=lease_id) if record.seq or record.state != "planned"]
+    return any(not record.receipt_json and not record.waived for record in started)
 
 
 Approve = Callable[[TeardownPlan], Approval]

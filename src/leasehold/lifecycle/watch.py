@@ -132,7 +132,7 @@ class Watch:
         self.seen_unix = time.time()
         if isinstance(item, bytes):
             self.logs[self._log_key] += len(item)
-            self.started_log = self.started_log or not item.startswith(b"leasehold: ")  # our own setup line is no sign
+            self.started_log = True
             self._say_log(self._lines.add(item), report)
         elif "log" in item:
             key = f"{item['log']['cell']}/{item['log']['attempt']}"
