@@ -23,8 +23,8 @@ _QUIET_S = 0.5
 FLOOR = {
     "plain": {
         "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "cell_finished", "run_finished",
-        "home.smoke_passed", "home.lease_opened", "home.run_planned", "home.run_seen", "home.detach_proven",
-        "home.manifest_taken", "home.receipt_written",
+        "home.gate_judged", "home.smoke_passed", "home.lease_opened", "home.run_planned", "home.run_seen",
+        "home.detach_proven", "home.manifest_taken", "home.receipt_written",
     },
     "caretaker-dies": {"caretaker_started"},
     "trainer-dies": {"cell_pending"},

@@ -125,7 +125,7 @@ def reach(drama: Drama, life: Life, moment: Moment, pause: str, reached: Path) -
 
 
 def who_lives(life: Life, moment: Moment) -> dict[str, list[int]]:
-    """Find every victim; while home is stopped at its moment the box is not, so one may be about to appear."""
+    """Find every victim. Whichever side is not stopped at its moment moves on, so one of it may be about to appear."""
     find = {
         "home": life.homes,
         "caretaker": life.caretaker,
@@ -136,8 +136,8 @@ def who_lives(life: Life, moment: Moment) -> dict[str, list[int]]:
     deadline = time.monotonic() + APPEARS_WITHIN_S
     while True:
         found = {victim: find[victim]() for victim in VICTIMS}
-        waits = moment.event.startswith("home.") and works(life) and time.monotonic() < deadline
-        if all(found.values()) or not waits:
+        moves = works(life) if moment.event.startswith("home.") else found["home"] and not found["link"]
+        if all(found.values()) or not moves or time.monotonic() > deadline:
             return found
         time.sleep(0.02)
 
