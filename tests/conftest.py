@@ -9,6 +9,7 @@ from typing import Callable, Generator, Iterator, List
 
 import pytest
 
+from tests.support import tally
 from tests.support.parts import missing_namespaces, missing_ssh
 from tests.support.sshd import SshBox
 
@@ -55,6 +56,12 @@ def new_ssh_box(tmp_path: Path) -> Iterator[Callable[..., SshBox]]:
             return boxes.enter_context(SshBox(tmp_path / name, **options))  # type: ignore[arg-type]
 
         yield make
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the controller say the counts: xdist's loads no conftest but this one."""
+    if not config.pluginmanager.is_registered(tally):
+        config.pluginmanager.register(tally)
 
 
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:

@@ -40,6 +40,9 @@ _SIZES: Sequence[Tuple[str, str]] = (
 
 Answer = Union[str, Callable[[], object]]
 
+# The caretaker notes the start while the trainer prints its first line: either may be told first.
+_RACES = re.compile(r"(?:\* )?attempt \d+ runs as pid")
+
 
 class Session:
     """One person's terminal from the first command to the last."""
@@ -111,4 +114,5 @@ class Session:
         for pattern, put in (*self._hide, *_RULES, *(_SIZES if sizes else ())):
             text = re.sub(pattern, put, text)
         lines = [re.sub(r"(?<=\S)\s{2,}", "  ", line).rstrip() for line in text.split("\n")]
+        lines = [line for line in lines if not _RACES.match(line)]
         return "\n".join(lines)

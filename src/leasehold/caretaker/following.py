@@ -10,6 +10,7 @@ from leasehold.kit import frames, journal
 from leasehold.kit.runstate import RunState, fold
 
 from .layout import RunFolder
+from .locks import is_held
 from .serve import Request
 
 _POLL_S = 0.03
@@ -80,7 +81,12 @@ class Following:
     def _send_beat(self) -> None:
         if time.monotonic() - self._beat_at >= _BEAT_S:
             self._beat_at = time.monotonic()
-            self._request.reply({"beat_unix": time.time()})
+            self._request.reply({"beat_unix": time.time(), "deserted": self._deserted()})
+
+    def _deserted(self) -> bool:
+        """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""
+        locks = [self._folder.cell_lock(name) for name in self._run.cells] + [self._folder.caretaker_lock]
+        return not self._run.terminal and not any(is_held(lock) for lock in locks)
 
 
 def parse_logs(value: object) -> Dict[str, int]:

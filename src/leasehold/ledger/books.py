@@ -24,6 +24,16 @@ def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
     return [run_from_row(row) for row in rows]
 
 
+def ended_on(ledger: Ledger, lease: str, ended: tuple[str, ...], most: int) -> list[RunRecord]:
+    """Return the newest started runs of a lease if every one of them has ended, else nothing."""
+    marks = ",".join("?" * len(ended))
+    busy = f"SELECT count(*) FROM runs WHERE lease = ? AND state <> 'planned' AND state NOT IN ({marks})"
+    if ledger.query(busy, lease, *ended)[0][0]:
+        return []
+    newest = "SELECT * FROM runs WHERE lease = ? AND state <> 'planned' ORDER BY created DESC LIMIT ?"
+    return [run_from_row(row) for row in ledger.query(newest, lease, most)]
+
+
 def find_run(ledger: Ledger, word: str) -> RunRecord:
     """Find a run by id, by an unambiguous beginning, or by its job's name (the newest)."""
     rows = ledger.query("SELECT * FROM runs WHERE run = ?", word)

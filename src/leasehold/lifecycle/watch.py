@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.errors import LinkError
+from leasehold.errors import BoxError, LinkError
 from leasehold.kit.runstate import RunState, fold
 from leasehold.kit.terminal import plain
 from leasehold.ledger.store import Ledger
@@ -142,6 +142,19 @@ class Watch:
             self.logs[self._log_key] = int(item["log"]["offset"])
         elif "events" in item:
             self._take_events(item, ledger, report)
+        elif "beat_unix" in item:
+            self._take_beat(item)
+
+    def _take_beat(self, item: dict[str, Any]) -> None:
+        """Two beats in a row without anybody on the box: waiting longer would be waiting for ever."""
+        self._beats_alone = self._beats_alone + 1 if item.get("deserted") else 0
+        if self._beats_alone >= 2:
+            raise BoxError(
+                "box.deserted",
+                f"{self.run} has not ended, and nobody is left on {self.box.name} to go on with it",
+                seen="no caretaker, keeper or trainer holds its lock",
+                hint="was the box restarted? The identical lease run continues from the last checkpoint",
+            )
 
     def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
         fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
@@ -176,6 +189,7 @@ class Watch:
         report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
 
     _log_key: str = ""
+    _beats_alone: int = 0
     _lines: LogLines = field(default_factory=LogLines)
 
 

@@ -33,8 +33,9 @@ exit codes: 0 done, 2 your command or file, 3 refused by a gate, 4 the box, 5 un
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    parser = build_parser()
-    args = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    parser = build_parser(only=words[0] if words else "")
+    args = parser.parse_args(words)
     if args.command is None:
         parser.print_help()
         return 0
@@ -60,6 +61,10 @@ def main(argv: list[str] | None = None) -> int:
         return 70
 
 
+_COMMANDS = (
+    "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
+    "verify", "stop", "waive", "down", "box",
+)  # fmt: skip
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
 
 
@@ -84,8 +89,9 @@ def _nag(args: argparse.Namespace) -> None:
         output.say(output.paint(f"! {nag}", "yellow"))
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Describe every command; imports nothing heavy, for --help must be quick."""
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """Describe every command, or just the one that was typed: describing all twenty costs more than running one."""
+    wanted = only if only in _COMMANDS else ""
     parser = argparse.ArgumentParser(
         prog="lease",
         description=_ABOUT,
@@ -94,18 +100,38 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lease {leasehold.__version__}")
     parser.set_defaults(command=None)
-    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+    verbs = _Verbs(parser.add_subparsers(title="commands", metavar="COMMAND"), wanted)
     _run(verbs)
     add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)
-    add_box_parser(verbs)
+    if wanted in ("", "box"):
+        add_box_parser(verbs.all)
     return parser
 
 
-def _verb(verbs: Verbs, name: str, about: str, example: str = "") -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
+class _Verbs:
+    """The sub-commands; when one was typed, the others are waved through undescribed."""
+
+    def __init__(self, every: Verbs, wanted: str) -> None:
+        self.all = every
+        self._wanted = wanted
+
+    def add_parser(self, name: str, **facts: Any) -> Any:
+        """Describe a command, or take its description into the void."""
+        return self.all.add_parser(name, **facts) if self._wanted in ("", name) else _Void()
+
+
+class _Void:
+    """Stands for a command that was not typed."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **facts: self
+
+
+def _verb(verbs: _Verbs, name: str, about: str, example: str = "") -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = verbs.add_parser(
         name, help=about, description=about, epilog=example and f"example:\n{example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
@@ -114,7 +140,7 @@ def _verb(verbs: Verbs, name: str, about: str, example: str = "") -> argparse.Ar
     return parser
 
 
-def _run(verbs: Verbs) -> None:
+def _run(verbs: _Verbs) -> None:
     run = _verb(
         verbs,
         "run",
@@ -164,7 +190,7 @@ def _run(verbs: Verbs) -> None:
     )
 
 
-def _seeing(verbs: Verbs) -> None:
+def _seeing(verbs: _Verbs) -> None:
     status = _verb(
         verbs,
         "status",
@@ -189,7 +215,7 @@ def _seeing(verbs: Verbs) -> None:
     show.add_argument("run")
 
 
-def _home(verbs: Verbs) -> None:
+def _home(verbs: _Verbs) -> None:
     pull = _verb(
         verbs,
         "pull",
@@ -206,7 +232,7 @@ def _home(verbs: Verbs) -> None:
     verify.add_argument("run")
 
 
-def _ending(verbs: Verbs) -> None:
+def _ending(verbs: _Verbs) -> None:
     stop = _verb(
         verbs,
         "stop",
