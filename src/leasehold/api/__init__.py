@@ -3,7 +3,7 @@
 Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 """
 
-from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_test
+from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_tell, box_test
 from leasehold.api.ending import down, down_plan, down_request, down_stopped, waive
 from leasehold.api.front import (
     attach,
@@ -24,6 +24,8 @@ from leasehold.api.running import (
     leases,
     logs,
     meter,
+    meter_of_run,
+    meters,
     open_home,
     pull,
     run,
@@ -33,10 +35,11 @@ from leasehold.api.running import (
     verify,
     watch,
 )
-from leasehold.lifecycle.orders import BoxOrder, DownOrder, RunOrder, RunOutcome
+from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, RunOrder, RunOutcome
 
 __all__ = [
     "BoxOrder",
+    "BoxWord",
     "DownOrder",
     "RunOrder",
     "RunOutcome",
@@ -45,6 +48,7 @@ __all__ = [
     "box_list",
     "box_remove",
     "box_show",
+    "box_tell",
     "box_test",
     "check",
     "clock",
@@ -58,6 +62,8 @@ __all__ = [
     "leases",
     "logs",
     "meter",
+    "meter_of_run",
+    "meters",
     "nags",
     "notify_add",
     "notify_list",

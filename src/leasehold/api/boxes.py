@@ -6,11 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import BoxOrder
+from leasehold.lifecycle.orders import BoxOrder, BoxWord
 from leasehold.model.box import BoxEntry
 from leasehold.model.note import Report
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.metering import LeaseMeter
     from leasehold.model.verdict import Verdict
 
 
@@ -43,6 +44,15 @@ def box_remove(home: Home, name: str, report: Report) -> BoxEntry:
     from leasehold.lifecycle import box_book
 
     return box_book.remove(home, name, report)
+
+
+def box_tell(home: Home, word: BoxWord) -> list[LeaseMeter]:
+    """Take a person's word about an account, a price or disks; returns the meters it changed."""
+    from leasehold.lifecycle.lease_notes import tell
+    from leasehold.lifecycle.metering import meter_of
+
+    now = time.time()
+    return [meter_of(home, lease, now) for lease in tell(home, word, now)]
 
 
 def box_test(home: Home, name: str, report: Report) -> Verdict:

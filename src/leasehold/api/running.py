@@ -18,6 +18,7 @@ from leasehold.model.note import Note, Report
 
 if TYPE_CHECKING:
     from leasehold.kit.progress import ProgressReader
+    from leasehold.lifecycle.metering import LeaseMeter
     from leasehold.model.receipt import Receipt
 
 __all__ = ["DownOrder", "RunOrder", "RunOutcome"]
@@ -48,11 +49,13 @@ def pull(home: Home, word: str, report: Report) -> Receipt:
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:
     """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
     from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.minder import Minder
     from leasehold.lifecycle.watch import Watch
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
-    following = Watch(record.run, lease.id, box_of(home, lease), wants_readings=readings)
+    minder = Minder(home, record.run)
+    following = Watch(record.run, lease.id, box_of(home, lease), wants_readings=readings, minder=minder)
     state, engine = following.until_end(home.ledger, None, report)
     engine.wire.close()
     return RunOutcome(record.run, lease.id, state.state)
@@ -169,6 +172,23 @@ def verify(home: Home, word: str) -> dict[str, Any]:
 def leases(home: Home) -> list[Lease]:
     """List the leases whose meter may still run."""
     return books.leases(home.ledger, only_open=True)
+
+
+def meters(home: Home) -> list[LeaseMeter]:
+    """Read the meter of every open lease that bills or may; asks no box."""
+    if not any(lease.box != "local" or lease.price for lease in books.leases(home.ledger, only_open=True)):
+        return []  # nothing bills: `lease status` need not even import the meter
+    from leasehold.lifecycle.metering import open_meters
+
+    return open_meters(home, time.time())
+
+
+def meter_of_run(home: Home, word: str) -> LeaseMeter:
+    """Read the meter of the lease that a run is on."""
+    from leasehold.lifecycle.metering import meter_of
+
+    lease = books.find_lease(home.ledger, books.find_run(home.ledger, word).lease)
+    return meter_of(home, lease, time.time())
 
 
 def _refresh(home: Home, records: list[RunRecord]) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import Dict
 
 from leasehold.kit import frames, journal
+from leasehold.kit.atomic import read_json
 from leasehold.kit.runstate import RunState, fold
 
 from .layout import RunFolder
@@ -81,7 +82,8 @@ class Following:
     def _send_beat(self) -> None:
         if time.monotonic() - self._beat_at >= _BEAT_S:
             self._beat_at = time.monotonic()
-            self._request.reply({"beat_unix": time.time(), "deserted": self._deserted()})
+            work = (read_json(self._folder.status) or {}).get("work")
+            self._request.reply({"beat_unix": time.time(), "deserted": self._deserted(), "work": work})
 
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""

@@ -17,6 +17,7 @@ class RunFolder:
         self.journal = os.path.join(path, "journal.jsonl")
         self.status = os.path.join(path, "status.json")
         self.stop = os.path.join(path, "stop.json")
+        self.budget = os.path.join(path, "budget.json")
         self.holder = os.path.join(path, "holder.json")
         self.manifest = os.path.join(path, "manifest.json")
         self.start_lock = os.path.join(path, "start.lock")

@@ -44,6 +44,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         terminal=run.terminal,
         caretaker_alive=is_held(folder.caretaker_lock),
         heartbeat_unix=status.get("heartbeat_unix"),
+        work=status.get("work"),
         now_unix=time.time(),
         boot=boot_id(),
         holder=read_json(folder.holder) or {},
@@ -61,6 +62,7 @@ def start(request: Request) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with _StartLock(folder):
         opened = _open_folder(request, folder, plan)
+        _keep_budget(request, folder)
         seen = observe(folder)
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
@@ -86,6 +88,7 @@ def resume(request: Request) -> None:
             _prepare_cells(request.root, folder, plan)
             write_json(folder.holder, _holder(request, folder))
             _keep_secrets(request, folder)
+            _keep_budget(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
@@ -168,6 +171,15 @@ def _keep_secrets(request: Request, folder: RunFolder) -> None:
         write_atomic(path, json.dumps(values).encode("utf-8"), mode=0o600)
     if os.path.exists(folder.hush):
         os.unlink(folder.hush)
+
+
+def _keep_budget(request: Request, folder: RunFolder) -> None:
+    """Write down what the run may cost, dated by this box's clock; an empty one takes an earlier one back."""
+    value = request.args.get("budget")
+    if isinstance(value, dict) and value:
+        write_json(folder.budget, dict(value, as_of_unix=round(time.time(), 3)))
+    elif isinstance(value, dict) and os.path.exists(folder.budget):
+        os.unlink(folder.budget)
 
 
 def _work(plan: Dict[str, Any]) -> Dict[str, Any]:

@@ -17,10 +17,12 @@ from leasehold.kit.journal import Journal
 from leasehold.kit.procs import boot_id, look, marked
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
+from . import allowance
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
+from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
@@ -28,6 +30,8 @@ _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
 _STOPPING_TICK_S = 0.1
 _STRAY_GRACE_S = 5.0
+_BUDGET_EVERY_S = 2.0
+_BUDGET_GRACE_S = 30.0
 _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
 
 
@@ -65,7 +69,11 @@ class Caretaker:
         self.keepers: Dict[int, str] = {}  # keeper pid -> cell
         self.adopts = adopt_orphans()
         self.beat_at = 0.0
+        self.money_at = 0.0
         self.stop_deadline: Optional[float] = None
+        self.work = WorkClock(folder, plan)
+        # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
+        self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -83,6 +91,9 @@ class Caretaker:
             self._reap()
             self._hear_stop()
             self._turn()
+            self.heard_unix = 0.0
+            with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
+                self._mind_budget()
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
@@ -138,7 +149,8 @@ class Caretaker:
         elif held or name in self.keepers.values():
             return
         elif os.path.exists(os.path.join(place, "claim")):
-            self._note_ended(name, cell, {"lost": True})
+            lived = {"ended_unix": self.heard_unix} if self.heard_unix > cell.started_unix > 0 else {}
+            self._note_ended(name, cell, dict(lived, lost=True))
         else:  # no keeper ever claimed it: the same attempt may be given to another
             self._spawn_keeper(name, cell.attempt)
 
@@ -161,7 +173,8 @@ class Caretaker:
 
     def _close(self) -> None:
         if self.run.state == "stopping" and any(c.state != FINISHED for c in self.run.cells.values()):
-            self.note("run_stopped", reason="stopped on request")
+            by_budget = (read_json(self.folder.stop) or {}).get("by") == "budget"
+            self.note("run_stopped", reason="its budget is used up" if by_budget else "stopped on request")
             return
         failed = [name for name, cell in self.run.cells.items() if cell.state == FAILED]
         if failed:
@@ -177,6 +190,24 @@ class Caretaker:
             self.stop_deadline = None
         if self.run.state == "stopping":
             self._enforce_stop(float((wish or {}).get("grace_s", 30)))
+
+    def _mind_budget(self) -> None:
+        """Tell each threshold once; at the limit stop the run as `lease stop` does, if the job says so."""
+        if self.run.state != "running" or time.monotonic() - self.money_at < _BUDGET_EVERY_S:
+            return
+        self.money_at = time.monotonic()
+        budget = allowance.Allowance.read(self.folder)
+        percent = budget.passed(time.time()) if budget else 0
+        if budget is None or not percent:
+            return
+        if percent > allowance.told(self.journal.events, budget.name):
+            facts = budget.facts(percent, time.time())
+            self.note("budget_reached" if percent >= 100 else "budget_warned", **facts)
+            allowance.post(self.folder, allowance.message(self.folder, facts))
+        if percent >= 100 and budget.at_limit == "stop":
+            writes_s = float(self.plan["job"].get("checkpoint", {}).get("write_s") or 0.0)
+            grace_s = max(_BUDGET_GRACE_S, 2 * writes_s)
+            request_stop(self.folder, {"id": "budget-%d" % self.run.seq, "by": "budget", "grace_s": grace_s})
 
     def _enforce_stop(self, grace_s: float) -> None:
         for name, cell in self.run.cells.items():
@@ -232,6 +263,7 @@ class Caretaker:
         self.beat_at = now
         value = self.run.as_dict()
         value.update({"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()})
+        value["work"] = self.work.figures(self.journal.events, self.run, time.time())
         try:
             write_json(self.folder.status, value, durable=False)
         except OSError:  # a full disk must not end the watch; the journal stays the record

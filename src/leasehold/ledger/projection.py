@@ -9,14 +9,16 @@ from dataclasses import fields
 from typing import Any
 
 from leasehold.model.box import BoxEntry, box_from_dict
-from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.lease import PARKED, RUNNING, Change, Lease, RunRecord
 
+VERSION = 2  # of these tables; a ledger folded by another one is folded again at its next opening
 _TABLES = """
 CREATE TABLE IF NOT EXISTS leases (
-  id TEXT PRIMARY KEY, box TEXT, platform TEXT, root TEXT, opened REAL, price TEXT, closed REAL DEFAULT 0);
+  id TEXT PRIMARY KEY, box TEXT, platform TEXT, root TEXT, opened REAL, price TEXT, closed REAL DEFAULT 0,
+  changes TEXT DEFAULT '[]');
 CREATE TABLE IF NOT EXISTS runs (
   run TEXT PRIMARY KEY, lease TEXT, box TEXT, name TEXT, state TEXT, reason TEXT, project TEXT, results TEXT,
-  created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT);
+  created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT, work TEXT DEFAULT '');
 CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
 """
 _RUN_COLUMNS = (
@@ -27,7 +29,7 @@ _RUN_FIELDS = tuple(field.name for field in fields(RunRecord))
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Make the tables that are not there yet; an older ledger gets the newer ones at its next opening."""
+    """Make the tables that are not there yet."""
     for statement in _TABLES.split(";"):
         db.execute(statement)
 
@@ -48,12 +50,14 @@ def apply(db: sqlite3.Connection, t: float, kind: str, lease: str, run: str, dat
 
 def lease_from_row(row: tuple[Any, ...]) -> Lease:
     """Read a row of `SELECT * FROM leases`."""
-    return Lease(row[0], row[1], row[2], row[3], row[4], row[5], row[6])
+    changes = tuple(Change(*change) for change in json.loads(row[7] or "[]"))
+    return Lease(row[0], row[1], row[2], row[3], row[4], row[5], row[6], changes)
 
 
 def run_from_row(row: tuple[Any, ...]) -> RunRecord:
     """Read a row of `SELECT * FROM runs`."""
     values = dict(zip(_RUN_FIELDS, row, strict=True))
+    values["work_json"] = values["work_json"] or ""
     values["waived"] = tuple(json.loads(values["waived"] or "[]"))
     return RunRecord(**values)
 
@@ -64,12 +68,45 @@ def box_from_row(row: tuple[Any, ...]) -> BoxEntry:
 
 
 def _lease_opened(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    row = (lease, data["box"], data["platform"], data["root"], t, data.get("price", ""))
-    db.execute("INSERT OR IGNORE INTO leases (id, box, platform, root, opened, price) VALUES (?,?,?,?,?,?)", row)
+    price = data.get("price", "")
+    changes = json.dumps([[t, "price", price]] if price else [])
+    row = (lease, data["box"], data["platform"], data["root"], t, price, changes)
+    db.execute(
+        "INSERT OR IGNORE INTO leases (id, box, platform, root, opened, price, changes) VALUES (?,?,?,?,?,?,?)", row
+    )
 
 
 def _lease_priced(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     db.execute("UPDATE leases SET price = ? WHERE id = ?", (data["price"], lease))
+    _changed(db, t, lease, "price", data["price"])
+
+
+def _lease_parked(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _changed(db, t, lease, "state", PARKED)
+
+
+def _lease_resumed(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _changed(db, t, lease, "state", RUNNING)
+
+
+def _lease_disk(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _changed(db, t, lease, "disk", {str(tier): str(size) for tier, size in data["gb"].items()})
+
+
+def _lease_balance(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _changed(db, t, lease, "balance", {"amount": data["amount"], "told_unix": data.get("told_unix", t)})
+
+
+def _changed(db: sqlite3.Connection, t: float, lease: str, what: str, value: Any) -> None:
+    """Note a change of an open lease; what is so already is no change, so that a state keeps its beginning."""
+    row = db.execute("SELECT changes FROM leases WHERE id = ? AND closed = 0", (lease,)).fetchone()
+    if row is None:
+        return
+    changes = json.loads(row[0] or "[]")
+    default = RUNNING if what == "state" else None
+    if next((change[2] for change in reversed(changes) if change[1] == what), default) != value:
+        text = json.dumps([*changes, [t, what, value]], ensure_ascii=False)
+        db.execute("UPDATE leases SET changes = ? WHERE id = ?", (text, lease))
 
 
 def _lease_closed(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -108,6 +145,13 @@ def _run_seen(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict
         (data["state"], data.get("reason", ""), t, data.get("seq", 0), run),
     )
     _forget_waivers(db, run, data)
+    if data.get("work"):
+        _run_work(db, t, lease, run, data)
+
+
+def _run_work(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    work = {**data["work"], "heard_unix": t}
+    db.execute("UPDATE runs SET work = ? WHERE run = ?", (json.dumps(work, sort_keys=True), run))
 
 
 def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> None:
@@ -143,9 +187,14 @@ def _box_removed(db: sqlite3.Connection, t: float, lease: str, run: str, data: d
 _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]], None]] = {
     "lease_opened": _lease_opened,
     "lease_priced": _lease_priced,
+    "lease_parked": _lease_parked,
+    "lease_resumed": _lease_resumed,
+    "lease_disk": _lease_disk,
+    "lease_balance": _lease_balance,
     "lease_closed": _lease_closed,
     "run_planned": _run_planned,
     "run_seen": _run_seen,
+    "run_work": _run_work,
     "receipt_written": _receipt_written,
     "receipt_void": _receipt_void,
     "waived": _waived,

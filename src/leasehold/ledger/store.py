@@ -99,10 +99,7 @@ class Ledger:
     def rebuild(self) -> None:
         """Throw the projection away and fold it again from the events."""
         with self.transaction():
-            projection.drop(self._db)
-            projection.create(self._db)
-            for event in list(self.events()):
-                projection.apply(self._db, event.t, event.kind, event.lease, event.run, event.data)
+            self._fold_again()
 
     def close(self) -> None:
         """Close the file."""
@@ -118,13 +115,28 @@ class Ledger:
                 f"{self.path} was written by a newer leasehold (schema {version})",
                 hint="upgrade leasehold",
             )
-        if version == SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
+            self._db.executescript(_TABLES)
+            self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (os.urandom(8).hex(),))
+            self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        if self._folded_by() != projection.VERSION:
+            with self.transaction():
+                if self._folded_by() != projection.VERSION:  # another command may have been quicker
+                    self._fold_again()
+        else:
             projection.create(self._db)
-            return
-        self._db.executescript(_TABLES)
+
+    def _folded_by(self) -> int:
+        """Which projection wrote the tables; 0 is one that left no mark, or none."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = 'projection'").fetchone()
+        return int(row[0]) if row else 0
+
+    def _fold_again(self) -> None:
+        projection.drop(self._db)
         projection.create(self._db)
-        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (os.urandom(8).hex(),))
-        self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        for event in list(self.events()):
+            projection.apply(self._db, event.t, event.kind, event.lease, event.run, event.data)
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('projection', ?)", (str(projection.VERSION),))
 
     def _choose_journal(self, mode: str) -> None:
         deadline = time.monotonic() + _BUSY_S

@@ -24,7 +24,8 @@ from .box_check import examine
 from .boxes import unknown_box
 from .first_contact import Contact, meet, say_dangers, say_finding
 from .home import Home
-from .orders import BoxOrder
+from .lease_notes import checked_amount, tell
+from .orders import BoxOrder, BoxWord
 
 _DEFAULT_PLATFORM = "generic-ssh"
 _SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
@@ -36,6 +37,8 @@ def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None =
     if order.fingerprint and not order.contact:
         raise UserError("box.unmet_key", "--fingerprint needs a contact", hint="leave out --no-contact")
     old = box_book.find(home.ledger, order.name)
+    if order.balance:
+        checked_amount(order.balance)
     entry = _wanted(home, order, old if order.replace else None, report)
     box_book.refuse_duplicate(home.ledger, entry, replace=order.replace)
     report(Note("box", f"{entry.name}: {entry.address} on {home.shelf().load(entry.platform).title}", entry.as_dict()))
@@ -45,6 +48,9 @@ def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None =
     if old and held and not order.fingerprint:
         _refuse_other_machine(old, entry, held[0])
     box_book.record(home.ledger, entry, replace=order.replace)
+    if order.balance:
+        tell(home, BoxWord(entry.name, order.balance), time.time())
+        entry = find(home, entry.name)
     say_dangers(home.shelf().load(entry.platform), report, time.time())
     _warn_of_twins(home, entry, report)
     return entry
@@ -209,4 +215,5 @@ def _meter(home: Home, lease: Lease) -> str:
     now = time.time()
     cost = f"{lease.cost(now)} so far at {lease.price}" if lease.price else "no price known"
     runs = ", ".join(f"{run.run} ({run.state})" for run in books.runs(home.ledger, lease=lease.id)) or "no runs"
-    return f"{lease.id}: open for {ago(now - lease.opened_unix)}, {cost}; {runs}"
+    parked = f", parked for {ago(now - lease.since_unix)}" if lease.parked else ""
+    return f"{lease.id}: open for {ago(now - lease.opened_unix)}{parked}, {cost}; {runs}"

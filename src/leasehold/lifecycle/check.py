@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from .project import CodeTree
 
 SKIPPABLE = ("audit", "env", "smoke", "launch")
 _HOGS_LIMIT_S = 10.0
+NoteDisks = Callable[[list[dict[str, Any]]], None]
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Gatekeeper:
 
 
 def audit(
-    engine: CaretakerEngine, job: Job, profile: Profile, *, deep: bool = False
+    engine: CaretakerEngine, job: Job, profile: Profile, *, deep: bool = False, note_disks: NoteDisks | None = None
 ) -> tuple[Verdict, list[dict[str, Any]]]:
     """Measure the box and judge it; look for hogs when the disk fails or when asked to."""
     root = str(engine.probe()["root"])
@@ -85,6 +87,8 @@ def audit(
         *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path != "/"),
     ]
     taken = engine.wire.ask("readings", paths=paths)
+    if note_disks is not None:
+        note_disks(taken["disks"])
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
     verdict = judge_audit(job, profile, _readings(taken, probes))
     hogs: list[dict[str, Any]] = []

@@ -40,10 +40,14 @@ class Home:
         """Return the platform profiles: what ships, your overlays, then the project's."""
         from leasehold.facts.profiles import Shelf
 
+        return Shelf(self.overlays(project))
+
+    def overlays(self, project: Path | None = None) -> tuple[Path, ...]:
+        """Name the folders of overlays: yours, then the project's."""
         folders = [self.config and self.config / _OVERLAYS]
         where = project or self.project
         folders.append(where and where / _PROJECT / _OVERLAYS)
-        return Shelf(tuple(folder for folder in folders if folder))
+        return tuple(folder for folder in folders if folder)
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -22,6 +22,7 @@ from .bring_home import bring_home
 from .check import Gatekeeper, Skips
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
+from .minder import Minder
 from .orders import RunOrder, RunOutcome
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .resolve import read_job
@@ -42,7 +43,8 @@ def run_through(home: Home, order: RunOrder, box: Box, report: Report) -> RunOut
     if seen["did"] == "attached" and seen["terminal"]:
         return _finish(home, plan.run, (seen["state"], seen["reason"]), engine, report)
     tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
-    watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes)
+    minder = Minder(home, plan.run)
+    watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes, minder=minder)
     second: CaretakerEngine | None = engine
     probe: Verdict | None = None
     if seen["did"] != "opened":

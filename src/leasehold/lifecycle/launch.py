@@ -17,12 +17,15 @@ from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
+from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from . import check, notify
 from .boxes import Box
+from .budget import budget_for_box
 from .check import Gatekeeper, Skips
 from .home import Home
+from .lease_notes import note_balance, note_disks, note_reached
 from .project import CodeTree
 from .resolve import resolve, run_id
 
@@ -59,18 +62,26 @@ def launch(
     box, ledger = order.box, home.ledger
     profile = home.shelf(tree.folder).load(box.platform)
     lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
+    note_balance(home, lease)
     plan = resolve(job, tree.sha256, profile, _generation(home, job, tree, order))
     known_seq = _record_plan(home, plan, lease, tree, order)
     engine = _connect(home, box, report)
     try:
+        note_reached(ledger, lease)
         _refuse_company(engine, plan, order)
-        if engine.look(plan.run)["state"] == "absent":
-            _pass_gates(engine, profile, (job, tree), Gatekeeper(ledger, report, lease.id, plan.run, order.skips))
-        seen = _begin(home, engine, (plan, lease), tree, report)
+        state = engine.look(plan.run)["state"]
+        if state == "absent":
+            gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
+            _pass_gates(engine, profile, (job, tree), gatekeeper, lease)
+        budget = budget_for_box(home, plan.run, report, refuse=state in ("absent", "failed", "stopped"))
+        seen = _begin(home, engine, (plan, lease, budget), tree, report)
     except BaseException:
         engine.wire.close()
         raise
-    ledger.append("run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"])
+    ledger.append(
+        "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
+        work=checked_work(seen.get("work")),
+    )  # fmt: skip
     return Launch(plan, lease, box, order.results, seen, known_seq), engine
 
 
@@ -166,11 +177,13 @@ def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> 
 
 
 def _pass_gates(
-    engine: CaretakerEngine, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper
+    engine: CaretakerEngine, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, lease: Lease
 ) -> None:
     """Is the box fit, and does its interpreter find what the job needs? Asked over the same connection."""
     job, tree = job_tree
-    verdict, hogs = check.audit(engine, job, profile)
+    verdict, hogs = check.audit(
+        engine, job, profile, note_disks=lambda disks: note_disks(gatekeeper.ledger, lease, profile, disks)
+    )
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
     gatekeeper.pass_through(verdict)
@@ -195,13 +208,17 @@ def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _begin(
-    home: Home, engine: CaretakerEngine, plan_lease: tuple[Plan, Lease], tree: CodeTree, report: Report
+    home: Home,
+    engine: CaretakerEngine,
+    what: tuple[Plan, Lease, dict[str, Any]],
+    tree: CodeTree,
+    report: Report,
 ) -> dict[str, Any]:
-    plan, lease = plan_lease
+    plan, lease, budget = what
     if engine.push(tree.sha256, tree.parts()):
         size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
-    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease), "budget": budget}
     seen = engine.start(plan, home.ledger.home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))

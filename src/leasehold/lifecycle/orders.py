@@ -61,3 +61,14 @@ class BoxOrder:
     contact: bool = True
     replace: bool = False
     fingerprint: str = ""  # what the console shows; then no other key is accepted
+    balance: str = ""  # what the account holds, as the console shows it
+
+
+@dataclass(frozen=True)
+class BoxWord:
+    """What `lease box tell` was told: things only the console shows."""
+
+    box: str  # of the book, or of an open lease, or that lease's id
+    balance: str = ""
+    price: str = ""
+    disks: tuple[str, ...] = ()  # TIER=SIZE

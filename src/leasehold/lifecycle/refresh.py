@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
+from leasehold.model.work import checked_work
 
 from .boxes import box_of
 from .home import Home
+from .lease_notes import note_reached
 
 _AT_ONCE = 16
 _STALE_BEAT_S = 30
+_SHUTDOWN_S = 120  # so long a box that was just parked may still answer
 
 
 def refresh(home: Home, records: list[RunRecord]) -> None:
@@ -22,6 +27,9 @@ def refresh(home: Home, records: list[RunRecord]) -> None:
     wanted = sorted({record.lease for record in records} & held.keys())
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = dict(zip(wanted, pool.map(lambda name: _ask(home, held[name]), wanted), strict=True))
+    for name, answer in answers.items():
+        if isinstance(answer, dict) and time.time() - held[name].since_unix > _SHUTDOWN_S:
+            note_reached(home.ledger, held[name])  # a parked box that answers is on again
     for record in records:
         if record.lease in answers:
             _record(home, record, answers[record.lease])
@@ -57,11 +65,10 @@ def _record(home: Home, record: RunRecord, answer: dict[str, dict[str, object]] 
         _seen(home, record, "unknown", f"last known running; no heartbeat on the box for {age} s")
     else:
         changed = float(str(value.get("changed_unix") or 0))
-        _seen(home, record, state, str(value.get("reason", "")), int(str(value.get("seq", 0))), changed)
+        seq, work = int(str(value.get("seq", 0))), checked_work(value.get("work"))
+        _seen(home, record, state, str(value.get("reason", "")), seq=seq, changed_unix=changed, work=work)
 
 
-def _seen(home: Home, record: RunRecord, state: str, reason: str, seq: int = 0, changed_unix: float = 0.0) -> None:
-    home.ledger.append(
-        "run_seen", lease=record.lease, run=record.run, state=state, reason=reason, seq=seq or record.seq,
-        changed_unix=changed_unix,
-    )  # fmt: skip
+def _seen(home: Home, record: RunRecord, state: str, reason: str, **more: Any) -> None:
+    facts = {"changed_unix": 0.0, **more, "seq": more.get("seq") or record.seq}
+    home.ledger.append("run_seen", lease=record.lease, run=record.run, state=state, reason=reason, **facts)

@@ -16,6 +16,7 @@ from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box
+from .minder import Minder
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
@@ -83,6 +84,7 @@ class Watch:
     tail_bytes: int = -1  # of a log met for the first time, show only this much; -1 shows all
     wants_readings: bool = False
     started_log: bool = False
+    minder: Minder | None = None  # keeps what beats tell, and warns of the budget
 
     def until_end(
         self, ledger: Ledger, engine: CaretakerEngine | None, report: Report
@@ -144,6 +146,8 @@ class Watch:
             self._take_events(item, ledger, report)
         elif "beat_unix" in item:
             self._take_beat(item)
+            if self.minder is not None:
+                self.minder.beat(item, report)
 
     def _take_beat(self, item: dict[str, Any]) -> None:
         """Two beats in a row without anybody on the box: waiting longer would be waiting for ever."""
@@ -161,7 +165,7 @@ class Watch:
         self.offset = int(item["offset"])
         self._say_log(self._lines.rest() if self.state.terminal else "", report)
         for event in item["events"]:
-            if event["n"] > self.quiet_to_seq:
+            if event["n"] > self.quiet_to_seq and not (self.minder and self.minder.knows(event)):
                 report(Note("event", describe(event), event))
         ledger.append(
             "run_seen",
@@ -215,6 +219,10 @@ def _ended(event: dict[str, Any]) -> str:
     return f"attempt {event['attempt']} {how}"
 
 
+def _used(event: dict[str, Any]) -> str:
+    return f"{event.get('spent')} of {event.get('limit')} {event.get('currency')}"
+
+
 _TELLERS: dict[str, Any] = {
     "run_opened": lambda event: f"caretaker {event['pid']} took the run",
     "caretaker_started": lambda event: f"caretaker {event['pid']} took over from one that died",
@@ -227,4 +235,9 @@ _TELLERS: dict[str, Any] = {
     "strays_ended": lambda event: f"ended {len(event['pids'])} processes an earlier attempt left behind",
     "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
     "resumed": lambda event: "resumed",
+    "budget_warned": lambda event: f"{event['percent']} % of its budget is used: {_used(event)}",
+    "budget_reached": lambda event: (
+        f"its budget is used up: {_used(event)}; "
+        + ("stopping it, as its job says" if event.get("at_limit") == "stop" else "it goes on, as its job says")
+    ),
 }

@@ -34,6 +34,8 @@ class BoxEntry:
     added_unix: float = 0.0
     fingerprint: str = ""
     identity: str = ""  # a private key's path at home, never its content
+    balance: str = ""  # of its account, as last told
+    balance_unix: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json and the ledger."""

@@ -55,6 +55,7 @@ class Job:
     progress: str = "auto"
     expect_s: float = 0.0
     budget: str = ""
+    at_limit: str = "warn"  # what happens when the budget is used up: warn, or stop the run
     when_done: str = "ask"
     attempts: int = 3
 
@@ -67,6 +68,8 @@ class Job:
         """Spell the whole job canonically."""
         value = asdict(self)
         value["env"] = dict(self.env)
+        if self.at_limit == "warn":
+            del value["at_limit"]  # plans from before the word was there keep their hash
         return value
 
 

@@ -12,7 +12,18 @@ from leasehold.errors import UserError
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
 
 from .job import Artifact, CheckpointFacts, GpuWish, Job
-from .job_words import ARTIFACT_WORDS, CHECKPOINT_WORDS, GPU_WORDS, LOADERS, RESOURCE_WORDS, WHEN_DONE, WORDS, Word
+from .job_words import (
+    ARTIFACT_WORDS,
+    AT_LIMIT,
+    BUDGET_WORDS,
+    CHECKPOINT_WORDS,
+    GPU_WORDS,
+    LOADERS,
+    RESOURCE_WORDS,
+    WHEN_DONE,
+    WORDS,
+    Word,
+)
 from .units import parse_duration, parse_size
 
 _SUFFIXES = {
@@ -47,6 +58,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
     source = Source(source) if isinstance(source, str) else source
     job = _mapping(value, "", WORDS, source)
     resources = _mapping(job.get("resources", {}), "resources", RESOURCE_WORDS, source)
+    budget, at_limit = _budget(job, source)
     return Job(
         name=_name(job, source),
         run=_text(job, "run", source),
@@ -62,7 +74,8 @@ def parse_job(value: Any, source: Source | str) -> Job:
         checkpoint=_checkpoint(job.get("checkpoint", {}), source),
         progress=_progress(job.get("progress", "auto"), source),
         expect_s=_read(job, "", "expect", parse_duration, 0.0, source),
-        budget=_read(job, "", "budget", _money, "", source),
+        budget=budget,
+        at_limit=at_limit,
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
     )
@@ -218,6 +231,18 @@ def _progress(value: Any, source: Source) -> str:
     if "step" not in groups:
         raise source.bad("progress", "has no group named step", r"for example: 'it (?P<step>\d+)/(?P<total>\d+)'")
     return value
+
+
+def _budget(job: Mapping[str, Any], source: Source) -> tuple[str, str]:
+    """Read an amount, which only warns, or {limit, at_limit}."""
+    value = job.get("budget")
+    if not isinstance(value, dict):
+        return _read(job, "", "budget", _money, "", source), "warn"
+    facts = _mapping(value, "budget", BUDGET_WORDS, source)
+    if "limit" not in facts:
+        raise source.bad("budget.limit", "says what it may cost, and is missing", "budget: {limit: 20USD}")
+    limit = _read(facts, "budget", "limit", _money, "", source)
+    return limit, _one_of(facts.get("at_limit", "warn"), "budget.at_limit", AT_LIMIT, source)
 
 
 def _money(text: str) -> str:

@@ -7,10 +7,12 @@ from typing import Any
 
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "bytes")
 WHEN_DONE = ("ask", "park")
+AT_LIMIT = ("warn", "stop")
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkmgtp]i?)?[Bb]$"}
 _DURATION: dict[str, Any] = {"type": "string", "pattern": r"^[\d.]+\s*[dhms]"}
+_MONEY: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*[A-Za-z]{3}$"}
 _LOADS: dict[str, Any] = {"enum": list(LOADERS)}
 
 
@@ -49,6 +51,15 @@ CHECKPOINT_WORDS = (
     Word("size", "how large one is", _SIZE, example="3GB"),
     Word("write_time", "how long one takes to write", _DURATION, example="30s"),
 )
+BUDGET_WORDS = (
+    Word("limit", "what it may cost", _MONEY, required=True, example="20USD"),
+    Word(
+        "at_limit",
+        "warn (default), or stop: end the run as `lease stop` does; the box is never touched",
+        {"enum": list(AT_LIMIT)},
+        example="stop",
+    ),
+)
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word("run", "the command, given to sh in a private copy of your code", _TEXT, True, "python train.py"),
@@ -68,7 +79,7 @@ WORDS = (
     Word("checkpoint", "facts about checkpoints, for budgets and cadence", {"type": "object"}),
     Word("progress", "auto, none, or a regex with a named group `step`", _TEXT, example="auto"),
     Word("expect", "how long the run should take", _DURATION, example="6h"),
-    Word("budget", "what it may cost", {"type": "string", "pattern": r"^\d+(\.\d+)?\s*[A-Za-z]{3}$"}, example="20USD"),
+    Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word("attempts", "how often a killed trainer is started again", {"type": "integer", "minimum": 1, "maximum": 100}),
 )
@@ -85,6 +96,7 @@ def json_schema() -> dict[str, Any]:
             {"type": "array", "minItems": 1, "items": _TEXT},
         ]
     }
+    properties["budget"] = {"anyOf": [_MONEY, {**_object(BUDGET_WORDS), "required": ["limit"]}]}
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)
     properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)

@@ -3,8 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
 
-from .money import HourlyPrice
+from .money import HourlyPrice, Money
+
+RUNNING, PARKED, CLOSED = "running", "parked", "closed"
+
+
+class Change(NamedTuple):
+    """One thing about a lease that became so at a moment: its state, price, disk or balance."""
+
+    at_unix: float
+    what: str  # state, price, disk, balance
+    value: Any
+
+
+class Segment(NamedTuple):
+    """A stretch of a lease in which its meter ran alike."""
+
+    from_unix: float
+    to_unix: float
+    state: str
+    price: str
+    disk_gb: dict[str, Decimal]  # by tier; what is not in it was not known then
+
+    @property
+    def hours(self) -> Decimal:
+        """How long it was."""
+        return Decimal(max(0.0, self.to_unix - self.from_unix)) / 3600
+
+
+class Balance(NamedTuple):
+    """What was left on the account when somebody looked."""
+
+    amount: Money
+    told_unix: float
 
 
 @dataclass(frozen=True)
@@ -18,17 +52,82 @@ class Lease:
     opened_unix: float
     price: str = ""
     closed_unix: float = 0.0
+    changes: tuple[Change, ...] = ()  # in order; empty is running at `price` all the time
 
     @property
     def open(self) -> bool:
         """Whether the meter may still run."""
         return not self.closed_unix
 
+    @property
+    def state(self) -> str:
+        """Running, parked or closed."""
+        if not self.open:
+            return CLOSED
+        return next((str(change.value) for change in reversed(self.changes) if change.what == "state"), RUNNING)
+
+    @property
+    def parked(self) -> bool:
+        """Whether its compute is off and only files are kept."""
+        return self.state == PARKED
+
+    @property
+    def since_unix(self) -> float:
+        """When it came into its present state."""
+        if not self.open:
+            return self.closed_unix
+        moments = [change.at_unix for change in self.changes if change.what == "state"]
+        return moments[-1] if moments else self.opened_unix
+
+    @property
+    def disk_gb(self) -> dict[str, Decimal]:
+        """How large each tier is, as last measured or told."""
+        return _sizes(next((change.value for change in reversed(self.changes) if change.what == "disk"), {}))
+
+    @property
+    def balance(self) -> Balance | None:
+        """What was last told of the account's balance."""
+        for change in reversed(self.changes):
+            if change.what == "balance":
+                return Balance(Money.parse(str(change.value["amount"])), float(change.value["told_unix"]))
+        return None
+
+    def segments(self, until_unix: float, since_unix: float = 0.0) -> list[Segment]:
+        """Cut the lease at every change of its meter, from its opening (or later) to a moment (or its end)."""
+        end = min(until_unix, self.closed_unix) if self.closed_unix else until_unix
+        state, price, disk = RUNNING, "" if self._told_price else self.price, dict[str, Decimal]()
+        found: list[Segment] = []
+        start = max(since_unix, self.opened_unix)
+        for change in self.changes:
+            moment = min(end, change.at_unix)
+            if change.what != "balance" and moment > start:
+                found.append(Segment(start, moment, state, price, disk))
+                start = moment
+            if change.what == "state":
+                state = str(change.value)
+            elif change.what == "price":
+                price = str(change.value)
+            elif change.what == "disk":
+                disk = _sizes(change.value)
+        return [*found, Segment(start, end, state, price, disk)] if end > start else found
+
     def cost(self, now_unix: float) -> str:
-        """Say what it cost so far; empty when no price was given."""
+        """Say what its compute cost so far; empty when no price was given."""
         if not self.price:
             return ""
-        return HourlyPrice.parse(self.price).cost((self.closed_unix or now_unix) - self.opened_unix)
+        total = Money.of(0, HourlyPrice.parse(self.price).currency)
+        for segment in self.segments(now_unix):
+            if segment.state == RUNNING and segment.price:
+                total += HourlyPrice.parse(segment.price).money.times(segment.hours)
+        return " + ".join(f"{amount:.2f} {currency}" for currency, amount in total.amounts)
+
+    @property
+    def _told_price(self) -> bool:
+        return any(change.what == "price" for change in self.changes)
+
+
+def _sizes(value: dict[str, str]) -> dict[str, Decimal]:
+    return {str(tier): Decimal(str(size)) for tier, size in value.items()}
 
 
 @dataclass(frozen=True)
@@ -50,6 +149,7 @@ class RunRecord:
     receipt_json: str
     home_since: str
     waived: tuple[str, ...] = ()
+    work_json: str = ""  # what the box last said of trained time and checkpoints
 
     def waives(self, cell: str) -> bool:
         """Whether a person gave up this cell."""

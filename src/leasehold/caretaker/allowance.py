@@ -1,0 +1,120 @@
+"""A run's budget, minded on the box because the laptop may be closed. Money is whole numbers here, never a float."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, Dict, Iterable, List, Optional
+
+from leasehold.kit.atomic import read_json
+
+from .keeper import own_argv
+from .layout import RunFolder
+
+THRESHOLDS = (50, 80, 100)
+_SCALE = 10**12
+_DIGITS = 12
+_AMOUNT = re.compile(r"(\d{1,30})(?:\.(\d{1,30}))?\Z")
+_PIPE_BYTES = 60000
+
+
+class Allowance:
+    """What a run may cost, what it had cost when home said so, and what an hour adds."""
+
+    def __init__(self, value: Dict[str, Any]) -> None:
+        self.limit = units(value["limit"])
+        self.currency = str(value["currency"])[:8]
+        self.at_limit = "stop" if value.get("at_limit") == "stop" else "warn"
+        self.name = "%s%s" % (value["limit"], self.currency)
+        self._spent = units(value["spent"])
+        self._per_hour = units(value["per_hour"])
+        self._as_of_ms = int(float(value["as_of_unix"]) * 1000)
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> Optional["Allowance"]:
+        """Read what home sent; None when it sent none, or nothing that can be reckoned with."""
+        value = read_json(folder.budget)
+        try:
+            return cls(value) if value else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def spent(self, now_unix: float) -> int:
+        """Reckon what is spent by now."""
+        hours_ms = max(0, int(now_unix * 1000) - self._as_of_ms)
+        return self._spent + self._per_hour * hours_ms // 3600000
+
+    def passed(self, now_unix: float) -> int:
+        """Return the highest threshold that is reached, in percent; 0 is none."""
+        spent = self.spent(now_unix)
+        return max([percent for percent in THRESHOLDS if spent * 100 >= self.limit * percent] or [0])
+
+    def facts(self, percent: int, now_unix: float) -> Dict[str, Any]:
+        """Spell for the journal."""
+        said = {"percent": percent, "spent": spell(self.spent(now_unix)), "limit": spell(self.limit)}
+        return dict(said, currency=self.currency, budget=self.name, at_limit=self.at_limit)
+
+
+def told(events: Iterable[Dict[str, Any]], budget: str) -> int:
+    """Return the highest threshold of this budget that the journal already tells of."""
+    kinds = ("budget_warned", "budget_reached")
+    return max([int(e.get("percent", 0)) for e in events if e.get("k") in kinds and e.get("budget") == budget] or [0])
+
+
+def units(text: Any) -> int:
+    """Read an exact decimal as a whole number of 10^-12."""
+    found = _AMOUNT.match(str(text))
+    if not found:
+        raise ValueError("not an amount: %r" % (text,))
+    return int(found.group(1)) * _SCALE + int(((found.group(2) or "") + "0" * _DIGITS)[:_DIGITS])
+
+
+def spell(amount: int) -> str:
+    """Write units as a decimal with four places, cut, not rounded up."""
+    return "%d.%04d" % (amount // _SCALE, amount % _SCALE // 10 ** (_DIGITS - 4))
+
+
+def message(folder: RunFolder, facts: Dict[str, Any]) -> Dict[str, Any]:
+    """Spell the notice."""
+    used = "%s of %s %s" % (facts["spent"], facts["limit"], facts["currency"])
+    if facts["percent"] < 100:
+        text, what = "%s has used %d %% of its budget: %s." % (folder.run, facts["percent"], used), "budget_warned"
+    else:
+        acts = "It is being stopped, as its job says; the box still bills." if facts["at_limit"] == "stop" else (
+            "It goes on: its job says warn. To end it: lease stop %s" % folder.run
+        )  # fmt: skip
+        text, what = "%s has used up its budget: %s. %s" % (folder.run, used, acts), "budget_reached"
+    return {
+        "title": "%s: %d %% of its budget" % (folder.run, facts["percent"]),
+        "text": text,
+        "event": what,
+        "run": folder.run,
+        "state": "running",
+        "priority": "high" if facts["percent"] >= 80 else "default",
+    }
+
+
+def post(folder: RunFolder, what: Dict[str, Any]) -> int:
+    """Send a notice from a child of ours, through a pipe: addresses are secrets. Returns its pid, 0 without one."""
+    channels: List[Dict[str, str]] = (read_json(folder.notify) or {}).get("channels") or []
+    body = json.dumps({"channels": channels, "message": what}).encode("utf-8")
+    if not channels or len(body) > _PIPE_BYTES:
+        return 0
+    reader, writer = os.pipe()
+    os.write(writer, body)
+    os.close(writer)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(reader, 0)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            argv = own_argv("notice")
+            os.execv(argv[0], argv)
+        finally:
+            os._exit(127)
+    os.close(reader)
+    return pid

@@ -1,0 +1,101 @@
+"""A run's budget at home: said at launch, sent to the box, and warned of once per threshold."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from leasehold.errors import LeaseholdError, Refusal
+from leasehold.ledger import books
+from leasehold.ledger.store import Ledger
+from leasehold.model.budget import Spending, Stay, for_the_box, mismatch, spending_of
+from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.lease_facts import LeaseFacts
+from leasehold.model.note import Note, Report
+
+from .home import Home
+from .platform_facts import facts_of
+
+
+def bills(lease: Lease) -> bool:
+    """Whether a meter runs on it, for all we know: your own machine without a price does not."""
+    return lease.box != "local" or bool(lease.price)
+
+
+def spending(home: Home, record: RunRecord, now_unix: float) -> Spending | None:
+    """Say what a run has used of its budget; None when it has none, or when it cannot be compared."""
+    job = json.loads(record.plan_json).get("job", {})
+    budget = str(job.get("budget") or "")
+    lease = books.find_lease(home.ledger, record.lease)
+    if not budget or mismatch(budget, lease):
+        return None
+    stays = _stays(home, record, now_unix)
+    return spending_of(record.run, budget, str(job.get("at_limit", "warn")), stays)
+
+
+def budget_for_box(home: Home, run: str, report: Report, *, refuse: bool) -> dict[str, Any]:
+    """Spell the budget for the caretaker; one that cannot be watched is said, a used-up one may refuse a start."""
+    record = books.find_run(home.ledger, run)
+    lease = books.find_lease(home.ledger, record.lease)
+    budget = str(json.loads(record.plan_json)["job"].get("budget") or "")
+    if not budget or not bills(lease):
+        return {}
+    why = mismatch(budget, lease)
+    if why:
+        hint = f": lease box tell {lease.box} --price …" if not lease.price else ""
+        report(Note("warning", why + hint, {"budget": budget, "price": lease.price}))
+        return {}
+    spent = spending(home, record, time.time())
+    if spent is None:
+        return {}
+    if refuse and spent.passed >= 100 and spent.at_limit == "stop":
+        raise Refusal(
+            "budget.used_up",
+            f"{record.run} has used up its budget, and its job says stop",
+            seen=str(spent),
+            hint="raise budget.limit in the job file, or set at_limit: warn",
+        )
+    return for_the_box(spent, lease, _facts(home, lease))
+
+
+def warn(home: Home, record: RunRecord, now_unix: float, report: Report) -> None:
+    """Tell a threshold that was passed since this home last looked, once."""
+    spent = spending(home, record, now_unix)
+    if spent is None or spent.passed <= told(home.ledger, record.run, spent.limit_text):
+        return
+    remember(home.ledger, record, spent.limit_text, spent.passed)
+    acts = "its job says stop" if spent.at_limit == "stop" else f"it goes on; to end it: lease stop {record.run}"
+    report(Note("warning", f"{record.run}: {spent}" + (f"; {acts}" if spent.passed >= 100 else ""), spent.as_dict()))
+
+
+def told(ledger: Ledger, run: str, budget: str) -> int:
+    """Return the highest threshold of this budget that was told at home."""
+    events = ledger.events(run=run, kind="budget_warned")
+    return max((int(event.data["percent"]) for event in events if event.data["budget"] == budget), default=0)
+
+
+def remember(ledger: Ledger, record: RunRecord, budget: str, percent: int) -> None:
+    """Write down that a threshold was told."""
+    ledger.append("budget_warned", lease=record.lease, run=record.run, budget=budget, percent=percent)
+
+
+def _stays(home: Home, record: RunRecord, now_unix: float) -> list[Stay]:
+    """List the leases a run was on, each from the plan that put it there to the one that took it elsewhere."""
+    moves: list[tuple[str, float]] = []
+    for event in home.ledger.events(run=record.run, kind="run_planned"):
+        if not moves or moves[-1][0] != event.lease:
+            moves.append((event.lease, event.t))
+    ends = [moment for _, moment in moves[1:]] + [now_unix]
+    stays = []
+    for (name, start), end in zip(moves, ends, strict=True):
+        lease = books.find_lease(home.ledger, name)
+        stays.append(Stay(lease, _facts(home, lease), start, end))
+    return stays
+
+
+def _facts(home: Home, lease: Lease) -> LeaseFacts:
+    try:
+        return facts_of(home, lease)
+    except LeaseholdError:
+        return LeaseFacts()  # a platform whose facts are gone still has its price

@@ -1,0 +1,56 @@
+"""Read the meters: ledger and platform facts in, one Meter for each lease that may bill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.errors import LeaseholdError
+from leasehold.ledger import books
+from leasehold.model import meter
+from leasehold.model.budget import Spending
+from leasehold.model.lease import Lease
+from leasehold.model.lease_facts import LeaseFacts
+from leasehold.model.meter import Meter, read_meter
+from leasehold.model.work import work_of
+
+from .budget import bills, spending
+from .home import Home
+from .platform_facts import facts_of
+
+_LIVE = ("running", "stopping", "unknown")
+
+
+@dataclass(frozen=True)
+class LeaseMeter:
+    """A lease with its meter, and what its live runs have used of their budgets."""
+
+    lease: Lease
+    meter: Meter
+    budgets: tuple[Spending, ...] = ()
+    doubt: str = ""  # why the platform's facts are missing from it
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        lease = self.lease
+        names = {"lease": lease.id, "box": lease.box, "platform": lease.platform, "price": lease.price}
+        said = {**names, "opened": meter.iso(lease.opened_unix), **meter.as_dict(self.meter)}
+        return {**said, "budgets": [item.as_dict() for item in self.budgets], "doubt": self.doubt}
+
+
+def open_meters(home: Home, now_unix: float) -> list[LeaseMeter]:
+    """Read the meter of every open lease that bills or may; asks no box."""
+    return [meter_of(home, lease, now_unix) for lease in books.leases(home.ledger, only_open=True) if bills(lease)]
+
+
+def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:
+    """Read one lease's meter; facts that cannot be read are named, and what they would add is left out."""
+    records = books.runs(home.ledger, lease=lease.id)
+    try:
+        facts, doubt = facts_of(home, lease, records), ""
+    except LeaseholdError as error:
+        facts, doubt = LeaseFacts(), error.message
+    works = [work for record in records if (work := work_of(record, facts, lease.root)) is not None]
+    live = [record for record in records if record.state in _LIVE]
+    budgets = [spent for record in live if (spent := spending(home, record, now_unix)) is not None]
+    return LeaseMeter(lease, read_meter(lease, facts, works, now_unix), tuple(budgets), doubt)

@@ -1,0 +1,56 @@
+"""What a watch does with a box's beats besides showing them: keeps the work at risk, warns of the budget once."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from leasehold.ledger import books
+from leasehold.model.budget import THRESHOLDS
+from leasehold.model.note import Report
+from leasehold.model.work import checked_work
+
+from . import budget
+from .home import Home
+
+_KEEP_EVERY_S = 300.0
+_KEEP_AT_MOST_S = 20.0  # a new checkpoint is written down sooner, but not for every second
+_BUDGET_EVERY_S = 10.0
+_BUDGET_KINDS = ("budget_warned", "budget_reached")
+
+
+class Minder:
+    """One run's, for as long as it is watched."""
+
+    def __init__(self, home: Home, run: str) -> None:
+        self._home, self._run = home, run
+        self._kept_at = self._budget_at = float("-inf")
+        self._unsaved_s = 0.0
+
+    def beat(self, beat: dict[str, Any], report: Report) -> None:
+        """Take a beat: it tells how much is trained and how much of that is saved."""
+        work = checked_work(beat.get("work"))
+        if work:
+            self._keep(work)
+        if time.monotonic() - self._budget_at >= _BUDGET_EVERY_S:
+            self._budget_at = time.monotonic()
+            budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)
+
+    def knows(self, event: dict[str, Any]) -> bool:
+        """Whether this journal event says what was told here already; what was not is told now, and remembered."""
+        percent, name = event.get("percent"), str(event.get("budget", ""))[:40]
+        if event.get("k") not in _BUDGET_KINDS or percent not in THRESHOLDS:
+            return False
+        if budget.told(self._home.ledger, self._run, name) >= percent:
+            return True
+        budget.remember(self._home.ledger, books.find_run(self._home.ledger, self._run), name, percent)
+        return False
+
+    def _keep(self, work: dict[str, Any]) -> None:
+        age_s = time.monotonic() - self._kept_at
+        saved = work.get("unsaved_s", 0.0) < self._unsaved_s
+        self._unsaved_s = work.get("unsaved_s", 0.0)
+        if age_s >= _KEEP_EVERY_S or (saved and age_s >= _KEEP_AT_MOST_S):
+            self._kept_at = time.monotonic()
+            lease = books.find_run(self._home.ledger, self._run).lease
+            self._home.ledger.append("run_work", lease=lease, run=self._run, work=work)

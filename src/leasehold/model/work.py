@@ -1,0 +1,50 @@
+"""What a box says of trained time and checkpoints, checked before it is believed or kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from .lease import RunRecord
+from .lease_facts import LeaseFacts
+from .meter import Work
+
+_MOST_S = 10 * 366 * 86400.0
+_FIGURES = ("trained_s", "unsaved_s", "uncopied_s", "open_s")
+_OVER = ("finished", "failed", "stopped", "absent")
+
+
+def checked_work(value: Any) -> dict[str, Any]:
+    """Keep the figures that are durations; a box's word for anything else is dropped."""
+    if not isinstance(value, dict) or not _is_duration(value.get("trained_s")):
+        return {}
+    kept: dict[str, Any] = {name: value[name] for name in _FIGURES if _is_duration(value.get(name))}
+    return {**kept, "training": value.get("training") is True}
+
+
+def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
+    """Say what of a run lies nowhere but on its box; None when it is home, given up, or nothing was heard."""
+    if record.receipt_json or record.waived or not record.work_json:
+        return None
+    said = json.loads(record.work_json)
+    trained, unsaved, heard = said["trained_s"], said.get("unsaved_s"), float(said["heard_unix"])
+    only_here = said["trained_s"]
+    if facts.outlives_box(root) and unsaved is not None:
+        only_here = unsaved
+    if facts.copies_outlive_box and "uncopied_s" in said:
+        only_here = min(only_here, said["uncopied_s"])
+    training = said["training"] and record.state not in _OVER
+    started = heard - said["open_s"] if "open_s" in said else 0.0
+    return Work(record.run, training, only_here, unsaved, heard, started, _left_s(record, trained))
+
+
+def _left_s(record: RunRecord, trained_s: float) -> float | None:
+    """How much of the job's `expect` is left; past it, or without it, nobody knows."""
+    expected = float(json.loads(record.plan_json).get("job", {}).get("expect_s") or 0.0)
+    return expected - trained_s if expected > trained_s else None
+
+
+def _is_duration(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and 0 <= value < _MOST_S
