@@ -195,6 +195,7 @@ class FakeEngine:
             "terminal": run.state in TERMINAL,
             "caretaker_alive": run.state not in TERMINAL,
             "heartbeat_unix": None,
+            "work": None,
             "now_unix": 0.0,
             "boot": "",
             "holder": dict(run.holder),

@@ -78,7 +78,7 @@ def status(home: Home, word: str = "", refresh: bool = False) -> list[dict[str, 
         records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
     held = {lease.id: lease for lease in books.leases(home.ledger)}
     now = time.time()
-    costs = {lease.id: lease.cost(now) for lease in held.values()}
+    costs = {lease.id: _cost(home, lease, now) for lease in held.values()}
     return [_row(record, held[record.lease], costs[record.lease], now) for record in records]
 
 
@@ -91,7 +91,7 @@ def show(home: Home, word: str) -> dict[str, Any]:
         for event in home.ledger.events(run=record.run)
     ]
     now = time.time()
-    return {**_row(record, lease, lease.cost(now), now), "plan": json.loads(record.plan_json), "events": events}
+    return {**_row(record, lease, _cost(home, lease, now), now), "plan": json.loads(record.plan_json), "events": events}
 
 
 def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> None:
@@ -196,6 +196,15 @@ def _refresh(home: Home, records: list[RunRecord]) -> None:
     from leasehold.lifecycle.refresh import refresh
 
     refresh(home, records)
+
+
+def _cost(home: Home, lease: Lease, now: float) -> str:
+    """Say what a lease cost; the platform's prices are looked up only where a disk of known size bills."""
+    if not lease.disk_gb:
+        return lease.cost(now)
+    from leasehold.lifecycle.metering import cost_text
+
+    return cost_text(home, lease, now)
 
 
 def _row(record: RunRecord, lease: Lease, cost: str, now: float) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class Allowance:
         self.limit = units(value["limit"])
         self.currency = str(value["currency"])[:8]
         self.at_limit = "stop" if value.get("at_limit") == "stop" else "warn"
-        self.name = "%s%s" % (value["limit"], self.currency)
+        self._limit_text = str(value["limit"])
+        self.name = self._limit_text + self.currency
         self._spent = units(value["spent"])
         self._per_hour = units(value["per_hour"])
         self._as_of_ms = int(float(value["as_of_unix"]) * 1000)
@@ -52,7 +53,7 @@ class Allowance:
 
     def facts(self, percent: int, now_unix: float) -> Dict[str, Any]:
         """Spell for the journal."""
-        said = {"percent": percent, "spent": spell(self.spent(now_unix)), "limit": spell(self.limit)}
+        said = {"percent": percent, "spent": spell(self.spent(now_unix)), "limit": self._limit_text}
         return dict(said, currency=self.currency, budget=self.name, at_limit=self.at_limit)
 
 

@@ -47,6 +47,7 @@ class Following:
             moved = self._send_events() or moved
             self._send_beat()
             if self._run.terminal and not moved:
+                self._send_beat(last=True)
                 return
             if time.monotonic() >= until:
                 return
@@ -79,8 +80,8 @@ class Following:
         self._logs[key] = offset + len(data)
         return True
 
-    def _send_beat(self) -> None:
-        if time.monotonic() - self._beat_at >= _BEAT_S:
+    def _send_beat(self, last: bool = False) -> None:
+        if last or time.monotonic() - self._beat_at >= _BEAT_S:
             self._beat_at = time.monotonic()
             work = (read_json(self._folder.status) or {}).get("work")
             self._request.reply({"beat_unix": time.time(), "deserted": self._deserted(), "work": work})

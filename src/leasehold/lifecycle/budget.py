@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 from leasehold.errors import LeaseholdError, Refusal
+from leasehold.kit.runstate import TERMINAL
 from leasehold.ledger import books
-from leasehold.ledger.store import Ledger
+from leasehold.ledger.store import Ledger, LedgerEvent
 from leasehold.model.budget import Spending, Stay, for_the_box, mismatch, spending_of
 from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.lease_facts import LeaseFacts
@@ -81,17 +82,26 @@ def remember(ledger: Ledger, record: RunRecord, budget: str, percent: int) -> No
 
 
 def _stays(home: Home, record: RunRecord, now_unix: float) -> list[Stay]:
-    """List the leases a run was on, each from the plan that put it there to the one that took it elsewhere."""
-    moves: list[tuple[str, float]] = []
-    for event in home.ledger.events(run=record.run, kind="run_planned"):
-        if not moves or moves[-1][0] != event.lease:
-            moves.append((event.lease, event.t))
-    ends = [moment for _, moment in moves[1:]] + [now_unix]
+    """List when the run had which lease: from its plan, or its resumption, to its end or its move elsewhere."""
+    spans: list[tuple[str, float, float | None]] = []
+    for event in home.ledger.events(run=record.run):
+        lease, start, end = spans[-1] if spans else ("", 0.0, 0.0)
+        moved = event.kind == "run_planned" and (event.lease != lease or end is not None)
+        if end is None and (moved or event.data.get("state") in TERMINAL):
+            spans[-1] = (lease, start, _ended(event, start))
+        if moved or (end is not None and event.data.get("did") in ("opened", "resumed", "revived")):
+            spans.append((event.lease, event.t, None))
     stays = []
-    for (name, start), end in zip(moves, ends, strict=True):
-        lease = books.find_lease(home.ledger, name)
-        stays.append(Stay(lease, _facts(home, lease), start, end))
+    for name, start, end in spans:
+        held = books.find_lease(home.ledger, name)
+        stays.append(Stay(held, _facts(home, held), start, now_unix if end is None else end))
     return stays
+
+
+def _ended(event: LedgerEvent, start: float) -> float:
+    """When the box says it ended; when this home heard of it, if that cannot be."""
+    said = float(event.data.get("changed_unix") or 0.0)
+    return said if start < said < event.t else event.t
 
 
 def _facts(home: Home, lease: Lease) -> LeaseFacts:

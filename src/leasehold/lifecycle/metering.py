@@ -43,6 +43,15 @@ def open_meters(home: Home, now_unix: float) -> list[LeaseMeter]:
     return [meter_of(home, lease, now_unix) for lease in books.leases(home.ledger, only_open=True) if bills(lease)]
 
 
+def cost_text(home: Home, lease: Lease, now_unix: float) -> str:
+    """Say what a lease cost so far, storage and all, in one line."""
+    try:
+        total = meter.cost_between(lease, facts_of(home, lease), now_unix)
+    except LeaseholdError:
+        return lease.cost(now_unix)
+    return " + ".join(f"{amount:.2f} {currency}" for currency, amount in total.amounts)
+
+
 def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:
     """Read one lease's meter; facts that cannot be read are named, and what they would add is left out."""
     records = books.runs(home.ledger, lease=lease.id)

@@ -50,7 +50,7 @@ class Minder:
         age_s = time.monotonic() - self._kept_at
         saved = work.get("unsaved_s", 0.0) < self._unsaved_s
         self._unsaved_s = work.get("unsaved_s", 0.0)
-        if age_s >= _KEEP_EVERY_S or (saved and age_s >= _KEEP_AT_MOST_S):
+        if not work["training"] or age_s >= _KEEP_EVERY_S or (saved and age_s >= _KEEP_AT_MOST_S):
             self._kept_at = time.monotonic()
             lease = books.find_run(self._home.ledger, self._run).lease
             self._home.ledger.append("run_work", lease=lease, run=self._run, work=work)

@@ -39,7 +39,7 @@ def nags(home: Home, now_unix: float) -> list[Nag]:
         lease.id: lease for lease in books.leases(home.ledger, only_open=True) if lease.box != "local" or lease.price
     }
     found = []
-    for lease in metered.values():
+    for lease in (lease for lease in metered.values() if not lease.parked):
         records = books.ended_on(home.ledger, lease.id, _ENDED, _RECENT)
         if not records:
             continue  # something still runs there, so the box is not idle; what a gate refused never ran

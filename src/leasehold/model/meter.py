@@ -96,7 +96,7 @@ class Meter:
     undated: tuple[TimedFact, ...]  # whose beginning nobody knows
     box_loss: Loss | None  # if the box died now
     process_loss: Loss | None  # if only the trainer died; None also when no checkpoint is known
-    heard_unix: float  # how old the losses' evidence is; 0 is none
+    heard_unix: float  # since when the losses are carried on by the clock alone; 0 when nothing grows
 
     @property
     def next_clock(self) -> DueClock | None:
@@ -111,7 +111,7 @@ def read_meter(lease: Lease, platform: Platform, works: Sequence[Work], now_unix
     left = _balance_left(lease, platform, now_unix)
     zero = _runs_dry(left, burn, now_unix)
     dated, undated = _clocks(lease, platform, works, zero)
-    heard = [work.heard_unix for work in works]
+    heard = [work.heard_unix for work in works if work.training]
     return Meter(
         state=lease.state,
         since_unix=lease.since_unix,
@@ -247,7 +247,7 @@ def as_dict(meter: Meter) -> dict[str, Any]:
         "at_risk": {
             "if_the_box_dies": _loss_dict(meter.box_loss),
             "if_the_process_dies": _loss_dict(meter.process_loss),
-            "heard": iso(meter.heard_unix or None),
+            "carried_on_since": iso(meter.heard_unix or None),
         },
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from argparse import Namespace
 from typing import Any
 
@@ -11,10 +12,23 @@ from leasehold.model.note import Note
 from leasehold.model.verdict import Outcome, Verdict
 
 from . import output
+from .meter_lines import lease_lines
 from .output import Screen
 
 _EXITS = {Outcome.PASSED: 0, Outcome.REFUSED: 4, Outcome.UNKNOWN: 5}
-_SHOWN = ("name", "address", "identity", "platform", "price", "root", "flavour", "python", "fingerprint", "added")
+_SHOWN = (
+    "name",
+    "address",
+    "identity",
+    "platform",
+    "price",
+    "balance",
+    "root",
+    "flavour",
+    "python",
+    "fingerprint",
+    "added",
+)
 
 
 def box_add(args: Namespace) -> int:
@@ -30,6 +44,7 @@ def box_add(args: Namespace) -> int:
         contact=not args.no_contact,
         replace=args.replace,
         fingerprint=args.fingerprint,
+        balance=args.balance,
     )
     notes: list[Note] = []
     entry = api.box_add(api.open_home(), order, notes.append if args.json else Screen().report)
@@ -40,6 +55,22 @@ def box_add(args: Namespace) -> int:
         known = "in the book" if order.contact else "in the book, unmet"
         output.say(f"{entry.name} is {known}. Next: lease box test {entry.name}, or lease run --on {entry.name}")
         output.data(entry.name)
+    return 0
+
+
+def box_tell(args: Namespace) -> int:
+    """lease box tell"""
+    if not (args.balance or args.price or args.disk):
+        raise UserError("box.told_nothing", "nothing was told", hint="--balance, --price or --disk")
+    word = api.BoxWord(args.name, args.balance, args.price, tuple(args.disk))
+    meters = api.box_tell(api.open_home(), word)
+    if args.json:
+        output.as_json({"box": args.name, "leases": [meter.as_dict() for meter in meters]})
+        return 0
+    for meter in meters:
+        output.lines(lease_lines(meter, time.time(), output.columns()))
+    if not meters:
+        output.say(f"kept for {args.name}; no lease is open there now")
     return 0
 
 

@@ -28,6 +28,20 @@ def add_box_parser(verbs: Verbs) -> None:
     _act(acts, "list", "list the boxes of the book", "  lease box list --json")
     show = _act(acts, "show", "say what the book knows of a box, and what counts on it", "  lease box show gpu1")
     show.add_argument("name", metavar="NAME")
+    tell = _act(
+        acts,
+        "tell",
+        "say what only the console shows of a box: its account's balance, its price, the size of a billed disk",
+        "  lease box tell gpu1 --balance 37.5CNY\n"
+        "  lease box tell gpu1 --price 0.1CNY/h               it was started without its card\n"
+        "  lease box tell gpu1 --disk 'data disk=200GB'       a billed tier that the audit cannot measure",
+    )
+    tell.add_argument("name", metavar="BOX", help="a box of the book, or a lease")
+    tell.add_argument("--balance", default="", metavar="37.5CNY", help="what the account holds now")
+    tell.add_argument("--price", default="", metavar="1.98USD/h", help="what an hour costs from now on")
+    tell.add_argument(
+        "--disk", action="append", default=[], metavar="TIER=SIZE", help="how large a tier is that bills by its size"
+    )
     test = _act(
         acts, "test", "try everything a run needs: host key, door, Python, folder, room, clock",
         "  lease box test gpu1                exit 0 fit, 4 not fit, 5 not to be known",
@@ -65,6 +79,9 @@ def _add(acts: Verbs) -> None:
     add.add_argument("--ssh", default="", metavar="SSH", help="the same, as an option: a command, address or alias")
     add.add_argument("--platform", default="", metavar="ID", help="whose rules hold there (default: generic-ssh)")
     add.add_argument("--price", default="", metavar="1.98USD/h", help="what it costs, so that the meter can be shown")
+    add.add_argument(
+        "--balance", default="", metavar="37.5CNY", help="what its account holds, so that its end gets a date"
+    )
     add.add_argument("--root", default="", metavar="DIR", help="our folder on it (default: ~/.leasehold there)")
     add.add_argument(
         "--fingerprint", default="", metavar="SHA256:…", help="accept this host key and no other; a changed one, too"

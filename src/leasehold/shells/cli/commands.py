@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,9 @@ def watch(args: Namespace) -> int:
     else:
         outcome = api.watch(home, args.run, Screen(args.json).report)
     if args.json:
-        output.as_json({"run": outcome.run, "state": outcome.state})
+        output.as_json(
+            {"run": outcome.run, "state": outcome.state, "lease": api.meter_of_run(home, outcome.run).as_dict()}
+        )
     else:
         output.say(f"{outcome.run} {outcome.state}")
     return 0 if outcome.state == "finished" else 6
@@ -70,8 +73,7 @@ def watch_live(home: Any, word: str) -> api.RunOutcome:
 
         def report(note: Note) -> None:
             if note.kind == "readings":
-                row = api.status(home, record.run)[0]
-                screen.readings({**note.data, "cost": row["cost"], "price": row["price"]})
+                screen.readings({**note.data, "meter": api.meter_of_run(home, record.run).meter})
             else:
                 screen.report(note)
 
@@ -80,9 +82,12 @@ def watch_live(home: Any, word: str) -> api.RunOutcome:
 
 def status(args: Namespace) -> int:
     """lease status"""
-    rows = api.status(api.open_home(), args.run, args.refresh)
+    home = api.open_home()
+    rows = api.status(home, args.run, args.refresh)
+    wanted = {row["lease"] for row in rows} if args.run else None
+    meters = [meter for meter in api.meters(home) if wanted is None or meter.lease.id in wanted]
     if args.json:
-        output.as_json({"runs": rows})
+        output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters]})
         return 0
     if not rows:
         output.say("no runs yet. Start one: lease run")
@@ -92,6 +97,11 @@ def status(args: Namespace) -> int:
     for row in rows:
         if row["state"] in ("failed", "unknown") and row["reason"]:
             output.say(f"{row['run']}: {row['reason']}")
+    if meters:
+        from .meter_lines import lease_lines
+
+        for meter in meters:
+            output.lines(lease_lines(meter, time.time(), output.columns()))
     return 0
 
 

@@ -95,6 +95,17 @@ def defect(problem: Exception, json_wanted: bool) -> None:
     error(LeaseholdError("leasehold.defect", f"{type(problem).__name__}: {problem}", hint=hint), json_wanted)
 
 
+def columns() -> int:
+    """How wide the terminal is that shows data; 0 when a program reads it."""
+    return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
+
+
+def lines(texts: Iterable[str]) -> None:
+    """Give lines of data, whatever a box put into them."""
+    for text in texts:
+        print(one_line(text), flush=True)
+
+
 def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None = None) -> None:
     """Print columns; narrow where the content is."""
     if not rows:

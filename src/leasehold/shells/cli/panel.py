@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from leasehold.model.meter import Meter
 from leasehold.model.words import ago, one_line
 
 from .drawing import Chunk, display_width, figure, gauge, paint, size, sparkline
+from .meter_lines import clock_chunks, cost_chunks
 
 _PHASE_COLOURS = {"running": "green", "finished": "green", "failed": "red"}  # any other is yellow
 OVER = ("finished", "failed", "stopped")
@@ -128,7 +130,8 @@ def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(2, "step", list(_steps(view, columns)))
     yield _Row(3, "time", list(_times(view)))
     yield _Row(5, "loss", list(_losses(view, columns)))
-    yield _Row(6, "cost", list(_cost(view)))
+    yield _Row(6, "cost", list(_cost(view)), more=6)
+    yield _alarming(_Row(8, "clock", list(_clock(view))))
     yield _alarming(_Row(7, "box", list(_box(view, columns))))
     yield from map(_alarming, _cards(view, columns))
     yield _Row(4, "", [Chunk(view.hint, "dim")] if view.hint else [])
@@ -233,14 +236,19 @@ def _losses(view: WatchView, columns: int) -> Iterator[Chunk]:
 
 
 def _cost(view: WatchView) -> Iterator[Chunk]:
-    cost, price, risk = (view.readings.get(name) for name in ("cost", "price", "work_at_risk"))
-    if cost or price:
-        yield Chunk(" at ".join(str(part) for part in (cost, price) if part))
-    if price and view.phase in OVER:
-        yield Chunk("the box still bills", "yellow")
-    if risk:
-        words = f"{ago(risk)} of work" if isinstance(risk, (int, float)) else str(risk)
-        yield Chunk(f"{words} would be lost now", "yellow")
+    meter = view.readings.get("meter")
+    if not isinstance(meter, Meter) or not (meter.priced or meter.burn):
+        return
+    seen = view.progress
+    whole = seen is not None and seen.eta_s is not None and seen.eta_of != "epoch" and view.phase == "running"
+    eta_s = max(0.0, seen.eta_s - (view.progress_s or 0.0)) if whole and seen and seen.eta_s is not None else None
+    yield from cost_chunks(meter, eta_s, view.phase in OVER, view.now_unix)
+
+
+def _clock(view: WatchView) -> Iterator[Chunk]:
+    meter = view.readings.get("meter")
+    if isinstance(meter, Meter):
+        yield from clock_chunks(meter, view.now_unix)
 
 
 def _box(view: WatchView, columns: int) -> Iterator[Chunk]:
