@@ -24,6 +24,19 @@ def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
     return [run_from_row(row) for row in rows]
 
 
+def metered_runs(ledger: Ledger, lease: str) -> list[RunRecord]:
+    """List the runs of a lease that its meter speaks of: alive, or with trained time that is not proven home."""
+    wanted = "SELECT * FROM runs WHERE lease = ? AND (state IN ('running', 'stopping', 'unknown') OR (work <> '' "
+    return [run_from_row(row) for row in ledger.query(wanted + "AND receipt = '')) ORDER BY created DESC", lease)]
+
+
+def project_of(ledger: Ledger, lease: str) -> str:
+    """Return the project folder of a lease's newest run that has one."""
+    newest = "SELECT project FROM runs WHERE lease = ? AND project <> '' ORDER BY created DESC LIMIT 1"
+    rows = ledger.query(newest, lease)
+    return str(rows[0][0]) if rows else ""
+
+
 def ended_on(ledger: Ledger, lease: str, ended: tuple[str, ...], most: int) -> list[RunRecord]:
     """Return the newest started runs of a lease if every one of them has ended, else nothing."""
     marks = ",".join("?" * len(ended))

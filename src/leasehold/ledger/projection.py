@@ -11,7 +11,6 @@ from typing import Any
 from leasehold.model.box import BoxEntry, box_from_dict
 from leasehold.model.lease import PARKED, RUNNING, Change, Lease, RunRecord
 
-VERSION = 2  # of these tables; a ledger folded by another one is folded again at its next opening
 _TABLES = """
 CREATE TABLE IF NOT EXISTS leases (
   id TEXT PRIMARY KEY, box TEXT, platform TEXT, root TEXT, opened REAL, price TEXT, closed REAL DEFAULT 0,

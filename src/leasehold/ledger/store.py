@@ -17,7 +17,7 @@ from leasehold.kit.pause import pause_at
 
 from . import projection
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # of events and projection; an older ledger is folded again at its next opening
 _BUSY_S = 30.0
 _NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpfs", "ceph", "afs")
 _MOUNTS = Path("/proc/self/mounts")
@@ -115,28 +115,21 @@ class Ledger:
                 f"{self.path} was written by a newer leasehold (schema {version})",
                 hint="upgrade leasehold",
             )
-        if version != SCHEMA_VERSION:
-            self._db.executescript(_TABLES)
-            self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (os.urandom(8).hex(),))
-            self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-        if self._folded_by() != projection.VERSION:
-            with self.transaction():
-                if self._folded_by() != projection.VERSION:  # another command may have been quicker
-                    self._fold_again()
-        else:
+        if version == SCHEMA_VERSION:
             projection.create(self._db)
-
-    def _folded_by(self) -> int:
-        """Which projection wrote the tables; 0 is one that left no mark, or none."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = 'projection'").fetchone()
-        return int(row[0]) if row else 0
+            return
+        self._db.executescript(_TABLES)
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (os.urandom(8).hex(),))
+        with self.transaction():
+            if self._db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:  # nobody was quicker
+                self._fold_again()
+                self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def _fold_again(self) -> None:
         projection.drop(self._db)
         projection.create(self._db)
         for event in list(self.events()):
             projection.apply(self._db, event.t, event.kind, event.lease, event.run, event.data)
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('projection', ?)", (str(projection.VERSION),))
 
     def _choose_journal(self, mode: str) -> None:
         deadline = time.monotonic() + _BUSY_S

@@ -54,9 +54,9 @@ def cost_text(home: Home, lease: Lease, now_unix: float) -> str:
 
 def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:
     """Read one lease's meter; facts that cannot be read are named, and what they would add is left out."""
-    records = books.runs(home.ledger, lease=lease.id)
+    records = books.metered_runs(home.ledger, lease.id)
     try:
-        facts, doubt = facts_of(home, lease, records), ""
+        facts, doubt = facts_of(home, lease), ""
     except LeaseholdError as error:
         facts, doubt = LeaseFacts(), error.message
     works = [work for record in records if (work := work_of(record, facts, lease.root)) is not None]

@@ -11,16 +11,16 @@ from typing import Any
 import leasehold.facts
 from leasehold.kit.atomic import read_json, write_atomic
 from leasehold.ledger import books
-from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.lease import Lease
 from leasehold.model.lease_facts import LeaseFacts, facts_from_dict, facts_of_profile
 
 from .home import Home
 
 
-def facts_of(home: Home, lease: Lease, records: list[RunRecord] | None = None) -> LeaseFacts:
+def facts_of(home: Home, lease: Lease) -> LeaseFacts:
     """Return the facts as the profile and its overlays now stand."""
-    known_runs = books.runs(home.ledger, lease=lease.id) if records is None else records
-    project = next((Path(record.project) for record in known_runs if record.project), None)
+    where = books.project_of(home.ledger, lease.id)
+    project = Path(where) if where else None
     stamp = _stamp(home.overlays(project))
     kept = home.path / "cache" / f"meter-{lease.platform}.json"
     known = read_json(str(kept)) if stamp and "/" not in lease.platform else None
