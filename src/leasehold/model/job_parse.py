@@ -240,7 +240,7 @@ def _budget(job: Mapping[str, Any], source: Source) -> tuple[str, str]:
         return _read(job, "", "budget", _money, "", source), "warn"
     facts = _mapping(value, "budget", BUDGET_WORDS, source)
     if "limit" not in facts:
-        raise source.bad("budget.limit", "says what it may cost, and is missing", "budget: {limit: 20USD}")
+        raise source.bad("budget", "has no limit, which says what it may cost", "budget: {limit: 20USD}")
     limit = _read(facts, "budget", "limit", _money, "", source)
     return limit, _one_of(facts.get("at_limit", "warn"), "budget.at_limit", AT_LIMIT, source)
 

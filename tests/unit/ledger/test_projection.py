@@ -30,6 +30,11 @@ EVENTS = st.one_of(
     event("lease_opened", box=WORDS, platform=WORDS, root=WORDS, price=st.sampled_from(["", "1USD/h"])),
     event("lease_priced", price=st.sampled_from(["2USD/h", "3EUR/h"])),
     event("lease_closed", verb=WORDS),
+    event("lease_parked", verb=WORDS),
+    event("lease_resumed", seen=WORDS),
+    event("lease_disk", gb=st.dictionaries(WORDS, st.sampled_from(["50", "100.5"]), max_size=2), by=WORDS),
+    event("lease_balance", amount=st.sampled_from(["37.5CNY", "1USD"])),
+    event("run_work", work=st.fixed_dictionaries({"trained_s": st.integers(0, 9), "training": st.booleans()})),
     event("run_planned", plan=st.dictionaries(WORDS, WORDS), name=WORDS, box=WORDS, project=WORDS, results=WORDS),
     event("run_seen", state=st.sampled_from(["running", "finished", "unknown"]), seq=st.integers(0, 99), reason=WORDS),
     event("receipt_written", receipt=st.just(RECEIPT), export=WORDS),
@@ -57,6 +62,37 @@ def test_rebuilding_gives_the_projection_that_appending_gave(events):
         assert everything(ledger) == before
         assert list(ledger.events()) == written
         ledger.close()
+
+
+def test_parking_twice_keeps_the_first_moment_and_a_closed_lease_no_longer_changes(ledger):
+    ledger.append("lease_opened", lease="box-1", box="b", platform="p", root="/", price="2USD/h")  # at 1
+    for kind in ("lease_parked", "lease_parked", "lease_resumed", "lease_resumed", "lease_parked", "lease_parked"):
+        ledger.append(kind, lease="box-1")
+    held = books.find_lease(ledger, "box-1")
+    assert (held.state, held.since_unix) == ("parked", 6.0)
+    assert [(segment.from_unix, segment.to_unix, segment.state) for segment in held.segments(10.0)] == [
+        (1.0, 2.0, "running"), (2.0, 4.0, "parked"), (4.0, 6.0, "running"), (6.0, 10.0, "parked"),
+    ]  # fmt: skip
+    ledger.append("lease_closed", lease="box-1")
+    ledger.append("lease_resumed", lease="box-1")
+    assert books.find_lease(ledger, "box-1").state == "closed"
+    assert books.find_lease(ledger, "box-1").segments(99.0)[-1].to_unix == 8.0
+
+
+def test_a_ledger_of_the_first_schema_is_folded_again_and_keeps_all_it_has(tmp_path, ledger, plan_run):
+    ledger.append("lease_opened", lease="box-1", box="b", platform="p", root="/", price="2USD/h")
+    ledger.append("lease_priced", lease="box-1", price="3USD/h")
+    plan_run("toy-1")
+    before, home = everything(ledger), ledger.home_id
+    with ledger.transaction():  # as an older leasehold left it: no such columns, its own number
+        ledger.query("ALTER TABLE leases DROP COLUMN changes")
+        ledger.query("ALTER TABLE runs DROP COLUMN work")
+        ledger.query("PRAGMA user_version=1")
+    ledger.close()
+    opened = Ledger(tmp_path / "ledger.sqlite")
+    assert (everything(opened), opened.home_id) == (before, home)
+    assert books.find_lease(opened, "box-1").cost(2.0 + 3600 - 1) == "3.00 USD", "an hour at the newer price"
+    opened.close()
 
 
 def test_a_spoiled_projection_is_mended_by_rebuilding(ledger, plan_run):

@@ -83,6 +83,15 @@ def test_a_job_reads_back_from_its_own_spelling() -> None:
         assert digest(job_from_dict(job.as_dict()).as_dict()) == digest(job.as_dict())
 
 
+def test_a_plain_budget_only_warns_and_its_spelling_is_that_of_older_plans() -> None:
+    plain = parse_text(SMALL + "budget: 20USD\n", "x")
+    spelled = parse_text(SMALL + "budget: {limit: 20USD}\n", "x")
+    stops = parse_text(SMALL + "budget: {limit: 20USD, at_limit: stop}\n", "x")
+    assert plain == spelled and "at_limit" not in plain.as_dict()
+    assert (stops.budget, stops.at_limit, stops.as_dict()["at_limit"]) == ("20USD", "stop", "stop")
+    assert job_from_dict(stops.as_dict()) == stops
+
+
 @pytest.mark.parametrize(
     "pattern, loads",
     [
@@ -144,6 +153,10 @@ def test_a_suffix_says_how_to_load(pattern: str, loads: str) -> None:
         ("expect: 6", "expect: needs its unit, as text; seen int '6'", ""),
         ("expect: soon", "expect: 'soon' is not a duration; write it like 90s", ""),
         ("budget: 20 dollars", "budget: '20 dollars' is not an amount; write it like 20USD", ""),
+        ("budget: {limit: 20}", "budget.limit: needs its unit, as text; seen int '20'", ""),
+        ("budget: {at_limit: stop}", "budget: has no limit, which says what it may cost", "budget: {limit: 20USD}"),
+        ("budget: {limit: 20USD, at_limit: stopp}", "budget.at_limit: 'stopp' is none of warn, stop", "mean stop?"),
+        ("budget: {limits: 20USD}", "budget.limits: is not a key here", "did you mean limit?"),
         ("when_done: parc", "when_done: 'parc' is none of ask, park", "did you mean park?"),
         ("when_done: off", "when_done: False is none of ask, park", ""),
         ("attempts: 0", "attempts: must be a whole number from 1 to 100, not 0", ""),

@@ -20,6 +20,8 @@ import pytest
 
 import leasehold
 from leasehold.kit.progress import Progress, ProgressReader
+from leasehold.model.meter import DueClock, Loss, Meter
+from leasehold.model.money import Money
 from leasehold.model.note import Note
 from leasehold.shells.cli.drawing import display_width, sparkline
 from leasehold.shells.cli.live import Board, WatchView, render, shows_glyphs, wants_live
@@ -27,6 +29,21 @@ from leasehold.shells.cli.live import Board, WatchView, render, shows_glyphs, wa
 GIB = 1 << 30
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 CARD = {"name": "A100-40GB", "util": 97, "memory_used": 38 * GIB, "memory_total": 40 * GIB, "temperature": 71}
+METER = Meter(
+    state="running",
+    since_unix=0.0,
+    cost=Money.of("4.43", "USD"),
+    burn=Money.of("1.98", "USD"),
+    priced=True,
+    projected=None,
+    balance_left=None,
+    balance_zero_unix=None,
+    clocks=(),
+    undated=(),
+    box_loss=Loss(720.0, Money.of("0.396", "USD")),
+    process_loss=None,
+    heard_unix=0.0,
+)
 READINGS = {
     "disk_free_bytes": 14 * GIB,
     "disk_total_bytes": 50 * GIB,
@@ -35,9 +52,7 @@ READINGS = {
     "memory_used_bytes": 52 * GIB,
     "memory_limit_bytes": 64 * GIB,
     "gpus": [CARD],
-    "cost": "4.43 USD",
-    "price": "1.98USD/h",
-    "work_at_risk": 720,
+    "meter": METER,
 }
 PROGRESS = Progress(
     step=45_210,
@@ -93,7 +108,8 @@ def test_a_running_training_at_a_glance() -> None:
         "step  ██████████░░░░░░░░░░ 50%   45,210 / 90,000   epoch 3 / 90\n"
         "time  done in 51 min, about 23:04   14.8 steps/s\n"
         "loss  0.3142   █▄▂▂▂▁▁▁ from 2   lr 0.0003   acc 0.91\n"
-        "cost  4.43 USD at 1.98USD/h   12 min of work would be lost now\n"
+        "cost  4.43 USD, 1.98 USD/h   projected 6.11 USD\n"
+        "      if the box dies now you lose 12 min / 0.396 USD\n"
         "box   disk ███████░░░ 14 GiB free   inodes ██░░░░░░░░ 312,000 left\n"
         "      memory ████████░░ 52 GiB of 64 GiB\n"
         "gpu 0 ██████████ 97%   38 / 40 GiB   71 C   A100-40GB\n"
@@ -112,8 +128,9 @@ def test_forty_columns_stay_readable() -> None:
         "      14.8 steps/s\n"
         "loss  0.3142   █▄▂▂▂▁▁▁ from 2\n"
         "      lr 0.0003   acc 0.91\n"
-        "cost  4.43 USD at 1.98USD/h\n"
-        "      12 min of work would be lost now\n"
+        "cost  4.43 USD, 1.98 USD/h\n"
+        "      projected 6.11 USD\n"
+        "      at risk 12 min / 0.396 USD\n"
         "box   disk ███░ 14 GiB free\n"
         "      inodes █░░░ 312,000 left\n"
         "      memory ███░ 52 GiB of 64 GiB\n"
@@ -140,7 +157,7 @@ def test_eight_rows_keep_state_progress_end_and_the_way_out() -> None:
 def test_the_log_fills_what_is_left_above() -> None:
     lines = drawn(changed(log=[f"line {number}" for number in range(100)]), 80, 24).split("\n")
     assert len(lines) == 24
-    assert lines[0] == "line 86"
+    assert lines[0] == "line 87"
     assert lines[13] == "line 99"
     assert lines[-1] == "Ctrl-C leaves the run running"
 
@@ -175,6 +192,17 @@ def test_a_stall_says_how_long_nothing_came() -> None:
     assert "STALLED for 2 h 14 min" in text
     assert "no output for 14 min   its cards are idle" in text
     assert "gpu 0 ░░░░░░░░░ 0% idle" in text
+
+
+def test_the_nearest_clock_is_shown_and_red_when_near() -> None:
+    due = DueClock("a powered-off instance is released", 1_700_000_000 + 86400, "wiped", ("data disk",), "top up")
+    view = changed(readings={"meter": dataclasses.replace(METER, clocks=(due,))})
+    assert "clock 2023-11-15 22:13 a powered-off instance is released   deletes data disk" in drawn(view, 100)
+    assert "\x1b[31m2023-11-15 22:13" in "\n".join(render(view, 100, 24, colour=True))
+
+
+def test_without_an_end_the_total_is_unknown_and_said_so() -> None:
+    assert "projected total unknown" in drawn(changed(progress=None))
 
 
 def test_a_failure_says_why_what_it_costs_and_what_is_next() -> None:
@@ -250,9 +278,7 @@ def test_nothing_is_wider_or_taller_than_the_terminal(width: int, height: int) -
 def test_no_escape_from_a_box_reaches_the_terminal() -> None:
     evil = "a\x1b[2J\x1b]0;pwned\x07\x9b31m\x07b\u202ec\r\nd"
     metrics = PROGRESS._replace(metrics={evil: 1.0})
-    view = changed(
-        run=evil, box=evil, reason=evil, log=[evil], progress=metrics, readings={"gpus": [{"name": evil}], "cost": evil}
-    )
+    view = changed(run=evil, box=evil, reason=evil, log=[evil], progress=metrics, readings={"gpus": [{"name": evil}]})
     for line in render(view, 200, 40, colour=True):
         assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", ESCAPE.sub("", line))
 
@@ -260,8 +286,7 @@ def test_no_escape_from_a_box_reaches_the_terminal() -> None:
 @pytest.mark.parametrize("bad", ["many", None, float("nan"), [], {}, True])
 def test_readings_that_are_no_numbers_are_left_out(bad: Any) -> None:
     readings = dict.fromkeys(READINGS, bad)
-    nothing = {"cost": "", "price": "", "work_at_risk": 0}
-    assert drawn(changed(readings={**readings, **nothing})) == drawn(changed(readings={}))
+    assert drawn(changed(readings=readings)) == drawn(changed(readings={}))
     assert drawn(changed(readings={"gpus": [dict.fromkeys(CARD, bad), bad, {}]}))
 
 
@@ -565,11 +590,11 @@ with LiveScreen(board) as screen:
     for number in range(0, 100):
         screen.report(log(number))
         time.sleep(0.02)
-    screen.readings({"cost": "1.00 USD", "price": "2USD/h"})
+    screen.readings({"disk_free_bytes": 14 << 30, "disk_total_bytes": 50 << 30})
     time.sleep(60)
 """
     )
-    shown = terminal.wait_for("cost  1.00 USD at 2USD/h").rstrip("\n").split("\n")
+    shown = terminal.wait_for("14 GiB free").rstrip("\n").split("\n")
     assert shown[-1] == "Ctrl-C leaves the run running"
     assert shown[-5].startswith("step  █")
     assert "99 / 1,000" in shown[-5]

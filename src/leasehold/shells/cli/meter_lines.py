@@ -39,7 +39,7 @@ def say_clock(clock: DueClock, now_unix: float) -> list[str]:
     return [f"{past}{day} {clock.name}", *([f"deletes {', '.join(clock.deletes)}"] if clock.deletes else [])]
 
 
-def cost_chunks(meter: Meter, eta_s: float | None, over: bool, now_unix: float) -> Iterator[Chunk]:
+def cost_chunks(meter: Meter, eta_s: float | None, over: bool, now_unix: float, narrow: bool) -> Iterator[Chunk]:
     """Say cost, burn, projection and risk in the panel of a watch."""
     yield Chunk(_money(meter))
     projected = meter.cost + meter.burn.times(eta_s / 3600) if eta_s is not None and meter.priced else meter.projected
@@ -48,9 +48,11 @@ def cost_chunks(meter: Meter, eta_s: float | None, over: bool, now_unix: float) 
     if over and meter.state != PARKED and meter.burn:
         yield Chunk("the box still bills", "yellow")
     if meter.box_loss and meter.box_loss.seconds >= 1:
-        yield Chunk(f"if the box dies now you lose {_loss(meter, meter.box_loss, now_unix)}", "yellow")
+        words = "at risk" if narrow else "if the box dies now you lose"
+        yield Chunk(f"{words} {_loss(meter, meter.box_loss, now_unix)}", "yellow")
     if meter.process_loss and not over:
-        yield Chunk(f"if the process dies, {_loss(meter, meter.process_loss, now_unix)}", "dim")
+        words = "unsaved" if narrow else "if the process dies,"
+        yield Chunk(f"{words} {_loss(meter, meter.process_loss, now_unix)}", "dim")
 
 
 def clock_chunks(meter: Meter, now_unix: float) -> Iterator[Chunk]:

@@ -130,7 +130,7 @@ def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(2, "step", list(_steps(view, columns)))
     yield _Row(3, "time", list(_times(view)))
     yield _Row(5, "loss", list(_losses(view, columns)))
-    yield _Row(6, "cost", list(_cost(view)), more=6)
+    yield _Row(6, "cost", list(_cost(view, columns)), more=6)
     yield _alarming(_Row(8, "clock", list(_clock(view))))
     yield _alarming(_Row(7, "box", list(_box(view, columns))))
     yield from map(_alarming, _cards(view, columns))
@@ -235,14 +235,14 @@ def _losses(view: WatchView, columns: int) -> Iterator[Chunk]:
         yield Chunk(f"{name} {figure(value)}", "dim")
 
 
-def _cost(view: WatchView) -> Iterator[Chunk]:
+def _cost(view: WatchView, columns: int) -> Iterator[Chunk]:
     meter = view.readings.get("meter")
     if not isinstance(meter, Meter) or not (meter.priced or meter.burn):
         return
     seen = view.progress
     whole = seen is not None and seen.eta_s is not None and seen.eta_of != "epoch" and view.phase == "running"
     eta_s = max(0.0, seen.eta_s - (view.progress_s or 0.0)) if whole and seen and seen.eta_s is not None else None
-    yield from cost_chunks(meter, eta_s, view.phase in OVER, view.now_unix)
+    yield from cost_chunks(meter, eta_s, view.phase in OVER, view.now_unix, columns < 60)
 
 
 def _clock(view: WatchView) -> Iterator[Chunk]:
