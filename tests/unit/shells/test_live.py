@@ -158,7 +158,7 @@ def test_the_log_fills_what_is_left_above() -> None:
     lines = drawn(changed(log=[f"line {number}" for number in range(100)]), 80, 24).split("\n")
     assert len(lines) == 24
     assert lines[0] == "line 87"
-    assert lines[13] == "line 99"
+    assert lines[12] == "line 99"
     assert lines[-1] == "Ctrl-C leaves the run running"
 
 
