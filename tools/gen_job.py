@@ -36,6 +36,10 @@ def page() -> str:
         "## checkpoint",
         "",
         *_table("", job_words.CHECKPOINT_WORDS),
+        "",
+        "## budget, when it is a mapping",
+        "",
+        *_table("", job_words.BUDGET_WORDS),
     ]
     return "\n".join(lines) + "\n"
 

@@ -82,14 +82,14 @@ def remember(ledger: Ledger, record: RunRecord, budget: str, percent: int) -> No
 
 
 def _stays(home: Home, record: RunRecord, now_unix: float) -> list[Stay]:
-    """List when the run had which lease: from its plan, or its resumption, to its end or its move elsewhere."""
+    """List when the run had which lease: each stretch from being seen alive to its end or its move elsewhere."""
     spans: list[tuple[str, float, float | None]] = []
-    for event in home.ledger.events(run=record.run):
+    for event in home.ledger.events(run=record.run, kind="run_seen"):
         lease, start, end = spans[-1] if spans else ("", 0.0, 0.0)
-        moved = event.kind == "run_planned" and (event.lease != lease or end is not None)
-        if end is None and (moved or event.data.get("state") in TERMINAL):
+        alive, over = event.data["state"] in ("running", "stopping"), event.data["state"] in TERMINAL
+        if end is None and (over or (alive and event.lease != lease)):
             spans[-1] = (lease, start, _ended(event, start))
-        if moved or (end is not None and event.data.get("did") in ("opened", "resumed", "revived")):
+        if alive and (end is not None or event.lease != lease):
             spans.append((event.lease, event.t, None))
     stays = []
     for name, start, end in spans:

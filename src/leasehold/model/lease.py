@@ -93,9 +93,12 @@ class Lease:
         return None
 
     def segments(self, until_unix: float, since_unix: float = 0.0) -> list[Segment]:
-        """Cut the lease at every change of its meter, from its opening (or later) to a moment (or its end)."""
+        """Cut the lease at every change of its meter, from its opening (or later) to a moment (or its end).
+
+        The first price and the first disk sizes that became known count from the opening: it cost no less before.
+        """
         end = min(until_unix, self.closed_unix) if self.closed_unix else until_unix
-        state, price, disk = RUNNING, "" if self._told_price else self.price, dict[str, Decimal]()
+        state, price, disk = RUNNING, str(self._first("price", self.price)), _sizes(self._first("disk", {}))
         found: list[Segment] = []
         start = max(since_unix, self.opened_unix)
         for change in self.changes:
@@ -121,9 +124,8 @@ class Lease:
                 total += HourlyPrice.parse(segment.price).money.times(segment.hours)
         return " + ".join(f"{amount:.2f} {currency}" for currency, amount in total.amounts)
 
-    @property
-    def _told_price(self) -> bool:
-        return any(change.what == "price" for change in self.changes)
+    def _first(self, what: str, default: Any) -> Any:
+        return next((change.value for change in self.changes if change.what == what), default)
 
 
 def _sizes(value: dict[str, str]) -> dict[str, Decimal]:

@@ -70,10 +70,12 @@ def test_a_new_price_holds_from_its_moment_on_and_currencies_stay_apart() -> Non
     assert cost(held, 12 * HOUR).as_dict() == {"CNY": "20.0000", "USD": "2.0000"}
 
 
-def test_a_disk_counts_from_when_its_size_was_known() -> None:
-    held = lease((HOUR, "disk", {"data disk": "150"}))
-    assert cost(held, HOUR) == cny("2")
-    assert cost(held, 2 * HOUR) == cny("5")
+def test_the_first_price_and_size_that_are_known_count_from_the_opening() -> None:
+    held = lease((HOUR, "disk", {"data disk": "150"}), (2 * HOUR, "disk", {"data disk": "250"}))
+    assert cost(held, HOUR) == cny("3")
+    assert cost(held, 3 * HOUR) == cny("10")
+    late = replace(lease((5 * HOUR, "price", "2CNY/h"), price=""), price="2CNY/h")
+    assert cost(late, 6 * HOUR) == cny("12")
 
 
 def test_a_lease_without_a_price_has_no_invented_cost() -> None:
