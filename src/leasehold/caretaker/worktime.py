@@ -35,7 +35,8 @@ class WorkClock:
         events = list(events)
         spans = stretches(events)
         said: Dict[str, Any] = {
-            "training": any(cell.state == "running" for cell in run.cells.values()),
+            "training": run.state
+            in ("running", "stopping"),  # also a moment before the first attempt: home may leave now
             "trained_s": round(sum(trained_s(spans.get(name, []), now_unix) for name in run.cells), 1),
             "open_s": round(max(0.0, now_unix - run.opened_unix), 1),
         }

@@ -61,6 +61,12 @@ def test_what_was_trained_since_the_newest_checkpoint_is_unsaved(tmp_path: Path)
     assert said == {"training": True, "trained_s": 150.0, "open_s": 1052.0, "unsaved_s": 100.0}
 
 
+def test_a_run_that_is_about_to_start_counts_as_training(tmp_path: Path) -> None:
+    events = life()[:1]
+    said = clock(tmp_path).figures(events, fold(events), T + 1)
+    assert said == {"training": True, "trained_s": 0, "open_s": 1.0, "unsaved_s": 0}
+
+
 def test_a_promised_checkpoint_that_is_not_there_saves_nothing(tmp_path: Path) -> None:
     events = life()
     assert clock(tmp_path).figures(events, fold(events), T + 102)["unsaved_s"] == 100.0
@@ -72,7 +78,9 @@ def test_a_job_that_names_no_checkpoint_leaves_it_unknown(tmp_path: Path) -> Non
 
 
 def test_a_finished_cell_has_nothing_unsaved_though_it_is_not_home(tmp_path: Path) -> None:
-    events = life(event("attempt_ended", 102, at=T + 102, code=0), event("cell_finished", 102))
+    events = life(
+        event("attempt_ended", 102, at=T + 102, code=0), event("cell_finished", 102), event("run_finished", 102)
+    )
     said = clock(tmp_path).figures(events, fold(events), T + 5000)
     assert (said["training"], said["trained_s"], said["unsaved_s"]) == (False, 100.0, 0.0)
 
