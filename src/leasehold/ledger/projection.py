@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS leases (
 CREATE TABLE IF NOT EXISTS runs (
   run TEXT PRIMARY KEY, lease TEXT, box TEXT, name TEXT, state TEXT, reason TEXT, project TEXT, results TEXT,
   created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT, work TEXT DEFAULT '');
+CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (lease, created);
 CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
 """
 _RUN_COLUMNS = (

@@ -28,8 +28,7 @@ def spending(home: Home, record: RunRecord, now_unix: float) -> Spending | None:
     """Say what a run has used of its budget; None when it has none, or when it cannot be compared."""
     job = json.loads(record.plan_json).get("job", {})
     budget = str(job.get("budget") or "")
-    lease = books.find_lease(home.ledger, record.lease)
-    if not budget or mismatch(budget, lease):
+    if not budget or mismatch(budget, books.find_lease(home.ledger, record.lease)):
         return None
     stays = _stays(home, record, now_unix)
     return spending_of(record.run, budget, str(job.get("at_limit", "warn")), stays)

@@ -235,7 +235,7 @@ _TELLERS: dict[str, Any] = {
     "strays_ended": lambda event: f"ended {len(event['pids'])} processes an earlier attempt left behind",
     "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
     "resumed": lambda event: "resumed",
-    "budget_warned": lambda event: f"{event['percent']} % of its budget is used: {_used(event)}",
+    "budget_warned": lambda event: f"{event.get('percent')} % of its budget is used: {_used(event)}",
     "budget_reached": lambda event: (
         f"its budget is used up: {_used(event)}; "
         + ("stopping it, as its job says" if event.get("at_limit") == "stop" else "it goes on, as its job says")
