@@ -1,98 +1,130 @@
-"""Load platform profiles; a fact without its parts does not load."""
+"""The shelf of platform profiles: what ships, then your own overlays, then the project's."""
 
 from __future__ import annotations
 
-import re
+import difflib
+from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from leasehold.errors import HomeError, UserError
-from leasehold.model.profile import Profile, Source, Tier, Verb
+from leasehold.errors import HomeError, LeaseholdError, UserError
+from leasehold.model.profile import Profile
 
-_CONFIDENCE = ("docs", "third-party", "conflict", "unverified", "own")
-_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])\Z")
-_SURVIVES = ("yes", "no", "unknown")
+from .fact_yaml import read_facts
+from .profile_merge import merge
+from .profile_parse import parse_profile
+
+_MOST_LINKS = 8
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """One file's data, not yet laid over what it extends."""
+
+    name: str
+    data: dict[str, Any]
+    file: str
+    shipped: bool
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Profiles by id; folders of overlays come in order, a later one wins."""
+
+    overlays: tuple[Path, ...] = ()
+
+    def names(self) -> list[str]:
+        """List the platforms that have a profile."""
+        return sorted({*_shipped_names(), *(file.stem for file in self._files())})
+
+    def load(self, name: str) -> Profile:
+        """Load one profile by platform id."""
+        leaves = self._leaves(name)
+        if not leaves:
+            near = difflib.get_close_matches(name, self.names(), 1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self.names())}"
+            raise UserError("platform.unknown", f"no profile {name!r}", hint=hint)
+        try:
+            data, origin = self._laid(leaves, name, 0)
+            profile = parse_profile(data, origin)
+            if profile.id != name:
+                raise ValueError(f"it calls itself {profile.id}")
+            return profile
+        except (ValueError, RecursionError) as error:
+            raise _damaged(leaves[-1], error) from None
+
+    def _leaves(self, name: str) -> list[_Leaf]:
+        """Find every file of this name, the one that ships first."""
+        leaves = []
+        if name in _shipped_names():
+            text = resources.files("leasehold.facts").joinpath("profiles", f"{name}.yaml").read_text("utf-8")
+            leaves.append(_leaf(name, text, f"{name}.yaml", True))
+        for file in self._files():
+            if file.stem == name:
+                leaves.append(_leaf(name, _text(file), str(file), False))
+        return leaves
+
+    def _laid(self, leaves: list[_Leaf], name: str, depth: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Lay the files over each other: a file of a shipped name corrects it, `extends` names another base."""
+        if depth > _MOST_LINKS:
+            raise ValueError(f"extends goes round in circles at {name}")
+        data: dict[str, Any] = {}
+        origin: tuple[str, ...] = ()
+        for leaf in leaves:
+            base = leaf.data.get("extends", "")
+            if base and base != name:
+                below = self._leaves(base) if isinstance(base, str) else []
+                if not below:
+                    raise ValueError(f"extends: there is no profile {base!r}")
+                data, origin = self._laid(below, base, depth + 1)
+                data = {**data, "id": name}
+            data = merge(data, leaf.data)
+            origin = (*origin, leaf.file)
+        return data, origin
+
+    def _files(self) -> list[Path]:
+        return [file for folder in self.overlays if folder.is_dir() for file in sorted(folder.glob("*.yaml"))]
+
+
+SHIPPED = Shelf()
 
 
 def names() -> list[str]:
-    """List the platforms that have a profile."""
+    """List the platforms that ship."""
+    return SHIPPED.names()
+
+
+def load(name: str) -> Profile:
+    """Load a profile as it ships."""
+    return SHIPPED.load(name)
+
+
+def _shipped_names() -> list[str]:
     folder = resources.files("leasehold.facts").joinpath("profiles")
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
 
-def load(name: str) -> Profile:
-    """Load one profile by platform id."""
-    import yaml
-
-    if name not in names():
-        raise UserError("platform.unknown", f"no profile {name!r}", hint=f"known: {', '.join(names())}")
-    file = resources.files("leasehold.facts").joinpath("profiles", f"{name}.yaml")
+def _leaf(name: str, text: str, file: str, shipped: bool) -> _Leaf:
+    leaf = _Leaf(name, {}, file, shipped)
     try:
-        profile = _profile(yaml.safe_load(file.read_text("utf-8")))
-        if profile.id != name:
-            raise ValueError(f"it calls itself {profile.id}")
-        return profile
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError, yaml.YAMLError) as error:
-        raise HomeError("platform.damaged", f"profile {name}.yaml: {error!r}", hint="reinstall leasehold") from None
+        data = read_facts(text)
+        if not isinstance(data, dict):
+            raise ValueError("a profile is a mapping of keys")
+        return _Leaf(name, data, file, shipped)
+    except ValueError as error:
+        raise _damaged(leaf, error) from None
 
 
-def _profile(value: dict[str, Any]) -> Profile:
-    profile = Profile(
-        id=_word(value, "id"),
-        title=_word(value, "title"),
-        landlord=_word(value, "landlord"),
-        detach=_words(value, "detach"),
-        tiers=tuple(_tier(item) for item in value["tiers"]),
-        verbs=tuple(_verb(item) for item in value["verbs"]),
-        clocks=_words(value, "clocks"),
-    )
-    if not profile.verbs or not profile.detach:
-        raise ValueError("no verb, or no way to detach")
-    known = {tier.name for tier in profile.tiers}
-    for verb in profile.verbs:
-        stray = (set(verb.deletes) | set(verb.keeps)) - known
-        if stray:
-            raise ValueError(f"verb {verb.name} names unknown tiers {sorted(stray)}")
-    if not any("state" in tier.roles for tier in profile.tiers):
-        raise ValueError("no tier has the role state")
-    return profile
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("platform.overlay_unreadable", f"{file}: {error}", hint="profiles are UTF-8 text") from None
 
 
-def _tier(item: dict[str, Any]) -> Tier:
-    survives = [item[f"survives_{end}"] for end in ("stop", "destroy", "balance_zero")]
-    if any(value not in _SURVIVES for value in survives):
-        raise ValueError(f"tier {item['name']}: survival must be one of {_SURVIVES}, not {survives}")
-    return Tier(_word(item, "name"), _word(item, "path"), _words(item, "roles"), *survives)
-
-
-def _verb(item: dict[str, Any]) -> Verb:
-    source = Source(**{key: _word(item["source"], key) for key in item["source"]})
-    if source.confidence not in _CONFIDENCE or not _MONTH.match(source.verified):
-        raise ValueError(f"verb {item['name']}: confidence {source.confidence!r}, verified {source.verified!r}")
-    if not isinstance(item["reversible"], bool):  # the text "no" would count as true
-        raise ValueError(f"verb {item['name']}: reversible must be true or false, not {item['reversible']!r}")
-    return Verb(
-        name=_word(item, "name"),
-        stops_compute=_word(item, "stops_compute"),
-        stops_all=_word(item, "stops_all"),
-        reversible=item["reversible"],
-        deletes=_words(item, "deletes"),
-        keeps=_words(item, "keeps"),
-        by=_word(item, "by"),
-        steps=_words(item, "steps"),
-        source=source,
-    )
-
-
-def _word(item: dict[str, Any], key: str) -> str:
-    value = item[key]
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{key} must be text, not {value!r}")
-    return value
-
-
-def _words(item: dict[str, Any], key: str) -> tuple[str, ...]:
-    value = item[key]
-    if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
-        raise ValueError(f"{key} must be a list of texts, not {value!r}")
-    return tuple(value)
+def _damaged(leaf: _Leaf, error: Exception) -> LeaseholdError:
+    if leaf.shipped:
+        return HomeError("platform.damaged", f"profile {leaf.file}: {error}", hint="reinstall leasehold")
+    hint = "lease platforms show NAME shows how a shipped one is written; docs/platforms-own.md explains the keys"
+    return UserError("platform.overlay_invalid", f"{leaf.file}: {error}", hint=hint)
