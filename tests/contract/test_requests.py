@@ -28,7 +28,7 @@ def refusal(engine: CaretakerEngine, op: str, **args: object) -> str:
 
 def test_probe_says_where_and_how_full(door: Door) -> None:
     seen = door.engine().probe()
-    assert (seen["root"], seen["system"]) == (str(door.root), "Linux")
+    assert (seen["root"], seen["system"]) == (door.place, "Linux")
     assert seen["free_bytes"] > 0
     assert seen["free_inodes"] >= 0
     assert seen["now_unix"] > 1_700_000_000

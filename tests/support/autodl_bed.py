@@ -244,7 +244,7 @@ class AutodlBox:
             self._machine = None
 
     def release(self) -> None:
-        """释放: system and data disk are deleted, the region's file system stays. Only a box that is off. Idempotent."""
+        """释放: system and data disk are deleted, the region's file system stays; only when off. Idempotent."""
         if self.on:
             raise RuntimeError("power it off first")
         if not self.released:
@@ -293,9 +293,18 @@ class AutodlBox:
 
     def _start(self, size: image.Size, cards: str) -> bool:
         facts = [str(self.port), str(uuid.uuid4()), "autodl-container-%s" % self.name, str(size.memory_bytes // 2)]
-        spaces = [*joined_namespaces(self.region.pid), *_dying_with_us(), find_program("unshare") or "unshare"]
-        spaces += ["--mount", "--propagation", "private", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
-        words = [*spaces, "sh", str(image.SCRIPTS / "assemble.sh"), str(self._disks), *facts, cards, image.python_lib()]
+        spaces = box_namespaces("--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child")
+        words = [
+            *joined_namespaces(self.region.pid),
+            *_dying_with_us(),
+            *spaces,
+            "sh",
+            str(image.SCRIPTS / "assemble.sh"),
+            str(self._disks),
+            *facts,
+            cards,
+            image.python_lib(),
+        ]
         with self._log.open("ab") as log:
             written = log.tell()
             self._machine = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

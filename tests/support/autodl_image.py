@@ -14,9 +14,10 @@ LOGIN_PATH = "/root/miniconda3/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 GIB = 1 << 30
 
 _FOLDERS = (
-    "dev etc/profile.d etc/ssh home init mnt opt proc root/.ssh root/autodl-fs root/autodl-pub root/autodl-tmp"
-    " root/miniconda3/bin root/miniconda3/lib root/tf-logs run sys tmp usr var/log var/tmp"
-).split()
+    *("dev", "etc/ssh", "home", "init", "mnt", "opt", "proc", "run", "sys", "tmp", "usr", "var/log", "var/tmp"),
+    *("root/.ssh", "root/miniconda3/bin", "root/miniconda3/lib", "root/tf-logs"),
+    *("root/autodl-fs", "root/autodl-pub", "root/autodl-tmp"),
+)
 
 _SSHD = """\
 ListenAddress 127.0.0.1

@@ -42,15 +42,13 @@ def missing_namespaces() -> Optional[str]:
 
 
 def box_namespaces(*kinds: str) -> List[str]:
-    """Spell the prefix of a command that is root in new namespaces of these kinds; an ordinary user maps ids to it."""
-    mapped = [] if os.geteuid() == 0 else ["--map-root-user", "--map-users=auto", "--map-groups=auto"]
-    return [find_program("unshare") or "unshare", *mapped, *kinds, "--propagation", "private", "--"]
+    """Spell the prefix of a command in new namespaces of these kinds, whose mounts the host never sees."""
+    return [find_program("unshare") or "unshare", *kinds, "--propagation", "private", "--"]
 
 
 def joined_namespaces(pid: int) -> List[str]:
-    """Spell the prefix of a command that runs as root in the mount namespace of this process."""
-    mapped = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
-    return [find_program("nsenter") or "nsenter", "--target", str(pid), *mapped, "--mount", "--"]
+    """Spell the prefix of a command that runs in the mount namespace of this process."""
+    return [find_program("nsenter") or "nsenter", "--target", str(pid), "--mount", "--"]
 
 
 # The parts of a container, tried together: an overlay on /usr, a proc of its own, a pid namespace.
@@ -66,6 +64,8 @@ def missing_container() -> Optional[str]:
     for name in ("unshare", "nsenter", "setpriv", "pivot_root", "hostname"):
         if find_program(name) is None:
             return "no %s here (Debian: apt-get install util-linux hostname)" % name
+    if os.geteuid() != 0:  # ids mapped to an ordinary user cannot take programs out of the host's /usr
+        return "a whole box of namespaces needs root"
     if not all(os.path.islink(place) for place in ("/bin", "/sbin", "/lib")):
         return "/bin, /sbin and /lib are not links into /usr here"
     tried = box_namespaces("--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc")
