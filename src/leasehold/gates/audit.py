@@ -10,6 +10,8 @@ from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Outcome, Verdict
 
+from .sharing import SharedReading, judge_sharing
+
 WARN_FULL = 0.90
 REFUSE_FULL = 0.95
 _SHM_REFUSE_BYTES = 64 << 20
@@ -33,7 +35,7 @@ class AuditReadings:
     gpus: tuple[dict[str, Any], ...] = ()
     gpu_problem: str = ""
     tools: dict[str, Any] = field(default_factory=dict)
-    shared_probe: str | None = None  # what a second box said of a shared tier; None when there is none
+    shared: tuple[SharedReading, ...] = ()  # what a second box saw of shared tiers; empty when none was asked
 
 
 def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int = 1) -> Verdict:
@@ -51,13 +53,7 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
         findings += _judge_budget(job, readings.disks[0], cells)
     findings += _judge_limits(readings)
     findings += _judge_cards(job.gpu, readings.gpus, readings.gpu_problem)
-    if readings.shared_probe is not None:
-        findings.append(
-            _check(
-                not readings.shared_probe,
-                f"shared tier seen from a second box: {readings.shared_probe or 'same bytes'}",
-            )
-        )
+    findings += judge_sharing(profile, readings.shared, readings.disks)
     findings.append(_detach_tool(profile, readings.tools))
     return Verdict("audit", tuple(findings))
 

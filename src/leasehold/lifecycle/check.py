@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leasehold.errors import Refusal, UserError
@@ -20,6 +20,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .imports import imported
 from .project import CodeTree
+from .sharing import Company, probe_sharing
 
 SKIPPABLE = ("audit", "env", "smoke", "launch")
 _HOGS_LIMIT_S = 10.0
@@ -76,7 +77,7 @@ class Gatekeeper:
 
 
 def audit(
-    engine: CaretakerEngine, job: Job, profile: Profile, *, deep: bool = False
+    engine: CaretakerEngine, job: Job, profile: Profile, *, deep: bool = False, with_whom: Company | None = None
 ) -> tuple[Verdict, list[dict[str, Any]]]:
     """Measure the box and judge it; look for hogs when the disk fails or when asked to."""
     root = str(engine.probe()["root"])
@@ -86,7 +87,8 @@ def audit(
     ]
     taken = engine.wire.ask("readings", paths=paths)
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
-    verdict = judge_audit(job, profile, _readings(taken, probes))
+    shared = probe_sharing(engine, with_whom, profile) if with_whom else ()
+    verdict = judge_audit(job, profile, replace(_readings(taken, probes), shared=shared))
     hogs: list[dict[str, Any]] = []
     if deep or any("disk budget" in finding.what or "used" in finding.what for finding in verdict.against()):
         hogs = [engine.wire.ask("hogs", path=path, limit_s=_HOGS_LIMIT_S) for path in paths if _exists(taken, path)]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.gates.audit import AuditReadings, disk_need_bytes, judge_audit
+from leasehold.gates.sharing import SharedReading, Sight
 from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job
 from leasehold.model.job_parse import parse_memory
 from leasehold.model.profile import Profile
@@ -200,8 +201,12 @@ def test_cpu_and_open_files_are_told_and_never_refused() -> None:
 
 
 def test_a_shared_tier_that_a_second_box_does_not_see_is_refused() -> None:
-    assert judge(shared_probe="").passed
-    assert against(judge(shared_probe="the file is not there"))[0].endswith("second box: the file is not there")
+    where = platform(volume("/shared", shared=True))
+    disks = (disk(), disk("/shared"))
+    seen = SharedReading("/shared", "one", "two", Sight.SAME)
+    assert judge(where=where, disks=disks, shared=(seen,)).passed
+    absent = SharedReading("/shared", "one", "two", Sight.ABSENT)
+    assert judge(where=where, disks=disks, shared=(absent,)).outcome is Outcome.REFUSED
 
 
 def test_a_missing_tmux_is_told_with_what_is_left() -> None:

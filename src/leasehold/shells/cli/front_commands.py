@@ -43,7 +43,7 @@ def init(args: Namespace) -> int:
 
 def check(args: Namespace) -> int:
     """lease check"""
-    wishes = {"root": args.root, "deep": args.deep, "kill_check": args.kill_check}
+    wishes = {"root": args.root, "deep": args.deep, "kill_check": args.kill_check, "other": args.other}
     verdict = api.check(api.open_home(), args.gate, args.job, args.on, Screen(args.json).report, **wishes)
     if args.json:
         output.as_json(verdict.as_dict())
