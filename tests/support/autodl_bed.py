@@ -231,9 +231,9 @@ class AutodlBox:
         machine = self._machine
         if machine is None:
             return
-        machine.kill()  # its first process dies with it, and the kernel kills the rest
+        processes.end(self.leftovers)  # its first process among them, which unshare waits for and reaps
+        machine.kill()
         machine.wait()
-        processes.end(self.leftovers)
         self._machine = None
 
     def wait_off(self, limit_s: float = 20.0) -> None:
@@ -309,7 +309,8 @@ class AutodlBox:
             written = log.tell()
             self._machine = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if self._listens(self._machine, written):
-            self._spaces += {_pid_namespace(pid) for pid in processes.descendants(self._machine.pid, lambda p: True)}
+            inside = {_pid_namespace(pid) for pid in processes.descendants(self._machine.pid, lambda p: True)}
+            self._spaces += inside - {"", _pid_namespace(os.getpid())}  # never ours: all in these is killed
             return True
         self._machine.kill()
         self._machine.wait()
