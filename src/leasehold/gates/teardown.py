@@ -41,7 +41,7 @@ class TeardownReadings:
     strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
     unreachable_because: str = ""
     other_leases: tuple[str, ...] = ()  # open leases on the same machine with runs that are not home
-    harmless: bool = False  # the verb can be undone and deletes nothing
+    harmless: bool = False  # a park: it can be undone and deletes nothing
     doubts: tuple[str, ...] = ()  # facts behind the verb that are stale or were never confirmed
     facts_checked: str = ""  # what a person saw when looking at them
 

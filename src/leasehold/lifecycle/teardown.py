@@ -84,7 +84,7 @@ def plan_teardown(home: Home, lease: Lease, verb_name: str = "", facts_checked: 
     readings = replace(
         readings,
         other_leases=_neighbours(home, lease, verb),
-        harmless=verb.reversible and not verb.deletes,
+        harmless=verb.kind == "park" and verb.reversible and not verb.deletes,
         doubts=tuple(profile.doubts(verb, time.time())),
         facts_checked=facts_checked,
     )

@@ -12,7 +12,7 @@ from leasehold.model.profile import Verb
 from leasehold.platforms.contract import BoxState
 
 
-@dataclass(frozen=True)
+@dataclass
 class InsideLandlord:
     """Asks the box to run its own shutdown, and then sees that it no longer answers."""
 
