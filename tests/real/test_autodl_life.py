@@ -12,6 +12,7 @@ import pytest
 from tests.support.autodl_bed import DATA, AutodlBox, AutodlCloud
 from tests.support.front import Done, Front, front
 from tests.support.lives import STEPS, TRAINER, TRUE_SUM, eventually
+from tests.support.screens import Session
 
 SIDE = DATA + "/side"
 BOX = "gpu1"
@@ -114,6 +115,30 @@ def test_results_can_be_fetched_without_the_card(me: Front, box: AutodlBox) -> N
     box.power_on_without_gpu()
     good(me.lease("box", "add", BOX, box.ssh_line, "--replace"))
     assert result(good(me.lease("pull", "toy"))) == {"steps": STEPS, "sum": TRUE_SUM}
+
+
+def test_a_typed_park_powers_the_box_off_from_inside_and_keeps_its_disks(me: Front, box: AutodlBox) -> None:
+    good(me.lease("run", "--on", BOX))
+    terminal = Session(me, "park")
+    terminal.type(f"lease park {BOX}", ("type exactly", "no, wait"), code=3)
+    assert box.on
+    said = terminal.type(f"lease park {BOX}", ("type exactly", f"power-off {BOX}-1"))
+    box.wait_off()
+    assert "is parked by `power-off`" in said and "(15 days): the instance is released" in said
+    assert box.behind(f"{DATA}/leasehold/active").is_dir()
+
+
+def test_a_standing_approval_parks_after_the_receipt_and_not_before(me: Front, box: AutodlBox) -> None:
+    value = json.loads((me.project / "lease.yaml").read_text())
+    me.job(**{**value, "when_done": "park"})
+    assert "when_done: park" in good(me.lease("run", "--on", BOX)).said
+    assert box.on, "nobody said yes yet"
+    Session(me, "standing").type(f"lease park {BOX} --standing 14d", ("> ", f"standing power-off {BOX}"))
+    good(me.lease("run", "--on", BOX, "--again"))
+    box.wait_off()
+    told = [event["kind"] for event in me.events()]
+    wanted = ["receipt_written", "standing_granted", "receipt_written", "lease_parked"]
+    assert [kind for kind in told if kind in wanted] == wanted
 
 
 def diary(box: AutodlBox) -> list[str]:
