@@ -16,9 +16,9 @@ from leasehold.lifecycle import check
 from leasehold.lifecycle.boxes import find_box
 from leasehold.lifecycle.home import Home
 from leasehold.model.job import Artifact, Job
-from leasehold.model.profile import Tier
 from leasehold.model.verdict import Verdict
 from tests.support.front import Front, Tmpfs, fake_cards, front, program
+from tests.support.platforms import volume
 
 TORCH_PYTHON = Path("/tmp/venv-readers/bin/python")  # a CPU build of torch, where one was installed
 TRAIN = "import json, os\nprint('step 1/1 loss 0.5', flush=True)\n"
@@ -103,12 +103,11 @@ def test_a_read_only_disk_says_so(me: Front, place: Path) -> None:
 
 
 def audit_tier(home: Home, path: str) -> Verdict:
-    tier = Tier("volume", path, ("durable",), "yes", "yes", "yes")
     local = profiles.load("local")
     engine = find_box(home, "local").connect()
     try:
         job = Job("toy", "true", (Artifact("a", "bytes"),))
-        return check.audit(engine, job, replace(local, tiers=(*local.tiers, tier)))[0]
+        return check.audit(engine, job, replace(local, tiers=(*local.tiers, volume(path))))[0]
     finally:
         engine.wire.close()
 

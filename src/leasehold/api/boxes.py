@@ -30,12 +30,11 @@ def box_list(home: Home) -> list[dict[str, Any]]:
 
 def box_show(home: Home, name: str) -> dict[str, Any]:
     """Say everything the book knows of a box, its open leases and its platform's dangers."""
-    from leasehold.facts import profiles
     from leasehold.lifecycle import box_book
     from leasehold.lifecycle.first_contact import dangers
 
     entry = box_book.find(home, name)
-    said = dangers(profiles.load(entry.platform), time.time())
+    said = dangers(home.shelf().load(entry.platform), time.time())
     return {**entry.as_dict(), "leases": box_book.leases_on(home, name), "dangers": said}
 
 

@@ -35,7 +35,7 @@ class Reader:
                 hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}"
                 raise ValueError(f"{self._at(key)}: unknown key; {hint}")
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """List the keys."""
         return list(self._value)
 
@@ -76,7 +76,7 @@ class Reader:
     def mapping(self, key: str) -> dict[str, str]:
         """Read a mapping of texts."""
         at = self.inside(key)
-        return {name: at.text(name) for name in at.keys()}
+        return {name: at.text(name) for name in at.names()}
 
     def one_of(self, key: str, known: tuple[str, ...], default: Any = _REQUIRED) -> str:
         """Read a word of a closed set."""

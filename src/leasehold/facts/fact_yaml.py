@@ -20,7 +20,7 @@ def read_facts(text: str) -> Any:
     try:
         node = yaml.compose(text, Loader=_loader())
         _bound(node)
-        return yaml.load(text, Loader=_loader())  # noqa: S506 - the loader is a SafeLoader with fewer resolvers
+        return yaml.load(text, Loader=_loader())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""

@@ -35,7 +35,7 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
     """Build a profile; ValueError names the key and what it must be."""
     at = Reader(value, "")
     at.only(_KNOWN)
-    sources = {name: _source(at.inside("sources").inside(name)) for name in at.inside("sources").keys()}
+    sources = {name: _source(at.inside("sources").inside(name)) for name in at.inside("sources").names()}
     tiers = tuple(_each(at, "tiers", lambda item: _tier(item, sources)))
     boot = at.text("boot", "")
     profile = Profile(

@@ -46,7 +46,9 @@ def _survival_is_ordered(tier: Tier) -> None:
 def _traits_agree(profile: Profile) -> None:
     traits = profile.traits
     if traits.detach_primitive != profile.detach[0]:
-        raise ValueError(f"traits.detach_primitive is {traits.detach_primitive}, detach begins with {profile.detach[0]}")
+        raise ValueError(
+            f"traits.detach_primitive is {traits.detach_primitive}, detach begins with {profile.detach[0]}"
+        )
     if traits.spot_available != profile.spot.available:
         raise ValueError(f"traits.spot_available is {traits.spot_available}, spot.available {profile.spot.available}")
     if traits.meter_stop_verb == "n/a":

@@ -39,7 +39,12 @@ class AuditReadings:
 def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int = 1) -> Verdict:
     """Check mounts, space, inodes, limits and cards against the job's constraint."""
     findings: list[Finding] = []
+    optional = {tier.path: tier for tier in profile.tiers if tier.optional}
     for disk in readings.disks:
+        absent = optional.get(str(disk["path"])) if not disk.get("exists") else None
+        if absent is not None:
+            findings.append(_yes(f"{absent.path} ({absent.name}) is not attached; results come home without it"))
+            continue
         findings += _judge_disk(disk, readings.probes.get(str(disk["path"])))
     findings += _judge_mounts(profile, readings.disks)
     if readings.disks:
@@ -92,7 +97,7 @@ def _judge_mounts(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[F
     by_path = {str(disk["path"]): disk for disk in disks}
     for tier in profile.tiers:
         disk = by_path.get(tier.path)
-        if disk is None or not tier.path.startswith("/") or tier.path == "/" or not disk.get("exists"):
+        if disk is None or not tier.path.startswith("/") or not tier.own_mount or not disk.get("exists"):
             continue
         how = "a mount of its own" if disk["is_mount"] else "NOT mounted"
         text = f"{tier.path} ({tier.name}) is {how}: {disk['filesystem']} at {disk['mount']}"

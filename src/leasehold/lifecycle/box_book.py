@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from leasehold.errors import BoxError, LinkError, Refusal, UserError
-from leasehold.facts import profiles
 from leasehold.kit.paths import UnsafePath, check_name
 from leasehold.ledger import books, box_book
 from leasehold.model.box import LOCAL, SSH, BoxEntry, Flavour
 from leasehold.model.lease import Lease
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report
+from leasehold.model.profile import Profile
 from leasehold.model.verdict import Verdict
 from leasehold.model.words import ago
 from leasehold.transport.flavour import DIRECT_ADDRESS, Patience
@@ -32,20 +32,20 @@ _SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
 
 def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None = None) -> BoxEntry:
     """Meet the box, show what it is and what its platform does, and write it down; nothing is written otherwise."""
-    _check_name(order.name)
+    _check_name(home, order.name)
     if order.fingerprint and not order.contact:
         raise UserError("box.unmet_key", "--fingerprint needs a contact", hint="leave out --no-contact")
     old = box_book.find(home.ledger, order.name)
     entry = _wanted(home, order, old if order.replace else None, report)
     box_book.refuse_duplicate(home.ledger, entry, replace=order.replace)
-    report(Note("box", f"{entry.name}: {entry.address} on {profiles.load(entry.platform).title}", entry.as_dict()))
+    report(Note("box", f"{entry.name}: {entry.address} on {home.shelf().load(entry.platform).title}", entry.as_dict()))
     held = _open_leases(home, entry.name)
     if order.contact:
         entry = _met(entry, _contact(home, entry, order, patience), report)
     if old and held and not order.fingerprint:
         _refuse_other_machine(old, entry, held[0])
     box_book.record(home.ledger, entry, replace=order.replace)
-    say_dangers(profiles.load(entry.platform), report, time.time())
+    say_dangers(home.shelf().load(entry.platform), report, time.time())
     _warn_of_twins(home, entry, report)
     return entry
 
@@ -94,12 +94,12 @@ def leases_on(home: Home, name: str) -> list[str]:
     return [_meter(home, lease) for lease in _open_leases(home, name)]
 
 
-def _check_name(name: str) -> None:
+def _check_name(home: Home, name: str) -> None:
     try:
         check_name(name, "box name")
     except UnsafePath as error:
         raise UserError("box.bad_name", str(error)) from None
-    if name == LOCAL or name.startswith(SSH) or name in profiles.names():
+    if name == LOCAL or name.startswith(SSH) or name in home.shelf().names():
         raise UserError("box.bad_name", f"{name!r} already means something to --on", hint="choose another name")
 
 
@@ -115,12 +115,18 @@ def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -
             hint=f"paste the console's ssh command: lease box add {order.name} 'ssh -p 22 root@…'",
         )
     local = base.address == LOCAL
-    root = order.root or base.root or (str(home.box_root(order.name)) if local else "")
+    platform = home.shelf().load(order.platform or base.platform or (LOCAL if local else _DEFAULT_PLATFORM))
+    root = order.root or base.root or (str(home.box_root(order.name)) if local else _folder_on(platform))
     if root and not root.startswith(("/", "~/")):
         raise UserError("box.bad_root", f"--root {root!r} is not absolute", hint="write /folder or ~/folder on the box")
-    platform = profiles.load(order.platform or base.platform or (LOCAL if local else _DEFAULT_PLATFORM)).id
     price = str(HourlyPrice.parse(order.price)) if order.price else base.price
-    return replace(base, platform=platform, price=price, root=root)
+    return replace(base, platform=platform.id, price=price, root=root)
+
+
+def _folder_on(platform: Profile) -> str:
+    """Our folder on the tier that the profile gives to runs; empty leaves it to the box's home folder."""
+    path = platform.state_tier.path
+    return path.rstrip("/") + "/leasehold" if path.startswith("/") else ""
 
 
 def _placed(base: BoxEntry, text: str, report: Report) -> BoxEntry:

@@ -59,8 +59,14 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
     entry = box_book.find(home.ledger, name)
     if entry is None:
         raise unknown_box(home, name)
-    hint = sys.executable if entry.address == LOCAL else entry.python
+    hint = sys.executable if entry.address == LOCAL else entry.python or _interpreter(home, entry.platform)
     return Box(entry.name, entry.platform, root or entry.root, way_in(home, entry), hint, entry.price)
+
+
+def _interpreter(home: Home, platform: str) -> str:
+    """The Python that the platform's image has for certain, where a login shell would not find it."""
+    shelf = home.shelf()
+    return shelf.load(platform).environment.interpreter if platform in shelf.names() else ""
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def audit(
     root = str(engine.probe()["root"])
     paths = [
         root,
-        *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path not in ("/", "/ and ~")),
+        *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path != "/"),
     ]
     taken = engine.wire.ask("readings", paths=paths)
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
-from leasehold.facts import profiles
 from leasehold.gates.launching import judge_launch
 from leasehold.ledger import books
 from leasehold.model.job import Job
@@ -74,7 +73,9 @@ def _judge(
     try:
         if gate == "env":
             return check.environment(engine, job, tree)
-        verdict, hogs = check.audit(engine, job, profiles.load(box.platform), deep=bool(wishes.get("deep")))
+        verdict, hogs = check.audit(
+            engine, job, home.shelf(tree.folder).load(box.platform), deep=bool(wishes.get("deep"))
+        )
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))
         return verdict

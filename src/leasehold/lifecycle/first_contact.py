@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leasehold.errors import LinkError
 from leasehold.model.box import BoxEntry
 from leasehold.model.note import Note, Report
-from leasehold.model.profile import Profile
+from leasehold.model.profile import STALE_MONTHS, Clock, Profile, Source
 from leasehold.model.verdict import Finding, Outcome
 from leasehold.transport import host_keys
 from leasehold.transport.flavour import DoorReading, Patience, detect
@@ -17,9 +17,18 @@ from leasehold.transport.openssh import SshTransport
 from .boxes import way_in
 from .home import Home
 
-_STALE_MONTHS = 6
 _NEW = "pinned; compare it with the console's, if that shows one"
 _VOUCHED = "is in your own known_hosts; pinned"
+_STARTS = {
+    "opened": "it was opened",
+    "stopped": "it was stopped",
+    "idle": "whenever it idles",
+    "balance-zero": "when the balance is used up",
+    "contract-end": "when the contract ends",
+    "run-start": "the run began",
+    "released": "it was released",
+    "notice": "a notice",
+}
 _MARKS = {Outcome.PASSED: "ok ", Outcome.REFUSED: "NO ", Outcome.UNKNOWN: "?? "}
 
 
@@ -51,15 +60,22 @@ def meet(home: Home, entry: BoxEntry, expected: str = "", patience: Patience | N
 
 def dangers(profile: Profile, now_unix: float) -> list[str]:
     """List what this platform does to money and data when nobody looks."""
-    lines = [str(clock) for clock in profile.clocks]
+    lines = [say_clock(clock) for clock in profile.clocks]
     for verb in profile.verbs:
         undo = "can be undone" if verb.reversible else "cannot be undone"
         ends = f"ends compute billing: {verb.stops_compute}, all billing: {verb.stops_all}"
         lines.append(f"`{verb.name}` {ends}; deletes {', '.join(verb.deletes) or 'nothing'}; {undo}")
     for tier in profile.tiers:
         survives = f"stop: {tier.survives_stop}, balance zero: {tier.survives_balance_zero}"
-        lines.append(f"{tier.name} ({tier.path}) survives {survives}, destroy: {tier.survives_destroy}")
-    return lines + sorted({_standing(verb.source.verified, verb.source.confidence, now_unix) for verb in profile.verbs})
+        lines.append(f"{tier.name} ({tier.place}) survives {survives}, destroy: {tier.survives_destroy}")
+    return lines + sorted({_standing(verb.source, now_unix) for verb in profile.verbs})
+
+
+def say_clock(clock: Clock) -> str:
+    """Say when something happens by itself, and what to do about it."""
+    when = f"{clock.after} after {_STARTS[clock.starts]}" if clock.after_s else _STARTS[clock.starts]
+    do = f" ({clock.do})" if clock.do else ""
+    return f"{clock.name}: {when}: {clock.effect}{do}"
 
 
 def say_dangers(profile: Profile, report: Report, now_unix: float) -> None:
@@ -104,9 +120,7 @@ def _meet_expected(home: Home, entry: BoxEntry, expected: str, patience: Patienc
     return Contact(reading, shown, "is the one you named; pinned")
 
 
-def _standing(verified: str, confidence: str, now_unix: float) -> str:
-    year, month = (int(part) for part in verified.split("-")[:2])
-    now = time.gmtime(now_unix)
-    months = (now.tm_year - year) * 12 + now.tm_mon - month
-    stale = f"; that is {months} months ago, so look at the console yourself" if months > _STALE_MONTHS else ""
-    return f"these facts: confirmed {verified}, source: {confidence}{stale}"
+def _standing(source: Source, now_unix: float) -> str:
+    months = source.months_old(now_unix)
+    stale = f"; that is {months} months ago, so look at the console yourself" if months > STALE_MONTHS else ""
+    return f"these facts: confirmed {source.verified}, source: {source.confidence}{stale}"

@@ -7,8 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leasehold.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from leasehold.facts.profiles import Shelf
+
+_OVERLAYS = "profiles"
+_PROJECT = ".leasehold"
 
 
 @dataclass(frozen=True)
@@ -16,14 +23,27 @@ class Home:
     """A folder of ours; LEASEHOLD_HOME moves it."""
 
     path: Path
+    config: Path | None = None  # your own settings: profiles/ holds overlays
+    project: Path | None = None  # where the command was typed
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Home:
-        """Find the home folder: LEASEHOLD_HOME, else the XDG data folder."""
-        if environ.get("LEASEHOLD_HOME"):
-            return cls(Path(environ["LEASEHOLD_HOME"]).expanduser().absolute())
-        data = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".local/share")
-        return cls(Path(data) / "leasehold")
+        """Find the home folder: LEASEHOLD_HOME, else the XDG data folder; settings by LEASEHOLD_CONFIG, else XDG."""
+        user = Path(environ.get("HOME") or "~").expanduser()
+        settings = Path(environ.get("XDG_CONFIG_HOME") or user / ".config") / "leasehold"
+        data = Path(environ.get("XDG_DATA_HOME") or user / ".local/share") / "leasehold"
+        chosen = (environ.get("LEASEHOLD_HOME") or data, environ.get("LEASEHOLD_CONFIG") or settings)
+        path, config = (Path(place).expanduser().absolute() for place in chosen)
+        return cls(path, config, _here())
+
+    def shelf(self, project: Path | None = None) -> Shelf:
+        """Return the platform profiles: what ships, your overlays, then the project's."""
+        from leasehold.facts.profiles import Shelf
+
+        folders = [self.config and self.config / _OVERLAYS]
+        where = project or self.project
+        folders.append(where and where / _PROJECT / _OVERLAYS)
+        return Shelf(tuple(folder for folder in folders if folder))
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -43,3 +63,10 @@ class Home:
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""
         return self.path / "boxes" / name
+
+
+def _here() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:
+        return None  # the folder was removed under our feet

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError, Refusal, UserError
-from leasehold.facts import profiles
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
@@ -25,7 +24,7 @@ from .boxes import Box
 from .check import Gatekeeper, Skips
 from .home import Home
 from .project import CodeTree
-from .resolve import resolve
+from .resolve import resolve, run_id
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def launch(
     """Start the run, attach to it, or resume it: whatever the identical command now means."""
     job, tree = job_tree
     box, ledger = order.box, home.ledger
-    profile = profiles.load(box.platform)
+    profile = home.shelf(tree.folder).load(box.platform)
     lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
     plan = resolve(job, tree.sha256, profile, _generation(home, job, tree, order))
     known_seq = _record_plan(home, plan, lease, tree, order)
@@ -104,7 +103,7 @@ def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: R
 
 def _generation(home: Home, job: Any, tree: CodeTree, order: LaunchOrder) -> int:
     """Count earlier runs of this very job and code; --again asks for one more."""
-    first = resolve(job, tree.sha256, profiles.load(order.box.platform)).run
+    first = run_id(job, tree.sha256)
     known = [
         record.run for record in books.runs(home.ledger) if record.run == first or record.run.startswith(first + "-")
     ]

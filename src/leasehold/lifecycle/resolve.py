@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
@@ -30,6 +31,30 @@ def read_job(path: Path) -> Job:
 
 def resolve(job: Job, tree: str, profile: Profile, again: int = 0) -> Plan:
     """Combine job, code and platform; equal inputs give the same run on every home."""
+    run = run_id(job, tree) + (f"-{again}" if again else "")
+    environment = environment_of(profile)
+    return Plan(run=run, job=job, tree=tree, platform=profile.id, detach=profile.detach, environment=environment)
+
+
+def run_id(job: Job, tree: str) -> str:
+    """Name the first run of this job and code: a hash of what is executed, the same on every platform."""
     identity = digest({"job": job.identity(), "tree": tree})
-    run = f"{job.name[:60]}-{identity[:10]}" + (f"-{again}" if again else "")
-    return Plan(run=run, job=job, tree=tree, platform=profile.id, detach=profile.detach)
+    return f"{job.name[:60]}-{identity[:10]}"
+
+
+def environment_of(profile: Profile) -> dict[str, Any]:
+    """Spell what the box must do to its shells; {state}, {durable} and {scratch} are filled in there."""
+    wanted = profile.environment
+    folders = {role: tier.path for tier in profile.tiers for role in tier.roles if tier.path.startswith("/")}
+    private = profile.tier(wanted.credentials) if wanted.credentials else None
+    value = {
+        "interpreter": wanted.interpreter,
+        "hook": wanted.hook,
+        "variables": dict(wanted.variables),
+        "no_proxy": list(wanted.no_proxy),
+        "tensorboard_dir": wanted.tensorboard_dir,
+        "credentials": private.path if private is not None else "",
+        "durable": folders.get("durable", ""),
+        "scratch": folders.get("scratch", ""),
+    }
+    return {key: item for key, item in value.items() if item}

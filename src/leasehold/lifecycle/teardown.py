@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import LeaseholdError, LinkError, Refusal, UserError
-from leasehold.facts import profiles
 from leasehold.gates.teardown import RunReadings, TeardownReadings, judge_approval, judge_teardown
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
@@ -46,7 +45,7 @@ class TeardownPlan:
     exports: tuple[str, ...] = ()
 
     def _tier(self, name: str) -> str:
-        path = next(tier.path for tier in self.profile.tiers if tier.name == name)
+        path = next(tier.place for tier in self.profile.tiers if tier.name == name)
         return f"{name} ({path})"
 
     def as_dict(self) -> dict[str, Any]:
@@ -69,18 +68,24 @@ class TeardownPlan:
 
 def plan_teardown(home: Home, lease: Lease, verb_name: str = "") -> TeardownPlan:
     """Read the box, the ledger and the home copies, and judge; changes nothing."""
-    profile = profiles.load(lease.platform)
+    records = books.runs(home.ledger, lease=lease.id)
+    profile = platform_of(home, lease)
     verb = profile.verb(verb_name)
     if verb is None:
         known = ", ".join(item.name for item in profile.verbs)
         raise UserError("lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}")
-    records = books.runs(home.ledger, lease=lease.id)
     readings, left = _read(home, lease, verb, records)
     readings = replace(readings, other_leases=_neighbours(home, lease, verb))
     return TeardownPlan(
         lease, profile, verb, readings, judge_teardown(readings), tuple(left), lease.cost(time.time()),
         tuple(record.home_since for record in records if record.home_since),
     )  # fmt: skip
+
+
+def platform_of(home: Home, lease: Lease) -> Profile:
+    """Load the facts of a lease's platform, with the overlays of the project that runs there."""
+    projects = [Path(record.project) for record in books.runs(home.ledger, lease=lease.id) if record.project]
+    return home.shelf(projects[0] if projects else None).load(lease.platform)
 
 
 def _neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:

@@ -11,6 +11,58 @@ from leasehold.errors import UserError
 _PRICE = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<currency>[A-Za-z]{3})\s*/\s*h(?:our)?\Z")
 
 
+_AMOUNT = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<currency>[A-Za-z]{3})\Z")
+
+
+@dataclass(frozen=True)
+class Money:
+    """Amounts by currency, as they were given; they are added, never converted."""
+
+    amounts: tuple[tuple[str, Decimal], ...] = ()
+
+    @classmethod
+    def of(cls, amount: Decimal | int | str, currency: str) -> Money:
+        """Hold one amount."""
+        return cls(((currency.upper(), Decimal(amount)),))
+
+    @classmethod
+    def parse(cls, text: str) -> Money:
+        """Read an amount such as 20USD; ValueError says how to write it."""
+        found = _AMOUNT.match(text.strip())
+        if not found:
+            raise ValueError(f"{text!r} is not an amount; write it like 20USD or 150CNY")
+        return cls.of(found["amount"], found["currency"])
+
+    def __add__(self, other: Money) -> Money:
+        sums = dict(self.amounts)
+        for currency, amount in other.amounts:
+            sums[currency] = sums.get(currency, Decimal(0)) + amount
+        return Money(tuple(sorted(sums.items())))
+
+    def times(self, factor: float | Decimal) -> Money:
+        """Multiply every amount."""
+        return Money(tuple((currency, amount * Decimal(factor)) for currency, amount in self.amounts))
+
+    def share_of(self, whole: Money) -> float | None:
+        """Say which part of whole this is; None unless both are of one and the same currency."""
+        mine, theirs = dict(self.amounts), dict(whole.amounts)
+        if len(theirs) != 1 or set(mine) - set(theirs):
+            return None
+        currency, amount = next(iter(theirs.items()))
+        return float(mine.get(currency, Decimal(0)) / amount) if amount else None
+
+    def as_dict(self) -> dict[str, str]:
+        """Spell for --json: exact decimals by currency."""
+        return {currency: f"{amount:.4f}" for currency, amount in self.amounts}
+
+    def __bool__(self) -> bool:
+        return any(amount for _, amount in self.amounts)
+
+    def __str__(self) -> str:
+        shown = [f"{amount:.{2 if amount >= 1 or not amount else 3}f} {currency}" for currency, amount in self.amounts]
+        return " + ".join(shown) or "nothing"
+
+
 @dataclass(frozen=True)
 class HourlyPrice:
     """What one hour of a box costs."""
@@ -25,6 +77,11 @@ class HourlyPrice:
         if not found:
             raise UserError("box.bad_price", f"{text!r} is not a price", hint="write it like 1.98USD/h or 2.4CNY/h")
         return cls(Decimal(found["amount"]), found["currency"].upper())
+
+    @property
+    def money(self) -> Money:
+        """One hour of it."""
+        return Money.of(self.amount, self.currency)
 
     def cost(self, seconds: float) -> str:
         """Say what this many seconds cost."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.kit.canon import digest
@@ -22,6 +23,7 @@ class Plan:
     platform: str
     detach: tuple[str, ...]
     cells: tuple[str, ...] = ("main",)
+    environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
 
     @property
     def patterns(self) -> list[str]:
@@ -40,6 +42,7 @@ class Plan:
             "cells": list(self.cells),
             "patterns": self.patterns,
             "attempts": self.job.attempts,
+            **({"environment": dict(self.environment)} if self.environment else {}),
         }
 
     @property
@@ -61,4 +64,5 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         platform=value["platform"],
         detach=tuple(value["detach"]),
         cells=tuple(value["cells"]),
+        environment=value.get("environment", {}),
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any
 
+from .money import Money
+
 STALE_MONTHS = 6
 HOURS_PER_MONTH = 730  # as the vendors reckon: 365 days in twelve months
 YES, NO, UNKNOWN = "yes", "no", "unknown"
@@ -253,6 +255,16 @@ class Profile:
             return []
         said = [(what, source.doubt(now_unix), source.url) for what, source in self.behind(verb)]
         return [f"{what}: {doubt}, {url}" for what, doubt, url in said if doubt]
+
+    def storage_per_hour(self, gigabytes: Mapping[str, Decimal], stopped: bool) -> Money:
+        """Reckon one hour of keeping so many GB on each tier, running or stopped."""
+        whens = ("stopped" if stopped else "running", "always")
+        total = Money()
+        for tier in self.tiers:
+            for rate in tier.rates if tier.name in gigabytes else ():
+                if rate.when in whens:
+                    total += Money.of(rate.hourly(gigabytes[tier.name]), rate.currency)
+        return total
 
     def sources(self) -> list[tuple[str, Source]]:
         """List every dated fact with its source."""

@@ -9,8 +9,9 @@ import pytest
 from leasehold.gates.audit import AuditReadings, disk_need_bytes, judge_audit
 from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job
 from leasehold.model.job_parse import parse_memory
-from leasehold.model.profile import Profile, Tier
+from leasehold.model.profile import Profile
 from leasehold.model.verdict import Finding, Outcome, Verdict
+from tests.support.platforms import platform, volume
 
 GB = 10**9
 MIB = 1 << 20
@@ -37,18 +38,9 @@ def card(name: str = "NVIDIA A100-SXM4-40GB", mib: int | None = 40960, used_mib:
     }  # fmt: skip
 
 
-def profile(*tiers: Tier, detach: tuple[str, ...] = ("setsid",)) -> Profile:
-    state = Tier("system", "/ and ~", ("state",), "yes", "no", "no")
-    return Profile("test", "a test box", "person", detach, (state, *tiers), (), ())
-
-
-def tier(path: str) -> Tier:
-    return Tier("volume", path, ("durable",), "yes", "yes", "yes")
-
-
 def judge(wanted: Job | None = None, where: Profile | None = None, cells: int = 1, **readings: Any) -> Verdict:
     taken = AuditReadings(**{"disks": (disk(),), "probes": {ROOT: ""}, **readings})
-    return judge_audit(wanted or job(), where or profile(), taken, cells)
+    return judge_audit(wanted or job(), where or platform(), taken, cells)
 
 
 def against(verdict: Verdict) -> list[str]:
@@ -151,20 +143,20 @@ def test_the_inode_budget_is_two_thousand_a_cell(cells: int, free: int, passes: 
 
 def test_a_volume_that_is_just_a_folder_is_refused() -> None:
     lost = disk("/workspace", is_mount=False, mount="/", filesystem="overlay")
-    verdict = judge(where=profile(tier("/workspace")), disks=(disk(), lost))
+    verdict = judge(where=platform(volume("/workspace")), disks=(disk(), lost))
     assert against(verdict) == ["/workspace (volume) is NOT mounted: overlay at /"]
     assert "attach the volume" in verdict.against()[0].hint
 
 
 def test_a_mounted_volume_passes_and_an_absent_one_is_said_once() -> None:
-    assert judge(where=profile(tier("/workspace")), disks=(disk(), disk("/workspace"))).passed
+    assert judge(where=platform(volume("/workspace")), disks=(disk(), disk("/workspace"))).passed
     absent = {"path": "/workspace", "exists": False}
-    verdict = judge(where=profile(tier("/workspace")), disks=(disk(), absent))
+    verdict = judge(where=platform(volume("/workspace")), disks=(disk(), absent))
     assert against(verdict) == ["/workspace does not exist on the box"]
 
 
 def test_tiers_that_are_words_or_the_root_are_no_mounts() -> None:
-    words = profile(tier("the leasehold home"), tier("/"))
+    words = platform(volume("the leasehold home"), volume("/", own_mount=False))
     assert judge(where=words, disks=(disk(), disk("/", is_mount=False))).passed
 
 
@@ -213,7 +205,7 @@ def test_a_shared_tier_that_a_second_box_does_not_see_is_refused() -> None:
 
 
 def test_a_missing_tmux_is_told_with_what_is_left() -> None:
-    verdict = judge(where=profile(detach=("tmux", "systemd", "setsid")), tools={"tmux": None})
+    verdict = judge(where=platform(detach=("tmux", "systemd", "setsid")), tools={"tmux": None})
     assert verdict.passed
     assert saying(verdict, "tmux is missing; detaching falls back to systemd, setsid")
 
