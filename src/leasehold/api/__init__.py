@@ -18,6 +18,7 @@ from leasehold.api.front import (
     tunnel,
     write_new,
 )
+from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
 from leasehold.api.running import (
     clock,
     duration,
@@ -52,6 +53,7 @@ __all__ = [
     "down",
     "down_plan",
     "down_request",
+    "doubtful_facts",
     "down_stopped",
     "duration",
     "init",
@@ -64,6 +66,10 @@ __all__ = [
     "notify_remove",
     "notify_test",
     "open_home",
+    "plan",
+    "plan_wishes",
+    "platform",
+    "platforms",
     "pull",
     "run",
     "show",

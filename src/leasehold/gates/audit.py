@@ -67,6 +67,11 @@ def disk_need_bytes(job: Job, cells: int) -> int:
     return job.checkpoint.size_bytes * (cells + 1) + job.disk_bytes + _LOG_AND_CACHE_BYTES
 
 
+def inode_need(cells: int) -> int:
+    """Files that a run may make beside its checkpoints."""
+    return _INODES_PER_CELL * cells
+
+
 def _judge_disk(disk: dict[str, Any], problem: str | None) -> list[Finding]:
     path = disk["path"]
     if not disk.get("exists"):
@@ -117,7 +122,7 @@ def _judge_budget(job: Job, disk: dict[str, Any], cells: int) -> list[Finding]:
         )
     ]
     if disk["total_inodes"]:
-        inodes = _INODES_PER_CELL * cells
+        inodes = inode_need(cells)
         text = f"inode budget {inodes:,} against {int(disk['free_inodes']):,} free"
         findings.append(
             _check(inodes <= int(disk["free_inodes"]), text, "prune small files; inodes run out before bytes")

@@ -34,6 +34,7 @@ class CheckpointFacts:
     path: str = ""
     size_bytes: int = 0
     write_s: float = 0.0
+    step_s: float = 0.0  # how long one training step takes
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,10 @@ def _checkpoint(value: Any, source: Source) -> CheckpointFacts:
     if path:
         _paths([path], "checkpoint.path", source)
     size = int(_read(facts, "checkpoint", "size", parse_size, 0, source))
-    return CheckpointFacts(path, size, _read(facts, "checkpoint", "write_time", parse_duration, 0.0, source))
+    write_s, step_s = (
+        _read(facts, "checkpoint", key, parse_duration, 0.0, source) for key in ("write_time", "step_time")
+    )
+    return CheckpointFacts(path, size, write_s, step_s)
 
 
 def _progress(value: Any, source: Source) -> str:

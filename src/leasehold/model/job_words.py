@@ -48,6 +48,7 @@ CHECKPOINT_WORDS = (
     Word("path", "where checkpoints are written, relative to $LEASE_OUT", _TEXT, example="last.pt"),
     Word("size", "how large one is", _SIZE, example="3GB"),
     Word("write_time", "how long one takes to write", _DURATION, example="30s"),
+    Word("step_time", "how long one training step takes", _DURATION, example="2s"),
 )
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),

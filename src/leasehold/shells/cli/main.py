@@ -12,6 +12,7 @@ from leasehold.errors import LeaseholdError
 
 from .box_parser import add_box_parser
 from .front_parser import add_front_parsers
+from .plan_parser import add_plan_parsers
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -63,13 +64,15 @@ def main(argv: list[str] | None = None) -> int:
 
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
-    "verify", "stop", "waive", "down", "box",
+    "verify", "stop", "waive", "down", "box", "plan", "platforms",
 )  # fmt: skip
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
 
 
 def _room(command: str) -> Any:
     """Import only the module that holds the command."""
+    if command in ("plan", "platforms"):
+        return import_module(".plan_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
@@ -103,6 +106,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     verbs = _Verbs(parser.add_subparsers(title="commands", metavar="COMMAND"), wanted)
     _run(verbs)
     add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
+    add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)
