@@ -53,7 +53,7 @@ def _of_file(shelf: Shelf, file: Path, now_unix: float) -> list[str]:
         profile = shelf.load(file.stem)
     except (LeaseholdError, ValueError) as error:
         return [getattr(error, "message", str(error))]
-    return [*_of_texts(raw), *_of_profile(profile, now_unix)]
+    return [*_of_texts(raw), *_of_sources(raw), *_of_profile(profile, now_unix)]
 
 
 def _of_texts(raw: dict[str, Any]) -> Iterator[str]:
@@ -67,6 +67,13 @@ def _of_texts(raw: dict[str, Any]) -> Iterator[str]:
             yield f"{path}: a price without a source; say it in a rate, a verb or a clock"
         if _LOSS.search(text):
             yield f"{path}: a deletion without a source; say it in a tier, a verb or a clock"
+
+
+def _of_sources(raw: dict[str, Any]) -> Iterator[str]:
+    used = {text for path, text in _texts(raw, "") if path.endswith(("source", "billing_source"))}
+    for name in raw.get("sources", {}):
+        if name not in used:
+            yield f"sources.{name}: no fact names it"
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
