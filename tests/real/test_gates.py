@@ -81,7 +81,7 @@ def test_a_run_on_a_full_disk_is_refused_before_anything_is_launched(me: Front, 
     assert done.code == 3, done.said
     assert "error[audit.refused]: the audit gate refused; nothing was launched" in done.said
     assert "seen: disk budget 1.9 GB (400.0 MB checkpoint × 2 + 0 B + logs) against" in done.said
-    (judged,) = me.events("gate_judged")
+    judged = me.events("gate_judged")[-1]
     assert (judged["gate"], judged["outcome"], judged["skipped"]) == ("audit", "refused", False)
     assert me.events("run_seen") == []
 
@@ -209,7 +209,7 @@ def test_a_cpu_build_of_torch_is_refused_where_a_card_is_asked_for(me: Front, tm
     assert "seen: torch.cuda.is_available() is False (this torch is a CPU build)" in done.said
     assert "do not train on the CPU" in done.said
     assert me.runs_on_box() == []
-    assert me.gates() == {"audit": "passed", "env": "refused"}
+    assert me.gates() == {"plan": "passed", "audit": "passed", "env": "refused"}
 
 
 def test_a_framework_that_is_not_installed_is_named_with_the_interpreter(me: Front) -> None:

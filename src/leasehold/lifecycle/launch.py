@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError, Refusal, UserError
+from leasehold.gates.planning import RUNNABLE, judge_plan
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
+from leasehold.model.sheet import Wishes
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from . import check, notify
 from .boxes import Box
 from .check import Gatekeeper, Skips
 from .home import Home
+from .plan_sheet import make_sheet
 from .project import CodeTree
 from .resolve import resolve, run_id
 
@@ -58,6 +61,7 @@ def launch(
     job, tree = job_tree
     box, ledger = order.box, home.ledger
     profile = home.shelf(tree.folder).load(box.platform)
+    _refuse_foreign_engine(profile)
     lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
     plan = resolve(job, tree.sha256, profile, _generation(home, job, tree, order))
     known_seq = _record_plan(home, plan, lease, tree, order)
@@ -65,7 +69,9 @@ def launch(
     try:
         _refuse_company(engine, plan, order)
         if engine.look(plan.run)["state"] == "absent":
-            _pass_gates(engine, profile, (job, tree), Gatekeeper(ledger, report, lease.id, plan.run, order.skips))
+            gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
+            gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
+            _pass_gates(engine, profile, (job, tree), gatekeeper)
         seen = _begin(home, engine, (plan, lease), tree, report)
     except BaseException:
         engine.wire.close()
@@ -163,6 +169,15 @@ def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> 
                 f"{other['run']} of the same job is {other['state']} on this box; the code or job changed since",
                 hint=f"lease watch {other['run']}, or lease stop {other['run']}, or lease run --alongside",
             )
+
+
+def _refuse_foreign_engine(profile: Profile) -> None:
+    if profile.engine in RUNNABLE:
+        return
+    raise UserError(
+        "engine.missing", f"this version cannot start work on {profile.title}: it has no {profile.engine} engine yet",
+        hint="lease plan and lease platforms know it; a login node or notebook with SSH is --platform generic-ssh",
+    )  # fmt: skip
 
 
 def _pass_gates(

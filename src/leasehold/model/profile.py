@@ -48,7 +48,7 @@ class Source:
         if self.confidence in UNCONFIRMED:
             what = {"conflict": "sources contradict each other", "unverified": "nobody confirmed it"}
             return what[self.confidence] + (f" ({self.note})" if self.note else "")
-        if self.months_old(now_unix) > STALE_MONTHS:
+        if self.confidence != "own" and self.months_old(now_unix) > STALE_MONTHS:
             return f"confirmed {self.months_old(now_unix)} months ago"
         return ""
 
