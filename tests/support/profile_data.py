@@ -10,7 +10,7 @@ from typing import Any
 from leasehold.facts.fact_yaml import read_facts
 from leasehold.facts.profiles import names
 
-Path = tuple[Any, ...]
+Way = tuple[Any, ...]
 
 
 def shipped() -> dict[str, dict[str, Any]]:
@@ -19,7 +19,7 @@ def shipped() -> dict[str, dict[str, Any]]:
     return {name: read_facts(folder.joinpath(f"{name}.yaml").read_text("utf-8")) for name in names()}
 
 
-def parts(value: Any, path: Path = ()) -> Iterator[Path]:
+def parts(value: Any, path: Way = ()) -> Iterator[Way]:
     """List every key of every mapping, with the way to it."""
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -30,7 +30,7 @@ def parts(value: Any, path: Path = ()) -> Iterator[Path]:
             yield from parts(inner, (*path, index))
 
 
-def changed(whole: dict[str, Any], path: Path, value: Any = ...) -> dict[str, Any]:
+def changed(whole: dict[str, Any], path: Way, value: Any = ...) -> dict[str, Any]:
     """Return a copy with one part replaced, or taken out."""
     result = copy.deepcopy(whole)
     place: Any = result
