@@ -74,7 +74,7 @@ def _anchor(profile: Profile) -> str:
 
 def _in_short(profile: Profile) -> str:
     parts = [f"Runs by {profile.engine}; detached by {', '.join(profile.detach)}."]
-    parts += [f"Billed {profile.billing}."] if profile.billing else []
+    parts += [f"Billing: {profile.billing}."] if profile.billing else []
     parts += [f"Usable about {profile.boot} after the start."] if profile.boot else []
     parts += [f"Known traps: {', '.join(profile.gotchas)}."] if profile.gotchas else []
     return " ".join(parts)

@@ -68,7 +68,7 @@ def test_every_platform_that_is_missing_is_named(folder):
         ("autodl", "    native: 释放\n", "    native: release it\n", "verbs[release].native"),
         ("rehearsal", "sources:\n", "sources:\n  spare: {url: https://a.example, verified: 2026-08, confidence: own}\n",
          "sources.spare: no fact names it"),
-        ("matpool", "    note: from a runbook; the vendor's own pages were not found in the stored references\n", "",
+        ("matpool", "    note: read second-hand; the vendor's own pages were not to be had\n", "",
          "without a note"),
         ("kaggle", "    survives: {stop: no, destroy: no, balance_zero: no}\n", "", "survives"),
         ("kaggle", "    kind: end\n", "    kind: vanish\n", "kind"),
