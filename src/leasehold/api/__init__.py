@@ -4,7 +4,17 @@ Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml 
 """
 
 from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_test
-from leasehold.api.ending import down, down_plan, down_request, down_stopped, waive
+from leasehold.api.ending import (
+    down,
+    down_plan,
+    down_request,
+    down_stopped,
+    park,
+    park_plan,
+    park_revoke,
+    park_standing,
+    waive,
+)
 from leasehold.api.front import (
     attach,
     check,
@@ -66,6 +76,10 @@ __all__ = [
     "notify_remove",
     "notify_test",
     "open_home",
+    "park",
+    "park_plan",
+    "park_revoke",
+    "park_standing",
     "plan",
     "plan_wishes",
     "platform",

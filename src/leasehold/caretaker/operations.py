@@ -14,7 +14,7 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, readings, starting, trees
+from . import environment, hogs, power, readings, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .reaper import trainer_processes
@@ -288,5 +288,6 @@ OPERATIONS: Dict[str, Operation] = {
     "probe_tier": probe_tier,
     "hogs": find_hogs,
     "check_env": check_env,
+    "power_off": power.power_off,
     "get": get,
 }

@@ -41,6 +41,9 @@ class TeardownReadings:
     strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
     unreachable_because: str = ""
     other_leases: tuple[str, ...] = ()  # open leases on the same machine with runs that are not home
+    harmless: bool = False  # a park: it can be undone and deletes nothing
+    doubts: tuple[str, ...] = ()  # facts behind the verb that are stale or were never confirmed
+    facts_checked: str = ""  # what a person saw when looking at them
 
     @property
     def evidence(self) -> str:
@@ -70,7 +73,8 @@ def judge_teardown(readings: TeardownReadings) -> Verdict:
             )
         )
     for run in readings.runs:
-        findings += _judge_run(run, readings.reachable)
+        findings += _judge_parked(run) if readings.harmless else _judge_run(run, readings.reachable)
+    findings += [_judge_doubt(doubt, readings.facts_checked) for doubt in readings.doubts]
     if not findings:
         findings.append(Finding(Outcome.PASSED, "no run was ever started on this lease"))
     return Verdict("teardown", tuple(findings))
@@ -102,6 +106,10 @@ def judge_approval(
             not irreversible or approval.strength in (Strength.TYPED, Strength.SIGNED) or simulated,
             "an irreversible verb needs a typed or signed approval",
         ),
+        _check(
+            approval.strength is not Strength.STANDING or readings.harmless and _all_proven(readings),
+            "a standing approval covers a reversible park with every result home",
+        ),
     ]
     return Verdict("approval", tuple(findings))
 
@@ -118,16 +126,43 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
         findings.append(_judge_cell(run, cell, covered))
     for damage in run.home_damage:
         findings.append(_no(f"{run.run}: {damage}", f"lease pull {run.run}"))
+    findings += _judge_life(run, reachable)
+    if reachable:
+        findings += _judge_changes(run, covered)
+    return findings
+
+
+def _judge_life(run: RunReadings, reachable: bool = True) -> list[Finding]:
+    findings = []
     if run.held_by_other_home:
         findings.append(_no(f"{run.run}: another home holds this run", "act from there, or resume it here first"))
     if run.alive:
         pids = ", ".join(map(str, run.alive[:5]))
         findings.append(_no(f"{run.run}: processes of the run live (pid {pids})", f"lease stop {run.run}"))
-    if reachable:
-        findings += _judge_changes(run, covered)
-        if run.state not in ("finished", "failed", "stopped", "absent"):
-            findings.append(_no(f"{run.run}: the run is {run.state}", f"wait, or lease stop {run.run}"))
+    if reachable and run.state not in ("finished", "failed", "stopped", "absent"):
+        findings.append(_no(f"{run.run}: the run is {run.state}", f"wait, or lease stop {run.run}"))
     return findings
+
+
+def _judge_parked(run: RunReadings) -> list[Finding]:
+    """A park deletes nothing: what is not home stays where it is. It only must not end what still works."""
+    findings = []
+    covered = set(run.receipt.cells) if run.receipt else set()
+    for cell in run.promised:
+        where = "home, hash-equal, loads (receipt)" if cell in covered else "NOT home; it stays on the parked box"
+        findings.append(Finding(Outcome.PASSED, f"{run.run}/{cell}: {where}"))
+    return findings + _judge_life(run)
+
+
+def _judge_doubt(doubt: str, checked: str) -> Finding:
+    if checked:
+        return Finding(Outcome.PASSED, f"not certain: {doubt}; looked at: {checked}")
+    hint = 'look at the console or that page, then: lease down … --facts-checked "what you saw"'
+    return _no(f"not certain: {doubt}", hint)
+
+
+def _all_proven(readings: TeardownReadings) -> bool:
+    return all(set(run.promised) <= set(run.receipt.cells if run.receipt else ()) for run in readings.runs)
 
 
 def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:

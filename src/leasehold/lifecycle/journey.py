@@ -23,6 +23,7 @@ from .check import Gatekeeper, Skips
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .orders import RunOrder, RunOutcome
+from .parking import park_when_done
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .resolve import read_job
 from .smoke import passed_before, smoke, smoke_key
@@ -184,4 +185,5 @@ def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEn
     record = books.find_run(home.ledger, run_id)
     receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
+    park_when_done(home, record, report)
     return RunOutcome(run_id, record.lease, state, record.home_since, receipt)

@@ -47,6 +47,7 @@ class DownOrder:
     verb: str = ""
     approve: str = "typed"  # typed, rehearsal, or a signed request's path
     show: Callable[[Any], None] = lambda plan: None
+    facts_checked: str = ""  # what a person saw when looking at doubtful facts
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ class CaretakerEngine:
         """End the box's nagging about a run."""
         self.wire.ask("hush", run=run)
 
+    def power_off(self, command: Sequence[str]) -> None:
+        """Have the box end itself a moment after it answered; refused while anything of ours lives on it."""
+        self.wire.ask("power_off", command=list(command))
+
     def look(self, run: str) -> dict[str, Any]:
         """Say what is true of the run now."""
         return self.wire.ask("look", run=run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -170,24 +171,51 @@ def down(args: Namespace) -> int:
     """lease down"""
     home = api.open_home()
     if args.plan:
-        plan = api.down_plan(home, args.lease, args.verb)
+        plan = api.down_plan(home, args.lease, args.verb, args.facts_checked)
         output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
         return 0 if plan.verdict.passed else 3
     if args.request:
-        request = api.down_request(home, args.lease, args.verb, Path(args.request))
+        request = api.down_request(home, args.lease, args.verb, Path(args.request), args.facts_checked)
         output.as_json({"request": request, "file": args.request})
         output.say(f"sign it within 15 minutes: ssh-keygen -Y sign -n leasehold-approval -f KEY {args.request}")
         return 0
     screen = Screen(args.json)
     if args.stopped:
-        lease = api.down_stopped(home, args.lease, screen.report)
+        lease = api.down_stopped(home, args.lease, screen.report, args.verb)
         output.as_json({"lease": lease.id, "closed": not lease.open}) if args.json else output.say(
-            f"{lease.id} is closed"
+            f"{lease.id} is {'parked: its disks keep counting' if lease.open else 'closed'}"
         )
         return 0
     way = "rehearsal" if args.rehearsal else args.approval or "typed"
     show_plan = (lambda plan: None) if args.json else _show_teardown
-    state = api.down(home, api.DownOrder(args.lease, args.verb, way, show_plan), screen.report)
+    order = api.DownOrder(args.lease, args.verb, way, show_plan, args.facts_checked)
+    state = api.down(home, order, screen.report)
+    if args.json:
+        output.as_json({"lease": args.lease, "state": state})
+    return 0
+
+
+def park(args: Namespace) -> int:
+    """lease park"""
+    home = api.open_home()
+    if args.revoke:
+        held = api.park_revoke(home, args.lease)
+        output.as_json({"revoked": held}) if args.json else output.say(
+            "taken back" if held else "there was no standing approval"
+        )
+        return 0
+    if args.standing:
+        given = api.park_standing(home, args.lease, args.standing)
+        output.as_json(asdict(given)) if args.json else output.say(
+            f"recorded: `{given.verb}` on {given.box} after receipts; take it back: lease park {given.box} --revoke"
+        )
+        return 0
+    if args.plan:
+        plan = api.park_plan(home, args.lease)
+        output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
+        return 0 if plan.verdict.passed else 3
+    show_plan = (lambda plan: None) if args.json else _show_teardown
+    state = api.park(home, api.DownOrder(args.lease, show=show_plan), Screen(args.json).report)
     if args.json:
         output.as_json({"lease": args.lease, "state": state})
     return 0
@@ -213,6 +241,10 @@ def _show_teardown(plan: Any) -> None:
     output.say(
         f"  deletes: {', '.join(value['deletes']) or 'nothing'}; keeps: {', '.join(value['keeps']) or 'nothing'}"
     )
+    for line in (*value["clocks"], *(f"still billed afterwards: {item}" for item in value["still_billed"])):
+        output.say(f"  {line}")
+    if len(value["facts_from"]) > 1:
+        output.say(f"  these facts were corrected by {value['facts_from'][-1]}")
     if value["cost_so_far"]:
         output.say(f"  cost so far: {value['cost_so_far']}")
     left = value["not_coming_home"]

@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
 
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
-    "verify", "stop", "waive", "down", "box", "plan", "platforms",
+    "verify", "stop", "waive", "down", "park", "box", "plan", "platforms",
 )  # fmt: skip
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
 
@@ -270,13 +270,31 @@ def _ending(verbs: _Verbs) -> None:
         "  lease down myjob --stopped         you stopped it in the console: end the count",
     )
     down.add_argument("lease", metavar="RUN|LEASE")
-    down.add_argument("--verb", default="", help="which way of stopping (default: the platform's first)")
+    down.add_argument("--verb", default="", help="which way of stopping (default: what stops the platform's meter)")
+    down.add_argument(
+        "--facts-checked",
+        default="",
+        metavar="SAW",
+        help="what you saw when you looked at stale or unconfirmed facts",
+    )
     how = down.add_mutually_exclusive_group()
     how.add_argument("--plan", action="store_true", help="print what would happen and exit")
     how.add_argument("--request", metavar="FILE", default="", help="write an approval request to sign")
     how.add_argument("--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)")
     how.add_argument("--rehearsal", action="store_true", help="approve for a simulated landlord")
     how.add_argument("--stopped", action="store_true", help="record that you stopped the meter by hand")
+    park = _verb(
+        verbs,
+        "park",
+        "stop the compute meter and keep the disks, where the platform can; reversible",
+        "  lease park myjob                   type your approval on the terminal\n"
+        "  lease park myjob --standing 14d    for two weeks, park this box by itself after every verified result",
+    )
+    park.add_argument("lease", metavar="RUN|LEASE|BOX")
+    what = park.add_mutually_exclusive_group()
+    what.add_argument("--plan", action="store_true", help="print what would happen and exit")
+    what.add_argument("--standing", default="", metavar="D", help="approve beforehand, for jobs with when_done: park")
+    what.add_argument("--revoke", action="store_true", help="take the standing approval back")
 
 
 if __name__ == "__main__":
