@@ -59,7 +59,7 @@ class Money:
         return any(amount for _, amount in self.amounts)
 
     def __str__(self) -> str:
-        shown = [f"{amount:.{2 if amount >= 1 or not amount else 3}f} {currency}" for currency, amount in self.amounts]
+        shown = [f"{amount:.{2 if amount >= 1 else 3}f} {currency}" for currency, amount in self.amounts if amount]
         return " + ".join(shown) or "nothing"
 
 
