@@ -12,7 +12,7 @@ _STARTS = {
     "contract-end": "the contract ends",
     "run-start": "the run begins",
     "released": "the box is released",
-    "notice": "a notice",
+    "notice": "a notice comes",
 }
 
 
