@@ -79,7 +79,7 @@ def _facts(sheet: PlanSheet, at_unix: float) -> list[tuple[str, str]]:
     if sheet.balance_lasts_s is not None:
         day = _day(at_unix + sheet.balance_lasts_s)
         facts.append(("balance", f"{sheet.wishes.balance} lasts {ago(sheet.balance_lasts_s)}: until {day}"))
-    elif sheet.wishes.balance and forecast.hour is not None:
+    elif sheet.wishes.balance and forecast.hour:
         facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are not of one currency"))
     return facts
 
