@@ -12,7 +12,7 @@ _STARTS = {
     "contract-end": "the contract ends",
     "run-start": "the run begins",
     "released": "the box is released",
-    "notice": "a notice",
+    "notice": "a notice comes",
 }
 
 
@@ -31,14 +31,22 @@ def first_lines(profile: Profile) -> tuple[str, str, str]:
 def say_verb(verb: Verb) -> str:
     """Name a verb, what it ends, and whether it can be undone."""
     native = f" ({verb.native})" if verb.native else ""
-    ends = {"yes": "ends all billing", "no": "ends the compute meter, not all billing"}.get(
-        verb.stops_all, f"ends all billing: {verb.stops_all}"
-    )
-    if verb.stops_compute == "no":
-        ends = "does NOT end the compute meter"
     undo = "can be undone" if verb.reversible else "cannot be undone"
     rest = f"; still billed: {', '.join(verb.still_billed)}" if verb.still_billed else ""
-    return f"{verb.name}{native}: {ends}; {undo}{rest}"
+    return f"{verb.name}{native}: {say_ends(verb)}; {undo}{rest}"
+
+
+def say_ends(verb: Verb) -> str:
+    """Say which meters a verb ends."""
+    if verb.stops_compute != "yes":
+        part = {"no": "does NOT end the compute meter", "mixed": "lowers the compute meter, does not end it"}
+        return part.get(verb.stops_compute, f"ends the compute meter: {verb.stops_compute}")
+    whole = {
+        "yes": "ends all billing",
+        "no": "ends the compute meter, not all billing",
+        "mixed": "ends the box's billing, not that of everything beside it",
+    }
+    return whole.get(verb.stops_all, f"ends all billing: {verb.stops_all}")
 
 
 def say_loss(profile: Profile, verb: Verb) -> str:
@@ -53,15 +61,29 @@ def next_clock(profile: Profile) -> str:
     verb = profile.verb()
     follows = {"stop": "stopped", "destroy": "released"}.get(verb.ends if verb else "", "")
     order = (follows, "opened", "run-start", "stopped", "idle", "contract-end", "balance-zero", "released", "notice")
-    chosen = min(profile.clocks, key=lambda clock: (order.index(clock.starts), clock.after_s or 0.0), default=None)
+    chosen = min(profile.clocks, key=lambda clock: (order.index(clock.starts), _wait_s(clock)), default=None)
     return say_clock(chosen) if chosen else "none known"
+
+
+def _wait_s(clock: Clock) -> float:
+    """At once comes first, a time nobody knows last."""
+    if clock.after_s is not None:
+        return clock.after_s
+    return 0.0 if clock.after == "at once" else float("inf")
 
 
 def say_clock(clock: Clock) -> str:
     """Say when something happens by itself, and what to do about it."""
-    after = "" if clock.after in ("at once", "never") else f"{clock.after} "
     do = f" ({clock.do})" if clock.do else ""
-    return f"{clock.name}: {after}{'after' if after else 'when'} {_STARTS[clock.starts]}: {clock.effect}{do}"
+    return f"{clock.name}: {say_when(clock)}: {clock.effect}{do}"
+
+
+def say_when(clock: Clock) -> str:
+    """Say when a clock fires, in words."""
+    start = _STARTS[clock.starts]
+    if clock.after_s is not None:
+        return f"{clock.after} after {start}"
+    return f"when {start}" if clock.after in ("at once", "never") else f"{clock.after}, from when {start}"
 
 
 def say_survival(tier: Tier) -> list[str]:

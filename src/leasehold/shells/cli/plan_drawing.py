@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from leasehold.model.money import Money
+from leasehold.model.platform_words import say_ends, say_when
 from leasehold.model.sheet import PlanSheet, Ticking
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Outcome, Verdict
@@ -71,14 +72,14 @@ def _facts(sheet: PlanSheet, at_unix: float) -> list[tuple[str, str]]:
         native = f" ({verb.native})" if verb.native else ""
         undo = "can be undone" if verb.reversible else "cannot be undone"
         gone = ", ".join(verb.deletes) or "nothing"
-        facts.append(("ends with", f"{verb.name}{native}, {undo}; deletes {gone}; ends all billing: {verb.stops_all}"))
+        facts.append(("ends with", f"{verb.name}{native}, {undo}; deletes {gone}; {say_ends(verb)}"))
     facts.append(("disk needed", f"{say_bytes(sheet.need_bytes)}, {sheet.need_inodes:,} inodes"))
     facts.append(("checkpoint", _cadence(sheet)))
     facts += _costs(sheet)
     if sheet.balance_lasts_s is not None:
         day = _day(at_unix + sheet.balance_lasts_s)
         facts.append(("balance", f"{sheet.wishes.balance} lasts {ago(sheet.balance_lasts_s)}: until {day}"))
-    elif sheet.wishes.balance and forecast.hour is not None:
+    elif sheet.wishes.balance and forecast.hour:
         facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are not of one currency"))
     return facts
 
@@ -134,7 +135,7 @@ def _next(sheet: PlanSheet, at_unix: float) -> str:
 def _dated(tick: Ticking, at_unix: float) -> str:
     if tick.due_s is not None:
         return f"{_day(at_unix + tick.due_s)}"
-    return f"{tick.clock.after} after {tick.counted_from}" if tick.clock.after_s is not None else f"{tick.clock.after}"
+    return say_when(tick.clock)
 
 
 def _day(unix: float) -> str:
