@@ -183,7 +183,9 @@ def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEn
             hint=f"lease logs {run_id}; the identical lease run resumes it",
         )
     record = books.find_run(home.ledger, run_id)
+    new = not record.receipt_json
     receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
-    park_when_done(home, record, report)
+    if new:  # a box that was powered on again to look at an old run stays on
+        park_when_done(home, record, report)
     return RunOutcome(run_id, record.lease, state, record.home_since, receipt)
