@@ -106,7 +106,8 @@ def _continues(job: Job, tree: CodeTree, place: Path, took_s: float) -> bool:
 
 
 def _start(job: Job, work: Path, out: Path) -> subprocess.Popen[bytes]:
-    env = {**os.environ, **job.env, **_QUIET, "LEASE_OUT": str(out)}
+    named = {"LEASE_OUT": str(out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main", "LEASE_ATTEMPT": "1"}
+    env = {**os.environ, **job.env, **_QUIET, **named}
     return subprocess.Popen(
         ["/bin/sh", "-c", job.smoke], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,

@@ -11,6 +11,7 @@ _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkmgtp]i?)?[Bb]$"}
 _DURATION: dict[str, Any] = {"type": "string", "pattern": r"^[\d.]+\s*[dhms]"}
+_FILLED = "{{out}} {{run}} {{cell}} {{attempt}} are filled in"
 _LOADS: dict[str, Any] = {"enum": list(LOADERS)}
 
 
@@ -51,9 +52,25 @@ CHECKPOINT_WORDS = (
 )
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
-    Word("run", "the command, given to sh in a private copy of your code", _TEXT, True, "python train.py"),
-    Word("setup", "run once on the box before the first attempt", _TEXT, example="pip install -r requirements.txt"),
-    Word("smoke", "the same in tiny, on this machine's CPU before launch", _TEXT, example="python train.py --steps 3"),
+    Word(
+        "run",
+        "the command, given to sh in a private copy of your code; " + _FILLED,
+        _TEXT,
+        True,
+        "python train.py",
+    ),
+    Word(
+        "setup",
+        "run once on the box before the first attempt; " + _FILLED,
+        _TEXT,
+        example="pip install -r requirements.txt",
+    ),
+    Word(
+        "smoke",
+        "the same in tiny, on this machine's CPU before launch; " + _FILLED,
+        _TEXT,
+        example="python train.py --steps 3",
+    ),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
         "secrets",

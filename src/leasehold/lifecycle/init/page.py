@@ -12,6 +12,9 @@ from leasehold.kit.terminal import one_line
 
 FILL_IN = "FILL IN"
 GUESS = "GUESS"
+COMMANDS_SAY = (
+    "Commands may say {{out}} (the folder that comes home), {{run}}, {{cell}}, {{attempt}}; quotes are put for you."
+)
 _WIDTH = 112
 
 
