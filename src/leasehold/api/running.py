@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,22 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
 
     if order.rehearse:
         furnish(home.box_root("rehearsal"))
+    if not order.on:
+        if not order.rehearse and _has_candidates(order.job_file):
+            from leasehold.lifecycle.journey import run_through
+
+            return run_through(home, order, None, report)
+        order = replace(order, on="local")
     with calling_ahead(home, order) as box:
         from leasehold.lifecycle.journey import run_through
 
         return run_through(home, order, box, report)
+
+
+def _has_candidates(job_file: Path) -> bool:
+    from leasehold.lifecycle.resolve import read_job
+
+    return bool(read_job(job_file).candidates)
 
 
 def pull(home: Home, word: str, report: Report) -> Receipt:

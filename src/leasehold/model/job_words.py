@@ -79,7 +79,12 @@ WORDS = (
         example="[WANDB_API_KEY]",
     ),
     Word("resources", "what the box must have", {"type": "object"}),
-    Word("candidates", "boxes or platforms to try, in order", _GLOBS, example="[ssh:gpu1, local]"),
+    Word(
+        "candidates",
+        "boxes or platforms that `lease run` without --on tries, in order",
+        _GLOBS,
+        example="[ssh:gpu1, local]",
+    ),
     Word("artifacts", "what must come home, relative to $LEASE_OUT, and how it loads", {}, required=True),
     Word("scratch", "patterns under $LEASE_OUT that may be pruned when the disk fills", _GLOBS, example='["tmp/**"]'),
     Word("checkpoint", "facts about checkpoints, for budgets and cadence", {"type": "object"}),

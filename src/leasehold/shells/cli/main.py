@@ -151,9 +151,10 @@ def _run(verbs: _Verbs) -> None:
     run.add_argument("job", nargs="?", default="lease.yaml", help="job file (default: lease.yaml)")
     run.add_argument(
         "--on",
-        default="local",
+        default="",
         metavar="BOX",
-        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] (default: local)",
+        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] "
+        "(default: the first of the job's candidates that answers and fits; without candidates, local)",
     )
     run.add_argument(
         "--skip-gate",
