@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home import Home, person
 from leasehold.lifecycle.orders import DownOrder
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
@@ -87,7 +86,7 @@ def down_stopped(home: Home, word: str, report: Report) -> Lease:
     answer = terminal_ask(f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n> ").strip()
     if answer != phrase:
         raise Refusal("stop.not_confirmed", f"{answer!r} is not the phrase; {lease.id} keeps counting")
-    record_stopped(home, lease, os.environ.get("USER") or str(os.getuid()))
+    record_stopped(home, lease, person())
     return books.find_lease(home.ledger, lease.id)
 
 

@@ -43,3 +43,13 @@ class Home:
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""
         return self.path / "boxes" / name
+
+
+def person() -> str:
+    """Name who sits here, as the system knows them."""
+    import getpass
+
+    try:
+        return os.environ.get("USER") or getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name anywhere: a container with a bare uid, or Windows without one
+        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"

@@ -17,6 +17,8 @@ from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.here import refuse_as_box, refuse_links
+from leasehold.transport.process import LocalTransport
 
 from .boxes import Box, box_of
 from .bring_home import bring_home
@@ -147,10 +149,13 @@ def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEn
 
 
 def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
+    refuse_links()  # nothing is written down where nothing could be launched
     job = read_job(order.job_file)
     skips = Skips(order.skip_gates, order.because)
     price = str(HourlyPrice.parse(order.price)) if order.price else ""
     secret_values(job)
+    if box is not None and isinstance(box.transport, LocalTransport):
+        refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
     tree = read_tree(project, order.job_file.name, results)

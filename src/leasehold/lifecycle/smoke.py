@@ -19,6 +19,7 @@ from leasehold.ledger.store import Ledger
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
 from leasehold.model.verdict import Verdict
+from leasehold.transport import here
 
 from .confine import LoadRequest, check_loads
 from .project import CodeTree
@@ -31,6 +32,7 @@ _QUIET = {"CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled", "PYTHONUNBUFFERE
 
 def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False) -> Verdict:
     """Run the smoke and judge it."""
+    here.refuse_no_sh("the smoke")
     report(Note("smoke_started", f"smoke: {job.smoke}"))
     with tempfile.TemporaryDirectory(prefix="leasehold-smoke-") as place:
         begun = time.monotonic()
