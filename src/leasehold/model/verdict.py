@@ -23,6 +23,26 @@ class Finding:
     hint: str = ""
 
 
+def passes(what: str) -> Finding:
+    """A reading that is as it should be."""
+    return Finding(Outcome.PASSED, what)
+
+
+def refuses(what: str, hint: str = "") -> Finding:
+    """A reading that stands in the way, and what to do about it."""
+    return Finding(Outcome.REFUSED, what, hint)
+
+
+def unknown(what: str, hint: str = "") -> Finding:
+    """A reading that could not be taken; never as good as passed."""
+    return Finding(Outcome.UNKNOWN, what, hint)
+
+
+def judge(holds: bool, what: str, hint: str = "", *, otherwise: str = "") -> Finding:
+    """A reading that passes if it holds; otherwise is said instead of what when it does not."""
+    return passes(what) if holds else refuses(otherwise or what, hint)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A gate's answer with every finding it rests on."""
