@@ -62,8 +62,8 @@ def down_request(home: Home, word: str, verb: str, path: Path) -> dict[str, Any]
 
     plan = down_plan(home, word, verb)
     if not plan.verdict.passed:
-        seen = "\n".join(finding.what for finding in plan.verdict.against())
-        raise Refusal("teardown.refused", "there is nothing to approve yet: the gate refuses", seen=seen)
+        seen, hint = plan.verdict.objections(f"lease down {word} --plan shows all it read")
+        raise Refusal("teardown.refused", "there is nothing to approve yet: the gate refuses", seen=seen, hint=hint)
     request = new_request(plan.readings)
     write_request(request, path)
     return request.as_dict()

@@ -184,6 +184,18 @@ def leases(home: Home) -> list[Lease]:
     return books.leases(home.ledger, only_open=True)
 
 
+def open_leases(home: Home) -> list[dict[str, Any]]:
+    """Say each open lease: its box, how long, how much, and how its runs stand."""
+    now = time.time()
+    rows = []
+    for lease in leases(home):
+        held = books.runs(home.ledger, lease=lease.id)
+        runs = ", ".join(f"{record.name} {record.state}" for record in held[:3]) + (" …" if len(held) > 3 else "")
+        facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": lease.cost(now)}
+        rows.append({**facts, "age_s": int(now - lease.opened_unix), "runs": runs or "none"})
+    return rows
+
+
 def _refresh(home: Home, records: list[RunRecord]) -> None:
     """Ask each box's boot line once; a box that does not answer leaves its runs unknown."""
     from leasehold.lifecycle.refresh import refresh

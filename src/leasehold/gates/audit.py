@@ -18,6 +18,9 @@ _NOFILE_WARN = 1024
 _LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
 _INODES_PER_CELL = 2000
 _IDLE_SHARE = 0.1
+_DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs none
+_BUDGETS = ("disk budget", "inode budget")
+_FULL = f" >= {REFUSE_FULL:.0%} used"
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,11 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
     return Verdict("audit", tuple(findings))
 
 
+def lacks_room(verdict: Verdict) -> bool:
+    """Whether bytes or inodes are what is missing."""
+    return any(finding.what.startswith(_BUDGETS) or _FULL in finding.what for finding in verdict.against())
+
+
 def disk_need_bytes(job: Job, cells: int) -> int:
     """Checkpoint × (cells + one being written) + what the job asks for beside that + logs."""
     return job.checkpoint.size_bytes * (cells + 1) + job.disk_bytes + _LOG_AND_CACHE_BYTES
@@ -82,8 +90,7 @@ def _fullness(disk: dict[str, Any], what: str) -> Finding:
     shown = say_bytes(free) if what == "bytes" else f"{free:,}"
     text = f"{disk['path']}: {shown} {'' if what == 'bytes' else 'inodes '}free, {used:.0%} used ({disk['filesystem']})"
     if used >= REFUSE_FULL:
-        limit = f"{what} >= {REFUSE_FULL:.0%} used"
-        return refuses(f"{text}  [{limit}]", "remove files, or choose another disk with --root")
+        return refuses(f"{text}  [{what}{_FULL}]", "remove files, or choose another disk with --root")
     return passes(text + ("  (nearly full)" if used >= WARN_FULL else ""))
 
 
@@ -105,7 +112,10 @@ def _judge_budget(job: Job, disk: dict[str, Any], cells: int) -> list[Finding]:
     if not disk.get("exists"):
         return []
     need, free = disk_need_bytes(job, cells), int(disk["free_bytes"])
-    parts = f"{say_bytes(job.checkpoint.size_bytes)} checkpoint × {cells + 1} + {say_bytes(job.disk_bytes)} + logs"
+    each = job.checkpoint.size_bytes
+    parts = f"{say_bytes(each)} checkpoint × {cells + 1} + " if each else ""
+    parts += f"{say_bytes(job.disk_bytes)} asked for + " if job.disk_bytes else ""
+    parts += f"{say_bytes(_LOG_AND_CACHE_BYTES)} for logs" + ("" if each else "; checkpoint size not given")
     text = f"disk budget {say_bytes(need)} ({parts}) against {say_bytes(free)} free on {disk['path']}"
     findings = [
         judge(
@@ -206,7 +216,11 @@ def _spell(wish: GpuWish) -> str:
 
 
 def _detach_tool(profile: Profile, tools: dict[str, Any]) -> Finding:
-    if profile.detach and profile.detach[0] == "tmux" and not tools.get("tmux"):
-        rest = ", ".join(profile.detach[1:]) or "nothing else"
-        return passes(f"tmux is missing; detaching falls back to {rest}, and a second connection will prove it")
-    return passes(f"detach: {', '.join(profile.detach)}")
+    """Name the way that will really be taken; a second connection proves it after the launch."""
+    there = [way for way in profile.detach if way not in _DETACH_TOOLS or tools.get(_DETACH_TOOLS[way])]
+    missing = [way for way in profile.detach if way not in there]
+    if not there:
+        return refuses(f"nothing to detach the run with: {', '.join(missing)} missing", "install tmux on the box")
+    way = f"systemd if lingering is on, else {', '.join(there[1:]) or 'nothing'}" if there[0] == "systemd" else there[0]
+    lacks = f"; {', '.join(missing)} missing" if missing else ""
+    return passes(f"the run will outlive this connection ({way}{lacks})")

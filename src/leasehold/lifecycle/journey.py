@@ -125,7 +125,7 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
     """A run that shows a traceback in its first lines must not be left alone with a smile."""
     if probe is None or probe.outcome is not Outcome.REFUSED or "launch" in order.skip_gates:
         return
-    seen = "\n".join(finding.what for finding in probe.against())
+    seen, _ = probe.objections("")
     raise Refusal("launch.refused", f"{run} started badly; it is still on the box", seen=seen, hint=f"lease logs {run}")
 
 

@@ -68,6 +68,13 @@ class Verdict:
         """Return the findings that stand in the way."""
         return tuple(finding for finding in self.findings if finding.outcome is not Outcome.PASSED)
 
+    def objections(self, more: str) -> tuple[str, str]:
+        """Spell an error's seen and hint: one finding and its hint, or each with its hint below it and then more."""
+        against = self.against()
+        if len(against) == 1:
+            return against[0].what, against[0].hint or more
+        return "\n".join(f.what + (f"\n  -> {f.hint}" if f.hint else "") for f in against), more
+
     def as_dict(self) -> dict[str, object]:
         """Spell for --json and the ledger."""
         return {

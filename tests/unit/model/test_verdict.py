@@ -52,6 +52,14 @@ def test_a_duration_is_said_in_its_two_largest_units(seconds, said):
     assert ago(seconds) == said
 
 
+def test_objections_are_one_with_its_hint_or_each_above_its_own() -> None:
+    one = Verdict("audit", (passes("a"), refuses("b", "do b")))
+    assert one.objections("more") == ("b", "do b")
+    assert Verdict("audit", (refuses("b"),)).objections("more") == ("b", "more")
+    two = Verdict("audit", (refuses("b", "do b"), passes("a"), unknown("c")))
+    assert two.objections("more") == ("b\n  -> do b\nc", "more")
+
+
 def test_the_named_constructors_say_what_they_mean() -> None:
     assert passes("a") == Finding(Outcome.PASSED, "a")
     assert refuses("a", "b") == Finding(Outcome.REFUSED, "a", "b")

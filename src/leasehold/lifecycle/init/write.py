@@ -8,12 +8,11 @@ from leasehold.kit.paths import NAME
 
 from .facts import Entry, Flag, Output, ProjectFacts, Role
 from .needs import setup_lines
-from .page import COMMANDS_SAY, FILL_IN, GUESS, Page, scalar
+from .page import COMMANDS_SAY, FILL_IN, GUESS, PLACEHOLDER, Page, scalar
 from .promises import EVERYTHING, Promises, find_promises, resume_point
 from .signs import TRACKERS
 from .tiny import in_tiny, mentions, processes, shrinking, with_flag
 
-PLACEHOLDER = "FILL_IN"
 _REFUSE = "echo 'lease.yaml is not filled in yet: look for FILL IN' >&2; exit 1"
 
 

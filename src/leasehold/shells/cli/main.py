@@ -84,7 +84,7 @@ def _nag(args: argparse.Namespace) -> None:
     from . import output
 
     for nag in api.nags(api.open_home()):
-        if nag.next_command.split()[1] == args.command:
+        if args.command in nag.answers:
             continue  # that is what is being done
         output.say(output.paint(f"! {nag}", "yellow"))
 
@@ -266,7 +266,7 @@ def _ending(verbs: _Verbs) -> None:
         "  lease down myjob --approval ask.json\n"
         "  lease down myjob --stopped         you stopped it in the console: end the count",
     )
-    down.add_argument("lease", metavar="RUN|LEASE")
+    down.add_argument("lease", nargs="?", default="", metavar="RUN|LEASE", help="left out: lists open leases")
     down.add_argument("--verb", default="", help="which way of stopping (default: the platform's first)")
     how = down.add_mutually_exclusive_group()
     how.add_argument("--plan", action="store_true", help="print what would happen and exit")
