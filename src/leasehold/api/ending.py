@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home import Home, person
 from leasehold.lifecycle.orders import DownOrder
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
@@ -100,8 +99,8 @@ def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: st
 
     plan = down_plan(home, word, verb, facts_checked)
     if not plan.verdict.passed:
-        seen = "\n".join(finding.what for finding in plan.verdict.against())
-        raise Refusal("teardown.refused", "there is nothing to approve yet: the gate refuses", seen=seen)
+        seen, hint = plan.verdict.objections(f"lease down {word} --plan shows all it read")
+        raise Refusal("teardown.refused", "there is nothing to approve yet: the gate refuses", seen=seen, hint=hint)
     request = new_request(plan.readings)
     write_request(request, path)
     return request.as_dict()
@@ -124,7 +123,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     answer = terminal_ask(f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n> ").strip()
     if answer != phrase:
         raise Refusal("stop.not_confirmed", f"{answer!r} is not the phrase; {lease.id} keeps counting")
-    parked = record_stopped(home, lease, os.environ.get("USER") or str(os.getuid()), verb)
+    parked = record_stopped(home, lease, person(), verb)
     for line in clocks_after(platform_of(home, lease), parked) if parked else ():
         report(Note("danger", line))
     return books.find_lease(home.ledger, lease.id)

@@ -16,7 +16,7 @@ class RunOrder:
     """What `lease run` was asked for."""
 
     job_file: Path
-    on: str = "local"
+    on: str = ""  # empty: the job's candidates, or this machine when it names none
     root: str = ""
     rehearse: bool = False
     price: str = ""

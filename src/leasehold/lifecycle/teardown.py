@@ -251,10 +251,8 @@ def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
 def _require(verdict: Verdict, code: str, message: str) -> None:
     if verdict.passed:
         return
-    against = verdict.against()
-    seen = "\n".join(finding.what for finding in against)
-    hints = list(dict.fromkeys(finding.hint for finding in against if finding.hint))
-    raise Refusal(code, message, seen=seen, hint="; ".join(hints[:3]))
+    seen, hint = verdict.objections("lease down … --plan shows all it read")
+    raise Refusal(code, message, seen=seen, hint=hint)
 
 
 def _read(

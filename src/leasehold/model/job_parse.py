@@ -13,6 +13,7 @@ from leasehold.kit.paths import UnsafePath, check_name, check_relative
 
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_words import ARTIFACT_WORDS, CHECKPOINT_WORDS, GPU_WORDS, LOADERS, RESOURCE_WORDS, WHEN_DONE, WORDS, Word
+from .placeholders import BadPlaceholder, fill, fill_plain
 from .units import parse_duration, parse_size
 
 _SUFFIXES = {
@@ -22,6 +23,7 @@ _SUFFIXES = {
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MONEY = re.compile(r"\d+(?:\.\d+)?\s*[A-Za-z]{3}\Z")
 _KEY_SHAPES = re.compile(r"(?:sk|hf|ghp|wandb)[-_][A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|[0-9a-f]{40}\Z")
+_FROM_OUT = "patterns are relative to $LEASE_OUT already: leave {{out}}/ away"
 _T = TypeVar("_T")
 
 
@@ -49,7 +51,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
     resources = _mapping(job.get("resources", {}), "resources", RESOURCE_WORDS, source)
     return Job(
         name=_name(job, source),
-        run=_text(job, "run", source),
+        run=_command(job, "run", source),
         artifacts=_artifacts(job.get("artifacts"), source),
         setup=_optional(job, "setup", source),
         smoke=_optional(job, "smoke", source),
@@ -102,7 +104,22 @@ def _text(job: Mapping[str, Any], key: str, source: Source) -> str:
 
 
 def _optional(job: Mapping[str, Any], key: str, source: Source) -> str:
-    return _text(job, key, source) if key in job else ""
+    return _command(job, key, source) if key in job else ""
+
+
+def _command(job: Mapping[str, Any], key: str, source: Source) -> str:
+    try:
+        return fill(_text(job, key, source))
+    except BadPlaceholder as error:
+        raise source.bad(key, str(error), error.hint) from None
+
+
+def _no_shell(text: str, key: str, hint: str, source: Source) -> str:
+    """Text that no shell reads: a placeholder there would stay as it stands, and be found out hours later."""
+    try:
+        return fill_plain(text, hint)
+    except BadPlaceholder as error:
+        raise source.bad(key, str(error), error.hint) from None
 
 
 def _texts(value: Any, key: str, source: Source) -> tuple[str, ...]:
@@ -115,6 +132,7 @@ def _texts(value: Any, key: str, source: Source) -> tuple[str, ...]:
 
 def _paths(value: Any, key: str, source: Source) -> tuple[str, ...]:
     for path in _texts(value, key, source):
+        _no_shell(path, key, _FROM_OUT, source)
         try:
             check_relative(path)
         except UnsafePath as error:
@@ -147,7 +165,7 @@ def _env(value: Any, source: Source) -> dict[str, str]:
             raise source.bad(key, "holds a NUL or half a character, which no environment can carry")
         if _KEY_SHAPES.search(str(content)):
             raise source.bad(key, "looks like a secret, and env is stored", f"write secrets: [{name}] instead")
-        env[name] = str(content)
+        env[name] = _no_shell(str(content), key, f"set it in the command: {name}={content} python …", source)
     return env
 
 
@@ -162,6 +180,7 @@ def _artifacts(value: Any, source: Source) -> tuple[Artifact, ...]:
 
 def _artifact(pattern: Any, how: Any, source: Source) -> Artifact:
     key = f"artifacts.{pattern}"
+    _no_shell(str(pattern), key, _FROM_OUT, source)
     try:
         check_relative(pattern)
     except UnsafePath as error:

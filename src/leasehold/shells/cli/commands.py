@@ -14,6 +14,7 @@ from leasehold.model.note import Note
 from . import output
 from .output import Screen
 
+_HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
 _STATE_COLOURS = {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}
 
 
@@ -40,7 +41,7 @@ def run(args: Namespace) -> int:
         output.say(f"it runs without us now. Next: lease watch {outcome.run}")
         output.data(outcome.run)
     else:
-        output.say(f"home and verified. Next, when you need the box no more: lease down {outcome.run}")
+        output.say(_HOME_NEXT.format(run=outcome.run))
         output.data(outcome.export)
     return 0
 
@@ -126,11 +127,13 @@ def pull(args: Namespace) -> int:
     """lease pull"""
     home = api.open_home()
     receipt = api.pull(home, args.run, Screen(args.json).report)
-    export = api.status(home, receipt.run)[0]["home"]
+    row = api.status(home, receipt.run)[0]
+    export = row["home"]
     if args.json:
         output.as_json({"run": receipt.run, "export": export, "receipt": receipt.as_dict()})
-    else:
-        output.data(export)
+        return 0
+    output.say(_HOME_NEXT.format(run=receipt.run) if row["lease_open"] else "home and verified; its lease is closed")
+    output.data(export)
     return 0
 
 
@@ -170,6 +173,8 @@ def waive(args: Namespace) -> int:
 def down(args: Namespace) -> int:
     """lease down"""
     home = api.open_home()
+    if not args.lease:
+        return _list_open(home, args.json)
     if args.plan:
         plan = api.down_plan(home, args.lease, args.verb, args.facts_checked)
         output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
@@ -219,6 +224,21 @@ def park(args: Namespace) -> int:
     if args.json:
         output.as_json({"lease": args.lease, "state": state})
     return 0
+
+
+def _list_open(home: Any, json_wanted: bool) -> int:
+    """Say what there is to take down; which one is the person's choice."""
+    rows = api.open_leases(home)
+    if json_wanted:
+        output.as_json({"leases": rows})
+    elif not rows:
+        output.say("no lease is open: nothing that this home knows of can bill")
+    else:
+        shown = [{**row, "age": api.duration(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
+        keys = ("lease", "box", "age", "cost", "runs")
+        output.table([[row[key] for key in keys] for row in shown], ["LEASE", "BOX", "OPEN FOR", "COST", "RUNS"])
+        output.say(f"Which one? See what would happen: lease down {rows[0]['lease']} --plan")
+    return 2 if rows else 0
 
 
 def _status_row(row: dict[str, Any]) -> list[str]:

@@ -87,7 +87,7 @@ def _nag(args: argparse.Namespace) -> None:
     from . import output
 
     for nag in api.nags(api.open_home()):
-        if nag.next_command.split()[1] == args.command:
+        if args.command in nag.answers:
             continue  # that is what is being done
         output.say(output.paint(f"! {nag}", "yellow"))
 
@@ -155,9 +155,10 @@ def _run(verbs: _Verbs) -> None:
     run.add_argument("job", nargs="?", default="lease.yaml", help="job file (default: lease.yaml)")
     run.add_argument(
         "--on",
-        default="local",
+        default="",
         metavar="BOX",
-        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] (default: local)",
+        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] "
+        "(default: the first of the job's candidates that answers and fits; without candidates, local)",
     )
     run.add_argument(
         "--skip-gate",
@@ -269,7 +270,7 @@ def _ending(verbs: _Verbs) -> None:
         "  lease down myjob --approval ask.json\n"
         "  lease down myjob --stopped         you stopped it in the console: end the count",
     )
-    down.add_argument("lease", metavar="RUN|LEASE")
+    down.add_argument("lease", nargs="?", default="", metavar="RUN|LEASE", help="left out: lists open leases")
     down.add_argument("--verb", default="", help="which way of stopping (default: what stops the platform's meter)")
     down.add_argument(
         "--facts-checked",
