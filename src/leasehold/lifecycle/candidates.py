@@ -73,7 +73,7 @@ def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
     seen: set[str] = set()
     for word in job.candidates:
         names, shown = [word], one_line(word)
-        if word != LOCAL and word in profiles.names():
+        if word != LOCAL and word in home.shelf().names():
             names = [entry.name for entry in box_book.entries(home.ledger) if entry.platform == word]
             if not names:
                 yield shown, f"no box of this platform is in the book (lease box add NAME … --platform {word})"
