@@ -10,6 +10,7 @@ import subprocess
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import env_probe
+from .python_names import with_python
 
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[0-9.]*\Z")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "lightning", "composer", "jupyter")
@@ -38,7 +39,7 @@ class Starter(NamedTuple):
         return "; ".join([*steps, '%s%s "$0" "$@"' % (self.before, self.spelled)])
 
 
-def check(args: Dict[str, Any]) -> Dict[str, Any]:
+def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
     """Run env_probe with the interpreter that `command` names, in the environment the trainer would get."""
     starter = starter_of(str(args.get("command", "")))
     if starter is None:
@@ -46,6 +47,7 @@ def check(args: Dict[str, Any]) -> Dict[str, Any]:
     interpreter = starter.interpreter
     environ = dict(os.environ)
     environ.update({str(name): str(value) for name, value in (args.get("env") or {}).items()})
+    environ = with_python(environ, root) if root else environ
     modules = [str(name) for name in args.get("modules") or []]
     asked = ["/bin/sh", "-c", starter.line(), env_probe.__file__, *modules]
     try:

@@ -20,6 +20,7 @@ from leasehold.kit.procs import MARK, look
 
 from .layout import RunFolder
 from .locks import is_held, wait_lock
+from .python_names import with_python
 from .reaper import end_processes
 
 _LOCK_WAIT_S = 2.0
@@ -183,7 +184,7 @@ def _environment(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> Dict
         }
     )
     environment.pop("LEASEHOLD_PAUSE", None)
-    return environment
+    return with_python(environment, folder.root)
 
 
 def _write_started(place: str) -> None:

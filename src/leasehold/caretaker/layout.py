@@ -49,9 +49,24 @@ class RunFolder:
         return os.path.join(self.path, "out", check_name(cell, "cell"))
 
     @property
+    def root(self) -> str:
+        """Our folder on the box, which holds all runs."""
+        return os.path.dirname(os.path.dirname(self.path))
+
+    @property
+    def durable(self) -> str:
+        """What the last copy to the durable tier came to."""
+        return os.path.join(self.path, "durable.json")
+
+    @property
+    def durable_lock(self) -> str:
+        """Held by the one copier."""
+        return os.path.join(self.path, "durable.lock")
+
+    @property
     def secrets(self) -> str:
         """Values of the job's secrets, 0600, beside the run folders so that no copy of a run carries them."""
-        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "secrets", self.run + ".json")
+        return os.path.join(self.root, "secrets", self.run + ".json")
 
     @property
     def notify(self) -> str:

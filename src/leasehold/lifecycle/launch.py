@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError, Refusal, UserError
+from leasehold.gates.planning import RUNNABLE, judge_plan
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
+from leasehold.model.sheet import Wishes
+from leasehold.model.verdict import Verdict
 from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
@@ -26,6 +29,7 @@ from .budget import budget_for_box
 from .check import Gatekeeper, Skips
 from .home import Home
 from .lease_notes import note_balance, note_disks, note_reached
+from .plan_sheet import make_sheet
 from .project import CodeTree
 from .resolve import resolve, run_id
 
@@ -43,8 +47,18 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class Met:
+    """An open wire to a box, and how it was judged when it was chosen; no verdict where the run was found there."""
+
+    engine: CaretakerEngine
+    audit: Verdict | None = None
+    hogs: tuple[dict[str, Any], ...] = ()
+    disks: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class LaunchOrder:
-    """What a person asked for."""
+    """What a person asked for; and what is known already of a box that was chosen from candidates."""
 
     box: Box
     results: Path
@@ -52,6 +66,8 @@ class LaunchOrder:
     again: bool = False
     alongside: bool = False
     skips: Skips = Skips()
+    met: Met | None = None
+    absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
 
 
 def launch(
@@ -61,22 +77,26 @@ def launch(
     job, tree = job_tree
     box, ledger = order.box, home.ledger
     profile = home.shelf(tree.folder).load(box.platform)
-    lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
-    note_balance(home, lease)
-    plan = resolve(job, tree.sha256, profile, _generation(home, job, tree, order))
-    known_seq = _record_plan(home, plan, lease, tree, order)
-    engine = _connect(home, box, report)
+    _refuse_foreign_engine(profile)
+    engine = order.met.engine if order.met else None
     try:
+        lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
+        note_balance(home, lease)
+        plan = resolve(job, tree.sha256, profile, generation(home, job, tree, again=order.again))
+        known_seq = _record_plan(home, plan, lease, tree, order)
+        engine = engine or connect(home, box, report)
         note_reached(ledger, lease)
-        _refuse_company(engine, plan, order)
+        refuse_company(engine, plan, alongside=order.alongside)
         state = engine.look(plan.run)["state"]
         if state == "absent":
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
-            _pass_gates(engine, profile, (job, tree), gatekeeper, lease)
+            gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
+            _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
         budget = budget_for_box(home, plan.run, report, refuse=state in ("absent", "failed", "stopped"))
         seen = _begin(home, engine, (plan, lease, budget), tree, report)
     except BaseException:
-        engine.wire.close()
+        if engine is not None:
+            engine.wire.close()
         raise
     ledger.append(
         "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
@@ -112,21 +132,22 @@ def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: R
     )
 
 
-def _generation(home: Home, job: Any, tree: CodeTree, order: LaunchOrder) -> int:
-    """Count earlier runs of this very job and code; --again asks for one more."""
+def generation(home: Home, job: Job, tree: CodeTree, *, again: bool) -> int:
+    """Count earlier runs of this very job and code; again asks for one more."""
     first = run_id(job, tree.sha256)
     known = [
         record.run for record in books.runs(home.ledger) if record.run == first or record.run.startswith(first + "-")
     ]
     numbers = [int(name[len(first) + 1 :] or 0) for name in known if name[len(first) + 1 :].isdigit() or name == first]
     newest = max(numbers, default=0)
-    return newest + 1 if order.again and known else newest
+    return newest + 1 if again and known else newest
 
 
 def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> int:
     """Write the plan down before anything is done; return how far this home knows the run already."""
     rows = [record for record in books.runs(home.ledger) if record.run == plan.run]
-    if rows and rows[0].lease != lease.id and books.find_lease(home.ledger, rows[0].lease).open:
+    moves = bool(rows) and rows[0].lease not in (lease.id, order.absent_on)
+    if moves and books.find_lease(home.ledger, rows[0].lease).open:
         raise Refusal(
             "run.elsewhere",
             f"{plan.run} was started on {rows[0].box}, not on {lease.box}",
@@ -145,7 +166,8 @@ def _spelled(plan: Plan) -> str:
     return json.dumps(plan.as_dict(), sort_keys=True, ensure_ascii=False)
 
 
-def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
+def connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
+    """Open one wire, and say the key of a box that was never met."""
     first_contact = getattr(box.transport, "pinned", True) is False
     engine = box.connect()
     fingerprint = box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
@@ -161,9 +183,9 @@ def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
     return engine
 
 
-def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> None:
+def refuse_company(engine: CaretakerEngine, plan: Plan, *, alongside: bool) -> None:
     """A changed project must not quietly start a second trainer beside the first."""
-    if order.alongside:
+    if alongside:
         return
     family = re.compile(re.escape(plan.job.name[:60]) + r"-[0-9a-f]{10}(?:-\d+)?\Z")
     for other in engine.runs():
@@ -176,14 +198,24 @@ def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> 
             )
 
 
+def _refuse_foreign_engine(profile: Profile) -> None:
+    if profile.engine in RUNNABLE:
+        return
+    raise UserError(
+        "engine.missing", f"this version cannot start work on {profile.title}: it has no {profile.engine} engine yet",
+        hint="lease plan and lease platforms know it; a login node or notebook with SSH is --platform generic-ssh",
+    )  # fmt: skip
+
+
 def _pass_gates(
-    engine: CaretakerEngine, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, lease: Lease
+    met: Met, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, lease: Lease
 ) -> None:
     """Is the box fit, and does its interpreter find what the job needs? Asked over the same connection."""
     job, tree = job_tree
-    verdict, hogs = check.audit(
-        engine, job, profile, note_disks=lambda disks: note_disks(gatekeeper.ledger, lease, profile, disks)
-    )
+    engine = met.engine
+    disks = list(met.disks)
+    verdict, hogs = (met.audit, met.hogs) if met.audit else check.audit(engine, job, profile, note_disks=disks.extend)
+    note_disks(gatekeeper.ledger, lease, profile, disks)
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
     gatekeeper.pass_through(verdict)

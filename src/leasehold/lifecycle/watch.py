@@ -161,11 +161,12 @@ class Watch:
             )
 
     def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+        known = max(self.quiet_to_seq, self.state.seq)
         fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
         self.offset = int(item["offset"])
         self._say_log(self._lines.rest() if self.state.terminal else "", report)
         for event in item["events"]:
-            if event["n"] > self.quiet_to_seq and not (self.minder and self.minder.knows(event)):
+            if event["n"] > known and not (self.minder and self.minder.knows(event)):
                 report(Note("event", describe(event), event))
         ledger.append(
             "run_seen",

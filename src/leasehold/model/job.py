@@ -34,6 +34,7 @@ class CheckpointFacts:
     path: str = ""
     size_bytes: int = 0
     write_s: float = 0.0
+    step_s: float = 0.0  # how long one training step takes
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Job:
         value["env"] = dict(self.env)
         if self.at_limit == "warn":
             del value["at_limit"]  # plans from before the word was there keep their hash
+        if not self.checkpoint.step_s:
+            del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
         return value
 
 

@@ -13,6 +13,7 @@ _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkmgtp]i?)?[Bb]$"}
 _DURATION: dict[str, Any] = {"type": "string", "pattern": r"^[\d.]+\s*[dhms]"}
 _MONEY: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*[A-Za-z]{3}$"}
+_FILLED = "{{out}} {{run}} {{cell}} {{attempt}} are filled in"
 _LOADS: dict[str, Any] = {"enum": list(LOADERS)}
 
 
@@ -50,6 +51,7 @@ CHECKPOINT_WORDS = (
     Word("path", "where checkpoints are written, relative to $LEASE_OUT", _TEXT, example="last.pt"),
     Word("size", "how large one is", _SIZE, example="3GB"),
     Word("write_time", "how long one takes to write", _DURATION, example="30s"),
+    Word("step_time", "how long one training step takes", _DURATION, example="2s"),
 )
 BUDGET_WORDS = (
     Word("limit", "what it may cost", _MONEY, required=True, example="20USD"),
@@ -62,9 +64,25 @@ BUDGET_WORDS = (
 )
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
-    Word("run", "the command, given to sh in a private copy of your code", _TEXT, True, "python train.py"),
-    Word("setup", "run once on the box before the first attempt", _TEXT, example="pip install -r requirements.txt"),
-    Word("smoke", "the same in tiny, on this machine's CPU before launch", _TEXT, example="python train.py --steps 3"),
+    Word(
+        "run",
+        "the command, given to sh in a private copy of your code; " + _FILLED,
+        _TEXT,
+        True,
+        "python train.py",
+    ),
+    Word(
+        "setup",
+        "run once on the box before the first attempt; " + _FILLED,
+        _TEXT,
+        example="pip install -r requirements.txt",
+    ),
+    Word(
+        "smoke",
+        "the same in tiny, on this machine's CPU before launch; " + _FILLED,
+        _TEXT,
+        example="python train.py --steps 3",
+    ),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
         "secrets",
@@ -73,7 +91,12 @@ WORDS = (
         example="[WANDB_API_KEY]",
     ),
     Word("resources", "what the box must have", {"type": "object"}),
-    Word("candidates", "boxes or platforms to try, in order", _GLOBS, example="[ssh:gpu1, local]"),
+    Word(
+        "candidates",
+        "boxes or platforms that `lease run` without --on tries, in order",
+        _GLOBS,
+        example="[ssh:gpu1, local]",
+    ),
     Word("artifacts", "what must come home, relative to $LEASE_OUT, and how it loads", {}, required=True),
     Word("scratch", "patterns under $LEASE_OUT that may be pruned when the disk fills", _GLOBS, example='["tmp/**"]'),
     Word("checkpoint", "facts about checkpoints, for budgets and cadence", {"type": "object"}),
