@@ -49,7 +49,7 @@ def test_a_running_lease_on_one_line() -> None:
 
 def test_a_parked_lease_has_its_release_date() -> None:
     (line,) = lines(parked())
-    assert line == ("ad (autodl)  parked 1 d  48.00 CNY, 0.00 CNY/h  2027-01-31 08:00 released  deletes data disk")
+    assert line == ("ad (autodl)  parked 1 d  48.00 CNY, nothing an hour  2027-01-31 08:00 released  deletes data disk")
     assert "was due 2027-01-31 08:00 released" in lines(parked(), after_s=30 * DAY)[0]
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from leasehold.model.lease import PARKED
 from leasehold.model.meter import DueClock, Loss, Meter
-from leasehold.model.money import Money
 from leasehold.model.words import ago
 
 from .drawing import Chunk, display_width
@@ -69,7 +68,7 @@ def _money(meter: Meter) -> str:
     if not meter.priced:
         kept = f"; storage {meter.burn}/h" if meter.burn else ""
         return f"no price known{kept}"
-    return f"{meter.cost}, {meter.burn or Money.of(0, meter.cost.amounts[0][0])}/h"
+    return f"{meter.cost}, " + (f"{meter.burn}/h" if meter.burn else "nothing an hour")
 
 
 def _loss(meter: Meter, loss: Loss, now_unix: float) -> str:
