@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +128,30 @@ def test_a_typed_park_powers_the_box_off_from_inside_and_keeps_its_disks(me: Fro
     box.wait_off()
     assert "is parked by `power-off`" in said and "(15 days): the instance is released" in said
     assert box.behind(f"{DATA}/leasehold/active").is_dir()
+
+
+def test_a_parked_box_is_metered_as_parked_until_a_run_finds_it_on_again(me: Front, box: AutodlBox) -> None:
+    good(me.lease("run", "--on", BOX))
+    Session(me, "meter-park").type(f"lease park {BOX}", ("type exactly", f"power-off {BOX}-1"))
+    box.wait_off()
+    parked = meter(me)
+    since, due = (datetime.fromisoformat(parked[key]) for key in ("since", "release"))
+    assert (parked["state"], parked["burn_per_hour"], (due - since).days) == ("parked", {"CNY": "0.0000"}, 15)
+    assert meter(me)["cost"] == parked["cost"], "its compute rests"
+    shown = good(me.lease("status")).out
+    assert f"{BOX} (autodl)  parked" in shown and "a powered-off instance is released" in shown
+    good(me.lease("box", "tell", BOX, "--disk", "data disk=150GB"))
+    assert meter(me)["burn_per_hour"] == {"CNY": "0.0275"}
+    box.power_on()
+    good(me.lease("box", "add", BOX, box.ssh_line, "--replace"))
+    good(me.lease("run", "--on", BOX, "--again"))
+    assert (meter(me)["state"], meter(me)["release"]) == ("running", "")
+
+
+def meter(me: Front) -> dict[str, Any]:
+    """Read the one lease's meter, with the date of its next clock."""
+    (lease,) = json.loads(good(me.lease("status", "--json")).out)["leases"]
+    return {**lease, "release": (lease["next_clock"] or {}).get("date", "")}
 
 
 def test_a_standing_approval_parks_after_the_receipt_and_not_before(me: Front, box: AutodlBox) -> None:
