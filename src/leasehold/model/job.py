@@ -44,6 +44,7 @@ class Job:
     run: str
     artifacts: tuple[Artifact, ...]
     setup: str = ""
+    setup_frameworks: str = "keep"
     smoke: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
@@ -61,6 +62,8 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
         what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        if self.setup_frameworks != "keep":  # left out as long as it is the default: older runs keep their names
+            what["setup_frameworks"] = self.setup_frameworks
         return {**what, "secrets": list(self.secrets)}
 
     def as_dict(self) -> dict[str, Any]:

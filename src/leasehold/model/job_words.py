@@ -7,6 +7,7 @@ from typing import Any
 
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "bytes")
 WHEN_DONE = ("ask", "park")
+SETUP_FRAMEWORKS = ("keep", "replace")
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkmgtp]i?)?[Bb]$"}
@@ -53,6 +54,12 @@ WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word("run", "the command, given to sh in a private copy of your code", _TEXT, True, "python train.py"),
     Word("setup", "run once on the box before the first attempt", _TEXT, example="pip install -r requirements.txt"),
+    Word(
+        "setup_frameworks",
+        "keep the torch that the box's image brings (pins in requirements are left out), or let `setup` replace it",
+        {"enum": list(SETUP_FRAMEWORKS)},
+        example="keep",
+    ),
     Word("smoke", "the same in tiny, on this machine's CPU before launch", _TEXT, example="python train.py --steps 3"),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
