@@ -27,7 +27,10 @@ def judge_interpreter(gpus: int, wanted: Sequence[str], answer: Dict[str, Any]) 
 def judge_frameworks(before: Dict[str, Any], after: Dict[str, Any], replace: bool, python: str) -> List[Finding]:
     """Judge whether set-up left the image's frameworks as they were: name -> {version, cuda, file}."""
     found = []
-    for name, was in sorted(before.items()):
+    same_torch = _build(after.get("torch") or {}) == _build(before.get("torch") or {})
+    for name, was in sorted(before.items(), key=lambda item: (item[0] != "torch", item[0])):
+        if not was.get("file") and not same_torch:
+            continue  # what comes with a torch goes with it, and says nothing of its own
         now = after.get(name)
         text = "%s was %s and is %s after set-up" % (name, say_build(was), say_build(now))
         if now is not None and _build(now) == _build(was):
