@@ -101,6 +101,7 @@ def test_a_script_may_name_the_filtered_file_itself(me: Front, image: Venv) -> N
     me.write("install.sh", 'pip install -r "${LEASE_REQUIREMENTS:-requirements.txt}"\n')
     done = run(me, "sh install.sh")
     assert done.code == 0, done.said
+    assert f"left out: of $LEASE_REQUIREMENTS: requirements.txt:1 torch=={PINNED}" in done.said
     assert (image.version("torch"), image.version("timm")) == (HAS, "1.0")
 
 
@@ -139,7 +140,7 @@ def test_a_swap_by_another_route_is_caught_before_the_trainer_starts(me: Front, 
     assert done.code == 6, done.said
     what = f"torch was {HAS} (CUDA 12.1) and is {PINNED} (CUDA 11.7) after set-up"
     assert f"the env gate refused after set-up: {what}" in done.said
-    assert f"-m pip install --no-deps torch=={HAS}`" in done.said
+    assert f"-m pip install --no-deps torch=={HAS} --index-url https://download.pytorch.org/whl/cu121`" in done.said
     assert "step 1/1" not in done.said
     assert me.gates()["env"] == "refused"
     shown = me.lease("check", "env")

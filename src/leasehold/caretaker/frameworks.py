@@ -37,7 +37,9 @@ def prepare(setup: str, present: Dict[str, Any], work: str, into: str, environ: 
     os.makedirs(into)
     copies = Copies(Keep(frozenset(present), frozenset(FRAMEWORKS) - frozenset(present)), work, into)
     text = point_elsewhere(setup, work, lambda path, constraint: copies.of(path, constraint))
+    left_out = [one.say() for one in copies.left_out]
     gained = {"LEASE_REQUIREMENTS": copies.of(own)} if os.path.exists(own) else {}
+    left_out += ["of $LEASE_REQUIREMENTS: %s" % one.say() for one in copies.left_out[len(left_out) :]]
     file = os.path.join(into, "kept.txt")
     with open(file, "w", encoding="utf-8") as out:
         out.write("".join(line + "\n" for line in constraint_lines(present)))
@@ -45,7 +47,7 @@ def prepare(setup: str, present: Dict[str, Any], work: str, into: str, environ: 
     kept = os.path.join(alias or into, "kept.txt")
     for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT", "UV_OVERRIDE"):  # lists separated by blanks; the image may have one
         gained[name] = " ".join(filter(None, [environ.get(name, ""), kept]))
-    return Prepared(text, gained, [one.say() for one in copies.left_out], alias)
+    return Prepared(text, gained, left_out, alias)
 
 
 def constraint_lines(present: Dict[str, Any]) -> List[str]:

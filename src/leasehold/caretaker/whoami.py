@@ -165,7 +165,7 @@ def _judge_code(code: int, location: str, host: str) -> Said:
 def _read(tracker: Tracker, data: bytes, host: str, secret: str) -> Said:
     try:
         answer = json.loads(data.decode("utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         return Said(UNKNOWN, "%s answered with something that is no JSON object, so it was not checked" % host)

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 PASSED, REFUSED, UNKNOWN = "passed", "refused", "unknown"
 Finding = Dict[str, str]  # outcome, what, hint
-_MAX_TEXT = 400
+_MAX_TEXT = 700
 
 
 def judge_interpreter(gpus: int, wanted: Sequence[str], answer: Dict[str, Any]) -> List[Finding]:
@@ -69,10 +69,13 @@ def _build(framework: Dict[str, Any]) -> Any:
 
 
 def _how_to_restore(name: str, was: Dict[str, Any], python: str) -> str:
+    version = str(was.get("version"))
+    build = version.partition("+")[2]
+    index = " --index-url https://download.pytorch.org/whl/%s" % build if build[:2] in ("cu", "ro") else ""
     return (
         "the image's build fits its driver. Take %s out of what `setup` installs, put it back on the box with "
-        "`%s -m pip install --no-deps %s==%s`, and run again; or say `setup_frameworks: replace` in the job"
-        % (name, python, name, was.get("version"))
+        "`%s -m pip install --no-deps %s==%s%s`, and run again; or say `setup_frameworks: replace` in the job"
+        % (name, python, name, version, index)
     )
 
 
