@@ -10,7 +10,8 @@ from typing import Callable, List, NamedTuple, Optional, Tuple
 _PIECE = re.compile(
     r"(?P<comment>(?<!\S)\#[^\n]*)"
     r"|(?P<op>&&|\|\||[;\n|&()])"
-    r"""|(?P<word>(?:[^\s"'\\;|&()]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+)""",
+    r"""|(?P<word>(?:[^\s"'\\;|&()]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+)"""
+    r"""|(?P<stray>["'\\])""",
     re.DOTALL,
 )
 _PIP = re.compile(r"pip[0-9.]*\Z")
@@ -62,6 +63,8 @@ def _commands(setup: str) -> List[Tuple[str, List[_Word]]]:
     found: List[Tuple[str, List[_Word]]] = []
     words: List[_Word] = []
     for piece in _PIECE.finditer(setup):
+        if piece.lastgroup == "stray":
+            break  # a quote that never closes: from here on this is not what we think it is
         if piece.lastgroup == "op":
             found.append((piece.group(), words))
             words = []

@@ -62,15 +62,18 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
         what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
-        if self.setup_frameworks != "keep":  # left out as long as it is the default: older runs keep their names
-            what["setup_frameworks"] = self.setup_frameworks
-        return {**what, "secrets": list(self.secrets)}
+        return {**what, **self._newer(), "secrets": list(self.secrets)}
 
     def as_dict(self) -> dict[str, Any]:
         """Spell the whole job canonically."""
         value = asdict(self)
         value["env"] = dict(self.env)
-        return value
+        del value["setup_frameworks"]
+        return {**value, **self._newer()}
+
+    def _newer(self) -> dict[str, Any]:
+        """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
+        return {"setup_frameworks": self.setup_frameworks} if self.setup_frameworks != "keep" else {}
 
 
 def job_from_dict(value: dict[str, Any]) -> Job:
