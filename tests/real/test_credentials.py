@@ -134,3 +134,22 @@ def test_the_key_is_in_no_command_line_and_in_no_strangers_environment(me: Front
         said = asked.communicate(timeout=60)
     assert asked.returncode == 0, said
     assert KEY.encode() not in b"".join(said)
+
+
+def test_a_secret_that_an_import_quotes_does_not_reach_journal_or_ledger(me: Front, server: WhoServer) -> None:
+    lib = me.folder / "lib" / "torch"
+    lib.mkdir(parents=True)
+    (lib / "__init__.py").write_text("import os\nraise RuntimeError('bad ' + os.environ['WANDB_API_KEY'])\n")
+    me.write("train.py", "import torch\n" + WRITE)
+    job(
+        me,
+        server,
+        setup="true",
+        run="python3 -S train.py",
+        env={"WANDB_BASE_URL": server.url, "PYTHONPATH": str(lib.parent)},
+    )
+    done = me.lease("run", WANDB_API_KEY=KEY)
+    assert done.code == 6, done.said
+    assert "cannot import torch: RuntimeError: bad (secret)" in done.said
+    assert KEY not in done.said
+    nowhere(me)

@@ -58,10 +58,10 @@ def installed() -> str:
     rows: List[str] = []
     for place in sys.path:
         try:
-            entries = list(os.scandir(place or "."))
-        except OSError:
+            found = [entry for entry in os.scandir(place or ".") if entry.name.endswith(_INSTALLED)]
+            rows += ["%s %d" % (entry.path, entry.stat(follow_symlinks=False).st_mtime_ns) for entry in found]
+        except OSError:  # no folder: a zip, or a place that is gone
             continue
-        rows += ["%s %d" % (e.path, e.stat().st_mtime_ns) for e in entries if e.name.endswith(_INSTALLED)]
     return hashlib.sha256("\n".join(sorted(rows)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
