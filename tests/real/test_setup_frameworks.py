@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.front import Done, Front, fake_cards, front
+from tests.support.lives import eventually
 from tests.support.wheelhouse import Venv, torch_wheel, wheel
 
 HAS, PINNED = "2.1.0+cu121", "2.0.1"
@@ -35,13 +36,21 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture
-def image(tmp_path: Path, wheels: Path) -> Venv:
-    """Give the interpreter of a rented image: torch 2.1 for CUDA 12.1 is there."""
-    venv = Venv(tmp_path / "image venv", wheels)
+@pytest.fixture(scope="module")
+def bare_image(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Venv:
+    """Make the interpreter of a rented image once: torch 2.1 for CUDA 12.1 is there."""
+    venv = Venv(tmp_path_factory.mktemp("box") / "image venv", wheels)
     done = venv.pip("install", "-q", f"torch=={HAS}")
     assert done.returncode == 0, done.stderr
+    venv.keep()
     return venv
+
+
+@pytest.fixture
+def image(bare_image: Venv) -> Venv:
+    """Give that image as it was delivered."""
+    bare_image.restore()
+    return bare_image
 
 
 @pytest.fixture
@@ -151,6 +160,23 @@ def test_a_swap_by_another_route_is_caught_before_the_trainer_starts(me: Front, 
     again = me.lease("run")
     assert again.code == 0, again.said
     assert home_result(again) == {"torch": HAS}
+
+
+def test_the_box_refuses_alone_and_the_evidence_comes_home_later(me: Front, image: Venv) -> None:
+    me.write("setup.sh", f"until [ -e '{me.folder}/go' ]; do sleep 0.05; done\n{SWAP}\n")
+    done = run(me, "sh setup.sh", "--detach")
+    assert done.code == 0, done.said
+    assert "env" not in me.gates()
+    (name,) = me.runs_on_box()
+    (me.folder / "go").touch()  # nobody is connected now
+    status = me.box_root / "active" / name / "status.json"
+    assert eventually(lambda: json.loads(status.read_text())["state"] == "failed")
+    watched = me.lease("watch", name)
+    assert "gate env after set-up: refused" in watched.said, watched.said
+    assert f"  NO  torch was {HAS} (CUDA 12.1) and is {PINNED} (CUDA 11.7) after set-up" in watched.said
+    assert me.gates()["env"] == "refused"
+    me.lease("watch", name)
+    assert len([event for event in me.events("gate_judged") if event["gate"] == "env"]) == 1  # told once
 
 
 def test_a_person_may_pass_by_the_gate_after_setup_with_a_reason(me: Front) -> None:

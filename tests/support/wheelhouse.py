@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -59,7 +60,22 @@ class Venv:
     def __init__(self, place: Path, wheels: Path) -> None:
         self.python = place / "bin" / "python"
         self.wheels = wheels
+        self._kept = place.with_name(place.name + " kept")
         subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+
+    def keep(self) -> None:
+        """Remember what is installed now, for `restore`."""
+        shutil.copytree(self._packages(), self._kept, symlinks=True)
+
+    def restore(self) -> None:
+        """Go back to what was remembered: a fresh image, for the price of a copy."""
+        packages = self._packages()
+        shutil.rmtree(packages)
+        shutil.copytree(self._kept, packages, symlinks=True)
+
+    def _packages(self) -> Path:
+        (found,) = (self.python.parent.parent / "lib").glob("python*/site-packages")
+        return found
 
     def environment(self) -> Dict[str, str]:
         """Spell the variables that put this environment first and keep pip off every index."""
