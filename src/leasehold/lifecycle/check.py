@@ -97,7 +97,7 @@ def audit(
 
 def environment(engine: CaretakerEngine, job: Job, tree: CodeTree) -> Verdict:
     """Ask the interpreter that will be launched what it can import and see."""
-    wanted = wanted_modules(imported(tree))
+    wanted = wanted_modules(imported(tree, job.run))
     answer = engine.wire.ask("check_env", command=job.run, env=dict(job.env), modules=list(wanted))
     return judge_environment(job, wanted, answer)
 
@@ -112,12 +112,12 @@ def credentials(engine: CaretakerEngine, job: Job, values: Mapping[str, str]) ->
 
 def gate_wishes(job: Job, tree: CodeTree, skips: Skips) -> dict[str, Any]:
     """Say what the box must ask after set-up, when nobody at home may be there to ask."""
-    return {"modules": list(wanted_modules(imported(tree))), "skip": "env" in skips.names}
+    return {"modules": list(wanted_modules(imported(tree, job.run))), "skip": "env" in skips.names}
 
 
 def needs_environment(job: Job, tree: CodeTree) -> bool:
     """Whether there is anything to ask before launch: a framework, or a card. With a `setup`, the box asks after it."""
-    return not job.setup and bool(job.gpu or wanted_modules(imported(tree)))
+    return not job.setup and bool(job.gpu or wanted_modules(imported(tree, job.run)))
 
 
 def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -> Verdict:
@@ -139,7 +139,7 @@ def passed_before(ledger: Ledger, lease: str, job: Job, tree: CodeTree) -> bool:
 
 def environment_key(job: Job, tree: CodeTree) -> str:
     """Name what the environment gate depends on."""
-    wanted = list(wanted_modules(imported(tree)))
+    wanted = list(wanted_modules(imported(tree, job.run)))
     starter = re.split(r"\S+\.py\b", job.run)[0]  # what stands before the script chooses the interpreter
     return digest({"run": starter, "env": dict(job.env), "modules": wanted, "gpu": job.gpu is not None})
 
