@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.beds import ssh_bed
 from tests.support.front import LEASE, Front, front
 from tests.support.lives import eventually
 from tests.support.who_server import WhoServer, who_server
@@ -153,3 +154,20 @@ def test_a_secret_that_an_import_quotes_does_not_reach_journal_or_ledger(me: Fro
     assert "cannot import torch: RuntimeError: bad (secret)" in done.said
     assert KEY not in done.said
     nowhere(me)
+
+
+@pytest.mark.real_ssh
+def test_a_box_behind_ssh_asks_by_itself_and_judges_after_its_setup(tmp_path: Path, server: WhoServer) -> None:
+    with ssh_bed(tmp_path) as bed, front(tmp_path / "person", {**bed.environment, "no_proxy": "*"}) as me:
+        me.write("train.py", WRITE)
+        job(me, server, setup="echo installing", env={"WANDB_BASE_URL": server.url, "no_proxy": "*"})
+        done = me.lease("run", *bed.on, WANDB_API_KEY=KEY)
+        assert done.code == 0, done.said
+        assert env_findings(me)[0] == "WANDB_API_KEY: accepted, account ada (Weights & Biases)"
+        assert "gate env after set-up: passed" in done.said
+        outcomes = [event["outcome"] for event in me.events("gate_judged") if event["gate"] == "env"]
+        assert outcomes == ["passed", "passed"]  # before the launch, and after the set-up
+        assert KEY not in done.said + done.out
+        nowhere(me)
+        for path in bed.root.rglob("*"):
+            assert not path.is_file() or KEY.encode() not in path.read_bytes(), path

@@ -28,6 +28,10 @@ _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
 _STOPPING_TICK_S = 0.1
 _STRAY_GRACE_S = 5.0
+_FOUND = {
+    "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
+    "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
+}
 _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
 
 
@@ -147,13 +151,12 @@ class Caretaker:
         """Journal what the step before the trainer found, once per attempt."""
         if not self.plan["job"].get("setup"):
             return
-        for file, kind, noted in (
-            ("before.json", "env_recorded", cell.recorded),
-            ("env.json", "env_judged", cell.judged),
-        ):
+        for file, (kind, *facts) in _FOUND.items():
+            noted = cell.recorded if kind == "env_recorded" else cell.judged
             found = read_json(os.path.join(place, file)) if noted != cell.attempt else None
             if found is not None:
-                self.note(kind, cell=name, attempt=cell.attempt, **found)
+                known = {key: found[key] for key in facts if key in found}
+                self.note(kind, cell=name, attempt=cell.attempt, **known)
 
     def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
         facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}

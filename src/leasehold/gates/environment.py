@@ -27,9 +27,10 @@ def judge_credentials(answers: Sequence[dict[str, Any]]) -> Verdict:
     return verdict_of([_credential(answer) for answer in answers])
 
 
-def verdict_of(findings: Sequence[dict[str, Any]]) -> Verdict:
+def verdict_of(findings: Any) -> Verdict:
     """Read findings that came from the rules, at home or on a box (which is not trusted to spell them well)."""
-    return Verdict("env", tuple(_finding(one) for one in findings))
+    listed = findings if isinstance(findings, list) else []
+    return Verdict("env", tuple(_finding(one) for one in listed if isinstance(one, dict)))
 
 
 def wanted_modules(imports: set[str]) -> tuple[str, ...]:

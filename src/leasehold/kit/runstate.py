@@ -114,7 +114,9 @@ def _env_recorded(run: RunState, event: Dict[str, Any]) -> None:
 def _env_judged(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.judged = event.get("attempt", 0)
-    against = [str(one.get("what")) for one in event.get("findings", []) if one.get("outcome") == "refused"]
+    found = event.get("findings")
+    listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    against = [str(one.get("what")) for one in listed if one.get("outcome") == "refused"]
     cell.refused = "; ".join(against) if event.get("outcome") == "refused" and not event.get("skipped") else ""
 
 

@@ -122,7 +122,7 @@ def needs_environment(job: Job, tree: CodeTree) -> bool:
 
 def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -> Verdict:
     """Write a verdict that the box reached after set-up into the ledger, once, and return it."""
-    verdict = verdict_of([one for one in event.get("findings", []) if isinstance(one, dict)])
+    verdict = verdict_of(event.get("findings"))
     known = ledger.events(run=run, kind="gate_judged")
     if not any(row.data.get("box_seq") == event["n"] for row in known):
         skipped = bool(event.get("skipped"))

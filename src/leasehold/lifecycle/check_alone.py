@@ -104,6 +104,6 @@ def _environment(engine: CaretakerEngine, job: Job, tree: CodeTree, box: Box) ->
         events = [event for batch in engine.events(run, 0, 0) for event in batch["events"]]
         judged = [event for event in events if event.get("k") == "env_judged"]
         for event in judged[-1:]:
-            for one in verdict_of([found for found in event.get("findings", []) if isinstance(found, dict)]).findings:
+            for one in verdict_of(event.get("findings")).findings:
                 findings.append(Finding(one.outcome, f"{run}, after set-up: {one.what}", one.hint))
     return Verdict("env", tuple(findings))

@@ -220,16 +220,15 @@ def _ended(event: dict[str, Any]) -> str:
 
 
 def _recorded(event: dict[str, Any]) -> str:
-    frameworks = {name: facts for name, facts in (event.get("frameworks") or {}).items() if isinstance(facts, dict)}
-    has = ", ".join(
-        f"{name} {say_build(frameworks[name])}" for name in sorted(frameworks) if frameworks[name].get("file")
-    )
+    seen = event.get("frameworks")
+    builds = {name: facts for name, facts in seen.items() if isinstance(facts, dict)} if isinstance(seen, dict) else {}
+    has = ", ".join(f"{name} {say_build(builds[name])}" for name in sorted(builds) if builds[name].get("file"))
     lines = [f"before set-up this box has {has or 'no torch'}" + ("; set-up keeps it" if event.get("kept") else "")]
-    return "\n".join([*lines, *(f"  left out: {line}" for line in event.get("left_out") or [])])
+    return "\n".join([*lines, *(f"  left out: {line}" for line in _listed(event, "left_out"))])
 
 
 def _judged(event: dict[str, Any]) -> str:
-    findings = [one for one in event.get("findings") or [] if isinstance(one, dict)]
+    findings = [one for one in _listed(event, "findings") if isinstance(one, dict)]
     how = f"passed ({len(findings)} readings)" if event.get("outcome") == "passed" else str(event.get("outcome"))
     how += ", as before" if event.get("cached") else ", skipped" if event.get("skipped") else ""
     lines = [f"gate env after set-up: {how}"]
@@ -238,6 +237,11 @@ def _judged(event: dict[str, Any]) -> str:
             lines += [f"  {'NO' if one.get('outcome') == 'refused' else '?'}  {one.get('what')}"]
             lines += [f"       -> {one['hint']}"] if one.get("hint") else []
     return "\n".join(lines)
+
+
+def _listed(event: dict[str, Any], key: str) -> list[Any]:
+    value = event.get(key)
+    return value if isinstance(value, list) else []
 
 
 _TELLERS: dict[str, Any] = {

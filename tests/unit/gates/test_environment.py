@@ -195,4 +195,6 @@ def test_a_trackers_answer_names_the_secret_and_where_it_came_from() -> None:
 
 
 def test_findings_from_a_box_that_spells_badly_are_unknown() -> None:
-    assert verdict_of([{"outcome": "splendid"}, {}]).outcome is Outcome.UNKNOWN
+    assert verdict_of([{"outcome": "splendid"}, {}, "x", None]).outcome is Outcome.UNKNOWN
+    for odd in (None, "passed", {"outcome": "passed"}, []):
+        assert verdict_of(odd).outcome is Outcome.UNKNOWN
