@@ -1,4 +1,4 @@
-"""The parcel's doors: serve a connection, care for a run, keep an attempt, nag, send a notice."""
+"""The parcel's doors: serve a connection, care for a run, keep an attempt and make it ready, nag, notice, whoami."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def main(argv: List[str]) -> int:
         from .layout import RunFolder
 
         return keep(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "ready" and len(argv) == 4:
+        from .layout import RunFolder
+        from .setting_up import ready
+
+        return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "whoami" and len(argv) == 1:
+        from .whoami import answer_stream
+
+        return answer_stream(sys.stdin, sys.stdout)
     if door == "nag" and len(argv) == 2:
         from .layout import RunFolder
         from .nag import nag
@@ -34,5 +43,8 @@ def main(argv: List[str]) -> int:
         from .nag import notice
 
         return notice(sys.stdin)
-    sys.stderr.write("usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | nag RUN | notice\n")
+    sys.stderr.write(
+        "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT | nag RUN"
+        " | notice | whoami\n"
+    )
     return 64

@@ -33,10 +33,10 @@ class Starter(NamedTuple):
     interpreter: str  # as a person reads it
     spelled: str  # as the shell reads it: quotes, ~ and $ stand as they stood
 
-    def line(self) -> str:
-        """Spell a shell line that starts the same interpreter with other arguments."""
+    def line(self, strict: bool = False) -> str:
+        """Spell a shell line that starts the same interpreter with other arguments; strictly, only if all prepares."""
         steps = ["%s%s 2>/dev/null" % ("command " if step[0] == "." else "", step) for step in self.prepare]
-        return "; ".join([*steps, '%s%s "$0" "$@"' % (self.before, self.spelled)])
+        return (" && " if strict else "; ").join([*steps, '%s%s "$0" "$@"' % (self.before, self.spelled)])
 
 
 def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
@@ -44,20 +44,37 @@ def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
     starter = starter_of(str(args.get("command", "")))
     if starter is None:
         return {"problem": "no Python interpreter is named in the command, so there is nothing to ask"}
-    interpreter = starter.interpreter
     environ = dict(os.environ)
     environ.update({str(name): str(value) for name, value in (args.get("env") or {}).items()})
     environ = with_python(environ, root) if root else environ
-    modules = [str(name) for name in args.get("modules") or []]
-    asked = ["/bin/sh", "-c", starter.line(), env_probe.__file__, *modules]
+    return ask(starter, [str(name) for name in args.get("modules") or []], environ, os.path.expanduser("~"))
+
+
+def ask(
+    starter: Starter, modules: List[str], environ: Dict[str, str], folder: str, strict: bool = False
+) -> Dict[str, Any]:
+    """Start the interpreter with env_probe; without modules it only looks and imports nothing."""
+    interpreter = starter.interpreter
+    asked = ["/bin/sh", "-c", starter.line(strict), env_probe.__file__, *modules]
     try:
         done = subprocess.run(
-            asked, env=environ, cwd=os.path.expanduser("~"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            asked, env=environ, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=_TIMEOUT_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"interpreter": interpreter, "problem": "%s did not answer in %d s" % (interpreter, _TIMEOUT_S)}
     return _answer(interpreter, done.returncode, done.stdout)
+
+
+def beside_pip(pip: str, environ: Dict[str, str], folder: str) -> Optional[Starter]:
+    """Return the python that a pip installs for, if that pip is there now."""
+    import shutil
+
+    where = os.path.join(folder, pip) if os.sep in pip else shutil.which(pip, path=environ.get("PATH"))
+    if not where or not os.path.exists(where):
+        return None
+    python = _beside(where)
+    return Starter((), "", python, shlex.quote(python))
 
 
 def interpreter_of(command: str) -> Optional[str]:

@@ -147,26 +147,22 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os.chdir(folder.work(what.cell))
         environment = _environment(folder, plan, what)
         _write_started(folder.attempt(what.cell, what.number))
-        os.execve("/bin/sh", _command(folder, plan["job"], what.cell), environment)
+        os.execve("/bin/sh", _command(folder, plan["job"], what), environment)
     except BaseException as error:  # noqa: BLE001 - a forked child must end here, whatever happened
         os.write(2, ("leasehold: the trainer could not be started: %r\n" % (error,)).encode())
     finally:
         os._exit(127)
 
 
-def _command(folder: RunFolder, job: Dict[str, Any], cell: str) -> List[str]:
-    """Spell the shell's arguments: set-up once per working copy, then the job's own command line."""
+def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]:
+    """Spell the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
     if not job.get("setup"):
         return ["/bin/sh", "-c", job["run"]]
-    done = os.path.join(folder.cell(cell), "setup-done")
-    return ["/bin/sh", "-c", _WITH_SETUP, "sh", job["setup"], job["run"], done]
+    step = own_argv("ready", folder.path, what.cell, str(what.number))
+    return ["/bin/sh", "-c", _WITH_SETUP, "sh", job["run"], folder.env_passed(what.cell), *step]
 
 
-_WITH_SETUP = (
-    'if [ ! -e "$3" ]; then echo "leasehold: setup"; '
-    'sh -c "$1" || { code=$?; echo "leasehold: setup failed with exit code $code" >&2; exit $code; }; : > "$3"; fi; '
-    'exec sh -c "$2"'
-)
+_WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
 
 
 def _environment(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> Dict[str, str]:

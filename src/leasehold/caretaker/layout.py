@@ -20,6 +20,7 @@ class RunFolder:
         self.budget = os.path.join(path, "budget.json")
         self.holder = os.path.join(path, "holder.json")
         self.manifest = os.path.join(path, "manifest.json")
+        self.gate = os.path.join(path, "gate.json")
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
 
@@ -47,6 +48,18 @@ class RunFolder:
     def out(self, cell: str) -> str:
         """The cell's isolated output folder: LEASE_OUT."""
         return os.path.join(self.path, "out", check_name(cell, "cell"))
+
+    def setup_done(self, cell: str) -> str:
+        """Its presence says that set-up succeeded in this cell's working copy."""
+        return os.path.join(self.cell(cell), "setup-done")
+
+    def env_passed(self, cell: str) -> str:
+        """Its presence says that the environment gate let this cell's trainer start."""
+        return os.path.join(self.cell(cell), "env-passed")
+
+    def env_known(self, key: str) -> str:
+        """What an interpreter answered when it last passed for this key, on this box, for every run."""
+        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "environments", key + ".json")
 
     @property
     def root(self) -> str:

@@ -194,6 +194,18 @@ def check_env(request: Request) -> None:
     request.reply(environment.check(request.args, request.root))
 
 
+def check_secrets(request: Request) -> None:
+    """Ask the trackers whose keys the job's secrets are; answers never hold a value."""
+    from . import whoami  # only for this: it brings TLS and HTTP
+
+    values, env = request.args.get("secrets") or {}, request.args.get("env") or {}
+    answers = whoami.ask_all(
+        {str(name): str(value) for name, value in values.items()},
+        {str(name): str(value) for name, value in env.items()},
+    )
+    request.reply({"answers": answers})
+
+
 def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
     from leasehold.kit.match import walk
@@ -323,5 +335,6 @@ OPERATIONS: Dict[str, Operation] = {
     "hogs": find_hogs,
     "check_env": check_env,
     "power_off": power.power_off,
+    "check_secrets": check_secrets,
     "get": get,
 }

@@ -69,7 +69,7 @@ def start(request: Request) -> None:
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
             return
-        _keep_secrets(request, folder)
+        _keep_private(request, folder)
         _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="opened" if opened else "revived"))
 
@@ -89,7 +89,7 @@ def resume(request: Request) -> None:
         if seen["state"] in (FAILED, STOPPED) and untouched:
             _prepare_cells(request.root, folder, plan)
             write_json(folder.holder, _holder(request, folder))
-            _keep_secrets(request, folder)
+            _keep_private(request, folder)
             _keep_budget(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
@@ -162,8 +162,13 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     return True
 
 
-def _keep_secrets(request: Request, folder: RunFolder) -> None:
-    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv."""
+def _keep_private(request: Request, folder: RunFolder) -> None:
+    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv.
+
+    What home asks of the gate after set-up is kept too: nobody at home may be there to ask when it is due.
+    """
+    if isinstance(request.args.get("gate"), dict):
+        write_json(folder.gate, request.args["gate"])
     for name, path in (("secrets", folder.secrets), ("notify", folder.notify)):
         values = request.args.get(name)
         if not isinstance(values, dict) or not values:
@@ -188,7 +193,9 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     """What is executed; promises and policies may differ between two homes that mean the same run."""
     job = plan.get("job", {})
     names = ("setup", "run", "env", "secrets")
-    return {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+    what = {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+    what["setup_frameworks"] = job.get("setup_frameworks", "keep")
+    return what
 
 
 def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:

@@ -92,8 +92,10 @@ def launch(
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
-        budget = budget_for_box(home, plan.run, report, refuse=state in ("absent", "failed", "stopped"))
-        seen = _begin(home, engine, (plan, lease, budget), tree, report)
+        private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
+        starts = state in ("absent", "failed", "stopped")
+        private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
+        seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:
             engine.wire.close()
@@ -219,11 +221,14 @@ def _pass_gates(
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
     gatekeeper.pass_through(verdict)
-    if not check.needs_environment(job, tree) or check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree):
-        return
-    judged = check.environment(engine, job, tree)
-    gatekeeper.pass_through(judged)
-    if judged.passed:
+    findings = check.credentials(engine, job, secret_values(job)).findings
+    asked = check.needs_environment(job, tree)
+    asked = asked and not check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree)
+    judged = check.environment(engine, job, tree) if asked else None
+    findings += judged.findings if judged else ()
+    if findings:
+        gatekeeper.pass_through(Verdict("env", findings))
+    if judged and judged.passed:
         key = check.environment_key(job, tree)
         gatekeeper.ledger.append("env_passed", lease=gatekeeper.lease, run=gatekeeper.run, key=key)
 
@@ -239,22 +244,21 @@ def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str
     return {name: environ[name] for name in job.secrets}
 
 
+def _private(home: Home, plan: Plan, lease: Lease) -> dict[str, Any]:
+    return {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+
+
 def _begin(
-    home: Home,
-    engine: CaretakerEngine,
-    what: tuple[Plan, Lease, dict[str, Any]],
-    tree: CodeTree,
-    report: Report,
+    engine: CaretakerEngine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str, Any]], report: Report
 ) -> dict[str, Any]:
-    plan, lease, budget = what
+    home_id, private = mine
     if engine.push(tree.sha256, tree.parts()):
         size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
-    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease), "budget": budget}
-    seen = engine.start(plan, home.ledger.home_id, private)
+    seen = engine.start(plan, home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
-        seen = engine.resume(plan.run, seen["seq"], home.ledger.home_id, private)
+        seen = engine.resume(plan.run, seen["seq"], home_id, private)
     report(
         Note(
             "launched",

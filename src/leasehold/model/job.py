@@ -45,6 +45,7 @@ class Job:
     run: str
     artifacts: tuple[Artifact, ...]
     setup: str = ""
+    setup_frameworks: str = "keep"
     smoke: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
@@ -63,7 +64,7 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
         what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
-        return {**what, "secrets": list(self.secrets)}
+        return {**what, **self._newer(), "secrets": list(self.secrets)}
 
     def as_dict(self) -> dict[str, Any]:
         """Spell the whole job canonically."""
@@ -73,7 +74,12 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
-        return value
+        del value["setup_frameworks"]
+        return {**value, **self._newer()}
+
+    def _newer(self) -> dict[str, Any]:
+        """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
+        return {"setup_frameworks": self.setup_frameworks} if self.setup_frameworks != "keep" else {}
 
 
 def job_from_dict(value: dict[str, Any]) -> Job:
