@@ -25,6 +25,7 @@ from .boxes import unknown_box
 from .first_contact import Contact, meet, say_dangers, say_finding
 from .home import Home
 from .lease_notes import checked_amount, tell
+from .metering import cost_text
 from .orders import BoxOrder, BoxWord
 
 _DEFAULT_PLATFORM = "generic-ssh"
@@ -213,7 +214,7 @@ def _open_leases(home: Home, name: str) -> list[Lease]:
 
 def _meter(home: Home, lease: Lease) -> str:
     now = time.time()
-    cost = f"{lease.cost(now)} so far at {lease.price}" if lease.price else "no price known"
+    cost = f"{cost_text(home, lease, now)} so far at {lease.price}" if lease.price else "no price known"
     runs = ", ".join(f"{run.run} ({run.state})" for run in books.runs(home.ledger, lease=lease.id)) or "no runs"
     parked = f", parked for {ago(now - lease.since_unix)}" if lease.parked else ""
     return f"{lease.id}: open for {ago(now - lease.opened_unix)}{parked}, {cost}; {runs}"

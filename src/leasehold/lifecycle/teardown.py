@@ -27,6 +27,7 @@ from leasehold.platforms.landlords.person import steps
 
 from .boxes import box_of
 from .home import Home
+from .metering import cost_text
 from .verify import home_damage, sealed_entries
 
 _POLL_LIMIT_S = 120.0
@@ -89,7 +90,7 @@ def plan_teardown(home: Home, lease: Lease, verb_name: str = "", facts_checked: 
         facts_checked=facts_checked,
     )
     return TeardownPlan(
-        lease, profile, verb, readings, judge_teardown(readings), tuple(left), lease.cost(time.time()),
+        lease, profile, verb, readings, judge_teardown(readings), tuple(left), cost_text(home, lease, time.time()),
         tuple(record.home_since for record in records if record.home_since), tuple(clocks_after(profile, verb)),
     )  # fmt: skip
 
@@ -233,7 +234,7 @@ def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": plan.verb.name})
         append("lease_parked", lease.id, "", {"verb": plan.verb.name, "said": "it answered, and then was silent"})
-    cost = lease.cost(time.time())
+    cost = cost_text(home, lease, time.time())
     report(Note("closed", f"{lease.id} is parked by `{plan.verb.name}`" + (f"; so far it cost {cost}" if cost else "")))
     for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
         report(Note("danger", f"  {line}"))
@@ -244,7 +245,7 @@ def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": verb})
         append("lease_closed", lease.id, "", {"verb": verb})
-    cost = lease.cost(time.time())
+    cost = cost_text(home, lease, time.time())
     report(Note("closed", f"{lease.id} is closed by `{verb}`" + (f"; it cost {cost}" if cost else "")))
 
 
