@@ -57,7 +57,7 @@ def test_the_box_is_fit_as_it_comes(me: Front) -> None:
     audit = good(me.lease("check", "audit", "--on", BOX)).said
     assert "memory limit 8.6 GB (cgroup v1" in audit
     assert f"{DATA} (data disk) is a mount of its own" in audit
-    assert "tmux is missing; detaching falls back to" in audit
+    assert "the run will outlive this connection (setsid; tmux missing)" in audit
 
 
 @pytest.mark.parametrize(
