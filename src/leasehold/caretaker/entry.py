@@ -25,6 +25,15 @@ def main(argv: List[str]) -> int:
         from .layout import RunFolder
 
         return keep(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "settle" and len(argv) > 1:
+        from .platform_shell import settle
+
+        settle(argv[1:])
+    if door in ("fetch", "pull") and len(argv) == 2:
+        from . import fetch
+        from .layout import RunFolder
+
+        return (fetch.fetch if door == "fetch" else fetch.pull)(RunFolder(argv[1]))
     if door == "nag" and len(argv) == 2:
         from .layout import RunFolder
         from .nag import nag
@@ -34,5 +43,8 @@ def main(argv: List[str]) -> int:
         from .nag import notice
 
         return notice(sys.stdin)
-    sys.stderr.write("usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | nag RUN | notice\n")
+    sys.stderr.write(
+        "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | settle COMMAND… | fetch RUN"
+        " | pull RUN | nag RUN | notice\n"
+    )
     return 64

@@ -10,6 +10,8 @@ import subprocess
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import env_probe
+from .dressing import run_dressed
+from .platform_shell import Outfit
 
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[0-9.]*\Z")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "lightning", "composer", "jupyter")
@@ -44,17 +46,16 @@ def check(args: Dict[str, Any]) -> Dict[str, Any]:
     if starter is None:
         return {"problem": "no Python interpreter is named in the command, so there is nothing to ask"}
     interpreter = starter.interpreter
-    environ = dict(os.environ)
-    environ.update({str(name): str(value) for name, value in (args.get("env") or {}).items()})
+    env = {str(name): str(value) for name, value in (args.get("env") or {}).items()}
+    outfit = Outfit(str(args.get("root") or os.path.expanduser("~")), args.get("platform") or {}, env)
     modules = [str(name) for name in args.get("modules") or []]
     asked = ["/bin/sh", "-c", starter.line(), env_probe.__file__, *modules]
     try:
-        done = subprocess.run(
-            asked, env=environ, cwd=os.path.expanduser("~"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=_TIMEOUT_S, check=False,
-        )  # fmt: skip
+        done, problem = run_dressed(outfit, asked, timeout_s=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return {"interpreter": interpreter, "problem": "%s did not answer in %d s" % (interpreter, _TIMEOUT_S)}
+    if problem:
+        return {"interpreter": interpreter, "problem": problem}
     return _answer(interpreter, done.returncode, done.stdout)
 
 

@@ -175,7 +175,7 @@ def find_hogs(request: Request) -> None:
 
 def check_env(request: Request) -> None:
     """Have the job's own interpreter say what it is and what it can import."""
-    request.reply(environment.check(request.args))
+    request.reply(environment.check(dict(request.args, root=request.root)))
 
 
 def salvageable(request: Request) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -65,7 +66,7 @@ def start(request: Request) -> None:
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
             return
-        _keep_secrets(request, folder)
+        _keep_secrets(request, folder, plan.get("environment") or {})
         _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="opened" if opened else "revived"))
 
@@ -85,7 +86,7 @@ def resume(request: Request) -> None:
         if seen["state"] in (FAILED, STOPPED) and untouched:
             _prepare_cells(request.root, folder, plan)
             write_json(folder.holder, _holder(request, folder))
-            _keep_secrets(request, folder)
+            _keep_secrets(request, folder, request.args.get("environment"))
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
@@ -157,8 +158,17 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     return True
 
 
-def _keep_secrets(request: Request, folder: RunFolder) -> None:
-    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv."""
+def _keep_secrets(request: Request, folder: RunFolder, platform: Any) -> None:
+    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv.
+
+    What home says of the platform comes first: it names the tier on which they may lie.
+    """
+    before = (folder.secrets, folder.notify)
+    if isinstance(platform, dict) and platform != folder.platform():
+        write_json(folder.environment, platform)
+    for path in set(before) - {folder.secrets, folder.notify}:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
     for name, path in (("secrets", folder.secrets), ("notify", folder.notify)):
         values = request.args.get(name)
         if not isinstance(values, dict) or not values:
@@ -174,7 +184,9 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     """What is executed; promises and policies may differ between two homes that mean the same run."""
     job = plan.get("job", {})
     names = ("setup", "run", "env", "secrets")
-    return {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+    what = {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+    what["downloads"] = job.get("downloads") or []
+    return what
 
 
 def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:

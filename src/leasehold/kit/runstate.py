@@ -22,6 +22,7 @@ class CellState:
         self.code: Optional[int] = None
         self.signal: Optional[int] = None
         self.lost = False
+        self.why = ""  # what the caretaker said when it gave the cell up
 
     def as_dict(self) -> Dict[str, Any]:
         """Spell for status.json and the wire."""
@@ -89,6 +90,7 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.attempt, cell.tries = "starting", event.get("attempt", 0), cell.tries + 1
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
+    cell.why = ""
 
 
 def _started(run: RunState, event: Dict[str, Any]) -> None:
@@ -108,6 +110,11 @@ def _cell_state(name: str) -> Any:
         _cell(run, event).state = name
 
     return step
+
+
+def _cell_failed(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    cell.state, cell.why = FAILED, event.get("why", "")
 
 
 def _run_state(name: str) -> Any:
@@ -146,7 +153,7 @@ _STEPS = {
     "attempt_started": _started,
     "attempt_ended": _ended,
     "cell_finished": _cell_state(FINISHED),
-    "cell_failed": _cell_state(FAILED),
+    "cell_failed": _cell_failed,
     "cell_pending": _cell_state("pending"),
     "run_finished": _run_state(FINISHED),
     "run_failed": _run_state(FAILED),

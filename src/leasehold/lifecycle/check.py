@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from .project import CodeTree
 
 SKIPPABLE = ("audit", "env", "smoke", "launch")
 _HOGS_LIMIT_S = 10.0
+_PLAIN: Mapping[str, Any] = {}  # a platform that wants nothing of its shells
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,12 @@ def audit(
     return verdict, hogs
 
 
-def environment(engine: CaretakerEngine, job: Job, tree: CodeTree) -> Verdict:
+def environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> Verdict:
     """Ask the interpreter that will be launched what it can import and see."""
     wanted = wanted_modules(imported(tree))
-    answer = engine.wire.ask("check_env", command=job.run, env=dict(job.env), modules=list(wanted))
+    answer = engine.wire.ask(
+        "check_env", command=job.run, env=dict(job.env), modules=list(wanted), platform=dict(platform)
+    )
     return judge_environment(job, wanted, answer)
 
 

@@ -17,7 +17,7 @@ from . import check
 from .boxes import Box, box_of, find_box
 from .home import Home
 from .project import CodeTree, read_tree
-from .resolve import read_job
+from .resolve import environment_of, read_job
 from .smoke import smoke, smoke_key
 from .watch import LogLines
 
@@ -69,13 +69,12 @@ def _judge(
         if verdict.passed:
             home.ledger.append("smoke_passed", key=smoke_key(job, tree))  # lease run need not smoke again
         return verdict
+    profile = home.shelf(tree.folder).load(box.platform)
     engine = box.connect()
     try:
         if gate == "env":
-            return check.environment(engine, job, tree)
-        verdict, hogs = check.audit(
-            engine, job, home.shelf(tree.folder).load(box.platform), deep=bool(wishes.get("deep"))
-        )
+            return check.environment(engine, job, tree, environment_of(profile))
+        verdict, hogs = check.audit(engine, job, profile, deep=bool(wishes.get("deep")))
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))
         return verdict

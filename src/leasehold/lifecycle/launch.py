@@ -23,8 +23,9 @@ from . import check, notify
 from .boxes import Box
 from .check import Gatekeeper, Skips
 from .home import Home
+from .private_tier import refuse_shared
 from .project import CodeTree
-from .resolve import resolve, run_id
+from .resolve import environment_of, resolve, run_id
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def launch(
         _refuse_company(engine, plan, order)
         if engine.look(plan.run)["state"] == "absent":
             _pass_gates(engine, profile, (job, tree), Gatekeeper(ledger, report, lease.id, plan.run, order.skips))
+        if job.secrets:
+            refuse_shared(profile, str(engine.probe()["root"]), job.secrets)
         seen = _begin(home, engine, (plan, lease), tree, report)
     except BaseException:
         engine.wire.close()
@@ -176,7 +179,7 @@ def _pass_gates(
     gatekeeper.pass_through(verdict)
     if not check.needs_environment(job, tree) or check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree):
         return
-    judged = check.environment(engine, job, tree)
+    judged = check.environment(engine, job, tree, environment_of(profile))
     gatekeeper.pass_through(judged)
     if judged.passed:
         key = check.environment_key(job, tree)
@@ -202,6 +205,7 @@ def _begin(
         size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
     private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    private["environment"] = dict(plan.environment)
     seen = engine.start(plan, home.ledger.home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))

@@ -107,6 +107,7 @@ def _continues(job: Job, tree: CodeTree, place: Path, took_s: float) -> bool:
 
 def _start(job: Job, work: Path, out: Path) -> subprocess.Popen[bytes]:
     env = {**os.environ, **job.env, **_QUIET, "LEASE_OUT": str(out)}
+    env.setdefault("LEASE_DATA", str(work.parent / "data"))  # your own, if you set it; on the box, what was fetched
     return subprocess.Popen(
         ["/bin/sh", "-c", job.smoke], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,

@@ -16,6 +16,7 @@ from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box
+from .fetch_words import FETCH_TELLERS
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
@@ -216,6 +217,7 @@ def _ended(event: dict[str, Any]) -> str:
 
 
 _TELLERS: dict[str, Any] = {
+    **FETCH_TELLERS,
     "run_opened": lambda event: f"caretaker {event['pid']} took the run",
     "caretaker_started": lambda event: f"caretaker {event['pid']} took over from one that died",
     "attempt_starting": lambda event: f"attempt {event['attempt']} starting",

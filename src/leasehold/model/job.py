@@ -37,6 +37,16 @@ class CheckpointFacts:
 
 
 @dataclass(frozen=True)
+class Download:
+    """What the box fetches before the first attempt: ways to the same bytes, a place below $LEASE_DATA, and proof."""
+
+    source: tuple[str, ...]
+    to: str
+    sha256: str = ""
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Job:
     """What to run and what must come home."""
 
@@ -57,16 +67,19 @@ class Job:
     budget: str = ""
     when_done: str = "ask"
     attempts: int = 3
+    downloads: tuple[Download, ...] = ()
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
         what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
-        return {**what, "secrets": list(self.secrets)}
+        fetched = {"downloads": [asdict(item) for item in self.downloads]} if self.downloads else {}
+        return {**what, "secrets": list(self.secrets), **fetched}
 
     def as_dict(self) -> dict[str, Any]:
         """Spell the whole job canonically."""
         value = asdict(self)
         value["env"] = dict(self.env)
+        value["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
         return value
 
 
@@ -76,6 +89,9 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["artifacts"] = tuple(Artifact(**{**item, "keys": tuple(item["keys"])}) for item in value["artifacts"])
     known["gpu"] = GpuWish(**value["gpu"]) if value.get("gpu") else None
     known["checkpoint"] = CheckpointFacts(**value["checkpoint"]) if value.get("checkpoint") else CheckpointFacts()
+    known["downloads"] = tuple(
+        Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
+    )
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)
