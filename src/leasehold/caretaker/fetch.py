@@ -106,7 +106,7 @@ class _Worker:
         self.store = Store(folder.data)
         self.store.open()
         self.facts: Dict[str, Any] = {}
-        self.have = self.total = self.since = 0
+        self.have = self.total = self.since = self.sizes_known = 0
         self.reported_at = 0.0
 
     def bring(self, number: int, item: Mapping[str, Any]) -> None:
@@ -158,9 +158,11 @@ class _Worker:
         self.since, self.reported_at, begun, start = self.have, time.monotonic(), time.monotonic(), self.have
         largest = max(files, key=lambda file: file.size)
         brought = []
+        ears = Ears(self._tell, self._moved, self._sized)
         for file in files:
+            self.sizes_known = self.total
             self.facts["file"] = file.path
-            seen = FileFetch(self.store, file, self.limits, Ears(self._tell, self._moved)).run(file is largest)
+            seen = FileFetch(self.store, file, self.limits, ears).run(file is largest)
             brought.append({"path": file.path, "sha256": seen.sha256, "size": seen.size})
         self.facts.pop("file", None)
         self.store.keep(item, brought, commit)
@@ -168,6 +170,9 @@ class _Worker:
         size = sum(file["size"] for file in brought)
         rate = int((self.have - start) / spent)
         self._tell("download_done", files=len(files), bytes=size, bytes_per_s=rate, commit=commit)
+
+    def _sized(self, total: int) -> None:
+        self.total = self.sizes_known + total
 
     def _moved(self, count: int) -> None:
         self.have += count

@@ -55,10 +55,11 @@ class Wanted(NamedTuple):
 
 
 class Ears(NamedTuple):
-    """Who hears of it: tell journals an event, moved is called with every count of bytes."""
+    """Who hears of it: tell journals an event, moved counts bytes (less than none when a part is dropped)."""
 
     tell: Callable[..., None]
     moved: Callable[[int], None]
+    sized: Callable[[int], None]  # a length that no list gave
 
 
 class FileFetch:
@@ -70,6 +71,7 @@ class FileFetch:
         self.limits = limits
         self.tell = ears.tell
         self.moved = ears.moved
+        self.sized = ears.sized
         self.part = store.part(wanted.path)
         self.routes: List[Route] = list(wanted.routes)
         self.tries = 0
@@ -141,6 +143,8 @@ class FileFetch:
         answer = open_at(route, have, validator, self.limits["stall_s"])
         with contextlib.closing(answer.body):
             total = self._total(answer)
+            if not self.wanted.size and total:
+                self.sized(total)
             self.store.need_room(max(0, (total or 0) - answer.offset), 1)
             write_json(self.part + ".json", {"host": route.host, "validator": answer.validator, "total": total}, False)
             return self._take(answer, total, route)
@@ -157,6 +161,7 @@ class FileFetch:
         begun = time.monotonic()
         fd = os.open(self.part, os.O_WRONLY | os.O_CREAT, 0o644)
         have = answer.offset
+        self.moved(min(0, have - self._have()))
         try:
             os.ftruncate(fd, have)
             os.lseek(fd, have, os.SEEK_SET)
@@ -176,14 +181,14 @@ class FileFetch:
                     return False
         finally:
             os.close(fd)
-        self._measure_first(route, have - answer.offset, max(time.monotonic() - begun, self.limits["probe_s"]))
+        self._measure_first(route, have - answer.offset, time.monotonic() - begun, whole=True)
         if total is not None and have != total:
             raise ValueError("the connection ended at byte %d of %d" % (have, total))
         return True
 
-    def _measure_first(self, route: Route, got: int, spent: float) -> None:
+    def _measure_first(self, route: Route, got: int, spent: float, whole: bool = False) -> None:
         """The only route is measured too, by the first seconds of the transfer itself."""
-        if self.measured or spent < self.limits["probe_s"]:
+        if self.measured or (spent < self.limits["probe_s"] and not whole):
             return
         self.measured = True
         seen = {"route": route.host, "via": route.via(), "bytes_per_s": int(got / max(0.001, spent))}
@@ -196,6 +201,7 @@ class FileFetch:
             return seen
         self.different += 1
         self.last = wrong
+        self.moved(-seen.size)
         os.unlink(self.part)
         if self.different >= _MOST_DIFFERENT:
             raise Failed(wrong, self.tries)

@@ -12,7 +12,7 @@ from leasehold.model.units import say_bytes
 def _started(event: dict[str, Any]) -> str:
     total = say_bytes(_count(event, "total")) if event.get("total") else "size unknown"
     kept = f", {say_bytes(_count(event, 'have'))} already here" if event.get("have") else ""
-    return f"fetching {_what(event)}: {event.get('files')} files, {total}{kept}"
+    return f"fetching {_what(event)}: {_files(event)}, {total}{kept}"
 
 
 def _progress(event: dict[str, Any]) -> str:
@@ -30,7 +30,7 @@ def _route(event: dict[str, Any]) -> str:
 def _done(event: dict[str, Any]) -> str:
     commit = f", version {str(event['commit'])[:12]}" if event.get("commit") else ""
     size = say_bytes(_count(event, "bytes"))
-    return f"fetched {event.get('to')}: {event.get('files')} files, {size}, {_rate(event)}{commit}"
+    return f"fetched {event.get('to')}: {_files(event)}, {size}, {_rate(event)}{commit}"
 
 
 def _failed(event: dict[str, Any]) -> str:
@@ -39,6 +39,11 @@ def _failed(event: dict[str, Any]) -> str:
 
 def _retry(event: dict[str, Any]) -> str:
     return f"fetching {event.get('file')}: try {event.get('tries')} ended: {event.get('error')}; going on"
+
+
+def _files(event: dict[str, Any]) -> str:
+    count = _count(event, "files")
+    return f"{count} file" + ("" if count == 1 else "s")
 
 
 def _what(event: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from .fetch_words import FETCH_TELLERS
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
 _GIVE_UP_S = 24 * 3600.0
+_FETCH_LOOK_S = 5.0
 
 
 def shape(taken: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +85,7 @@ class Watch:
     tail_bytes: int = -1  # of a log met for the first time, show only this much; -1 shows all
     wants_readings: bool = False
     started_log: bool = False
+    fetching: bool = False  # downloads are under way: the trainer's first line may be hours off
 
     def until_end(
         self, ledger: Ledger, engine: CaretakerEngine | None, report: Report
@@ -119,7 +121,8 @@ class Watch:
         deadline = time.monotonic() + limit_s
         for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
-            if self.started_log or self.state.terminal or time.monotonic() > deadline:
+            patience_s = _FETCH_LOOK_S - limit_s if self.fetching else 0.0
+            if self.started_log or self.state.terminal or time.monotonic() > deadline + patience_s:
                 break
         return self.started_log or self.state.terminal
 
@@ -162,6 +165,7 @@ class Watch:
         self.offset = int(item["offset"])
         self._say_log(self._lines.rest() if self.state.terminal else "", report)
         for event in item["events"]:
+            self.fetching = (self.fetching or event["k"] == "download_started") and event["k"] != "downloads_ready"
             if event["n"] > self.quiet_to_seq:
                 report(Note("event", describe(event), event))
         ledger.append(

@@ -80,6 +80,8 @@ class Job:
         value = asdict(self)
         value["env"] = dict(self.env)
         value["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
+        if not self.downloads:  # plans of earlier versions keep their hash
+            del value["downloads"]
         return value
 
 
