@@ -56,7 +56,8 @@ def events(me: Front, kind: str) -> list[dict[str, Any]]:
 
 
 def test_a_hooks_exports_reach_the_trainer_and_the_jobs_own_words_win(me: Front) -> None:
-    text = "export FROM_HOOK=1 SEED=hook LEASE_RUN=hook http_proxy=http://127.0.0.1:9 no_proxy=.own.cn\nset -- x y\n"
+    text = "export FROM_HOOK=1 SEED=hook LEASE_RUN=hook\nset -- x y; cd /\n"
+    text += "export http_proxy=http://127.0.0.1:9 no_proxy=.own.cn\n"
     platform(me, hook=hook(me, text), variables={"SEED": "profile", "KEPT": "profile"}, no_proxy=[".aliyun.com"])
     me.job(run=RUN, env={"SEED": "job"})
     done = me.lease("run")

@@ -21,14 +21,17 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY
 _ALWAYS_NEAR = ("127.0.0.1", "localhost")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_MAX_THREADS")
 _HUB = "huggingface.co"
+_FOLDERS = ("_HOME", "_DIR", "_CACHE")  # variables of these names mean folders
 _OWN_SWITCHES = ("LEASEHOLD_PAUSE", "LEASEHOLD_FETCH")
 _LAST_BYTES = 4000
 _LAST_LINES = 6
-# A function, so that a hook's `set --`, `shift` and `return` leave the command alone.
+# A function, so that a hook's `set --`, `shift` and `return` leave the command alone; its `cd` is undone.
 _WITH_HOOK = (
+    "_leasehold_place=$PWD; "
     '_leasehold_hook() { _leasehold_text=$1; shift; eval "$_leasehold_text"; }; '
     '_leasehold_hook "$1" >&2; _leasehold_code=$?; shift; '
-    'if [ "$_leasehold_code" -ne 0 ]; then exit "$_leasehold_code"; fi; exec "$@"'
+    'if [ "$_leasehold_code" -ne 0 ]; then exit "$_leasehold_code"; fi; '
+    'cd "$_leasehold_place" && exec "$@"'
 )
 
 
@@ -165,7 +168,7 @@ def _filled(root: str, platform: Mapping[str, Any]) -> Dict[str, str]:
         for word, place in places.items():
             value = value.replace("{%s}" % word, str(place))
         values[str(name)] = value
-        if value != template:
+        if value != template and value.startswith("/") and str(name).endswith(_FOLDERS):
             with contextlib.suppress(OSError):  # whoever wants to write there will say it better
                 os.makedirs(value, exist_ok=True)
     return values

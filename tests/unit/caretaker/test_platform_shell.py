@@ -39,7 +39,7 @@ def test_folders_are_filled_in_and_made(tmp_path: Path) -> None:
     }
     values = outfit({"variables": variables, "durable": durable}, root)
     assert values["HF_HOME"] == root + "/cache/hf" and os.path.isdir(values["HF_HOME"])
-    assert values["KEPT"] == durable + "/x"
+    assert values["KEPT"] == durable + "/x" and not os.path.exists(values["KEPT"])  # nobody said that it is a folder
     assert values["FAST"] == root + "/y"
 
 

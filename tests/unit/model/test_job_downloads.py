@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from leasehold.errors import UserError
+from leasehold.lifecycle.yaml_text import parse_text
 from leasehold.model.job import Download, Job, job_from_dict
 from leasehold.model.job_parse import parse_job
 
@@ -57,6 +58,12 @@ BAD: list[tuple[Any, str]] = [
 def test_a_mistake_is_named(item: Any, said: str) -> None:
     with pytest.raises(UserError, match=said):
         job(item)
+
+
+def test_a_mistake_is_found_on_its_line() -> None:
+    text = "name: toy\nrun: 'true'\nartifacts: [a]\ndownloads:\n- {from: hf:a/b, to: w}\n- from: hf:a/b\n  to: /x\n"
+    with pytest.raises(UserError, match=r"lease.yaml:7: downloads.1.to: "):
+        parse_text(text, "lease.yaml")
 
 
 def test_two_downloads_may_not_lie_in_each_other() -> None:
