@@ -17,7 +17,7 @@ import pytest
 
 from leasehold.kit import journal
 from tests.support.beds import running
-from tests.support.front import LEASE, Front, front
+from tests.support.front import LEASE, Front, Tmpfs, front
 from tests.support.lives import eventually, kill
 from tests.support.web import Asked, Handler, Hub, Web, cut, web
 
@@ -232,3 +232,21 @@ def test_a_launch_does_not_wait_for_a_first_line_while_the_box_fetches(me: Front
     assert "still fetches" in json.dumps(verdict)
     server.over.set()
     assert eventually(lambda: bool(events(me, "run_finished")))
+
+
+@pytest.mark.namespaces
+def test_a_disk_that_cannot_hold_it_is_said_before_the_first_byte(me: Front, server: Web) -> None:
+    def reply(handler: Handler, asked: Asked) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(300 << 20))
+        handler.end_headers()
+        server.over.wait(30)
+
+    place = me.folder / "small disk"
+    place.mkdir()
+    wanted(me, {"from": server.reply("/f", reply), "to": "f"})
+    words = ("run", "--root", str(place), "--skip-gate", "audit", "--because", "a small disk is the point")
+    done = me.lease(*words, disk=Tmpfs(place, "size=200m"))
+    assert done.code != 0
+    assert "download.failed" in done.said and "bytes free, and 381681664 more are needed" in done.said
+    assert len(server.asked) == 1

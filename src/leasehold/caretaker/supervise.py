@@ -78,6 +78,8 @@ class Caretaker:
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
         elif resume_by and self.run.state in (FAILED, STOPPED):
             self.note("resumed", by=resume_by, detach=detach, **who)
+        elif self.run.terminal:
+            return  # respawned while another one was already ending the run: nothing to add to its journal
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
         linked = link(self.folder, self.folder.platform(), self.plan["cells"])
