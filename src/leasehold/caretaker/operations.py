@@ -39,6 +39,7 @@ def probe(request: Request) -> None:
             "boot": boot_id(),
             "now_unix": time.time(),
             "root": request.root,
+            "real_root": os.path.realpath(request.root),
             "free_bytes": disk.f_bavail * disk.f_frsize,
             "free_inodes": disk.f_favail,
             "total_inodes": disk.f_files,

@@ -67,8 +67,7 @@ def launch(
         _refuse_company(engine, plan, order)
         if engine.look(plan.run)["state"] == "absent":
             _pass_gates(engine, profile, (job, tree), Gatekeeper(ledger, report, lease.id, plan.run, order.skips))
-        if job.secrets:
-            refuse_shared(profile, str(engine.probe()["root"]), job.secrets)
+        _refuse_shared(engine, profile, job, notify.wishes(home, lease))
         seen = _begin(home, engine, (plan, lease), tree, report)
     except BaseException:
         engine.wire.close()
@@ -151,6 +150,14 @@ def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
             )
         )
     return engine
+
+
+def _refuse_shared(engine: CaretakerEngine, profile: Profile, job: Job, wishes: Mapping[str, Any]) -> None:
+    """Nothing private goes to a box that has only a shared disk for it; notification addresses are private too."""
+    private = (*job.secrets, *(("the addresses of lease notify",) if wishes else ()))
+    if private:
+        seen = engine.probe()
+        refuse_shared(profile, str(seen.get("real_root") or seen["root"]), private)
 
 
 def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> None:
