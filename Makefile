@@ -19,7 +19,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
 .PHONY: help setup demo test check ci bench docs format clean
-.PHONY: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs
+.PHONY: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs check-facts
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ demo: $(STAMP) ## the whole life of a job on a simulated platform, faults includ
 test: $(STAMP) ## run the tests; those that need missing parts skip and say why (ARGS="-k name")
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-check: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs ## everything but the tests
+check: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-facts check-docs ## everything but the tests
 	@echo "check: all clean"
 
 check-lint: $(STAMP)
@@ -68,6 +68,9 @@ check-onbox: $(STAMP)
 
 check-pypy:
 	tools/pypy_suite.sh
+
+check-facts: $(STAMP)
+	$(PY) tools/check_facts.py
 
 check-docs: $(STAMP)
 	$(PY) tools/check_docs.py

@@ -10,18 +10,19 @@ from typing import Callable, Generator, Iterator, List
 import pytest
 
 from tests.support import tally
-from tests.support.parts import missing_namespaces, missing_ssh
+from tests.support.autodl_bed import AutodlCloud
+from tests.support.parts import missing_container, missing_namespaces, missing_ssh
 from tests.support.sshd import SshBox
 
 # What a marker asks of the machine: None, or the reason why it cannot be had here.
-NEEDS = {"real_ssh": missing_ssh, "namespaces": missing_namespaces}
+NEEDS = {"real_ssh": missing_ssh, "namespaces": missing_namespaces, "containers": missing_container}
 
 # Under LEASEHOLD_NO_SKIP=1, which CI sets, a test with one of these markers runs or fails.
-NEVER_SKIPPED_IN_CI = ("real_ssh", "namespaces", "kill_matrix")
+NEVER_SKIPPED_IN_CI = ("real_ssh", "namespaces", "containers", "kill_matrix")
 
 REAL = Path(__file__).resolve().parent / "real"
 
-BED_FIXTURES = {"ssh_box": "real_ssh", "new_ssh_box": "real_ssh"}
+BED_FIXTURES = {"ssh_box": "real_ssh", "new_ssh_box": "real_ssh", "autodl": "containers"}
 
 ODD_NAMES = {
     "spaces": " two  spaces ",
@@ -56,6 +57,13 @@ def new_ssh_box(tmp_path: Path) -> Iterator[Callable[..., SshBox]]:
             return boxes.enter_context(SshBox(tmp_path / name, **options))  # type: ignore[arg-type]
 
         yield make
+
+
+@pytest.fixture
+def autodl(tmp_path: Path) -> Iterator[AutodlCloud]:
+    """Give a simulated AutoDL to rent boxes from; everything ends with the test."""
+    with AutodlCloud(tmp_path / "autodl") as cloud:
+        yield cloud
 
 
 def pytest_configure(config: pytest.Config) -> None:

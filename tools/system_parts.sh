@@ -12,6 +12,7 @@ pypy3      pypy3
 bwrap      bubblewrap
 ip         iproute2
 unshare    util-linux
+hostname   hostname
 '
 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

@@ -9,7 +9,11 @@ import pytest
 
 from tests.contract.doors import Door, opened
 
-KINDS = [pytest.param("local"), pytest.param("ssh", marks=pytest.mark.real_ssh)]
+KINDS = [
+    pytest.param("local"),
+    pytest.param("ssh", marks=pytest.mark.real_ssh),
+    pytest.param("autodl", marks=pytest.mark.containers),
+]
 
 
 @pytest.fixture(params=KINDS)

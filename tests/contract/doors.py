@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import posixpath
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from leasehold.transport.contract import Transport
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
 from leasehold.transport.wire import Wire
-from tests.support.beds import local_bed, running, ssh_bed
+from tests.support.autodl_bed import AutodlBed, autodl_bed
+from tests.support.beds import Bed, LocalBed, local_bed, running, ssh_bed
 from tests.support.sshd import HOST
 
 RUN = "job-1"
@@ -28,15 +30,16 @@ RUN = "job-1"
 
 @dataclass
 class Door:
-    """A transport to a box with nothing of ours on it, and our folder there."""
+    """A transport to a box with nothing of ours on it, and our folder there: by its name, and from behind."""
 
     transport: Transport
-    root: Path
+    place: str  # as the box names it
+    root: Path  # as we can open it from here; the same path on a box that shares our disks
     wires: list[Wire] = field(default_factory=list)
 
     def open(self, transport: Transport | None = None) -> Wire:
         """Open one more wire; it closes with the door."""
-        wire = Wire(transport or self.transport, str(self.root))
+        wire = Wire(transport or self.transport, self.place)
         self.wires.append(wire)
         return wire
 
@@ -53,7 +56,11 @@ class Door:
 
     def serving(self) -> list[int]:
         """List the far ends of the open wires."""
-        return running("serve", str(self.root))
+        return running("serve", self.place)
+
+    def beside(self, name: str) -> tuple[str, Path]:
+        """A path next to our folder: by its name on the box, and from behind."""
+        return f"{posixpath.dirname(self.place)}/{name}", self.root.parent / name
 
     def parcels(self) -> dict[str, tuple[int, int]]:
         """List the parcels on the box, each with the identity of its main file."""
@@ -68,18 +75,29 @@ class Door:
 @contextlib.contextmanager
 def opened(kind: str, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
     """Give a door of this kind to an empty box on which our folder has this name."""
-    with ssh_bed(folder) if kind == "ssh" else local_bed(folder) as bed:
+    with _BEDS[kind](folder) as bed:
         for variable, value in bed.environment.items():
             monkeypatch.setenv(variable, value)
-        transport: Transport = LocalTransport()
-        if kind == "ssh":
-            transport = SshTransport(SshAddress.parse(HOST), folder / "pins")
-        door = Door(transport, bed.root.parent / name)
+        root = bed.root.parent / name
+        if isinstance(bed, LocalBed):
+            door = Door(LocalTransport(), str(root), root)
+        elif isinstance(bed, AutodlBed):
+            transport = SshTransport(SshAddress.parse(bed.box.name), folder / "pins")
+            door = Door(transport, f"{posixpath.dirname(bed.place)}/{name}", root)
+        else:
+            door = Door(SshTransport(SshAddress.parse(HOST), folder / "pins"), str(root), root)
         try:
             yield door
         finally:
             for wire in door.wires:
                 wire.close()
+
+
+_BEDS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Bed]]] = {
+    "local": local_bed,
+    "ssh": ssh_bed,
+    "autodl": autodl_bed,
+}
 
 
 # ---------------------------------------------------------------- small work

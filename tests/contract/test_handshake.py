@@ -62,7 +62,7 @@ def other_parcel() -> parcel.Parcel:
 
 
 def test_an_empty_box_takes_the_parcel_and_answers(door: Door) -> None:
-    assert door.open().ask("probe")["root"] == str(door.root)
+    assert door.open().ask("probe")["root"] == door.place
     assert list(door.parcels()) == [parcel.build().sha256]
 
 
@@ -84,7 +84,7 @@ def test_homes_that_meet_an_empty_box_at_once_are_all_served(door: Door, attempt
         home.start()
     for home in homes:
         home.join()
-    assert answers == [str(door.root)] * 4
+    assert answers == [door.place] * 4
     assert list(door.parcels()) == [parcel.build().sha256]
     assert sorted(path.name for path in door.root.iterdir()) == ["active", "caretaker", "python"]
 
@@ -104,7 +104,7 @@ def test_a_newer_parcel_lies_beside_the_one_in_use_and_changes_nothing_of_it(
     newer = other_parcel()
     monkeypatch.setattr(parcel, "build", lambda: newer)
     new = door.open()
-    assert new.ask("probe")["root"] == old.ask("probe")["root"] == str(door.root)
+    assert new.ask("probe")["root"] == old.ask("probe")["root"] == door.place
     after = door.parcels()
     assert sorted(after) == sorted([*before, newer.sha256])
     assert {name: after[name] for name in before} == before
@@ -125,7 +125,7 @@ def test_an_unpacking_that_was_killed_midway_does_not_stand_in_the_way(door: Doo
     leftover = door.root / "caretaker" / f"{parcel.build().sha256}.partial-1"
     leftover.mkdir(parents=True)
     (leftover / "half").touch()
-    assert door.open().ask("probe")["root"] == str(door.root)
+    assert door.open().ask("probe")["root"] == door.place
 
 
 NOISE = {
@@ -142,7 +142,7 @@ NOISE = {
 def test_what_the_login_prints_before_our_answer_is_skipped(door: Door, noise: str) -> None:
     noisy = Prefixed(door.transport, noise)
     for _ in range(2):  # with the parcel, then without
-        assert door.open(noisy).ask("probe")["root"] == str(door.root)
+        assert door.open(noisy).ask("probe")["root"] == door.place
 
 
 def test_a_login_that_never_stops_printing_is_given_up(door: Door) -> None:
@@ -166,4 +166,4 @@ def test_a_folder_that_cannot_be_made_is_said(door: Door) -> None:
     with pytest.raises(BoxError) as caught:
         door.open()
     assert caught.value.code == "box.no_root"
-    assert str(door.root) in caught.value.message
+    assert door.place in caught.value.message

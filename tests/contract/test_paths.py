@@ -16,10 +16,10 @@ from tests.contract.doors import CODE, RESULT, RUN, Code, Door, plan_of, prints,
 def test_our_folder_may_have_any_name(odd_door: Door) -> None:
     engine = odd_door.start(plan_of(RESULT + "echo out"))
     assert wait_end(engine)["state"] == "finished"
-    assert engine.probe()["root"] == str(odd_door.root)
+    assert engine.probe()["root"] == odd_door.place
     assert (odd_door.out() / "result.txt").read_text() == "done"
     assert b"".join(engine.get(RUN, "out", "main", "result.txt")) == b"done"
-    assert json.loads(ask_status(odd_door.transport, str(odd_door.root))[0][1])["state"] == "finished"
+    assert json.loads(ask_status(odd_door.transport, odd_door.place)[0][1])["state"] == "finished"
 
 
 def test_code_may_have_any_name(door: Door, odd_name: str) -> None:

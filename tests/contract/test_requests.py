@@ -28,7 +28,7 @@ def refusal(engine: CaretakerEngine, op: str, **args: object) -> str:
 
 def test_probe_says_where_and_how_full(door: Door) -> None:
     seen = door.engine().probe()
-    assert (seen["root"], seen["system"]) == (str(door.root), "Linux")
+    assert (seen["root"], seen["system"]) == (door.place, "Linux")
     assert seen["free_bytes"] > 0
     assert seen["free_inodes"] >= 0
     assert seen["now_unix"] > 1_700_000_000
@@ -330,3 +330,21 @@ def test_a_reader_that_leaves_early_does_not_stop_the_others(door: Door) -> None
     next(chunks)
     chunks.close()  # type: ignore[attr-defined]
     assert b"".join(engine.get(RUN, "out", "main", "result.txt")) == b"done"
+
+
+def test_a_note_on_a_disk_is_left_found_and_taken_away(door: Door) -> None:
+    engine = door.engine()
+    name = "0123456789abcdef"
+    assert engine.find_note(door.place, name, 0)["text"] is None
+    assert engine.leave_note(door.place, name, "hello") == ""
+    assert engine.find_note(door.place, name, 0)["text"] == "hello"
+    assert (engine.drop_note(door.place, name), engine.drop_note(door.place, name)) == ("", "")
+    assert engine.find_note(door.place, name, 0)["text"] is None
+
+
+@pytest.mark.parametrize("name", ["", "../../../etc/passwd", "0123456789abcdef/x", "ABCDEF0123456789"])
+@pytest.mark.parametrize("operation", ["leave_note", "find_note", "drop_note"])
+def test_a_note_has_no_name_that_could_be_a_path(door: Door, operation: str, name: str) -> None:
+    with pytest.raises(BoxError) as caught:
+        door.open().ask(operation, path=door.place, name=name)
+    assert caught.value.code == "wire.bad_request"

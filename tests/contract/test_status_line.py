@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import LinkError
-from leasehold.transport.contract import Link, Transport
+from leasehold.transport.contract import Link
 from leasehold.transport.wire import ask_status
 from tests.contract.doors import RESULT, RUN, WAITS, Door, let_go, plan_of, wait_end
-from tests.support.beds import running
 
 
 class Bare:
     """A transport to the same box with almost nothing on its PATH."""
 
-    def __init__(self, inner: Transport, tools: Path) -> None:
-        self.name = inner.name
-        self._inner = inner
-        self._tools = tools
+    def __init__(self, door: Door) -> None:
+        self.name = door.transport.name
+        self._inner = door.transport
+        self._tools, tools = door.beside("tools")
         tools.mkdir()
         for name in ("sh", "cat", "date", "stat"):
             (tools / name).symlink_to(next(p for p in (Path("/bin") / name, Path("/usr/bin") / name) if p.exists()))
@@ -30,22 +29,22 @@ class Bare:
 
 
 def test_a_box_that_never_saw_us_has_no_runs_and_stays_untouched(door: Door) -> None:
-    assert ask_status(door.transport, str(door.root)) == []
+    assert ask_status(door.transport, door.place) == []
     assert not door.root.exists()
 
 
-def test_every_run_is_told_with_its_age_and_no_python_starts(door: Door, tmp_path: Path) -> None:
+def test_every_run_is_told_with_its_age_and_no_python_starts(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
     engine.wire.close()
-    bare = Bare(door.transport, tmp_path / "tools")
-    [(age_s, text)] = ask_status(bare, str(door.root))
+    bare = Bare(door)
+    [(age_s, text)] = ask_status(bare, door.place)
     value = json.loads(text)
     assert (value["run"], value["state"]) == (RUN, "running")
     assert 0 <= age_s < 3600
-    assert running("serve", str(door.root)) == []
+    assert door.serving() == []
     let_go(door)
     wait_end(door.engine())
-    [(_, text)] = ask_status(bare, str(door.root))
+    [(_, text)] = ask_status(bare, door.place)
     assert json.loads(text)["state"] == "finished"
 
 
@@ -53,7 +52,7 @@ def test_several_runs_are_several_lines(door: Door) -> None:
     for number in (1, 2, 3):
         run = f"job-{number}"
         wait_end(door.start(plan_of(RESULT, run=run)), run)
-    told = [json.loads(text)["run"] for _, text in ask_status(door.transport, str(door.root))]
+    told = [json.loads(text)["run"] for _, text in ask_status(door.transport, door.place)]
     assert told == ["job-1", "job-2", "job-3"]
 
 
@@ -65,7 +64,7 @@ def test_a_status_arrives_as_it_was_written_whatever_it_holds(door: Door, reason
     folder.mkdir(parents=True)
     written = {"run": RUN, "state": "failed", "reason": reason}
     (folder / "status.json").write_text(json.dumps(written, ensure_ascii=False) + "\n", encoding="utf-8")
-    [(_, text)] = ask_status(door.transport, str(door.root))
+    [(_, text)] = ask_status(door.transport, door.place)
     assert json.loads(text) == written
 
 
@@ -77,7 +76,7 @@ def test_a_login_that_prints_is_skipped_here_too(door: Door) -> None:
             return door.transport.open("echo Welcome; printf 'no newline'; " + command)
 
     wait_end(door.start(plan_of(RESULT)))
-    assert len(ask_status(Loud(), str(door.root))) == 1
+    assert len(ask_status(Loud(), door.place)) == 1
 
 
 def test_an_answer_that_ends_early_is_a_lost_link(door: Door) -> None:
@@ -88,4 +87,4 @@ def test_an_answer_that_ends_early_is_a_lost_link(door: Door) -> None:
             return door.transport.open(command.replace("echo end;", "").replace("exec sh", "exec /bin/sh"))
 
     with pytest.raises(LinkError):
-        ask_status(Short(), str(door.root))
+        ask_status(Short(), door.place)

@@ -294,3 +294,24 @@ def test_here_a_tunnel_needs_no_tunnel(me: Front) -> None:
         done = me.lease("tunnel", "toy", str(listener.port), "--once", "--json")
     assert json.loads(done.out)["url"] == f"http://127.0.0.1:{listener.port}/"
     assert json.loads(done.out)["panel"] == "tensorboard"
+
+
+# ---------------------------------------------------------------- (f) which box was it
+
+
+def test_down_without_a_name_lists_what_is_open(me: Front) -> None:
+    done = me.lease("down")
+    assert (done.code, done.out) == (0, "") and "no lease is open" in done.said
+    go(me)
+    me.write("train.py", TRAIN)
+    me.write("lease.yaml", JOB)
+    ran = me.lease("run", "--price", "1.98USD/h")
+    assert ran.code == 0, ran.said
+    done = me.lease("down")
+    assert done.code == 2
+    head, row = done.out.splitlines()
+    assert head.split() == ["LEASE", "BOX", "OPEN", "FOR", "COST", "RUNS"]
+    assert row.startswith("local-1") and row.endswith("toy finished")
+    assert "lease down local-1 --plan" in done.said
+    listed = json.loads(me.lease("down", "--json").out)["leases"]
+    assert [item["lease"] for item in listed] == ["local-1"]

@@ -69,9 +69,37 @@ def test_a_full_disk_is_refused_and_its_hogs_are_named(me: Front, place: Path) -
     done = me.lease("check", "audit", "--root", str(place), disk=disk)
     assert done.code == 3, done.said
     assert "[bytes >= 95% used]" in done.said
-    assert "disk budget 1.1 GB (0 B checkpoint × 2 + 0 B + logs) against " in done.said
+    assert "disk budget 1.1 GB (1.1 GB for logs; checkpoint size not given) against " in done.said
     hogs = [line.split() for line in done.said.splitlines() if "files  " in line]
     assert hogs[0] == ["65.0", "MB", "1", "files", f"{place}/filler".split()[0], *f"{place}/filler".split()[1:]]
+
+
+@pytest.mark.namespaces
+def test_hogs_are_looked_for_beside_our_folder_and_it_is_never_one(me: Front, place: Path) -> None:
+    disk = Tmpfs(place, "size=64m", fill_bytes=62 << 20)
+    done = me.lease("check", "audit", "--root", str(place / "ours"), disk=disk)
+    assert done.code == 3, done.said
+    assert f"biggest below {place}:" in done.said
+    hogs = [line for line in done.said.splitlines() if " files  " in line]
+    assert [hog.rpartition("/")[2] for hog in hogs] == ["filler"]
+
+
+@pytest.mark.namespaces
+def test_a_small_disk_that_only_we_are_on_has_no_hogs(me: Front, place: Path) -> None:
+    done = me.lease("check", "audit", "--root", str(place), disk=Tmpfs(place, "size=64m"))
+    assert done.code == 3 and "disk budget" in done.said
+    assert "biggest below" not in done.said
+    deep = me.lease("check", "audit", "--deep", "--root", str(place), disk=Tmpfs(place, "size=64m"))
+    assert f"{place}/caretaker" in deep.said  # who asks sees all
+
+
+def test_several_refusals_have_each_its_hint_below_it(me: Front) -> None:
+    me.job(resources={"gpu": {"name": "A100"}, "disk": "900000GB"})
+    done = me.lease("run")
+    assert done.code == 3
+    seen = done.said.partition("  seen: ")[2].splitlines()
+    assert [line.strip().split()[0] for line in seen[:4]] == ["disk", "->", "the", "->"]
+    assert seen[4] == "  hint: lease check audit shows all it read"
 
 
 @pytest.mark.namespaces
@@ -80,8 +108,8 @@ def test_a_run_on_a_full_disk_is_refused_before_anything_is_launched(me: Front, 
     done = me.lease("run", "--root", str(place), disk=Tmpfs(place, "size=1700m"))
     assert done.code == 3, done.said
     assert "error[audit.refused]: the audit gate refused; nothing was launched" in done.said
-    assert "seen: disk budget 1.9 GB (400.0 MB checkpoint × 2 + 0 B + logs) against" in done.said
-    (judged,) = me.events("gate_judged")
+    assert "seen: disk budget 1.9 GB (400.0 MB checkpoint × 2 + 1.1 GB for logs) against" in done.said
+    judged = me.events("gate_judged")[-1]
     assert (judged["gate"], judged["outcome"], judged["skipped"]) == ("audit", "refused", False)
     assert me.events("run_seen") == []
 
@@ -209,7 +237,7 @@ def test_a_cpu_build_of_torch_is_refused_where_a_card_is_asked_for(me: Front, tm
     assert "seen: torch.cuda.is_available() is False (this torch is a CPU build)" in done.said
     assert "do not train on the CPU" in done.said
     assert me.runs_on_box() == []
-    assert me.gates() == {"audit": "passed", "env": "refused"}
+    assert me.gates() == {"plan": "passed", "audit": "passed", "env": "refused"}
 
 
 def test_a_framework_that_is_not_installed_is_named_with_the_interpreter(me: Front) -> None:

@@ -84,7 +84,7 @@ def test_a_numpy_job_passes_every_gate_and_comes_home(me: Front) -> None:
     me.job(run="python3 train.py", smoke="python3 train.py", artifacts=promises, checkpoint={"size": "1MB"})
     done = me.lease("run")
     assert done.code == 0, done.said
-    assert me.gates() == {"smoke": "passed", "audit": "passed", "env": "passed", "launch": "passed"}
+    assert me.gates() == {"smoke": "passed", "plan": "passed", "audit": "passed", "env": "passed", "launch": "passed"}
     assert "every artifact loads: 1 json, 1 npy, 1 npz" in done.said
     assert (Path(done.out.strip()) / "cells" / "main" / "w.npy").stat().st_size > 0
     for gate in ("audit", "env", "smoke"):
@@ -101,7 +101,7 @@ def test_a_torch_job_passes_every_gate_and_comes_home(me: Front) -> None:
     me.job(run=f"{TORCH_PYTHON} train.py", smoke=f"STEPS=2 {TORCH_PYTHON} train.py", artifacts=promise)
     done = me.lease("run")
     assert done.code == 0, done.said
-    assert me.gates() == {"smoke": "passed", "audit": "passed", "env": "passed", "launch": "passed"}
+    assert me.gates() == {"smoke": "passed", "plan": "passed", "audit": "passed", "env": "passed", "launch": "passed"}
     assert "every artifact loads: 1 torch" in done.said
 
 
@@ -149,6 +149,7 @@ def test_a_skipped_gate_is_recorded_with_its_reason(me: Front, tmp_path: Path) -
     assert "gate audit was skipped because: the card is odd" in done.said
     recorded = {event["gate"]: (event["skipped"], event.get("because")) for event in me.events("gate_judged")}
     assert recorded.pop("env")[0] is False
+    assert recorded.pop("plan")[0] is False
     assert recorded == dict.fromkeys(("audit", "smoke", "launch"), (True, "the card is odd"))
 
 

@@ -36,6 +36,14 @@ def platform(me: Front, tiers: Any = None, **environment: Any) -> None:
     (place / "local.yaml").write_text(json.dumps(value), encoding="utf-8")
 
 
+def disk(name: str, path: Path) -> dict[str, Any]:
+    """Spell a further tier."""
+    survives = {"stop": "yes", "destroy": "yes", "balance_zero": "yes"}
+    return {
+        "name": name, "path": str(path), "roles": [], "own_mount": False, "survives": survives, "source": "own",
+    }  # fmt: skip
+
+
 def hook(me: Front, text: str) -> str:
     """Write a hook file in an awkward place; return the profile's line."""
     path = me.folder / "net turbo"
@@ -149,10 +157,7 @@ def test_the_tensorboard_folder_shows_the_run(me: Front) -> None:
 def test_secrets_lie_on_the_private_tier_for_the_users_eyes_only_and_go_with_the_run(me: Front) -> None:
     own = me.folder / "own disk"
     own.mkdir()
-    disk = {"name": "own disk", "path": str(own), "roles": [], "own_mount": False, "source": "own"}
-    platform(
-        me, [{**disk, "survives": {"stop": "yes", "destroy": "yes", "balance_zero": "yes"}}], credentials="own disk"
-    )
+    platform(me, [disk("own disk", own)], credentials="own disk")
     look = f'find "{own}" -name "*.json" -printf "%m %p\\n" > "$LEASE_OUT/seen"'
     me.job(run=f"{look}; {RUN}", secrets=["MY_KEY"])
     done = me.lease("run", MY_KEY="very-private-value")
@@ -167,9 +172,13 @@ def test_secrets_lie_on_the_private_tier_for_the_users_eyes_only_and_go_with_the
 
 
 def test_secrets_are_not_sent_to_a_shared_disk(me: Front) -> None:
-    platform(me, [{"name": "home folder", "shared": True}])
+    common = me.folder / "common disk"
+    common.mkdir()
+    (me.folder / "looks private").symlink_to(common)
+    platform(me, [{**disk("common disk", common), "shared": True}])
     me.job(run=RUN, secrets=["MY_KEY"])
-    done = me.lease("run", MY_KEY="very-private-value")
-    assert done.code != 0
-    assert "error[secret.shared_tier]" in done.said
-    assert me.runs_on_box() == []
+    for root in (common / "root", me.folder / "looks private" / "root"):
+        done = me.lease("run", "--root", str(root), MY_KEY="very-private-value")
+        assert done.code != 0
+        assert "error[secret.shared_tier]: MY_KEY would lie on common disk" in done.said
+    assert not (common / "root" / "secrets").exists() and not any((common / "root").glob("active/*/plan.json"))

@@ -6,7 +6,7 @@ import functools
 import os
 import shutil
 import subprocess
-from typing import Optional
+from typing import List, Optional
 
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -39,3 +39,39 @@ def missing_namespaces() -> Optional[str]:
     if answer.returncode == 0:
         return None
     return "the kernel refuses a mount namespace: " + answer.stderr.decode("utf-8", "replace").strip()
+
+
+def box_namespaces(*kinds: str) -> List[str]:
+    """Spell the prefix of a command in new namespaces of these kinds, whose mounts the host never sees."""
+    return [find_program("unshare") or "unshare", *kinds, "--propagation", "private", "--"]
+
+
+def joined_namespaces(pid: int) -> List[str]:
+    """Spell the prefix of a command that runs in the mount namespace of this process."""
+    return [find_program("nsenter") or "nsenter", "--target", str(pid), "--mount", "--"]
+
+
+# The parts of a container, tried together: an overlay on /usr, a proc of its own, a pid namespace.
+_TRIAL = (
+    "set -eu; mount -t tmpfs tmpfs /mnt; cd /mnt; mkdir upper work m p; "
+    "mount -t overlay overlay -o lowerdir=/usr,upperdir=upper,workdir=work m; mount -t proc proc p; [ -d p/1 ]"
+)
+
+
+@functools.lru_cache(maxsize=None)
+def missing_container() -> Optional[str]:
+    """Say why a whole box cannot be made of namespaces here, or None."""
+    for name in ("unshare", "nsenter", "setpriv", "pivot_root", "hostname"):
+        if find_program(name) is None:
+            return "no %s here (Debian: apt-get install util-linux hostname)" % name
+    if os.geteuid() != 0:  # ids mapped to an ordinary user cannot take programs out of the host's /usr
+        return "a whole box of namespaces needs root"
+    if not all(os.path.islink(place) for place in ("/bin", "/sbin", "/lib")):
+        return "/bin, /sbin and /lib are not links into /usr here"
+    tried = box_namespaces("--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc")
+    answer = subprocess.run(
+        [*tried, "sh", "-c", _TRIAL], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+    )
+    if answer.returncode == 0:
+        return missing_ssh()
+    return "the kernel refuses a container: " + answer.stderr.decode("utf-8", "replace").strip()

@@ -26,11 +26,14 @@ _RULES: Sequence[Tuple[str, str]] = (
     (r"\x1b\[[0-9;?]*[A-Za-z]", ""),
     (r"(?<=[a-z])-[0-9a-f]{10}\b", "-<hash>"),
     (r"\bcode [0-9a-f]{12}\b", "code <hash>"),
+    (r"\(#[0-9a-f]{4}\)", "(#<tag>)"),
     (r"SHA256:[A-Za-z0-9+/]{43}", "SHA256:<key>"),
     (r"\b(caretaker|pid) \d+", r"\1 <pid>"),
     (r"(127\.0\.0\.1:|\bport )\d{4,5}\b", r"\1<port>"),
     (r"\b\d+ (?:s|min)\b", "<n> s"),
     (r"\b\d\d:\d\d:\d\d\b", "<clock>"),
+    (r"\b(finished|failed) <n> s(?: <n> s)? ago and", r"just \1 and"),  # a slow machine is past the first minute
+    (r", [\d.]+ [A-Z]{3} since then", ""),
 )
 _SIZES: Sequence[Tuple[str, str]] = (
     (r"\b\d[\d,.]* (?=B\b|[kMGT]B\b|inodes\b|files\b|cores\b|free\b)", "<n> "),

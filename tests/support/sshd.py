@@ -69,8 +69,8 @@ class SshBox:
         self._server: Optional[subprocess.Popen[bytes]] = None
         folder.mkdir(parents=True, exist_ok=True)
         self.home.mkdir(parents=True, exist_ok=True)
-        _make_key(folder / "host_key")
-        _make_key(folder / "client_key")
+        make_key(folder / "host_key")
+        make_key(folder / "client_key")
 
     def __enter__(self) -> SshBox:
         self._start_on_a_free_port()
@@ -149,7 +149,7 @@ class SshBox:
         self.stop()
         for name in ("host_key", "host_key.pub"):
             (self.folder / name).unlink()
-        _make_key(self.folder / "host_key")
+        make_key(self.folder / "host_key")
         self.start()
 
     def leftovers(self) -> List[int]:
@@ -163,7 +163,7 @@ class SshBox:
 
     def _start_on_a_free_port(self) -> None:
         for _ in range(20):
-            self.port = _free_port()
+            self.port = free_port()
             if self._start():
                 return
         raise RuntimeError("sshd did not start: %s" % self._log_tail())
@@ -289,17 +289,20 @@ def _is_sshd(process: processes.Process) -> bool:
     return process.name.startswith("sshd")  # sshd-session and sshd-auth since OpenSSH 9.8
 
 
-def _make_key(path: Path) -> None:
+def make_key(path: Path) -> None:
+    """Make an ed25519 key pair without a passphrase; one that is there stays."""
     if not path.exists():
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, "-f", str(path)]
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
 
 
-def _free_port() -> int:
+def free_port(other_than: int = 0) -> int:
     """Pick a port below those the kernel gives to clients, so that a stopped server finds it free again."""
     chance = random.SystemRandom()
     while True:
         port = chance.randrange(20000, 32768)
+        if port == other_than:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

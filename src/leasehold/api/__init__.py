@@ -4,11 +4,22 @@ Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml 
 """
 
 from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_test
-from leasehold.api.ending import down, down_plan, down_request, down_stopped, waive
+from leasehold.api.ending import (
+    down,
+    down_plan,
+    down_request,
+    down_stopped,
+    park,
+    park_plan,
+    park_revoke,
+    park_standing,
+    waive,
+)
 from leasehold.api.front import (
     attach,
     check,
     convert,
+    fill_in,
     init,
     nags,
     notify_add,
@@ -18,6 +29,7 @@ from leasehold.api.front import (
     tunnel,
     write_new,
 )
+from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
 from leasehold.api.running import (
     clock,
     duration,
@@ -25,6 +37,7 @@ from leasehold.api.running import (
     logs,
     meter,
     open_home,
+    open_leases,
     pull,
     run,
     show,
@@ -52,8 +65,10 @@ __all__ = [
     "down",
     "down_plan",
     "down_request",
+    "doubtful_facts",
     "down_stopped",
     "duration",
+    "fill_in",
     "init",
     "leases",
     "logs",
@@ -64,6 +79,15 @@ __all__ = [
     "notify_remove",
     "notify_test",
     "open_home",
+    "open_leases",
+    "park",
+    "park_plan",
+    "park_revoke",
+    "park_standing",
+    "plan",
+    "plan_wishes",
+    "platform",
+    "platforms",
     "pull",
     "run",
     "show",

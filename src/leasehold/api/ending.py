@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import LeaseholdError
+from leasehold.errors import LeaseholdError, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home import Home, person
 from leasehold.lifecycle.orders import DownOrder
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.parking import Standing
     from leasehold.lifecycle.teardown import TeardownPlan
     from leasehold.platforms.contract import Landlord
 
@@ -29,11 +30,11 @@ def waive(home: Home, word: str, cell: str, report: Report) -> Path:
     return give_up(home, books.find_run(home.ledger, word), cell, ask, report)
 
 
-def down_plan(home: Home, word: str, verb: str = "") -> TeardownPlan:
+def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") -> TeardownPlan:
     """Say what a teardown would do and whether the gate lets it; changes nothing."""
     from leasehold.lifecycle.teardown import plan_teardown
 
-    return plan_teardown(home, _lease(home, word), verb)
+    return plan_teardown(home, _lease(home, word), verb, facts_checked)
 
 
 def down(home: Home, order: DownOrder, report: Report) -> str:
@@ -53,28 +54,63 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
             return ways.rehearsed(request)
         return ways.typed(request, f"{plan.verb.name} {lease.id}", ways.terminal_ask)
 
-    return tear_down(home, lease, order.verb, _landlord(lease), approve, report).value
+    landlord = _landlord(home, lease, order.verb)
+    return tear_down(home, lease, order.verb, landlord, approve, report, facts_checked=order.facts_checked).value
 
 
-def down_request(home: Home, word: str, verb: str, path: Path) -> dict[str, Any]:
+def park(home: Home, order: DownOrder, report: Report) -> str:
+    """Park the box of a run or lease: `down` with the platform's reversible verb."""
+    from leasehold.lifecycle.parking import park_verb
+
+    return down(home, replace(order, verb=park_verb(home, _lease(home, order.word)).name), report)
+
+
+def park_plan(home: Home, word: str) -> TeardownPlan:
+    """Say what parking would do; changes nothing."""
+    from leasehold.lifecycle.parking import park_verb
+
+    return down_plan(home, word, park_verb(home, _lease(home, word)).name)
+
+
+def park_standing(home: Home, word: str, how_long: str) -> Standing:
+    """Record a person's typed yes to parking this box after receipts, for a while."""
+    from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.parking import grant
+    from leasehold.model.units import parse_duration
+
+    try:
+        for_s = parse_duration(how_long)
+    except ValueError as error:
+        raise UserError("standing.bad_duration", str(error), hint="--standing 14d") from None
+    return grant(home, _lease(home, word), for_s, terminal_ask)
+
+
+def park_revoke(home: Home, word: str) -> bool:
+    """Take the standing yes back."""
+    from leasehold.lifecycle.parking import revoke
+
+    return revoke(home, _lease(home, word))
+
+
+def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: str = "") -> dict[str, Any]:
     """Write an approval request for signing, if the gate passes."""
     from leasehold.errors import Refusal
     from leasehold.lifecycle.approve import new_request, write_request
 
-    plan = down_plan(home, word, verb)
+    plan = down_plan(home, word, verb, facts_checked)
     if not plan.verdict.passed:
-        seen = "\n".join(finding.what for finding in plan.verdict.against())
-        raise Refusal("teardown.refused", "there is nothing to approve yet: the gate refuses", seen=seen)
+        seen, hint = plan.verdict.objections(f"lease down {word} --plan shows all it read")
+        raise Refusal("teardown.refused", "there is nothing to approve yet: the gate refuses", seen=seen, hint=hint)
     request = new_request(plan.readings)
     write_request(request, path)
     return request.as_dict()
 
 
-def down_stopped(home: Home, word: str, report: Report) -> Lease:
+def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease:
     """Record a person's typed word that the meter is stopped."""
     from leasehold.errors import Refusal
     from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.teardown import record_stopped
+    from leasehold.lifecycle.teardown import clocks_after, platform_of, record_stopped
 
     lease = _lease(home, word)
     if not lease.open:
@@ -87,23 +123,31 @@ def down_stopped(home: Home, word: str, report: Report) -> Lease:
     answer = terminal_ask(f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n> ").strip()
     if answer != phrase:
         raise Refusal("stop.not_confirmed", f"{answer!r} is not the phrase; {lease.id} keeps counting")
-    record_stopped(home, lease, os.environ.get("USER") or str(os.getuid()))
+    parked = record_stopped(home, lease, person(), verb)
+    for line in clocks_after(platform_of(home, lease), parked) if parked else ():
+        report(Note("danger", line))
     return books.find_lease(home.ledger, lease.id)
 
 
 def _lease(home: Home, word: str) -> Lease:
-    """Find a lease by its id, or by a run that lives on it."""
+    """Find a lease by its id, by the box it holds, or by a run that lives on it."""
+    held = [lease for lease in books.leases(home.ledger, only_open=True) if word in (lease.id, lease.box)]
+    if len(held) == 1:
+        return held[0]
     try:
         return books.find_lease(home.ledger, word)
     except LeaseholdError:
         return books.find_lease(home.ledger, books.find_run(home.ledger, word).lease)
 
 
-def _landlord(lease: Lease) -> Landlord:
+def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
     if lease.platform == "rehearsal":
         from leasehold.rehearsal.landlord import SimulatedLandlord
 
         return SimulatedLandlord()
+    from leasehold.lifecycle.parking import landlord_of
+    from leasehold.lifecycle.teardown import platform_of
     from leasehold.platforms.landlords.person import PersonLandlord
 
-    return PersonLandlord()
+    verb = platform_of(home, lease).verb(verb_name)
+    return landlord_of(home, lease, verb) if verb is not None else PersonLandlord()

@@ -27,12 +27,18 @@ def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: A
     return check_gate(home, gate, Path(job), box, report, **wishes)
 
 
-def init(folder: Path) -> tuple[str, list[str]]:
-    """Look at a project and spell a job file for it, with what could not be found."""
+def init(folder: Path) -> str:
+    """Look at a project and spell a job file for it."""
     from leasehold.lifecycle.init import look_at, write_job
 
-    facts = look_at(folder)
-    return write_job(facts), []
+    return write_job(look_at(folder))
+
+
+def fill_in(text: str) -> list[int]:
+    """List the lines of a new job file that wait for the person."""
+    from leasehold.lifecycle.init.page import lines_to_fill_in
+
+    return lines_to_fill_in(text)
 
 
 def write_new(target: Path, text: str) -> None:
@@ -89,14 +95,15 @@ def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[in
     from leasehold.lifecycle.tunnel import tunnel as open_tunnel
 
     record = books.find_run(home.ledger, word)
-    box = box_of(home, books.find_lease(home.ledger, record.lease))
+    lease = books.find_lease(home.ledger, record.lease)
+    box = box_of(home, lease)
     with open_tunnel(box, check_port(port), local_port) as near:
-        panel = look_at_panel(near, record.run)
+        panel = look_at_panel(near, record.run, f"{lease.root or '~/.leasehold'}/active")
         hold(near, panel.kind, panel.detail)
 
 
 def notify_list(home: Home) -> list[dict[str, str]]:
-    """List the notification channels, addresses hidden."""
+    """List the notification channels, addresses hidden but to be told apart."""
     from leasehold.lifecycle.notify import channels, shown
 
     return [{"kind": item["kind"], "address": shown(item["url"])} for item in channels(home)]
@@ -116,8 +123,8 @@ def notify_remove(home: Home, number: int) -> dict[str, str]:
     return remove(home, number)
 
 
-def notify_test(home: Home) -> list[str]:
-    """Send a test notice from here, as a box would; returns what went wrong."""
+def notify_test(home: Home) -> tuple[int, list[str]]:
+    """Send a test notice from here, as a box would; returns how many channels there are and what went wrong."""
     from leasehold.lifecycle.notify import send_test
 
     return send_test(home)

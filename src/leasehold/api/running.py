@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,22 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
 
     if order.rehearse:
         furnish(home.box_root("rehearsal"))
+    if not order.on:
+        if not order.rehearse and _has_candidates(order.job_file):
+            from leasehold.lifecycle.journey import run_through
+
+            return run_through(home, order, None, report)
+        order = replace(order, on="local")
     with calling_ahead(home, order) as box:
         from leasehold.lifecycle.journey import run_through
 
         return run_through(home, order, box, report)
+
+
+def _has_candidates(job_file: Path) -> bool:
+    from leasehold.lifecycle.resolve import read_job
+
+    return bool(read_job(job_file).candidates)
 
 
 def pull(home: Home, word: str, report: Report) -> Receipt:
@@ -169,6 +182,18 @@ def verify(home: Home, word: str) -> dict[str, Any]:
 def leases(home: Home) -> list[Lease]:
     """List the leases whose meter may still run."""
     return books.leases(home.ledger, only_open=True)
+
+
+def open_leases(home: Home) -> list[dict[str, Any]]:
+    """Say each open lease: its box, how long, how much, and how its runs stand."""
+    now = time.time()
+    rows = []
+    for lease in leases(home):
+        held = books.runs(home.ledger, lease=lease.id)
+        runs = ", ".join(f"{record.name} {record.state}" for record in held[:3]) + (" …" if len(held) > 3 else "")
+        facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": lease.cost(now)}
+        rows.append({**facts, "age_s": int(now - lease.opened_unix), "runs": runs or "none"})
+    return rows
 
 
 def _refresh(home: Home, records: list[RunRecord]) -> None:

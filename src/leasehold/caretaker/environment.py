@@ -40,14 +40,14 @@ class Starter(NamedTuple):
         return "; ".join([*steps, '%s%s "$0" "$@"' % (self.before, self.spelled)])
 
 
-def check(args: Dict[str, Any]) -> Dict[str, Any]:
+def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
     """Run env_probe with the interpreter that `command` names, in the environment the trainer would get."""
     starter = starter_of(str(args.get("command", "")))
     if starter is None:
         return {"problem": "no Python interpreter is named in the command, so there is nothing to ask"}
     interpreter = starter.interpreter
     env = {str(name): str(value) for name, value in (args.get("env") or {}).items()}
-    outfit = Outfit(str(args.get("root") or os.path.expanduser("~")), args.get("platform") or {}, env)
+    outfit = Outfit(root or os.path.expanduser("~"), args.get("platform") or {}, env)
     modules = [str(name) for name in args.get("modules") or []]
     asked = ["/bin/sh", "-c", starter.line(), env_probe.__file__, *modules]
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict
+from typing import Any, Dict, List
 
 from leasehold.kit import frames, journal
 from leasehold.kit.runstate import RunState, fold
@@ -29,6 +29,7 @@ class Following:
         self._offset = offset
         self._run: RunState = fold(journal.read_from(folder.journal, 0)[0]) if offset else RunState()
         self._beat_at = 0.0
+        self._held: List[Dict[str, Any]] = []  # events of an end that wait for the log before it
 
     def only_tail(self, tail_bytes: int) -> None:
         """Of the logs that exist now and home has not seen, send only the last tail_bytes."""
@@ -43,7 +44,7 @@ class Following:
         """Send what is new until the run has ended and its log is drained, home hangs up, or time is up."""
         while not self._request.gone:
             moved = self._send_log()
-            moved = self._send_events() or moved
+            moved = self._send_events(log_moves=moved) or moved
             self._send_beat()
             if self._run.terminal and not moved:
                 return
@@ -52,12 +53,35 @@ class Following:
             if not moved:
                 time.sleep(_POLL_S)
 
-    def _send_events(self) -> bool:
+    def _send_events(self, log_moves: bool = False) -> bool:
+        """Send what is new; the end of a cell's newest attempt waits until its log is told."""
+        if self._held:
+            if not log_moves:
+                found, self._held = self._held, []
+                self._tell(found, self._offset)
+            return True
+        before = self._offset
         found, self._offset = journal.read_from(self._folder.journal, self._offset, _JOURNAL_READ_BYTES)
-        if found:
-            fold((event for event in found if event["n"] > self._run.seq), into=self._run)
-            self._request.reply({"events": found, "offset": self._offset})
+        cut = self._first_end(found)
+        self._held = found[cut:]
+        if cut:
+            # Home comes back to `before` if it hangs up now, and so is told again what is held.
+            self._tell(found[:cut], before if self._held else self._offset)
         return bool(found)
+
+    def _tell(self, events: List[Dict[str, Any]], offset: int) -> None:
+        fold((event for event in events if event["n"] > self._run.seq), into=self._run)
+        self._request.reply({"events": events, "offset": offset})
+
+    def _first_end(self, events: List[Dict[str, Any]]) -> int:
+        """Where the first end of a newest attempt stands among these events."""
+        newest = {name: cell.attempt for name, cell in self._run.cells.items()}
+        starts = [event for event in events if event.get("k") == "attempt_starting"]
+        newest.update({str(event.get("cell")): int(event.get("attempt", 0)) for event in starts})
+        for place, event in enumerate(events):
+            if event.get("k") == "attempt_ended" and event.get("attempt") == newest.get(str(event.get("cell"))):
+                return place
+        return len(events)
 
     def _send_log(self) -> bool:
         moved = False

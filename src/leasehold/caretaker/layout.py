@@ -26,8 +26,6 @@ class RunFolder:
         self.downloads = os.path.join(path, "downloads.jsonl")
         self.downloads_log = os.path.join(path, "downloads.log")
         self.downloads_lock = os.path.join(path, "downloads.lock")
-        self.root = os.path.dirname(os.path.dirname(path))
-        self.data = os.path.join(self.root, "data")  # LEASE_DATA: what jobs fetch, kept for every run of this box
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
 
@@ -64,6 +62,26 @@ class RunFolder:
         """What home last said of the platform: a mended hook must reach a run whose plan is older."""
         said = read_json(self.environment)
         return said if said is not None else (read_json(self.plan) or {}).get("environment") or {}
+
+    @property
+    def root(self) -> str:
+        """Our folder on the box, which holds all runs."""
+        return os.path.dirname(os.path.dirname(self.path))
+
+    @property
+    def data(self) -> str:
+        """LEASE_DATA: what jobs fetch, kept for every run of this box."""
+        return os.path.join(self.root, "data")
+
+    @property
+    def durable(self) -> str:
+        """What the last copy to the durable tier came to."""
+        return os.path.join(self.path, "durable.json")
+
+    @property
+    def durable_lock(self) -> str:
+        """Held by the one copier."""
+        return os.path.join(self.path, "durable.lock")
 
     @property
     def secrets(self) -> str:

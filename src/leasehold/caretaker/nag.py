@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.runstate import FINISHED, RunState, fold
 
 from .dressing import run_dressed
 from .keeper import own_argv
@@ -63,9 +63,12 @@ def message(folder: RunFolder, run: RunState, wishes: Dict[str, Any]) -> Dict[st
     idle_min = int((time.time() - run.changed_unix) / 60)
     price = wishes.get("price")
     meter = " The box still bills %s." % price if price else " The box may still bill."
-    text = "%s %s %d min ago%s.%s Next: lease pull %s, then lease down %s" % (
-        folder.run, run.state, idle_min, " (%s)" % run.reason if run.reason else "", meter, folder.run, folder.run,
-    )  # fmt: skip
+    ended = "%s %d min ago" % (run.state, idle_min) if idle_min else "just %s" % run.state
+    reason = " (%s)" % run.reason if run.reason else ""
+    todo = "lease logs %s; the same lease run resumes it" % folder.run
+    if run.state == FINISHED:
+        todo = "lease pull %s, then lease down %s" % (folder.run, folder.run)
+    text = "%s %s%s.%s Next: %s" % (folder.run, ended, reason, meter, todo)
     return {
         "title": "%s %s" % (folder.run, run.state),
         "text": text,

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, journal, manifest
 from leasehold.kit.atomic import read_json, write_atomic
@@ -14,7 +14,7 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, readings, starting, trees
+from . import environment, hogs, power, readings, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .reaper import trainer_processes
@@ -37,6 +37,7 @@ def probe(request: Request) -> None:
             "host": platform.node(),
             "user_id": os.getuid(),
             "boot": boot_id(),
+            "processes": _process_table(),
             "now_unix": time.time(),
             "root": request.root,
             "real_root": os.path.realpath(request.root),
@@ -169,6 +170,21 @@ def probe_tier(request: Request) -> None:
     request.reply({"path": path, "problem": readings.write_probe(path)})
 
 
+def leave_note(request: Request) -> None:
+    """Leave a note on a shared disk."""
+    request.reply({"problem": shared_notes.leave(*_note(request), str(request.args.get("text", "")))})
+
+
+def find_note(request: Request) -> None:
+    """Look for a note that another box left."""
+    request.reply(shared_notes.find(*_note(request), min(60.0, float(request.args.get("wait_s", 0)))))
+
+
+def drop_note(request: Request) -> None:
+    """Take a note away."""
+    request.reply({"problem": shared_notes.drop(*_note(request))})
+
+
 def find_hogs(request: Request) -> None:
     """Say who eats the disk below a path."""
     request.reply(hogs.find(str(request.args.get("path") or request.root), float(request.args.get("limit_s", 10))))
@@ -176,7 +192,7 @@ def find_hogs(request: Request) -> None:
 
 def check_env(request: Request) -> None:
     """Have the job's own interpreter say what it is and what it can import."""
-    request.reply(environment.check(dict(request.args, root=request.root)))
+    request.reply(environment.check(request.args, request.root))
 
 
 def salvageable(request: Request) -> None:
@@ -221,6 +237,21 @@ def _plan(request: Request, folder: RunFolder) -> Dict[str, Any]:
     if isinstance(asked, list) and asked and all(isinstance(pattern, str) for pattern in asked):
         plan["patterns"] = asked
     return plan
+
+
+def _note(request: Request) -> Tuple[str, str]:
+    name = str(request.args.get("name", ""))
+    if not shared_notes.NAME.match(name):
+        raise Refused("wire.bad_request", "a note's name is 16 to 64 hexadecimal digits, not %r" % name)
+    return str(request.args.get("path") or request.root), name
+
+
+def _process_table() -> str:
+    """Name the process namespace: containers of one host have one boot, and differ in this."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
 
 
 def _count(request: Request, key: str) -> int:
@@ -287,7 +318,11 @@ OPERATIONS: Dict[str, Operation] = {
     "salvageable": salvageable,
     "readings": take_readings,
     "probe_tier": probe_tier,
+    "leave_note": leave_note,
+    "find_note": find_note,
+    "drop_note": drop_note,
     "hogs": find_hogs,
     "check_env": check_env,
+    "power_off": power.power_off,
     "get": get,
 }

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Seq
 from leasehold.kit.atomic import read_json, write_atomic
 
 from .layout import RunFolder
+from .python_names import with_python
 
 SETTLE = "LEASEHOLD_SETTLE"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -67,7 +68,7 @@ class Outfit(NamedTuple):
         values["PATH"] = _path(values.get("PATH") or os.defpath, str(self.platform.get("interpreter") or ""))
         values.update(self.wins)
         _spare_the_mirror(values)
-        return values
+        return with_python(values, self.root)
 
     def dress(self, argv: Sequence[str], own: Sequence[str], due: str) -> "Dressed":
         """Spell a command with its environment; `own` is the command line of our `settle` door."""
@@ -76,7 +77,7 @@ class Outfit(NamedTuple):
         if not self.hook:
             return Dressed(list(argv), {**environ, **no_proxy(environ, near)})
         write_atomic(due, self.hook.encode("utf-8"))
-        environ[SETTLE] = json.dumps({"wins": self.wins, "no_proxy": near, "due": due})
+        environ[SETTLE] = json.dumps({"wins": self.wins, "no_proxy": near, "due": due, "root": self.root})
         shell = "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"  # vendors write their hooks for bash
         return Dressed([shell, "-c", _WITH_HOOK, "hook", self.hook, *own, *argv], environ)
 
@@ -109,7 +110,7 @@ def settle(argv: List[str]) -> NoReturn:
     environ.update(no_proxy(environ, wanted.get("no_proxy") or []))
     _spare_the_mirror(environ)
     os.unlink(wanted["due"])
-    os.execvpe(argv[0], argv, environ)
+    os.execvpe(argv[0], argv, with_python(environ, wanted["root"]))
 
 
 def hook_failed(due: str, code: Optional[int], log: str) -> Optional[Dict[str, Any]]:

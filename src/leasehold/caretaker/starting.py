@@ -57,6 +57,8 @@ def start(request: Request) -> None:
 
     Idempotent. A run that has ended is not touched: `resume` with the sequence number seen does that.
     """
+    if not os.path.exists("/proc/self/stat"):  # stopping finds a run's processes there; without it, it could not
+        raise Refused("box.no_proc", "this box has no /proc, so a run on it could not be stopped for sure; use Linux")
     plan = request.args["plan"]
     folder = RunFolder.below(request.root, check_name(plan.get("run"), "run"))
     os.makedirs(folder.path, exist_ok=True)

@@ -18,9 +18,10 @@ def read_facts(text: str) -> Any:
     if len(text) > _MAX_TEXT:
         raise ValueError("larger than 1 MiB; that is no profile")
     try:
-        node = yaml.compose(text, Loader=_loader())
+        loader = _loader()(text)
+        node = loader.get_single_node()
         _bound(node)
-        return yaml.load(text, Loader=_loader())
+        return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _KNOWN = (
     "id", "title", "landlord", "engine", "traits", "sources", "detach", "tiers", "verbs", "clocks", "spot",
-    "environment", "network", "conveniences", "billing", "boot", "gotchas", "notes",
+    "environment", "network", "conveniences", "billing", "billing_source", "boot", "gotchas", "notes",
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
         network=at.mapping("network"),
         conveniences=at.texts("conveniences", ()),
         billing=at.text("billing", ""),
+        billing_source=_sourced(at, sources, "billing_source") if at.has("billing") else None,
         boot=boot,
         boot_s=_duration(at, "boot", boot) if boot else 0.0,
         gotchas=at.texts("gotchas", ()),
@@ -75,10 +76,10 @@ def _source(at: Reader) -> Source:
     return Source(url, at.month("verified"), at.one_of("confidence", words.CONFIDENCE), at.text("note", ""))
 
 
-def _sourced(at: Reader, sources: dict[str, Source]) -> Source:
-    name = at.text("source")
+def _sourced(at: Reader, sources: dict[str, Source], key: str = "source") -> Source:
+    name = at.text(key)
     if name not in sources:
-        raise at.bad("source", f"must be one of {', '.join(sources)}", name)
+        raise at.bad(key, f"must be one of {', '.join(sources)}", name)
     return sources[name]
 
 

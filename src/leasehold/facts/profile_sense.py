@@ -19,8 +19,8 @@ def refuse_contradictions(profile: Profile) -> None:
     for clock in profile.clocks:
         if set(clock.deletes) - known:
             raise ValueError(f"clocks[{clock.name}].deletes names no tier of this profile: {sorted(clock.deletes)}")
-    if profile.environment.credentials:
-        _credentials_are_private(profile)
+    _credentials_are_private(profile)
+    _variables_have_folders(profile)
 
 
 def _one_state_tier(profile: Profile) -> None:
@@ -83,8 +83,24 @@ def _verb_is_whole(profile: Profile, verb: Verb) -> None:
 
 
 def _credentials_are_private(profile: Profile) -> None:
-    tier = profile.tier(profile.environment.credentials)
+    named = profile.environment.credentials
+    tier = profile.tier(named) if named else profile.state_tier
     if tier is None:
         raise ValueError(f"environment.credentials names no tier: {profile.environment.credentials!r}")
     if tier.shared:
         raise ValueError(f"environment.credentials: {tier.name} is shared with other boxes; secrets never lie there")
+
+
+def _variables_have_folders(profile: Profile) -> None:
+    """A variable may stand on {state}, {durable} or {scratch}, where a tier has that role and a path."""
+    folders = {role: tier.path for tier in profile.tiers for role in tier.roles if tier.path or role == "state"}
+    for name, value in profile.environment.variables.items():
+        try:
+            value.format(**folders)
+        except KeyError as missing:
+            known = ", ".join("{" + role + "}" for role in folders)
+            raise ValueError(
+                f"environment.variables.{name}: no tier with a path has the role {missing}; known: {known}"
+            ) from None
+        except (IndexError, ValueError, AttributeError) as error:
+            raise ValueError(f"environment.variables.{name}: {value!r} cannot be filled in: {error}") from None

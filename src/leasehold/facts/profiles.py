@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ class Shelf:
     """Profiles by id; folders of overlays come in order, a later one wins."""
 
     overlays: tuple[Path, ...] = ()
+    folder: Path | None = None  # read in place of the profiles that ship
 
     def names(self) -> list[str]:
         """List the platforms that have a profile."""
-        return sorted({*_shipped_names(), *(file.stem for file in self._files())})
+        return sorted({*self._shipped(), *(file.stem for file in self._files())})
 
     def load(self, name: str) -> Profile:
         """Load one profile by platform id."""
@@ -57,9 +59,8 @@ class Shelf:
     def _leaves(self, name: str) -> list[_Leaf]:
         """Find every file of this name, the one that ships first."""
         leaves = []
-        if name in _shipped_names():
-            text = resources.files("leasehold.facts").joinpath("profiles", f"{name}.yaml").read_text("utf-8")
-            leaves.append(_leaf(name, text, f"{name}.yaml", True))
+        if name in self._shipped():
+            leaves.append(_leaf(name, self._shelf().joinpath(f"{name}.yaml").read_text("utf-8"), f"{name}.yaml", True))
         for file in self._files():
             if file.stem == name:
                 leaves.append(_leaf(name, _text(file), str(file), False))
@@ -83,6 +84,12 @@ class Shelf:
             origin = (*origin, leaf.file)
         return data, origin
 
+    def _shelf(self) -> Traversable:
+        return self.folder or resources.files("leasehold.facts").joinpath("profiles")
+
+    def _shipped(self) -> list[str]:
+        return sorted(entry.name[:-5] for entry in self._shelf().iterdir() if entry.name.endswith(".yaml"))
+
     def _files(self) -> list[Path]:
         return [file for folder in self.overlays if folder.is_dir() for file in sorted(folder.glob("*.yaml"))]
 
@@ -98,11 +105,6 @@ def names() -> list[str]:
 def load(name: str) -> Profile:
     """Load a profile as it ships."""
     return SHIPPED.load(name)
-
-
-def _shipped_names() -> list[str]:
-    folder = resources.files("leasehold.facts").joinpath("profiles")
-    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
 
 
 def _leaf(name: str, text: str, file: str, shipped: bool) -> _Leaf:

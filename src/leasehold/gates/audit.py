@@ -8,7 +8,9 @@ from typing import Any
 from leasehold.model.job import GpuWish, Job
 from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
-from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses
+
+from .sharing import SharedReading, judge_sharing
 
 WARN_FULL = 0.90
 REFUSE_FULL = 0.95
@@ -18,6 +20,9 @@ _NOFILE_WARN = 1024
 _LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
 _INODES_PER_CELL = 2000
 _IDLE_SHARE = 0.1
+_DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs none
+_BUDGETS = ("disk budget", "inode budget")
+_FULL = f" >= {REFUSE_FULL:.0%} used"
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class AuditReadings:
     gpus: tuple[dict[str, Any], ...] = ()
     gpu_problem: str = ""
     tools: dict[str, Any] = field(default_factory=dict)
-    shared_probe: str | None = None  # what a second box said of a shared tier; None when there is none
+    shared: tuple[SharedReading, ...] = ()  # what a second box saw of shared tiers; empty when none was asked
 
 
 def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int = 1) -> Verdict:
@@ -43,7 +48,7 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
     for disk in readings.disks:
         absent = optional.get(str(disk["path"])) if not disk.get("exists") else None
         if absent is not None:
-            findings.append(_yes(f"{absent.path} ({absent.name}) is not attached; results come home without it"))
+            findings.append(passes(f"{absent.path} ({absent.name}) is not attached; results come home without it"))
             continue
         findings += _judge_disk(disk, readings.probes.get(str(disk["path"])))
     findings += _judge_mounts(profile, readings.disks)
@@ -51,15 +56,14 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
         findings += _judge_budget(job, readings.disks[0], cells)
     findings += _judge_limits(readings)
     findings += _judge_cards(job.gpu, readings.gpus, readings.gpu_problem)
-    if readings.shared_probe is not None:
-        findings.append(
-            _check(
-                not readings.shared_probe,
-                f"shared tier seen from a second box: {readings.shared_probe or 'same bytes'}",
-            )
-        )
+    findings += judge_sharing(profile, readings.shared, readings.disks)
     findings.append(_detach_tool(profile, readings.tools))
     return Verdict("audit", tuple(findings))
+
+
+def lacks_room(verdict: Verdict) -> bool:
+    """Whether bytes or inodes are what is missing."""
+    return any(finding.what.startswith(_BUDGETS) or _FULL in finding.what for finding in verdict.against())
 
 
 def disk_need_bytes(job: Job, cells: int) -> int:
@@ -67,28 +71,33 @@ def disk_need_bytes(job: Job, cells: int) -> int:
     return job.checkpoint.size_bytes * (cells + 1) + job.disk_bytes + _LOG_AND_CACHE_BYTES
 
 
+def inode_need(cells: int) -> int:
+    """Files that a run may make beside its checkpoints."""
+    return _INODES_PER_CELL * cells
+
+
 def _judge_disk(disk: dict[str, Any], problem: str | None) -> list[Finding]:
     path = disk["path"]
     if not disk.get("exists"):
-        return [_no(f"{path} does not exist on the box", "is the volume attached? Is the profile the right one?")]
+        return [refuses(f"{path} does not exist on the box", "is the volume attached? Is the profile the right one?")]
     findings = [_fullness(disk, "bytes"), _fullness(disk, "inodes")]
     if disk.get("read_only"):
-        findings.append(_no(f"{path} is mounted read-only ({disk['filesystem']} at {disk['mount']})"))
+        findings.append(refuses(f"{path} is mounted read-only ({disk['filesystem']} at {disk['mount']})"))
     elif problem is not None:
-        findings.append(_check(not problem, f"{path}: {problem or 'a probe file was written, read back and deleted'}"))
+        findings.append(judge(not problem, f"{path}: {problem or 'a probe file was written, read back and deleted'}"))
     return findings
 
 
 def _fullness(disk: dict[str, Any], what: str) -> Finding:
     total, free = int(disk[f"total_{what}"]), int(disk[f"free_{what}"])
     if not total:
-        return _yes(f"{disk['path']}: {disk['filesystem']} counts no {what}")
+        return passes(f"{disk['path']}: {disk['filesystem']} counts no {what}")
     used = 1 - free / total
     shown = say_bytes(free) if what == "bytes" else f"{free:,}"
     text = f"{disk['path']}: {shown} {'' if what == 'bytes' else 'inodes '}free, {used:.0%} used ({disk['filesystem']})"
     if used >= REFUSE_FULL:
-        return _no(text, "remove files, or choose another disk with --root", f"{what} >= {REFUSE_FULL:.0%} used")
-    return _yes(text + ("  (nearly full)" if used >= WARN_FULL else ""))
+        return refuses(f"{text}  [{what}{_FULL}]", "remove files, or choose another disk with --root")
+    return passes(text + ("  (nearly full)" if used >= WARN_FULL else ""))
 
 
 def _judge_mounts(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[Finding]:
@@ -101,7 +110,7 @@ def _judge_mounts(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[F
             continue
         how = "a mount of its own" if disk["is_mount"] else "NOT mounted"
         text = f"{tier.path} ({tier.name}) is {how}: {disk['filesystem']} at {disk['mount']}"
-        findings.append(_check(bool(disk["is_mount"]), text, "attach the volume in the console, then try again"))
+        findings.append(judge(bool(disk["is_mount"]), text, "attach the volume in the console, then try again"))
     return findings
 
 
@@ -109,18 +118,21 @@ def _judge_budget(job: Job, disk: dict[str, Any], cells: int) -> list[Finding]:
     if not disk.get("exists"):
         return []
     need, free = disk_need_bytes(job, cells), int(disk["free_bytes"])
-    parts = f"{say_bytes(job.checkpoint.size_bytes)} checkpoint × {cells + 1} + {say_bytes(job.disk_bytes)} + logs"
+    each = job.checkpoint.size_bytes
+    parts = f"{say_bytes(each)} checkpoint × {cells + 1} + " if each else ""
+    parts += f"{say_bytes(job.disk_bytes)} asked for + " if job.disk_bytes else ""
+    parts += f"{say_bytes(_LOG_AND_CACHE_BYTES)} for logs" + ("" if each else "; checkpoint size not given")
     text = f"disk budget {say_bytes(need)} ({parts}) against {say_bytes(free)} free on {disk['path']}"
     findings = [
-        _check(
+        judge(
             need <= free, text, f"ask for a disk {say_bytes(max(0, need - free))} larger; do not shrink the experiment"
         )
     ]
     if disk["total_inodes"]:
-        inodes = _INODES_PER_CELL * cells
+        inodes = inode_need(cells)
         text = f"inode budget {inodes:,} against {int(disk['free_inodes']):,} free"
         findings.append(
-            _check(inodes <= int(disk["free_inodes"]), text, "prune small files; inodes run out before bytes")
+            judge(inodes <= int(disk["free_inodes"]), text, "prune small files; inodes run out before bytes")
         )
     return findings
 
@@ -133,39 +145,41 @@ def _judge_limits(readings: AuditReadings) -> list[Finding]:
         source = readings.memory.get("source", "")
         text = f"memory limit {say_bytes(limit)} ({source}{free})"
         nearly = used is not None and source != "machine" and used / limit > 0.9
-        findings.append(_check(not nearly, text, "more than 90 % is taken: the kernel will kill the trainer"))
+        findings.append(judge(not nearly, text, "more than 90 % is taken: the kernel will kill the trainer"))
     quota, visible = readings.cpu.get("quota"), readings.cpu.get("visible")
     if visible:
         findings.append(
-            _yes(f"CPU: {f'{quota:.1f} by cgroup quota' if quota else f'{visible} cores'} (host shows {visible})")
+            passes(f"CPU: {f'{quota:.1f} by cgroup quota' if quota else f'{visible} cores'} (host shows {visible})")
         )
     if readings.shm is not None and readings.shm.get("exists"):
         size = int(readings.shm["total_bytes"])
         text = f"/dev/shm {say_bytes(size)}" + ("  (small for data loader workers)" if size < _SHM_WARN_BYTES else "")
         findings.append(
-            _check(size > _SHM_REFUSE_BYTES, text, "data loader workers die here: use num_workers=0 or a larger shm")
+            judge(size > _SHM_REFUSE_BYTES, text, "data loader workers die here: use num_workers=0 or a larger shm")
         )
     if readings.nofile:
         text = f"open files limit {readings.nofile}" + ("  (low)" if readings.nofile < _NOFILE_WARN else "")
-        findings.append(_yes(text))
+        findings.append(passes(text))
     return findings
 
 
 def _judge_cards(wish: GpuWish | None, gpus: tuple[dict[str, Any], ...], problem: str) -> list[Finding]:
     if wish is None:
         names = ", ".join(str(card["name"]) for card in gpus)
-        return [_yes(f"GPU: none asked for; {names or problem or 'none seen'}")]
+        return [passes(f"GPU: none asked for; {names or problem or 'none seen'}")]
     if problem or not gpus:
         why = problem or "the driver lists no card"
-        return [_no(f"the job asks for a GPU, and there is none: {why}", "is this the right box? --on NAME")]
+        return [refuses(f"the job asks for a GPU, and there is none: {why}", "is this the right box? --on NAME")]
     fitting = [card for card in gpus if not _misfit(wish, card)]
     shown = "; ".join(f"{card['name']} {_memory(card)} driver {card['driver']}" for card in gpus)
     asked = _spell(wish)
     if len(fitting) >= wish.count:
-        return [_yes(f"GPU: asked {asked}; seen {shown}"), *_busy(fitting, wish.count)]
+        return [passes(f"GPU: asked {asked}; seen {shown}"), *_busy(fitting, wish.count)]
     why = next((_misfit(wish, card) for card in gpus if _misfit(wish, card)), f"only {len(fitting)} fit")
     return [
-        _no(f"GPU: asked {asked}; seen {shown}: {why}", "rent what the job asks for, or change the job's constraint")
+        refuses(
+            f"GPU: asked {asked}; seen {shown}: {why}", "rent what the job asks for, or change the job's constraint"
+        )
     ]
 
 
@@ -193,7 +207,7 @@ def _busy(cards: list[dict[str, Any]], count: int) -> list[Finding]:
         return []
     hint = "another process holds it: nvidia-smi on the box shows which"
     return [
-        _no(f"GPU {card['index']} already has {say_bytes(card['memory_used_bytes'])} in use", hint) for card in busy
+        refuses(f"GPU {card['index']} already has {say_bytes(card['memory_used_bytes'])} in use", hint) for card in busy
     ]
 
 
@@ -208,19 +222,11 @@ def _spell(wish: GpuWish) -> str:
 
 
 def _detach_tool(profile: Profile, tools: dict[str, Any]) -> Finding:
-    if profile.detach and profile.detach[0] == "tmux" and not tools.get("tmux"):
-        rest = ", ".join(profile.detach[1:]) or "nothing else"
-        return _yes(f"tmux is missing; detaching falls back to {rest}, and a second connection will prove it")
-    return _yes(f"detach: {', '.join(profile.detach)}")
-
-
-def _check(holds: bool, what: str, hint: str = "") -> Finding:
-    return _yes(what) if holds else _no(what, hint)
-
-
-def _yes(what: str) -> Finding:
-    return Finding(Outcome.PASSED, what)
-
-
-def _no(what: str, hint: str = "", limit: str = "") -> Finding:
-    return Finding(Outcome.REFUSED, f"{what}" + (f"  [{limit}]" if limit else ""), hint)
+    """Name the way that will really be taken; a second connection proves it after the launch."""
+    there = [way for way in profile.detach if way not in _DETACH_TOOLS or tools.get(_DETACH_TOOLS[way])]
+    missing = [way for way in profile.detach if way not in there]
+    if not there:
+        return refuses(f"nothing to detach the run with: {', '.join(missing)} missing", "install tmux on the box")
+    way = f"systemd if lingering is on, else {', '.join(there[1:]) or 'nothing'}" if there[0] == "systemd" else there[0]
+    lacks = f"; {', '.join(missing)} missing" if missing else ""
+    return passes(f"the run will outlive this connection ({way}{lacks})")

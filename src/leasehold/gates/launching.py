@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.model.verdict import Verdict, judge, passes, refuses, unknown
 
 _RANK = r"^(?:\[[^\]\n]{0,40}\]:?)?[ \t|+]*"  # torchrun writes "[rank0]: " before each line, groups write "  | "
 _TRACEBACK = re.compile(_RANK + r"(?:Exception Group )?Traceback \(most recent call last\):", re.MULTILINE)
@@ -32,42 +32,44 @@ class SmokeReadings:
 def judge_smoke(readings: SmokeReadings) -> Verdict:
     """Exit 0, no traceback, finite loss when seen, and the promised artifacts, loading."""
     findings = [
-        _check(
+        judge(
             readings.code == 0,
             f"`{readings.command}` exited with {readings.code}",
             "mend it here, where it costs nothing",
         ),
-        _check(not _TRACEBACK.search(readings.output), _traceback_text(readings.output)),
+        judge(not _TRACEBACK.search(readings.output), _traceback_text(readings.output)),
     ]
     if readings.timed_out:
-        findings.append(_no("the smoke did not end in time", "a smoke is two or three steps: make it smaller"))
+        findings.append(refuses("the smoke did not end in time", "a smoke is two or three steps: make it smaller"))
     if readings.loss is not None:
         text = f"loss seen: {readings.loss:g}"
-        findings.append(_check(math.isfinite(readings.loss), text, "a loss that is not finite never gets better"))
+        findings.append(judge(math.isfinite(readings.loss), text, "a loss that is not finite never gets better"))
     if readings.code == 0:
-        findings += [_no(f"{path}: promised, and the smoke did not write it", _WRITE_HINT) for path in readings.missing]
-        findings += [_no(f"{text}") for text in readings.unloadable]
+        findings += [
+            refuses(f"{path}: promised, and the smoke did not write it", _WRITE_HINT) for path in readings.missing
+        ]
+        findings += [refuses(f"{text}") for text in readings.unloadable]
         if readings.loaded:
-            findings.append(_yes(f"{readings.loaded} artifacts of the smoke load as promised"))
+            findings.append(passes(f"{readings.loaded} artifacts of the smoke load as promised"))
     if readings.continued is not None:
         text = "killed halfway and started again, it continued and finished"
         findings.append(
-            _check(readings.continued, text if readings.continued else "killed and started again, it did not finish")
+            judge(readings.continued, text if readings.continued else "killed and started again, it did not finish")
         )
     return Verdict("smoke", tuple(findings))
 
 
 def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, fetching: bool = False) -> Verdict:
     """Alive, a first line, no traceback."""
-    silent = Finding(Outcome.UNKNOWN, f"no output yet after {waited_s:.0f} s", "unbuffered output? A slow start?")
+    silent = unknown(f"no output yet after {waited_s:.0f} s", "unbuffered output? A slow start?")
     if fetching:
-        silent = Finding(Outcome.UNKNOWN, "the box still fetches the job's downloads; the trainer starts after them")
+        silent = unknown("the box still fetches the job's downloads; the trainer starts after them")
     return Verdict(
         "launch",
         (
-            _check(alive, "the trainer lives" if alive else "the trainer is gone", "lease logs shows its last words"),
-            _yes("its first line came") if first_line else silent,
-            _check(not _TRACEBACK.search(log), _traceback_text(log)),
+            judge(alive, "the trainer lives" if alive else "the trainer is gone", "lease logs shows its last words"),
+            passes("its first line came") if first_line else silent,
+            judge(not _TRACEBACK.search(log), _traceback_text(log)),
         ),
     )
 
@@ -80,15 +82,3 @@ def _traceback_text(output: str) -> str:
         return "no traceback"
     errors = _RAISED.findall(output)
     return f"a traceback: {errors[-1].strip()[:200]}" if errors else "a traceback"
-
-
-def _check(holds: bool, what: str, hint: str = "") -> Finding:
-    return _yes(what) if holds else _no(what, hint)
-
-
-def _yes(what: str) -> Finding:
-    return Finding(Outcome.PASSED, what)
-
-
-def _no(what: str, hint: str = "") -> Finding:
-    return Finding(Outcome.REFUSED, what, hint)

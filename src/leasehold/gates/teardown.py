@@ -11,7 +11,7 @@ from typing import Any
 
 from leasehold.kit.canon import digest
 from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, Receipt, Strength
-from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class TeardownReadings:
     strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
     unreachable_because: str = ""
     other_leases: tuple[str, ...] = ()  # open leases on the same machine with runs that are not home
+    harmless: bool = False  # a park: it can be undone and deletes nothing
+    doubts: tuple[str, ...] = ()  # facts behind the verb that are stale or were never confirmed
+    facts_checked: str = ""  # what a person saw when looking at them
 
     @property
     def evidence(self) -> str:
@@ -57,22 +60,23 @@ def judge_teardown(readings: TeardownReadings) -> Verdict:
     findings: list[Finding] = []
     if not readings.reachable:
         why = readings.unreachable_because or "no answer"
-        findings.append(_no(f"the box cannot be reached ({why}), so what is on it is unknown", unknown=True))
+        findings.append(unknown(f"the box cannot be reached ({why}), so what is on it is unknown"))
     for other in readings.other_leases:
         findings.append(
-            _no(f"{other} is open on the same machine, and its runs would go with it", f"lease down {other}")
+            refuses(f"{other} is open on the same machine, and its runs would go with it", f"lease down {other}")
         )
     for stranger in readings.strangers:
         findings.append(
-            _no(
+            refuses(
                 f"run {stranger} is on this box and this home does not know it",
                 "bring it home from where it was started",
             )
         )
     for run in readings.runs:
-        findings += _judge_run(run, readings.reachable)
+        findings += _judge_parked(run) if readings.harmless else _judge_run(run, readings.reachable)
+    findings += [_judge_doubt(doubt, readings.facts_checked) for doubt in readings.doubts]
     if not findings:
-        findings.append(Finding(Outcome.PASSED, "no run was ever started on this lease"))
+        findings.append(passes("no run was ever started on this lease"))
     return Verdict("teardown", tuple(findings))
 
 
@@ -85,22 +89,26 @@ def judge_approval(
 ) -> Verdict:
     """Say whether this approval covers this very act, now."""
     if approval is None:
-        return Verdict("approval", (_no(f"nobody approved `{readings.verb}` on {readings.lease}"),))
+        return Verdict("approval", (refuses(f"nobody approved `{readings.verb}` on {readings.lease}"),))
     asked = approval.request
     findings = [
-        _check(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, asked is `{readings.verb}`"),
-        _check(asked.lease == readings.lease, f"approved lease is {asked.lease}, asked is {readings.lease}"),
-        _check(asked.evidence == readings.evidence, "the receipts are the ones that were approved"),
-        _check(  # a request is a file: one that claims a longer life was not written by us
+        _as_said(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, asked is `{readings.verb}`"),
+        _as_said(asked.lease == readings.lease, f"approved lease is {asked.lease}, asked is {readings.lease}"),
+        _as_said(asked.evidence == readings.evidence, "the receipts are the ones that were approved"),
+        _as_said(  # a request is a file: one that claims a longer life was not written by us
             now_unix <= asked.expires_unix <= now_unix + APPROVAL_LIFE_S, "the approval is at most 15 minutes old"
         ),
-        _check(
+        _as_said(
             approval.strength is not Strength.REHEARSAL or simulated,
             "rehearsal approvals open simulated landlords only",
         ),
-        _check(
+        _as_said(
             not irreversible or approval.strength in (Strength.TYPED, Strength.SIGNED) or simulated,
             "an irreversible verb needs a typed or signed approval",
+        ),
+        _as_said(
+            approval.strength is not Strength.STANDING or readings.harmless and _all_proven(readings),
+            "a standing approval covers a reversible park with every result home",
         ),
     ]
     return Verdict("approval", tuple(findings))
@@ -117,28 +125,55 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
     for cell in run.promised:
         findings.append(_judge_cell(run, cell, covered))
     for damage in run.home_damage:
-        findings.append(_no(f"{run.run}: {damage}", f"lease pull {run.run}"))
-    if run.held_by_other_home:
-        findings.append(_no(f"{run.run}: another home holds this run", "act from there, or resume it here first"))
-    if run.alive:
-        pids = ", ".join(map(str, run.alive[:5]))
-        findings.append(_no(f"{run.run}: processes of the run live (pid {pids})", f"lease stop {run.run}"))
+        findings.append(refuses(f"{run.run}: {damage}", f"lease pull {run.run}"))
+    findings += _judge_life(run, reachable)
     if reachable:
         findings += _judge_changes(run, covered)
-        if run.state not in ("finished", "failed", "stopped", "absent"):
-            findings.append(_no(f"{run.run}: the run is {run.state}", f"wait, or lease stop {run.run}"))
     return findings
+
+
+def _judge_life(run: RunReadings, reachable: bool = True) -> list[Finding]:
+    findings = []
+    if run.held_by_other_home:
+        findings.append(refuses(f"{run.run}: another home holds this run", "act from there, or resume it here first"))
+    if run.alive:
+        pids = ", ".join(map(str, run.alive[:5]))
+        findings.append(refuses(f"{run.run}: processes of the run live (pid {pids})", f"lease stop {run.run}"))
+    if reachable and run.state not in ("finished", "failed", "stopped", "absent"):
+        findings.append(refuses(f"{run.run}: the run is {run.state}", f"wait, or lease stop {run.run}"))
+    return findings
+
+
+def _judge_parked(run: RunReadings) -> list[Finding]:
+    """A park deletes nothing: what is not home stays where it is. It only must not end what still works."""
+    findings = []
+    covered = set(run.receipt.cells) if run.receipt else set()
+    for cell in run.promised:
+        where = "home, hash-equal, loads (receipt)" if cell in covered else "NOT home; it stays on the parked box"
+        findings.append(passes(f"{run.run}/{cell}: {where}"))
+    return findings + _judge_life(run)
+
+
+def _judge_doubt(doubt: str, checked: str) -> Finding:
+    if checked:
+        return passes(f"not certain: {doubt}; looked at: {checked}")
+    hint = 'look at the console or that page, then: lease down … --facts-checked "what you saw"'
+    return refuses(f"not certain: {doubt}", hint)
+
+
+def _all_proven(readings: TeardownReadings) -> bool:
+    return all(set(run.promised) <= set(run.receipt.cells if run.receipt else ()) for run in readings.runs)
 
 
 def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
     if cell in covered:
-        return Finding(Outcome.PASSED, f"{run.run}/{cell}: home, hash-equal, loads (receipt)")
+        return passes(f"{run.run}/{cell}: home, hash-equal, loads (receipt)")
     if cell in run.waived:
-        return Finding(Outcome.PASSED, f"{run.run}/{cell}: given up by a person (waiver)")
+        return passes(f"{run.run}/{cell}: given up by a person (waiver)")
     if run.state in ("failed", "stopped"):
         hint = f"resume it with the identical lease run, or: lease waive {run.run} {cell}"
-        return _no(f"{run.run}/{cell}: the run {run.state} without a result, and no waiver", hint)
-    return _no(
+        return refuses(f"{run.run}/{cell}: the run {run.state} without a result, and no waiver", hint)
+    return refuses(
         f"{run.run}/{cell}: no receipt and no waiver",
         f"lease pull {run.run}   (or: lease waive {run.run} {cell})",
     )
@@ -153,7 +188,7 @@ def _judge_changes(run: RunReadings, covered: set[str]) -> list[Finding]:
         for path in sorted(sealed.keys() | present.keys()):
             problem = _difference(sealed.get(path), present.get(path))
             if problem:
-                findings.append(_no(f"{run.run}/{cell}: {path!r} {problem}", f"lease pull {run.run}"))
+                findings.append(refuses(f"{run.run}/{cell}: {path!r} {problem}", f"lease pull {run.run}"))
     return findings
 
 
@@ -168,9 +203,5 @@ def _difference(sealed: dict[str, Any] | None, present: dict[str, Any] | None) -
     return ""
 
 
-def _check(holds: bool, what: str) -> Finding:
-    return Finding(Outcome.PASSED if holds else Outcome.REFUSED, what if holds else f"not so: {what}")
-
-
-def _no(what: str, hint: str = "", *, unknown: bool = False) -> Finding:
-    return Finding(Outcome.UNKNOWN if unknown else Outcome.REFUSED, what, hint)
+def _as_said(holds: bool, what: str) -> Finding:
+    return judge(holds, what, otherwise=f"not so: {what}")

@@ -14,7 +14,8 @@ def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644
     folder = os.path.dirname(path) or "."
     mark = (os.path.basename(path)[:40], os.getpid(), get_ident())  # two threads may write one file
     temp = os.path.join(folder, ".%s.%d.%x.tmp" % mark)
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), mode)
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | careful, mode)
     try:
         try:
             write_all(fd, data)

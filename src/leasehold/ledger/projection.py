@@ -97,8 +97,8 @@ def _run_planned(db: sqlite3.Connection, t: float, lease: str, run: str, data: d
     )
     db.execute(f"INSERT OR IGNORE INTO runs ({_RUN_COLUMNS}) VALUES ({','.join('?' * 15)})", row)
     db.execute(
-        "UPDATE runs SET lease = ?, results = ?, project = ?, plan = ? WHERE run = ?",
-        (lease, data["results"], data["project"], plan, run),
+        "UPDATE runs SET lease = ?, box = ?, results = ?, project = ?, plan = ? WHERE run = ?",
+        (lease, data["box"], data["results"], data["project"], plan, run),
     )
 
 

@@ -109,7 +109,7 @@ class Ledger:
         self._db.close()
 
     def _prepare(self) -> None:
-        self._choose_journal("DELETE" if _on_network(self.path.parent) else "WAL")
+        self._choose_journal("WAL" if _wal_is_safe(self.path.parent) else "DELETE")
         self._db.execute("PRAGMA synchronous=FULL")  # an intent must be on disk before the act
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
@@ -173,8 +173,8 @@ class _Transaction:
         return LedgerEvent(int(cursor.lastrowid or 0), now, kind, lease, run, data)
 
 
-def _on_network(folder: Path) -> bool:
-    """Tell whether folder lies on a filesystem whose shared memory WAL cannot use."""
+def _wal_is_safe(folder: Path) -> bool:
+    """Tell whether folder lies on a filesystem whose shared memory WAL can use; not known, as on macOS, is no."""
     try:
         mounts = _MOUNTS.read_bytes().split(b"\n")
     except OSError:
@@ -188,4 +188,4 @@ def _on_network(folder: Path) -> bool:
         inside = where == point or where.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
             best, kind = point, os.fsdecode(words[2])
-    return kind.startswith(_NETWORK_FILESYSTEMS)
+    return not kind.startswith(_NETWORK_FILESYSTEMS)

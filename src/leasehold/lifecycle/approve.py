@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,6 +15,8 @@ from leasehold.errors import HomeError, Refusal, UserError
 from leasehold.gates.teardown import TeardownReadings, ask_for
 from leasehold.kit.canon import canonical
 from leasehold.model.receipt import APPROVAL_LIFE_S, APPROVAL_SCHEMA, Approval, ApprovalRequest, Strength
+
+from .home import person
 
 NAMESPACE = "leasehold-approval"
 Ask = Callable[[str], str]
@@ -30,7 +32,7 @@ def typed(request: ApprovalRequest, phrase: str, ask: Ask) -> Approval:
     answer = ask(f"to approve, type exactly:  {phrase}\n> ")
     if answer.strip() != phrase:
         raise Refusal("approval.not_given", f"{answer.strip()!r} is not the phrase; nothing was done")
-    return Approval(request, Strength.TYPED, os.environ.get("USER") or str(os.getuid()), time.time())
+    return Approval(request, Strength.TYPED, person(), time.time())
 
 
 def rehearsed(request: ApprovalRequest) -> Approval:
@@ -91,9 +93,10 @@ def terminal_ask(question: str, hint: str = _NO_TERMINAL_HINT) -> str:
                     break
                 answer += byte
     except OSError:
+        windows = sys.platform == "win32"
         raise Refusal(
             "approval.no_terminal",
-            "there is no terminal to type on",
+            "typed approvals need a POSIX terminal" if windows else "there is no terminal to type on",
             hint=hint,
         ) from None
     return answer.decode("utf-8", "replace")

@@ -9,7 +9,7 @@ from typing import Any
 from leasehold.errors import BoxError, LinkError
 from leasehold.model.box import BoxEntry, Flavour
 from leasehold.model.units import say_bytes
-from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.model.verdict import Finding, Outcome, Verdict, passes, refuses, unknown
 from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.openssh import SshTransport
 from leasehold.transport.process import LocalTransport
@@ -61,13 +61,13 @@ def _judge_key(entry: BoxEntry, transport: SshTransport, first: bool) -> list[Fi
     pinned = transport.fingerprint()
     if not pinned:
         what = "host key: ssh trusts it by a certificate or command of your own set-up; nothing is pinned"
-        return [Finding(Outcome.UNKNOWN, what)]
+        return [unknown(what)]
     if entry.fingerprint and pinned != entry.fingerprint:
         hint = f"if the console shows the new one: lease box add {entry.name} --replace --fingerprint SHA256:…"
         what = f"host key: now {pinned}, but the book met {entry.fingerprint}"
-        return [Finding(Outcome.REFUSED, what, hint)]
+        return [refuses(what, hint)]
     since = f"unchanged since {_day(entry.added_unix)}" if entry.fingerprint else "as pinned at first contact"
-    return [Finding(Outcome.PASSED, f"host key: {pinned} {'met and pinned just now' if first else since}")]
+    return [passes(f"host key: {pinned} {'met and pinned just now' if first else since}")]
 
 
 def _link_finding(error: LinkError) -> Finding:
@@ -79,10 +79,10 @@ def _link_finding(error: LinkError) -> Finding:
 
 def _judge_root(reading: DoorReading) -> Finding:
     if reading.root_state == "good":
-        return Finding(Outcome.PASSED, f"folder: a 4 kB file was written, read back and deleted in {reading.root}")
+        return passes(f"folder: a 4 kB file was written, read back and deleted in {reading.root}")
     fault = _ROOT_STATES.get(reading.root_state, f"answers {reading.root_state!r}")
     hint = "is the disk full or read-only? Choose another with lease box add NAME --replace --root DIR"
-    return Finding(Outcome.REFUSED, f"folder: {reading.root} {fault}", hint)
+    return refuses(f"folder: {reading.root} {fault}", hint)
 
 
 def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
@@ -101,37 +101,37 @@ def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
         return [Finding(outcome, f"caretaker: {error.message}", error.hint), *rest]
     skew_s = float(facts["now_unix"]) - (asked + answered) / 2
     what = f"caretaker: answers with Python {facts['python']} on {facts['host']}"
-    return [Finding(Outcome.PASSED, what), _judge_room(facts), _judge_inodes(facts), _judge_clock(skew_s)]
+    return [passes(what), _judge_room(facts), _judge_inodes(facts), _judge_clock(skew_s)]
 
 
 def _judge_room(facts: dict[str, Any]) -> Finding:
     free = int(facts["free_bytes"])
     what = f"room: {say_bytes(free)} free in {facts['root']}"
     if free < _FREE_BYTES:
-        return Finding(Outcome.REFUSED, f"{what}; {say_bytes(_FREE_BYTES)} is the least", "free some, or choose --root")
-    return Finding(Outcome.PASSED, what)
+        return refuses(f"{what}; {say_bytes(_FREE_BYTES)} is the least", "free some, or choose --root")
+    return passes(what)
 
 
 def _judge_inodes(facts: dict[str, Any]) -> Finding:
     free, total = int(facts["free_inodes"]), int(facts["total_inodes"])
     if not total:
-        return Finding(Outcome.PASSED, "inodes: this filesystem does not count them")
+        return passes("inodes: this filesystem does not count them")
     what = f"inodes: {free:,} of {total:,} free"
     if free < _FREE_INODES:
-        return Finding(Outcome.REFUSED, f"{what}; {_FREE_INODES:,} is the least", "delete small files")
-    return Finding(Outcome.PASSED, what)
+        return refuses(f"{what}; {_FREE_INODES:,} is the least", "delete small files")
+    return passes(what)
 
 
 def _judge_clock(skew_s: float) -> Finding:
     what = f"clock: the box is {abs(skew_s):.1f} s {'ahead of' if skew_s > 0 else 'behind'} this machine"
     if abs(skew_s) > _SKEW_S:
         hint = "set the box's clock (or yours): downloads over TLS and signed links fail with a wrong one"
-        return Finding(Outcome.REFUSED, what, hint)
-    return Finding(Outcome.PASSED, what)
+        return refuses(what, hint)
+    return passes(what)
 
 
 def _untried(why: str, names: tuple[str, ...] = _NOT_TRIED) -> list[Finding]:
-    return [Finding(Outcome.UNKNOWN, f"{name}: not tried, {why}") for name in names]
+    return [unknown(f"{name}: not tried, {why}") for name in names]
 
 
 def _verdict(findings: list[Finding]) -> Verdict:

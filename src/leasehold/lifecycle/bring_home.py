@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -206,22 +207,26 @@ def _prepare(folders: Folders, manifest: dict[str, Any], data: bytes) -> None:
     kept = folders.partial / "manifest.json"
     if kept.exists() and kept.read_bytes() != data:
         _drop_changed(folders.partial, json.loads(kept.read_bytes()), manifest)
-    disk = os.statvfs(folders.partial)
     need = sum(_missing_bytes(folders.partial, cell, entry) for cell, entry in _entries(manifest))
-    free = disk.f_bavail * disk.f_frsize
+    free = shutil.disk_usage(folders.partial).free
     if need + _SPARE_BYTES > free:
         raise HomeError(
             "home.disk_short",
             f"{folders.results} has {free / 1e9:.2f} GB free; the results need {need / 1e9:.2f} GB",
             hint="free some space or choose another folder with --results DIR; nothing on the box was touched",
         )
-    if disk.f_files and disk.f_favail < manifest["totals"]["files"] + 16:
-        raise HomeError(
-            "home.inodes_short",
-            f"{folders.results} has {disk.f_favail} inodes left",
-            hint="remove small files",
-        )
+    inodes = _free_inodes(folders.partial)
+    if inodes is not None and inodes < manifest["totals"]["files"] + 16:
+        raise HomeError("home.inodes_short", f"{folders.results} has {inodes} inodes left", hint="remove small files")
     write_atomic(str(kept), data)
+
+
+def _free_inodes(folder: Path) -> int | None:
+    """Count them where the filesystem does; Windows and some filesystems do not."""
+    if sys.platform == "win32":
+        return None
+    disk = os.statvfs(folder)
+    return disk.f_favail if disk.f_files else None
 
 
 def _drop_changed(partial: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -268,7 +273,8 @@ def _pull_one(
 ) -> bool:
     """Fetch what is missing of one file, hashing as it streams; tell whether the whole is equal."""
     digest = sha256()
-    fd = os.open(target, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    fd = os.open(target, os.O_RDWR | os.O_CREAT | careful, 0o644)
     with os.fdopen(fd, "r+b") as file:
         while block := file.read(1 << 20):
             digest.update(block)

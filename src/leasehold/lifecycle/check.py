@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leasehold.errors import Refusal, UserError
-from leasehold.gates.audit import AuditReadings, judge_audit
+from leasehold.gates.audit import AuditReadings, judge_audit, lacks_room
 from leasehold.gates.environment import judge_environment, wanted_modules
 from leasehold.kit.canon import digest
 from leasehold.ledger.store import Ledger
@@ -21,10 +22,13 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .imports import imported
 from .project import CodeTree
+from .sharing import Company, probe_sharing
 
 SKIPPABLE = ("audit", "env", "smoke", "launch")
 _HOGS_LIMIT_S = 10.0
 _PLAIN: Mapping[str, Any] = {}  # a platform that wants nothing of its shells
+_HALF_FULL = 0.5
+_OWN_FOLDERS = ("active", "caretaker", "python", "trees")
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,9 @@ class Gatekeeper:
             if skipped and not verdict.passed:
                 self.report(Note("warning", f"gate {verdict.gate} was skipped because: {self.skips.because}"))
             return
-        against = verdict.against()
-        hints = list(dict.fromkeys(finding.hint for finding in against if finding.hint))
-        raise Refusal(
-            f"{verdict.gate}.refused",
-            f"the {verdict.gate} gate refused; nothing was launched",
-            seen="\n".join(finding.what for finding in against),
-            hint="; ".join(hints[:3]) or f"lease check {verdict.gate} shows all it read",
-        )
+        seen, hint = verdict.objections(f"lease check {verdict.gate} shows all it read")
+        message = f"the {verdict.gate} gate refused; nothing was launched"
+        raise Refusal(f"{verdict.gate}.refused", message, seen=seen, hint=hint)
 
     def record(self, verdict: Verdict, skipped: bool = False) -> None:
         """Write a verdict into the ledger and tell it."""
@@ -78,9 +77,9 @@ class Gatekeeper:
 
 
 def audit(
-    engine: CaretakerEngine, job: Job, profile: Profile, *, deep: bool = False
+    engine: CaretakerEngine, job: Job, profile: Profile, *, deep: bool = False, with_whom: Company | None = None
 ) -> tuple[Verdict, list[dict[str, Any]]]:
-    """Measure the box and judge it; look for hogs when the disk fails or when asked to."""
+    """Measure the box and judge it; look for hogs when the room does not suffice, or when asked to."""
     root = str(engine.probe()["root"])
     paths = [
         root,
@@ -88,11 +87,34 @@ def audit(
     ]
     taken = engine.wire.ask("readings", paths=paths)
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
-    verdict = judge_audit(job, profile, _readings(taken, probes))
-    hogs: list[dict[str, Any]] = []
-    if deep or any("disk budget" in finding.what or "used" in finding.what for finding in verdict.against()):
-        hogs = [engine.wire.ask("hogs", path=path, limit_s=_HOGS_LIMIT_S) for path in paths if _exists(taken, path)]
-    return verdict, hogs
+    shared = probe_sharing(engine, with_whom, profile) if with_whom else ()
+    verdict = judge_audit(job, profile, replace(_readings(taken, probes), shared=shared))
+    disks = [disk for disk in taken["disks"] if disk.get("exists")]
+    if deep:
+        return verdict, [engine.wire.ask("hogs", path=disk["path"], limit_s=_HOGS_LIMIT_S) for disk in disks]
+    return verdict, _culprits(engine, disks, root) if lacks_room(verdict) else []
+
+
+def _culprits(engine: CaretakerEngine, disks: list[dict[str, Any]], root: str) -> list[dict[str, Any]]:
+    """Find who eats the disks that are more than half full, and the one our folder is on; never our own folder."""
+    found: list[dict[str, Any]] = []
+    for disk in disks:
+        used = 1 - disk["free_bytes"] / disk["total_bytes"] if disk["total_bytes"] else 0.0
+        if disk["path"] != root and used < _HALF_FULL:
+            continue
+        above = disk["path"] != root or disk["is_mount"]  # else its neighbours are the ones to look at
+        place = disk["path"] if above else os.path.dirname(str(disk["real"]))
+        looked = engine.wire.ask("hogs", path=place, limit_s=_HOGS_LIMIT_S)
+        others = [hog for hog in looked["hogs"] if not _ours(str(hog["real"] or hog["path"]), root, disk)]
+        if others and looked["path"] not in [before["path"] for before in found]:
+            found.append({**looked, "hogs": others})
+    return found
+
+
+def _ours(path: str, root: str, disk: dict[str, Any]) -> bool:
+    """Whether a path is our folder on the box or one of the few we make in it."""
+    homes = {root, str(disk["real"])} if disk["path"] == root else {root}
+    return path in homes or any(path == f"{home}/{name}" for home in homes for name in _OWN_FOLDERS)
 
 
 def environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> Verdict:

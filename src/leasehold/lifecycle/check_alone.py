@@ -18,6 +18,7 @@ from .boxes import Box, box_of, find_box
 from .home import Home
 from .project import CodeTree, read_tree
 from .resolve import environment_of, read_job
+from .sharing import company
 from .smoke import smoke, smoke_key
 from .watch import LogLines
 
@@ -28,6 +29,8 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
     """Run one gate alone and record its verdict."""
     if gate == "launch":
         raise UserError("gate.needs_run", "the launch probe looks at a run", hint="lease check launch RUN")
+    if wishes.get("other") and gate != "audit":
+        raise UserError("gate.only_audit", f"--with is for the audit gate, not for {gate}", hint="leave it out")
     job = read_job(job_file)
     tree = read_tree(job_file.absolute().parent, leave_out=job_file.name)
     verdict = _judge(home, gate, (job, tree), find_box(home, box_name, root=wishes.get("root", "")), report, wishes)
@@ -69,12 +72,13 @@ def _judge(
         if verdict.passed:
             home.ledger.append("smoke_passed", key=smoke_key(job, tree))  # lease run need not smoke again
         return verdict
-    profile = home.shelf(tree.folder).load(box.platform)
+    profile, other = home.shelf(tree.folder).load(box.platform), str(wishes.get("other") or "")
+    with_whom = company(home, box, other, profile) if other else None
     engine = box.connect()
     try:
         if gate == "env":
             return check.environment(engine, job, tree, environment_of(profile))
-        verdict, hogs = check.audit(engine, job, profile, deep=bool(wishes.get("deep")))
+        verdict, hogs = check.audit(engine, job, profile, deep=bool(wishes.get("deep")), with_whom=with_whom)
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))
         return verdict

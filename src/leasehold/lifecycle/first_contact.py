@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from leasehold.errors import LinkError
 from leasehold.model.box import BoxEntry
 from leasehold.model.note import Note, Report
-from leasehold.model.profile import STALE_MONTHS, Clock, Profile, Source
+from leasehold.model.platform_words import say_clock
+from leasehold.model.profile import STALE_MONTHS, Profile, Source
 from leasehold.model.verdict import Finding, Outcome
 from leasehold.transport import host_keys
 from leasehold.transport.flavour import DoorReading, Patience, detect
@@ -19,16 +20,6 @@ from .home import Home
 
 _NEW = "pinned; compare it with the console's, if that shows one"
 _VOUCHED = "is in your own known_hosts; pinned"
-_STARTS = {
-    "opened": "it was opened",
-    "stopped": "it was stopped",
-    "idle": "whenever it idles",
-    "balance-zero": "when the balance is used up",
-    "contract-end": "when the contract ends",
-    "run-start": "the run began",
-    "released": "it was released",
-    "notice": "a notice",
-}
 _MARKS = {Outcome.PASSED: "ok ", Outcome.REFUSED: "NO ", Outcome.UNKNOWN: "?? "}
 
 
@@ -69,13 +60,6 @@ def dangers(profile: Profile, now_unix: float) -> list[str]:
         survives = f"stop: {tier.survives_stop}, balance zero: {tier.survives_balance_zero}"
         lines.append(f"{tier.name} ({tier.place}) survives {survives}, destroy: {tier.survives_destroy}")
     return lines + sorted({_standing(verb.source, now_unix) for verb in profile.verbs})
-
-
-def say_clock(clock: Clock) -> str:
-    """Say when something happens by itself, and what to do about it."""
-    when = f"{clock.after} after {_STARTS[clock.starts]}" if clock.after_s else _STARTS[clock.starts]
-    do = f" ({clock.do})" if clock.do else ""
-    return f"{clock.name}: {when}: {clock.effect}{do}"
 
 
 def say_dangers(profile: Profile, report: Report, now_unix: float) -> None:

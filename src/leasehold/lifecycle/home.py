@@ -70,3 +70,13 @@ def _here() -> Path | None:
         return Path.cwd()
     except OSError:
         return None  # the folder was removed under our feet
+
+
+def person() -> str:
+    """Name who sits here, as the system knows them."""
+    import getpass
+
+    try:
+        return os.environ.get("USER") or getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name anywhere: a container with a bare uid, or Windows without one
+        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from leasehold.errors import LinkError, Refusal, RunFailed
 from leasehold.gates.launching import judge_launch
@@ -16,13 +17,17 @@ from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.here import refuse_as_box, refuse_links
+from leasehold.transport.process import LocalTransport
 
 from .boxes import Box, box_of
 from .bring_home import bring_home
+from .candidates import Chosen, choose
 from .check import Gatekeeper, Skips
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .orders import RunOrder, RunOutcome
+from .parking import park_when_done
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .resolve import read_job
 from .smoke import passed_before, smoke, smoke_key
@@ -34,8 +39,11 @@ _SETTLE_S = 1.5
 _LOG_LOOK_BYTES = 200_000
 
 
-def run_through(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutcome:
-    """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
+def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) -> RunOutcome:
+    """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done.
+
+    Without a box, the job's candidates are tried.
+    """
     launch_order, job_tree = _prepare(home, order, box, report)
     launched, engine = launch(home, launch_order, job_tree, report)
     plan, seen = launched.plan, launched.seen
@@ -118,7 +126,7 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
     """A run that shows a traceback in its first lines must not be left alone with a smile."""
     if probe is None or probe.outcome is not Outcome.REFUSED or "launch" in order.skip_gates:
         return
-    seen = "\n".join(finding.what for finding in probe.against())
+    seen, _ = probe.objections("")
     raise Refusal("launch.refused", f"{run} started badly; it is still on the box", seen=seen, hint=f"lease logs {run}")
 
 
@@ -141,17 +149,22 @@ def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEn
     raise AssertionError("the last attempt raises")
 
 
-def _prepare(home: Home, order: RunOrder, box: Box, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
+def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
+    refuse_links()  # nothing is written down where nothing could be launched
     job = read_job(order.job_file)
     skips = Skips(order.skip_gates, order.because)
-    price = str(HourlyPrice.parse(order.price)) if order.price else box.price
+    price = str(HourlyPrice.parse(order.price)) if order.price else ""
     secret_values(job)
+    if box is not None and isinstance(box.transport, LocalTransport):
+        refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
     tree = read_tree(project, order.job_file.name, results)
     refuse_crlf(tree)
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
-    return LaunchOrder(box, results, price, order.again, order.alongside, skips), (job, tree)
+    chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
+    wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)
+    return replace(wanted, met=chosen.met, absent_on=chosen.absent_on), (job, tree)
 
 
 def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, *, kill_check: bool = False) -> None:
@@ -182,6 +195,9 @@ def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEn
             hint=f"lease logs {run_id}; the identical lease run resumes it",
         )
     record = books.find_run(home.ledger, run_id)
+    new = not record.receipt_json
     receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
+    if new:  # a box that was powered on again to look at an old run stays on
+        park_when_done(home, record, report)
     return RunOutcome(run_id, record.lease, state, record.home_since, receipt)

@@ -11,18 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError, Refusal, UserError
+from leasehold.gates.planning import RUNNABLE, judge_plan
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
+from leasehold.model.sheet import Wishes
+from leasehold.model.verdict import Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from . import check, notify
 from .boxes import Box
 from .check import Gatekeeper, Skips
 from .home import Home
+from .plan_sheet import make_sheet
 from .private_tier import refuse_shared
 from .project import CodeTree
 from .resolve import environment_of, resolve, run_id
@@ -41,8 +45,17 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class Met:
+    """An open wire to a box, and how it was judged when it was chosen; no verdict where the run was found there."""
+
+    engine: CaretakerEngine
+    audit: Verdict | None = None
+    hogs: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class LaunchOrder:
-    """What a person asked for."""
+    """What a person asked for; and what is known already of a box that was chosen from candidates."""
 
     box: Box
     results: Path
@@ -50,6 +63,8 @@ class LaunchOrder:
     again: bool = False
     alongside: bool = False
     skips: Skips = Skips()
+    met: Met | None = None
+    absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
 
 
 def launch(
@@ -59,18 +74,23 @@ def launch(
     job, tree = job_tree
     box, ledger = order.box, home.ledger
     profile = home.shelf(tree.folder).load(box.platform)
-    lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
-    plan = resolve(job, tree.sha256, profile, _generation(home, job, tree, order))
-    known_seq = _record_plan(home, plan, lease, tree, order)
-    engine = _connect(home, box, report)
+    _refuse_foreign_engine(profile)
+    engine = order.met.engine if order.met else None
     try:
-        _refuse_company(engine, plan, order)
+        lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
+        plan = resolve(job, tree.sha256, profile, generation(home, job, tree, again=order.again))
+        known_seq = _record_plan(home, plan, lease, tree, order)
+        engine = engine or connect(home, box, report)
+        refuse_company(engine, plan, alongside=order.alongside)
         if engine.look(plan.run)["state"] == "absent":
-            _pass_gates(engine, profile, (job, tree), Gatekeeper(ledger, report, lease.id, plan.run, order.skips))
+            gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
+            gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
+            _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper)
         _refuse_shared(engine, profile, job, notify.wishes(home, lease))
         seen = _begin(home, engine, (plan, lease), tree, report)
     except BaseException:
-        engine.wire.close()
+        if engine is not None:
+            engine.wire.close()
         raise
     ledger.append("run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"])
     return Launch(plan, lease, box, order.results, seen, known_seq), engine
@@ -103,21 +123,22 @@ def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: R
     )
 
 
-def _generation(home: Home, job: Any, tree: CodeTree, order: LaunchOrder) -> int:
-    """Count earlier runs of this very job and code; --again asks for one more."""
+def generation(home: Home, job: Job, tree: CodeTree, *, again: bool) -> int:
+    """Count earlier runs of this very job and code; again asks for one more."""
     first = run_id(job, tree.sha256)
     known = [
         record.run for record in books.runs(home.ledger) if record.run == first or record.run.startswith(first + "-")
     ]
     numbers = [int(name[len(first) + 1 :] or 0) for name in known if name[len(first) + 1 :].isdigit() or name == first]
     newest = max(numbers, default=0)
-    return newest + 1 if order.again and known else newest
+    return newest + 1 if again and known else newest
 
 
 def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> int:
     """Write the plan down before anything is done; return how far this home knows the run already."""
     rows = [record for record in books.runs(home.ledger) if record.run == plan.run]
-    if rows and rows[0].lease != lease.id and books.find_lease(home.ledger, rows[0].lease).open:
+    moves = bool(rows) and rows[0].lease not in (lease.id, order.absent_on)
+    if moves and books.find_lease(home.ledger, rows[0].lease).open:
         raise Refusal(
             "run.elsewhere",
             f"{plan.run} was started on {rows[0].box}, not on {lease.box}",
@@ -136,7 +157,8 @@ def _spelled(plan: Plan) -> str:
     return json.dumps(plan.as_dict(), sort_keys=True, ensure_ascii=False)
 
 
-def _connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
+def connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
+    """Open one wire, and say the key of a box that was never met."""
     first_contact = getattr(box.transport, "pinned", True) is False
     engine = box.connect()
     fingerprint = box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
@@ -160,9 +182,9 @@ def _refuse_shared(engine: CaretakerEngine, profile: Profile, job: Job, wishes: 
         refuse_shared(profile, str(seen.get("real_root") or seen["root"]), private)
 
 
-def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> None:
+def refuse_company(engine: CaretakerEngine, plan: Plan, *, alongside: bool) -> None:
     """A changed project must not quietly start a second trainer beside the first."""
-    if order.alongside:
+    if alongside:
         return
     family = re.compile(re.escape(plan.job.name[:60]) + r"-[0-9a-f]{10}(?:-\d+)?\Z")
     for other in engine.runs():
@@ -175,12 +197,20 @@ def _refuse_company(engine: CaretakerEngine, plan: Plan, order: LaunchOrder) -> 
             )
 
 
-def _pass_gates(
-    engine: CaretakerEngine, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper
-) -> None:
+def _refuse_foreign_engine(profile: Profile) -> None:
+    if profile.engine in RUNNABLE:
+        return
+    raise UserError(
+        "engine.missing", f"this version cannot start work on {profile.title}: it has no {profile.engine} engine yet",
+        hint="lease plan and lease platforms know it; a login node or notebook with SSH is --platform generic-ssh",
+    )  # fmt: skip
+
+
+def _pass_gates(met: Met, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper) -> None:
     """Is the box fit, and does its interpreter find what the job needs? Asked over the same connection."""
     job, tree = job_tree
-    verdict, hogs = check.audit(engine, job, profile)
+    engine = met.engine
+    verdict, hogs = (met.audit, met.hogs) if met.audit else check.audit(engine, job, profile)
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
     gatekeeper.pass_through(verdict)

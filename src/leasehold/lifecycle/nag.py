@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from leasehold.ledger import books
 from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.money import HourlyPrice
 from leasehold.model.words import ago
 
 from .home import Home
 
 _CLOCK_DOUBT_S = 30 * 86400.0  # longer ago, the box's clock is wrong
 _ENDED = ("finished", "failed", "stopped")
+_JUST_S = 60.0
 _RECENT = 8  # of a thousand ended runs, the last to end is among the last to start
 
 
@@ -25,10 +27,15 @@ class Nag:
     box: str
     price: str
     next_command: str
+    answers: tuple[str, ...] = ()  # the commands that are an answer: whoever types one need not be told
 
     def __str__(self) -> str:
-        meter = f"{self.box} costs {self.price}" if self.price else f"{self.box} may still bill"
-        return f"{self.run} {self.state} {ago(self.idle_s)} ago and {meter}. Next: {self.next_command}"
+        ended = f"just {self.state}" if self.idle_s < _JUST_S else f"{self.state} {ago(self.idle_s)} ago"
+        meter = f"{self.box} may still bill"
+        if self.price:
+            idle = "" if self.idle_s < _JUST_S else f", {HourlyPrice.parse(self.price).cost(self.idle_s)} since then"
+            meter = f"{self.box} costs {self.price}{idle}"
+        return f"{self.run} {ended} and {meter}. Next: {self.next_command}"
 
 
 def nags(home: Home, now_unix: float) -> list[Nag]:
@@ -46,7 +53,7 @@ def nags(home: Home, now_unix: float) -> list[Nag]:
         ended = {record.run: _ended_unix(home, record) for record in records}
         newest = max(records, key=lambda record: ended[record.run])
         idle_s = now_unix - ended[newest.run]
-        found.append(Nag(newest.run, newest.state, idle_s, lease.box, lease.price, _next(home, lease, newest)))
+        found.append(Nag(newest.run, newest.state, idle_s, lease.box, lease.price, *_next(home, lease, newest)))
     return found
 
 
@@ -62,11 +69,15 @@ def _ended_unix(home: Home, record: RunRecord) -> float:
     return min(times, default=record.seen_unix)
 
 
-def _next(home: Home, lease: Lease, record: RunRecord) -> str:
-    if any(
-        home.ledger.events(lease=lease.id, kind="verb_asked")
-    ):  # approved; the person is on their way to the console
-        return f"lease down {record.run} --stopped, once the console shows it"
-    home_already = bool(record.receipt_json) or bool(record.waived)
-    verb = "down" if home_already or record.state != "finished" else "pull"
-    return f"lease {verb} {record.run}"
+def _next(home: Home, lease: Lease, record: RunRecord) -> tuple[str, tuple[str, ...]]:
+    """Say what to type, and which commands count as having typed it."""
+    run = record.run
+    if any(home.ledger.events(lease=lease.id, kind="verb_asked")):  # approved; the person is on the way to the console
+        return f"lease down {run} --stopped, once the console shows it", ("down",)
+    if record.receipt_json or record.waived:
+        return f"lease down {run}", ("down",)
+    if record.state == "finished":
+        return f"lease pull {run}", ("pull",)
+    if record.state == "stopped":
+        return f"the same lease run resumes it; lease waive {run} gives it up", ("run", "waive")
+    return f"lease logs {run} says why; the same lease run resumes it", ("logs", "run", "waive")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,7 +36,7 @@ def add(home: Home, kind: str, url: str) -> dict[str, str]:
     if kind not in KINDS:
         raise UserError("notify.unknown_kind", f"no channel of kind {kind!r}", hint=f"known: {', '.join(KINDS)}")
     parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname:
+    if parts.scheme not in ("https", "http") or not parts.hostname or not _good_port(url):
         raise UserError(
             "notify.bad_address", "a channel's address is an http(s) URL", hint="for ntfy: https://ntfy.sh/YOUR-TOPIC"
         )
@@ -60,8 +61,8 @@ def wishes(home: Home, lease: Lease) -> dict[str, Any]:
     return {"channels": found, "price": lease.price, "box": lease.box} if found else {}
 
 
-def send_test(home: Home) -> list[str]:
-    """Send one notice to every channel from a short-lived child, as the box would."""
+def send_test(home: Home) -> tuple[int, list[str]]:
+    """Send one notice to every channel from short-lived children, as the box would; count channels, name failures."""
     from leasehold.transport.parcel import run_door
 
     found = channels(home)
@@ -69,14 +70,26 @@ def send_test(home: Home) -> list[str]:
         raise UserError("notify.none", "no channel is set up", hint="lease notify add ntfy https://ntfy.sh/YOUR-TOPIC")
     text = "A test from lease notify test: this is how a box will tell you that a run has ended."
     what = {"title": "leasehold test", "text": text, "event": "test", "run": "", "state": "test", "priority": "default"}
-    said = run_door(["notice"], json.dumps({"channels": found, "message": what}).encode("utf-8"))
-    return [str(problem) for problem in json.loads(said).get("problems", [])] if said else ["the sender said nothing"]
+    problems = []
+    for number, channel in enumerate(found, 1):
+        said = run_door(["notice"], json.dumps({"channels": [channel], "message": what}).encode("utf-8"))
+        failed = json.loads(said).get("problems", []) if said else [f"{channel['kind']}: the sender said nothing"]
+        problems += [f"channel {number}, {shown(channel['url'])}: {str(why).partition(': ')[2]}" for why in failed]
+    return len(found), problems
 
 
 def shown(url: str) -> str:
-    """Show an address without what may be its secret."""
+    """Show an address without what may be its secret; a few characters of its hash tell two of them apart."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}/…"
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}/… (#{sha256(url.encode('utf-8')).hexdigest()[:4]})"
+
+
+def _good_port(url: str) -> bool:
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:  # no number, or too large a one
+        return False
 
 
 def _write(home: Home, kept: list[dict[str, str]]) -> None:

@@ -16,7 +16,7 @@ class RunOrder:
     """What `lease run` was asked for."""
 
     job_file: Path
-    on: str = "local"
+    on: str = ""  # empty: the job's candidates, or this machine when it names none
     root: str = ""
     rehearse: bool = False
     price: str = ""
@@ -47,6 +47,7 @@ class DownOrder:
     verb: str = ""
     approve: str = "typed"  # typed, rehearsal, or a signed request's path
     show: Callable[[Any], None] = lambda plan: None
+    facts_checked: str = ""  # what a person saw when looking at doubtful facts
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def _walk(folder: Path) -> list[str]:
         folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
         links = [name for name in folders if os.path.islink(os.path.join(where, name))]
         for name in [*(name for name in files if name not in _SKIPPED_FOLDERS), *links]:
-            found.append(os.path.relpath(os.path.join(where, name), folder))
+            found.append(os.path.relpath(os.path.join(where, name), folder).replace(os.sep, "/"))
     return found
 
 

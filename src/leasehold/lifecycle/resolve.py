@@ -54,7 +54,8 @@ def environment_of(profile: Profile) -> dict[str, Any]:
         "no_proxy": list(wanted.no_proxy),
         "tensorboard_dir": wanted.tensorboard_dir,
         "credentials": private.path if private is not None else "",
-        "durable": folders.get("durable", ""),
+        "durable": "" if folders.get("durable") == folders.get("state") else folders.get("durable", ""),
+        "durable_is_folder": bool(profile.durable_tier and not profile.durable_tier.own_mount),
         "scratch": folders.get("scratch", ""),
     }
     return {key: item for key, item in value.items() if item}

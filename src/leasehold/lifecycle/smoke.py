@@ -19,6 +19,7 @@ from leasehold.ledger.store import Ledger
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
 from leasehold.model.verdict import Verdict
+from leasehold.transport import here
 
 from .confine import LoadRequest, check_loads
 from .project import CodeTree
@@ -31,6 +32,7 @@ _QUIET = {"CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled", "PYTHONUNBUFFERE
 
 def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False) -> Verdict:
     """Run the smoke and judge it."""
+    here.refuse_no_sh("the smoke")
     report(Note("smoke_started", f"smoke: {job.smoke}"))
     with tempfile.TemporaryDirectory(prefix="leasehold-smoke-") as place:
         begun = time.monotonic()
@@ -106,7 +108,8 @@ def _continues(job: Job, tree: CodeTree, place: Path, took_s: float) -> bool:
 
 
 def _start(job: Job, work: Path, out: Path) -> subprocess.Popen[bytes]:
-    env = {**os.environ, **job.env, **_QUIET, "LEASE_OUT": str(out)}
+    named = {"LEASE_OUT": str(out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main", "LEASE_ATTEMPT": "1"}
+    env = {**os.environ, **job.env, **_QUIET, **named}
     env.setdefault("LEASE_DATA", str(work.parent / "data"))  # your own, if you set it; on the box, what was fetched
     return subprocess.Popen(
         ["/bin/sh", "-c", job.smoke], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

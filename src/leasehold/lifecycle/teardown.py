@@ -17,6 +17,7 @@ from leasehold.ledger import books
 from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import plan_from_dict
+from leasehold.model.platform_words import say_source
 from leasehold.model.profile import Profile, Verb
 from leasehold.model.receipt import Approval
 from leasehold.model.verdict import Verdict
@@ -43,6 +44,7 @@ class TeardownPlan:
     left_behind: tuple[dict[str, Any], ...] = ()
     cost: str = ""
     exports: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()  # what this verb starts, with dates
 
     def _tier(self, name: str) -> str:
         path = next(tier.place for tier in self.profile.tiers if tier.name == name)
@@ -60,13 +62,17 @@ class TeardownPlan:
             "steps": steps(self.lease, self.verb),
             "not_coming_home": list(self.left_behind),
             "exports": list(self.exports),
+            "still_billed": list(self.verb.still_billed),
+            "clocks": list(self.clocks),
+            "facts": [f"{what}: {say_source(source, time.time())}" for what, source in self.profile.behind(self.verb)],
+            "facts_from": list(self.profile.origin),
             "cost_so_far": self.cost,
             "gate": self.verdict.as_dict(),
             "evidence": self.readings.evidence,
         }
 
 
-def plan_teardown(home: Home, lease: Lease, verb_name: str = "") -> TeardownPlan:
+def plan_teardown(home: Home, lease: Lease, verb_name: str = "", facts_checked: str = "") -> TeardownPlan:
     """Read the box, the ledger and the home copies, and judge; changes nothing."""
     records = books.runs(home.ledger, lease=lease.id)
     profile = platform_of(home, lease)
@@ -75,11 +81,29 @@ def plan_teardown(home: Home, lease: Lease, verb_name: str = "") -> TeardownPlan
         known = ", ".join(item.name for item in profile.verbs)
         raise UserError("lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}")
     readings, left = _read(home, lease, verb, records)
-    readings = replace(readings, other_leases=_neighbours(home, lease, verb))
+    readings = replace(
+        readings,
+        other_leases=_neighbours(home, lease, verb),
+        harmless=verb.kind == "park" and verb.reversible and not verb.deletes,
+        doubts=tuple(profile.doubts(verb, time.time())),
+        facts_checked=facts_checked,
+    )
     return TeardownPlan(
         lease, profile, verb, readings, judge_teardown(readings), tuple(left), lease.cost(time.time()),
-        tuple(record.home_since for record in records if record.home_since),
+        tuple(record.home_since for record in records if record.home_since), tuple(clocks_after(profile, verb)),
     )  # fmt: skip
+
+
+def clocks_after(profile: Profile, verb: Verb) -> list[str]:
+    """Say which clocks the verb starts, with the date on which each fires."""
+    starts = {"stop": "stopped", "destroy": "released"}.get(verb.ends)
+    said = []
+    for clock in profile.clocks:
+        due = clock.due_unix(time.time())
+        if clock.starts == starts and due is not None:
+            day = time.strftime("%Y-%m-%d", time.gmtime(due))
+            said.append(f"on {day} ({clock.after}): {clock.effect}" + (f"; {clock.do}" if clock.do else ""))
+    return said
 
 
 def platform_of(home: Home, lease: Lease) -> Profile:
@@ -105,8 +129,9 @@ Approve = Callable[[TeardownPlan], Approval]
 
 
 def tear_down(
-    home: Home, lease: Lease, verb_name: str, landlord: Landlord, approve: Approve, report: Report
-) -> BoxState:
+    home: Home, lease: Lease, verb_name: str, landlord: Landlord, approve: Approve, report: Report,
+    *, facts_checked: str = "",
+) -> BoxState:  # fmt: skip
     """Carry the verb out, if the gate passes before AND after the person's yes."""
     if not lease.open:
         report(Note("already_down", f"{lease.id} is already closed"))
@@ -116,7 +141,7 @@ def tear_down(
         report(Note("intent_resumed", f"`{begun['verb']}` was approved and carried out earlier"))
         _close(home, lease, begun["verb"], report)
         return BoxState.GONE
-    plan = plan_teardown(home, lease, verb_name)
+    plan = plan_teardown(home, lease, verb_name, facts_checked)
     _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
     if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
         report(
@@ -127,17 +152,31 @@ def tear_down(
         )
         return _act(home, lease, plan, landlord, report)
     approval = approve(plan)
-    plan = plan_teardown(home, lease, verb_name)  # a person may have thought for minutes: look again
+    plan = plan_teardown(home, lease, verb_name, facts_checked)  # a person may have thought for minutes: look again
     _require(plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done")
     judged = judge_approval(plan.readings, approval, time.time(), landlord.simulated, not plan.verb.reversible)
     _require(judged, "approval.refused", "the approval does not cover this; nothing was done")
+    if plan.readings.doubts:
+        home.ledger.append("facts_checked", lease=lease.id, said=facts_checked, doubts=list(plan.readings.doubts))
     books.record_intent(home.ledger, lease.id, plan.verb.name, approval)
     return _act(home, lease, plan, landlord, report)
 
 
-def record_stopped(home: Home, lease: Lease, by: str) -> None:
-    """Record a person's word that the meter stopped; from here on it no longer counts."""
+def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "") -> Verb | None:
+    """Record a person's word that the meter stopped: a park goes on counting its disks, anything else is the end."""
+    name = verb_name or _last_asked(home, lease)
+    verb = platform_of(home, lease).verb(name) if name else None
+    if verb is not None and verb.kind == "park":
+        home.ledger.append("lease_parked", lease=lease.id, by=by, verb=verb.name, said="the box is stopped")
+        return verb
     home.ledger.append("lease_closed", lease=lease.id, by=by, said="the meter is stopped")
+    return None
+
+
+def _last_asked(home: Home, lease: Lease) -> str:
+    """The verb that was begun last; without any, none is assumed."""
+    begun = [event for event in home.ledger.events(lease=lease.id) if event.kind in ("verb_asked", "intent_recorded")]
+    return str(begun[-1].data["verb"]) if begun else ""
 
 
 def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
@@ -162,13 +201,15 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         state = landlord.poll(lease)
     if state is BoxState.GONE:
         _close(home, lease, plan.verb.name, report)
+    elif state is BoxState.PARKED:
+        _park(home, lease, plan, report)
     elif state is BoxState.ASKED:
         home.ledger.append("verb_asked", lease=lease.id, verb=plan.verb.name)
         lines = "\n".join(f"  {n}. {step}" for n, step in enumerate(steps(lease, plan.verb), 1))
         report(
             Note(
                 "by_hand",
-                f"everything is home. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting",
+                f"{_where_results_are(plan)}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting",
             )
         )
     else:
@@ -182,6 +223,23 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
     return state
 
 
+def _where_results_are(plan: TeardownPlan) -> str:
+    if not plan.readings.harmless or all(run.receipt for run in plan.readings.runs):
+        return "everything is home"
+    return "what is not home stays on the box"
+
+
+def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
+    with home.ledger.transaction() as append:
+        append("verb_done", lease.id, "", {"verb": plan.verb.name})
+        append("lease_parked", lease.id, "", {"verb": plan.verb.name, "said": "it answered, and then was silent"})
+    cost = lease.cost(time.time())
+    report(Note("closed", f"{lease.id} is parked by `{plan.verb.name}`" + (f"; so far it cost {cost}" if cost else "")))
+    for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
+        report(Note("danger", f"  {line}"))
+    report(Note("by_hand", "the console should show it stopped; if it does not, stop it there"))
+
+
 def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": verb})
@@ -193,10 +251,8 @@ def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
 def _require(verdict: Verdict, code: str, message: str) -> None:
     if verdict.passed:
         return
-    against = verdict.against()
-    seen = "\n".join(finding.what for finding in against)
-    hints = list(dict.fromkeys(finding.hint for finding in against if finding.hint))
-    raise Refusal(code, message, seen=seen, hint="; ".join(hints[:3]))
+    seen, hint = verdict.objections("lease down … --plan shows all it read")
+    raise Refusal(code, message, seen=seen, hint=hint)
 
 
 def _read(

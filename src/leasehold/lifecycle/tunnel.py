@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leasehold.errors import LinkError, UserError
+from leasehold.kit.terminal import one_line
 from leasehold.transport.openssh import SshTransport
 
 from .boxes import Box
@@ -55,18 +56,11 @@ def tunnel(box: Box, far_port: int, near_port: int = 0) -> Iterator[int]:
             child.wait()
 
 
-def look_at_panel(port: int, run: str) -> Panel:
-    """Ask the panel itself whether it sees the run."""
+def look_at_panel(port: int, run: str, runs_folder: str = "") -> Panel:
+    """Ask the panel itself whether it sees the run, which is one of those in runs_folder on the box."""
     runs = _get_json(port, "/data/runs")
     if isinstance(runs, list):
-        if not runs:
-            return Panel("tensorboard", "it shows no run at all: is its logdir the one your script writes to?")
-        seen = [name for name in runs if run in str(name)]
-        return Panel(
-            "tensorboard",
-            f"it shows {len(runs)} runs"
-            + (f", {seen[0]} among them" if seen else f": {', '.join(map(str, runs[:3]))}"),
-        )
+        return Panel("tensorboard", _tensorboard([one_line(str(name)) for name in runs], run, runs_folder))
     jupyter = _get_json(port, "/api")
     if isinstance(jupyter, dict) and "version" in jupyter:
         return Panel("jupyter", f"jupyter server {jupyter['version']} answers")
@@ -76,6 +70,19 @@ def look_at_panel(port: int, run: str) -> Panel:
     if _says_anything(port):
         return Panel("other", "something answers there, but it does not speak HTTP: is it the right port?")
     return Panel("silent", "nothing answers on that port of the box: is the panel running there?")
+
+
+def _tensorboard(names: list[str], run: str, runs_folder: str) -> str:
+    """TensorBoard names what it shows by folders below its --logdir; `.` is the logdir itself, which names nothing."""
+    start = f" On the box: tensorboard --logdir {runs_folder}" if runs_folder else ""
+    if not names:
+        return f"it shows no run at all: its --logdir holds no event files (yet).{start}"
+    shows = f"it shows {len(names)} run{'' if len(names) == 1 else 's'}"
+    if any(run in name for name in names):
+        return f"{shows}, {next(name for name in names if run in name)} among them"
+    if names == ["."]:
+        return f"{shows} without a name (the files lie in its --logdir itself), so it cannot be told whose.{start}"
+    return f"{shows} ({', '.join(names[:3])}), none named {run}: is its --logdir where this run writes?{start}"
 
 
 def check_port(text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from leasehold.model.plan import plan_from_dict
 from .approve import Ask
 from .boxes import box_of
 from .bring_home import Folders, salvage
-from .home import Home
+from .home import Home, person
 
 
 def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) -> Path:
@@ -43,7 +42,7 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
             f"{answer!r} is not the phrase; {cell} is not given up",
             hint=f"what was salvaged stays in {place}",
         )
-    by = os.environ.get("USER") or str(os.getuid())
+    by = person()
     facts = {
         "cell": cell,
         "by": by,

@@ -161,12 +161,13 @@ class Watch:
             )
 
     def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+        known = max(self.quiet_to_seq, self.state.seq)
         fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
         self.offset = int(item["offset"])
         self._say_log(self._lines.rest() if self.state.terminal else "", report)
         for event in item["events"]:
             self.fetching = (self.fetching or event["k"] == "download_started") and event["k"] != "downloads_ready"
-            if event["n"] > self.quiet_to_seq:
+            if event["n"] > known:
                 report(Note("event", describe(event), event))
         ledger.append(
             "run_seen",

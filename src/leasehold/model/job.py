@@ -34,6 +34,7 @@ class CheckpointFacts:
     path: str = ""
     size_bytes: int = 0
     write_s: float = 0.0
+    step_s: float = 0.0  # how long one training step takes
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Job:
         value["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
         if not self.downloads:  # plans of earlier versions keep their hash
             del value["downloads"]
+        if not self.checkpoint.step_s:
+            del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
         return value
 
 

@@ -14,6 +14,7 @@ from leasehold.kit.paths import UnsafePath, check_name, check_relative
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
 from .job_words import ARTIFACT_WORDS, CHECKPOINT_WORDS, GPU_WORDS, LOADERS, RESOURCE_WORDS, WHEN_DONE, WORDS, Word
+from .placeholders import BadPlaceholder, fill, fill_plain
 from .units import parse_duration, parse_size
 
 _SUFFIXES = {
@@ -23,6 +24,7 @@ _SUFFIXES = {
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MONEY = re.compile(r"\d+(?:\.\d+)?\s*[A-Za-z]{3}\Z")
 _KEY_SHAPES = re.compile(r"(?:sk|hf|ghp|wandb)[-_][A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|[0-9a-f]{40}\Z")
+_FROM_OUT = "patterns are relative to $LEASE_OUT already: leave {{out}}/ away"
 _T = TypeVar("_T")
 
 
@@ -50,7 +52,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
     resources = _mapping(job.get("resources", {}), "resources", RESOURCE_WORDS, source)
     return Job(
         name=_name(job, source),
-        run=_text(job, "run", source),
+        run=_command(job, "run", source),
         artifacts=_artifacts(job.get("artifacts"), source),
         setup=_optional(job, "setup", source),
         smoke=_optional(job, "smoke", source),
@@ -104,7 +106,22 @@ def _text(job: Mapping[str, Any], key: str, source: Source) -> str:
 
 
 def _optional(job: Mapping[str, Any], key: str, source: Source) -> str:
-    return _text(job, key, source) if key in job else ""
+    return _command(job, key, source) if key in job else ""
+
+
+def _command(job: Mapping[str, Any], key: str, source: Source) -> str:
+    try:
+        return fill(_text(job, key, source))
+    except BadPlaceholder as error:
+        raise source.bad(key, str(error), error.hint) from None
+
+
+def _no_shell(text: str, key: str, hint: str, source: Source) -> str:
+    """Text that no shell reads: a placeholder there would stay as it stands, and be found out hours later."""
+    try:
+        return fill_plain(text, hint)
+    except BadPlaceholder as error:
+        raise source.bad(key, str(error), error.hint) from None
 
 
 def _texts(value: Any, key: str, source: Source) -> tuple[str, ...]:
@@ -117,6 +134,7 @@ def _texts(value: Any, key: str, source: Source) -> tuple[str, ...]:
 
 def _paths(value: Any, key: str, source: Source) -> tuple[str, ...]:
     for path in _texts(value, key, source):
+        _no_shell(path, key, _FROM_OUT, source)
         try:
             check_relative(path)
         except UnsafePath as error:
@@ -149,7 +167,7 @@ def _env(value: Any, source: Source) -> dict[str, str]:
             raise source.bad(key, "holds a NUL or half a character, which no environment can carry")
         if _KEY_SHAPES.search(str(content)):
             raise source.bad(key, "looks like a secret, and env is stored", f"write secrets: [{name}] instead")
-        env[name] = str(content)
+        env[name] = _no_shell(str(content), key, f"set it in the command: {name}={content} python …", source)
     return env
 
 
@@ -164,6 +182,7 @@ def _artifacts(value: Any, source: Source) -> tuple[Artifact, ...]:
 
 def _artifact(pattern: Any, how: Any, source: Source) -> Artifact:
     key = f"artifacts.{pattern}"
+    _no_shell(str(pattern), key, _FROM_OUT, source)
     try:
         check_relative(pattern)
     except UnsafePath as error:
@@ -205,7 +224,10 @@ def _checkpoint(value: Any, source: Source) -> CheckpointFacts:
     if path:
         _paths([path], "checkpoint.path", source)
     size = int(_read(facts, "checkpoint", "size", parse_size, 0, source))
-    return CheckpointFacts(path, size, _read(facts, "checkpoint", "write_time", parse_duration, 0.0, source))
+    write_s, step_s = (
+        _read(facts, "checkpoint", key, parse_duration, 0.0, source) for key in ("write_time", "step_time")
+    )
+    return CheckpointFacts(path, size, write_s, step_s)
 
 
 def _progress(value: Any, source: Source) -> str:

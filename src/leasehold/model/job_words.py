@@ -11,6 +11,7 @@ _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkmgtp]i?)?[Bb]$"}
 _DURATION: dict[str, Any] = {"type": "string", "pattern": r"^[\d.]+\s*[dhms]"}
+_FILLED = "{{out}} {{run}} {{cell}} {{attempt}} are filled in"
 _LOADS: dict[str, Any] = {"enum": list(LOADERS)}
 
 
@@ -48,6 +49,7 @@ CHECKPOINT_WORDS = (
     Word("path", "where checkpoints are written, relative to $LEASE_OUT", _TEXT, example="last.pt"),
     Word("size", "how large one is", _SIZE, example="3GB"),
     Word("write_time", "how long one takes to write", _DURATION, example="30s"),
+    Word("step_time", "how long one training step takes", _DURATION, example="2s"),
 )
 DOWNLOAD_WORDS = (
     Word(
@@ -63,9 +65,25 @@ DOWNLOAD_WORDS = (
 )
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
-    Word("run", "the command, given to sh in a private copy of your code", _TEXT, True, "python train.py"),
-    Word("setup", "run once on the box before the first attempt", _TEXT, example="pip install -r requirements.txt"),
-    Word("smoke", "the same in tiny, on this machine's CPU before launch", _TEXT, example="python train.py --steps 3"),
+    Word(
+        "run",
+        "the command, given to sh in a private copy of your code; " + _FILLED,
+        _TEXT,
+        True,
+        "python train.py",
+    ),
+    Word(
+        "setup",
+        "run once on the box before the first attempt; " + _FILLED,
+        _TEXT,
+        example="pip install -r requirements.txt",
+    ),
+    Word(
+        "smoke",
+        "the same in tiny, on this machine's CPU before launch; " + _FILLED,
+        _TEXT,
+        example="python train.py --steps 3",
+    ),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
         "secrets",
@@ -75,7 +93,12 @@ WORDS = (
     ),
     Word("downloads", "datasets and weights the box fetches before the first attempt, into $LEASE_DATA", {}),
     Word("resources", "what the box must have", {"type": "object"}),
-    Word("candidates", "boxes or platforms to try, in order", _GLOBS, example="[ssh:gpu1, local]"),
+    Word(
+        "candidates",
+        "boxes or platforms that `lease run` without --on tries, in order",
+        _GLOBS,
+        example="[ssh:gpu1, local]",
+    ),
     Word("artifacts", "what must come home, relative to $LEASE_OUT, and how it loads", {}, required=True),
     Word("scratch", "patterns under $LEASE_OUT that may be pruned when the disk fills", _GLOBS, example='["tmp/**"]'),
     Word("checkpoint", "facts about checkpoints, for budgets and cadence", {"type": "object"}),

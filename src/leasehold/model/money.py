@@ -45,7 +45,7 @@ class Money:
 
     def share_of(self, whole: Money) -> float | None:
         """Say which part of whole this is; None unless both are of one and the same currency."""
-        mine, theirs = dict(self.amounts), dict(whole.amounts)
+        mine, theirs = ({name: part for name, part in money.amounts if part} for money in (self, whole))
         if len(theirs) != 1 or set(mine) - set(theirs):
             return None
         currency, amount = next(iter(theirs.items()))
@@ -59,7 +59,7 @@ class Money:
         return any(amount for _, amount in self.amounts)
 
     def __str__(self) -> str:
-        shown = [f"{amount:.{2 if amount >= 1 or not amount else 3}f} {currency}" for currency, amount in self.amounts]
+        shown = [f"{amount:.{2 if amount >= 1 else 3}f} {currency}" for currency, amount in self.amounts if amount]
         return " + ".join(shown) or "nothing"
 
 

@@ -48,7 +48,7 @@ class Source:
         if self.confidence in UNCONFIRMED:
             what = {"conflict": "sources contradict each other", "unverified": "nobody confirmed it"}
             return what[self.confidence] + (f" ({self.note})" if self.note else "")
-        if self.months_old(now_unix) > STALE_MONTHS:
+        if self.confidence != "own" and self.months_old(now_unix) > STALE_MONTHS:
             return f"confirmed {self.months_old(now_unix)} months ago"
         return ""
 
@@ -211,6 +211,7 @@ class Profile:
     network: Mapping[str, str]
     conveniences: tuple[str, ...] = ()
     billing: str = ""
+    billing_source: Source | None = None
     boot: str = ""
     boot_s: float = 0.0
     gotchas: tuple[str, ...] = ()
@@ -271,6 +272,7 @@ class Profile:
         facts += [(f"price of {tier.name}", rate.source) for tier in self.tiers for rate in tier.rates]
         facts += [(f"verb {verb.name}", verb.source) for verb in self.verbs]
         facts += [(f"clock {clock.name}", clock.source) for clock in self.clocks]
+        facts += [("billing", self.billing_source)] if self.billing_source else []
         return [*facts, ("spot", self.spot.source)]
 
 

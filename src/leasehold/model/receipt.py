@@ -74,6 +74,7 @@ class Strength(Enum):
     TYPED = "typed"
     SIGNED = "signed"
     REHEARSAL = "rehearsal"
+    STANDING = "standing"  # given beforehand; covers a reversible park after receipts, nothing else
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,26 @@ class Finding:
     hint: str = ""
 
 
+def passes(what: str) -> Finding:
+    """A reading that is as it should be."""
+    return Finding(Outcome.PASSED, what)
+
+
+def refuses(what: str, hint: str = "") -> Finding:
+    """A reading that stands in the way, and what to do about it."""
+    return Finding(Outcome.REFUSED, what, hint)
+
+
+def unknown(what: str, hint: str = "") -> Finding:
+    """A reading that could not be taken; never as good as passed."""
+    return Finding(Outcome.UNKNOWN, what, hint)
+
+
+def judge(holds: bool, what: str, hint: str = "", *, otherwise: str = "") -> Finding:
+    """A reading that passes if it holds; otherwise is said instead of what when it does not."""
+    return passes(what) if holds else refuses(otherwise or what, hint)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A gate's answer with every finding it rests on."""
@@ -47,6 +67,13 @@ class Verdict:
     def against(self) -> tuple[Finding, ...]:
         """Return the findings that stand in the way."""
         return tuple(finding for finding in self.findings if finding.outcome is not Outcome.PASSED)
+
+    def objections(self, more: str) -> tuple[str, str]:
+        """Spell an error's seen and hint: one finding and its hint, or each with its hint below it and then more."""
+        against = self.against()
+        if len(against) == 1:
+            return against[0].what, against[0].hint or more
+        return "\n".join(f.what + (f"\n  -> {f.hint}" if f.hint else "") for f in against), more
 
     def as_dict(self) -> dict[str, object]:
         """Spell for --json and the ledger."""

@@ -16,6 +16,7 @@ class BoxState(Enum):
 
     HELD = "held"
     GONE = "gone"
+    PARKED = "parked"  # stopped, its disks kept; it can be started again
     ASKED = "asked"  # a person was told what to click and has not said that it is done
     UNKNOWN = "unknown"
 

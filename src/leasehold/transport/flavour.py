@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from leasehold.errors import LinkError
 from leasehold.kit.terminal import one_line, plain
 from leasehold.model.box import Flavour
-from leasehold.model.verdict import Finding, Outcome
+from leasehold.model.verdict import Finding, passes, refuses, unknown
 
 from . import parcel
 from .openssh import SshTransport
@@ -150,16 +150,16 @@ def _reading(heard: _Heard, sftp: tuple[Flavour, Finding] | None) -> DoorReading
     facts = {word: one_line(text) for word, text in heard.facts.items()}
     state, _, place = facts.get("root", "").partition(" ")
     version, _, python = facts["python"].partition(" ")
-    found = [_passed(f"commands: they run; shell {facts['shell']}, {facts['system'] or 'system unknown'}")]
+    found = [passes(f"commands: they run; shell {facts['shell']}, {facts['system'] or 'system unknown'}")]
     if heard.noise:
-        found.append(_passed(f"banner: the login prints {heard.noise!r} before our answer; skipped"))
+        found.append(passes(f"banner: the login prints {heard.noise!r} before our answer; skipped"))
     if python:
-        found.append(_passed(f"python: {version} at {python}"))
+        found.append(passes(f"python: {version} at {python}"))
     else:
-        found.append(Finding(Outcome.REFUSED, "python: no Python 3.8 or newer was found", _NO_PYTHON))
+        found.append(refuses("python: no Python 3.8 or newer was found", _NO_PYTHON))
     found += [sftp[1]] if sftp else []
     trip = f"round trip: {heard.round_trip_s * 1000:.1f} ms, the least of {_PINGS}"
-    found.append(_passed(f"{trip}; connected in {heard.connect_s:.2f} s"))
+    found.append(passes(f"{trip}; connected in {heard.connect_s:.2f} s"))
     return DoorReading(
         flavour=sftp[0] if sftp else Flavour.LOCAL,
         findings=tuple(found),
@@ -187,9 +187,9 @@ def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience:
     if not spoke and not terminal:
         raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=DIRECT_ADDRESS)
     silent = f"nothing (exit {code})" if not talk.open else "nothing"
-    findings = [Finding(Outcome.REFUSED, f"commands: not run; the door answers {spoke or silent!r}", DIRECT_ADDRESS)]
+    findings = [refuses(f"commands: not run; the door answers {spoke or silent!r}", DIRECT_ADDRESS)]
     if terminal:
-        findings.append(Finding(Outcome.REFUSED, f"terminal: only this answers: {terminal!r}", DIRECT_ADDRESS))
+        findings.append(refuses(f"terminal: only this answers: {terminal!r}", DIRECT_ADDRESS))
     return DoorReading(Flavour.SHELL_ONLY, tuple(findings), noise=spoke)
 
 
@@ -201,16 +201,16 @@ def _ask_sftp(transport: SshTransport, patience: Patience) -> tuple[Flavour, Fin
         link.writer.flush()
         answer = _read(link, patience.answer_s) or b""
         if len(answer) >= 9 and answer[4] == _SFTP_VERSION and int.from_bytes(answer[:4], "big") < 1 << 16:
-            return Flavour.FULL, _passed(f"sftp: version {int.from_bytes(answer[5:9], 'big')} answers")
+            return Flavour.FULL, passes(f"sftp: version {int.from_bytes(answer[5:9], 'big')} answers")
         code, said = link.ended()
         if code == 255 and not answer and not _DOOR_SPEAKS.search(said):
-            return Flavour.UNKNOWN, Finding(Outcome.UNKNOWN, f"sftp: could not be asked: {_last_line(said)!r}")
+            return Flavour.UNKNOWN, unknown(f"sftp: could not be asked: {_last_line(said)!r}")
     except OSError:
         said, answer = link.ended()[1], b""
     finally:
         link.close()
     heard = _first_line(answer) or _last_line(said) or "silence"
-    return Flavour.NO_SFTP, _passed(f"sftp: none ({heard!r}); not needed, all goes over the one channel")
+    return Flavour.NO_SFTP, passes(f"sftp: none ({heard!r}); not needed, all goes over the one channel")
 
 
 def _ask_terminal(transport: SshTransport, patience: Patience) -> str:
@@ -237,10 +237,6 @@ def _read(link: ProcessLink, limit_s: float) -> bytes | None:
         if not selector.select(max(0.0, limit_s)):
             return None
     return link.reader.read(1 << 16) or b""
-
-
-def _passed(what: str) -> Finding:
-    return Finding(Outcome.PASSED, what)
 
 
 def _first_line(data: bytes) -> str:

@@ -13,6 +13,8 @@ from typing import BinaryIO, cast
 from leasehold.errors import LinkError
 from leasehold.kit.terminal import plain
 
+from . import here
+
 _STDERR_BYTES = 8192
 _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 
@@ -21,6 +23,7 @@ class ProcessLink:
     """A child whose stdin and stdout are the stream; its stderr is kept as evidence."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], explain: Callable[[int, str], LinkError]) -> None:
+        here.refuse_links()
         self._explain = explain
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the link
         try:
@@ -37,7 +40,7 @@ class ProcessLink:
             raise LinkError(
                 "link.no_program",
                 f"{argv[0]} is not installed here",
-                hint="install it (Debian: openssh-client)",
+                hint="install it (Debian: openssh-client; macOS and Windows 10 or newer bring it along)",
             ) from None
         self.reader = cast(BinaryIO, self._child.stdout)
         self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
@@ -85,7 +88,8 @@ class LocalTransport:
     name = "local"
 
     def open(self, command: str) -> ProcessLink:
-        """Start the boot line under sh."""
+        """Start the boot line under sh; raises BoxError where this machine cannot be a box."""
+        here.refuse_as_box()
         env = {key: value for key, value in os.environ.items() if not key.startswith(_KEPT_FROM_US)}
         return ProcessLink(["/bin/sh", "-c", command], env, _explain_local)
 

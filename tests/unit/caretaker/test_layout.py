@@ -20,8 +20,7 @@ def folder() -> RunFolder:
 
 def test_everything_of_a_run_lies_below_its_own_folder() -> None:
     run = folder()
-    shared = ("run", "root", "data")  # its name, the box's root, and what all runs fetched
-    places = [value for name, value in vars(run).items() if name not in shared]
+    places = [value for name, value in vars(run).items() if name != "run"]
     places += [run.cell("main"), run.cell_lock("main"), run.attempt("main", 1), run.work("main"), run.out("main")]
     for place in places:
         assert os.path.normpath(place) == place

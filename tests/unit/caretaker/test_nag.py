@@ -183,7 +183,7 @@ def test_the_notice_says_what_ended_what_it_costs_and_what_to_do(bed: Bed) -> No
     assert what == {
         "title": "toy-0123456789 failed",
         "text": "toy-0123456789 failed 15 min ago (main: attempt 1 exited with code 1). The box still bills 1.98USD/h."
-        " Next: lease pull toy-0123456789, then lease down toy-0123456789",
+        " Next: lease logs toy-0123456789; the same lease run resumes it",
         "event": "run_failed",
         "run": "toy-0123456789",
         "state": "failed",

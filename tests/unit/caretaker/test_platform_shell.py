@@ -8,13 +8,19 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker import readings
+from leasehold.caretaker import platform_shell, readings
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.platform_shell import Outfit, hook_failed, no_proxy
 from leasehold.caretaker.tensorboard import link
 from leasehold.kit.atomic import write_json
 
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
+
+
+@pytest.fixture(autouse=True)
+def python_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both names of Python are looked for elsewhere; here no stand-in is wanted."""
+    monkeypatch.setattr(platform_shell, "with_python", lambda environ, root: dict(environ))
 
 
 def outfit(platform: Dict[str, Any], root: str = "/box", **more: Any) -> Dict[str, str]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.audit import AuditReadings, disk_need_bytes, judge_audit
+from leasehold.gates.audit import AuditReadings, disk_need_bytes, judge_audit, lacks_room
+from leasehold.gates.sharing import SharedReading, Sight
 from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job
 from leasehold.model.job_parse import parse_memory
 from leasehold.model.profile import Profile
@@ -127,7 +128,10 @@ def test_the_disk_budget_must_fit_to_the_byte(spare: int, passes: bool) -> None:
     verdict = judge(wanted, disks=(disk(total_bytes=100 * GB, free_bytes=disk_need_bytes(wanted, 1) + spare),))
     assert verdict.passed is passes
     budget = saying(verdict, "disk budget")
-    assert "disk budget 81.1 GB (20.0 GB checkpoint × 2 + 40.0 GB + logs) against 81.1 GB free" in budget.what
+    assert (
+        "disk budget 81.1 GB (20.0 GB checkpoint × 2 + 40.0 GB asked for + 1.1 GB for logs) against 81.1 GB free"
+        in budget.what
+    )
     assert ("larger; do not shrink the experiment" in budget.hint) == (not passes)
 
 
@@ -200,14 +204,44 @@ def test_cpu_and_open_files_are_told_and_never_refused() -> None:
 
 
 def test_a_shared_tier_that_a_second_box_does_not_see_is_refused() -> None:
-    assert judge(shared_probe="").passed
-    assert against(judge(shared_probe="the file is not there"))[0].endswith("second box: the file is not there")
+    where = platform(volume("/shared", shared=True))
+    disks = (disk(), disk("/shared"))
+    seen = SharedReading("/shared", "one", "two", Sight.SAME)
+    assert judge(where=where, disks=disks, shared=(seen,)).passed
+    absent = SharedReading("/shared", "one", "two", Sight.ABSENT)
+    assert judge(where=where, disks=disks, shared=(absent,)).outcome is Outcome.REFUSED
 
 
-def test_a_missing_tmux_is_told_with_what_is_left() -> None:
-    verdict = judge(where=platform(detach=("tmux", "systemd", "setsid")), tools={"tmux": None})
+@pytest.mark.parametrize(
+    ("tools", "way"),
+    [
+        ({"tmux": "/usr/bin/tmux", "systemctl": "/bin/systemctl"}, "(tmux)"),
+        ({"tmux": None, "systemctl": "/bin/x"}, "(systemd if lingering is on, else setsid; tmux missing)"),
+        ({"tmux": None}, "(setsid; tmux, systemd missing)"),
+    ],
+)
+def test_the_way_that_will_be_taken_to_detach_is_named(tools: dict[str, str | None], way: str) -> None:
+    verdict = judge(where=platform(detach=("tmux", "systemd", "setsid")), tools=tools)
     assert verdict.passed
-    assert saying(verdict, "tmux is missing; detaching falls back to systemd, setsid")
+    assert saying(verdict, f"the run will outlive this connection {way}")
+
+
+def test_a_box_without_any_way_to_detach_is_refused() -> None:
+    verdict = judge(where=platform(detach=("tmux",)), tools={})
+    assert against(verdict) == ["nothing to detach the run with: tmux missing"]
+
+
+def test_a_checkpoint_without_a_size_is_said_to_have_none() -> None:
+    budget = saying(judge(job(disk_bytes=40 * GB)), "disk budget")
+    assert "(40.0 GB asked for + 1.1 GB for logs; checkpoint size not given)" in budget.what
+
+
+def test_room_is_told_from_other_reasons() -> None:
+    full = disk(total_bytes=100 * GB, free_bytes=3 * GB)
+    assert lacks_room(judge(disks=(full,)))
+    assert lacks_room(judge(job(disk_bytes=400 * GB), disks=(disk(total_bytes=100 * GB, free_bytes=90 * GB),)))
+    assert not lacks_room(judge(job(gpu=GpuWish("A100", 1, 0, 0))))
+    assert not lacks_room(judge())
 
 
 # ---------------------------------------------------------------- cards

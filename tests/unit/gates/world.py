@@ -385,6 +385,7 @@ class World:
             "other evidence": self.given[asked.nonce][1] != self.proof(),
             "older or longer than 15 minutes": not 0 <= asked.expires_unix - self.clock.now <= APPROVAL_LIFE_S,
             "too weak": call.approval.strength is Strength.REHEARSAL and self.platform != "rehearsal",
+            "only for parks": call.approval.strength is Strength.STANDING,
         }
         return [what for what, holds in wrong.items() if holds]
 

@@ -11,6 +11,7 @@ import pytest
 
 from leasehold.errors import HomeError, UserError
 from leasehold.lifecycle.init import init
+from leasehold.lifecycle.init.page import lines_to_fill_in
 from leasehold.lifecycle.yaml_text import parse_text
 from leasehold.model.job import Job
 
@@ -35,6 +36,16 @@ def test_a_torch_script_is_pointed_home_and_its_gap_is_marked(started: Started) 
     assert job.secrets == ("WANDB_API_KEY",)
     assert job.setup == "pip install -r requirements.txt"
     assert job.progress == "auto"
+
+
+def test_the_lines_that_wait_for_the_person_can_be_found(started: Started) -> None:
+    _, text, _ = started(PLAIN_TORCH)
+    lines = text.splitlines()
+    found = lines_to_fill_in(text)
+    assert all("FILL IN" in lines[at - 1] or "FILL_IN" in lines[at - 1] for at in found)
+    assert any("--data FILL_IN" in lines[at - 1] for at in found)
+    assert not any("marks what" in lines[at - 1] for at in found)
+    assert lines_to_fill_in("name: toy\n") == []
 
 
 def test_the_smoke_is_the_same_command_in_tiny(started: Started) -> None:

@@ -165,7 +165,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path, monkeypatch, networ
 
 
 def write_side_by_side_on_network(path, monkeypatch):
-    code = "import leasehold.ledger.store as s; s._on_network = lambda folder: True\n" + WRITER
+    code = "import leasehold.ledger.store as s; s._wal_is_safe = lambda folder: False\n" + WRITER
     monkeypatch.setattr(sys.modules[__name__], "WRITER", code)
     write_side_by_side(path, writers=2, events=15)
 
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_ledger_is_refused_with_its_path(tmp_path, spoil):
 
 @pytest.mark.parametrize("network, mode", [(False, "wal"), (True, "delete")])
 def test_the_journal_fits_the_filesystem(tmp_path, monkeypatch, network, mode):
-    monkeypatch.setattr(store, "_on_network", lambda folder: network)
+    monkeypatch.setattr(store, "_wal_is_safe", lambda folder: not network)
     book = Ledger(tmp_path / "ledger.sqlite")
     assert book.query("PRAGMA journal_mode") == [(mode,)]
     assert book.query("PRAGMA synchronous") == [(2,)]  # FULL: an intent is on disk before the act
@@ -254,7 +254,7 @@ def test_a_home_that_moved_to_a_network_leaves_wal(tmp_path, monkeypatch):
     first = Ledger(path)
     first.append("note", a=1)
     first.close()
-    monkeypatch.setattr(store, "_on_network", lambda folder: True)
+    monkeypatch.setattr(store, "_wal_is_safe", lambda folder: False)
     second = Ledger(path)
     assert second.query("PRAGMA journal_mode") == [("delete",)]
     assert [event.data for event in second.events()] == [{"a": 1}]
@@ -311,16 +311,16 @@ NAMES = {"nfs": "nfs", "cifs": "cifs", "sshfs": "sshfs", "tmp": "tmp"}
 )
 def test_a_folder_is_judged_by_the_mount_it_lies_on(tmp_path, mounts, folder, network):
     mounts(NAMES)
-    assert store._on_network(tmp_path / folder) is network
+    assert store._wal_is_safe(tmp_path / folder) is not network
 
 
 @pytest.mark.parametrize("name", ["two words", "tab\there", "back\\slash", "训练 数据", "naïve", "caf\udce9"])
 def test_a_mount_point_may_have_any_name(tmp_path, mounts, name):
     mounts({**NAMES, "nfs": name})
-    assert store._on_network(tmp_path / name / "home") is True
-    assert store._on_network(tmp_path / "elsewhere") is False
+    assert not store._wal_is_safe(tmp_path / name / "home")
+    assert store._wal_is_safe(tmp_path / "elsewhere")
 
 
-def test_a_system_without_a_mount_table_counts_as_local(tmp_path, monkeypatch):
+def test_where_no_mount_table_says_so_the_disk_is_not_taken_for_our_own(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_MOUNTS", tmp_path / "none")
-    assert store._on_network(tmp_path) is False
+    assert not store._wal_is_safe(tmp_path)

@@ -379,7 +379,7 @@ class Disk:
     """What statvfs says of a nearly full disk."""
 
     def __init__(self, free_bytes, free_inodes):
-        self.f_frsize = 1
+        self.f_frsize, self.f_blocks, self.f_bfree = 1, 1 << 41, free_bytes
         self.f_bavail, self.f_favail, self.f_files = free_bytes, free_inodes, 10**6
 
 

@@ -56,13 +56,15 @@ def test_a_finished_run_on_a_metered_box_is_nagged_about(story: Story) -> None:
     story.lease()
     story.run()
     story.now += 2 * HOUR
-    assert story.said() == ["toy finished 2 h ago and ssh:gpu1 costs 1.98USD/h. Next: lease pull toy"]
+    assert story.said() == [
+        "toy finished 2 h ago and ssh:gpu1 costs 1.98USD/h, 3.96 USD since then. Next: lease pull toy"
+    ]
 
 
 def test_without_a_price_the_box_may_still_bill(story: Story) -> None:
     story.lease(price="")
     story.run()
-    assert story.said() == ["toy finished 0 s ago and ssh:gpu1 may still bill. Next: lease pull toy"]
+    assert story.said() == ["toy just finished and ssh:gpu1 may still bill. Next: lease pull toy"]
 
 
 def test_this_machine_does_not_bill_unless_it_has_a_price(story: Story) -> None:
@@ -126,6 +128,29 @@ def test_the_next_command_follows_what_is_home_and_what_was_asked(story: Story) 
     assert story.said()[0].endswith("Next: lease down toy --stopped, once the console shows it")
     story.tell("lease_closed", run="", by="me")
     assert story.said() == []
+
+
+def test_in_the_first_minute_there_is_no_idle_cost_yet(story: Story) -> None:
+    story.lease()
+    story.run()
+    story.now += 59
+    assert story.said() == ["toy just finished and ssh:gpu1 costs 1.98USD/h. Next: lease pull toy"]
+
+
+def test_a_run_that_failed_is_to_be_read_and_resumed_not_given_up(story: Story) -> None:
+    story.lease()
+    story.run("failed")
+    (nag,) = nags(story.home, story.now)
+    assert str(nag).endswith("Next: lease logs toy says why; the same lease run resumes it")
+    assert {"logs", "run"} <= {*nag.answers} and "down" not in str(nag)
+    story.tell("waived", cell="main")
+    assert story.said()[0].endswith("Next: lease down toy")
+
+
+def test_a_run_that_was_stopped_is_resumed_or_given_up(story: Story) -> None:
+    story.lease()
+    story.run("stopped")
+    assert story.said()[0].endswith("Next: the same lease run resumes it; lease waive toy gives it up")
 
 
 def test_only_metered_boxes_get_the_channels(story: Story) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.model.verdict import Finding, Outcome, Verdict, judge, passes, refuses, unknown
 from leasehold.model.words import ago
 from tests.support.examples import MANY
 
@@ -50,3 +50,20 @@ def test_a_verdict_is_spelled_with_its_findings():
 )  # fmt: skip
 def test_a_duration_is_said_in_its_two_largest_units(seconds, said):
     assert ago(seconds) == said
+
+
+def test_objections_are_one_with_its_hint_or_each_above_its_own() -> None:
+    one = Verdict("audit", (passes("a"), refuses("b", "do b")))
+    assert one.objections("more") == ("b", "do b")
+    assert Verdict("audit", (refuses("b"),)).objections("more") == ("b", "more")
+    two = Verdict("audit", (refuses("b", "do b"), passes("a"), unknown("c")))
+    assert two.objections("more") == ("b\n  -> do b\nc", "more")
+
+
+def test_the_named_constructors_say_what_they_mean() -> None:
+    assert passes("a") == Finding(Outcome.PASSED, "a")
+    assert refuses("a", "b") == Finding(Outcome.REFUSED, "a", "b")
+    assert unknown("a", "b") == Finding(Outcome.UNKNOWN, "a", "b")
+    assert judge(True, "a", "b") == passes("a")  # a hint is for what went wrong
+    assert judge(False, "a", "b") == refuses("a", "b")
+    assert judge(False, "a", otherwise="not a") == refuses("not a")

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from leasehold.model.placeholders import escape
+
 from .cards import Cards
 from .facts import Base, Kind, Output, ProjectFacts, Where
-from .page import FILL_IN, GUESS, Page, scalar
+from .page import COMMANDS_SAY, FILL_IN, GUESS, Page, scalar
 from .promises import Promises, find_promises
 from .report import Report
 from .script import Script, for_sh, note_far_paths, point_outputs_home, tool_variables, with_conda
@@ -61,6 +63,7 @@ class Draft:
     def _head(self, page: Page) -> None:
         page.say(f"Carried over from {self.source} ({self.kind}) by `lease init`; nothing was run.")
         page.say(f"{FILL_IN} marks what that file did not say, {GUESS} what is unsure. Every key: docs/job-file.md")
+        page.say(COMMANDS_SAY)
         if self.report.not_converted:
             page.say("Not carried over, or to be looked at:")
         for note in self.report.not_converted[:60]:
@@ -74,7 +77,7 @@ class Draft:
             page.say(f"{FILL_IN}: {self.source} says nothing to run.")
         elif "LEASE_OUT" not in run:
             page.say(f"{FILL_IN}: only what is written to $LEASE_OUT comes home; point its output there.")
-        page.put("run", run or _NO_RUN)
+        page.put("run", escape(run) or _NO_RUN)
         page.gap()
         if not run:
             page.put("smoke", _NO_RUN)
@@ -84,7 +87,7 @@ class Draft:
         if setup:
             page.gap()
             page.say("Once on the box, before the first attempt, in a shell of its own.")
-            page.put("setup", setup)
+            page.put("setup", escape(setup))
 
     def _variables(self, page: Page) -> None:
         if self.report.env:

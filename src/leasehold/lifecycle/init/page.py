@@ -11,7 +11,11 @@ import yaml
 from leasehold.kit.terminal import one_line
 
 FILL_IN = "FILL IN"
+PLACEHOLDER = "FILL_IN"  # the same as one word, where it stands in a command
 GUESS = "GUESS"
+COMMANDS_SAY = (
+    "Commands may say {{out}} (the folder that comes home), {{run}}, {{cell}}, {{attempt}}; quotes are put for you."
+)
 _WIDTH = 112
 
 
@@ -70,6 +74,13 @@ class Page:
     def text(self) -> str:
         """Return the whole file."""
         return "\n".join(self.lines).rstrip() + "\n"
+
+
+def lines_to_fill_in(text: str) -> list[int]:
+    """List the lines of a job file that still wait for the person; the line that explains the mark is none."""
+    lines = enumerate(text.splitlines(), 1)
+    marks = (FILL_IN, PLACEHOLDER)
+    return [at for at, line in lines if any(mark in line for mark in marks) and f"{FILL_IN} marks what" not in line]
 
 
 def scalar(text: str, in_flow: bool = False) -> str:

@@ -8,12 +8,11 @@ from leasehold.kit.paths import NAME
 
 from .facts import Entry, Flag, Output, ProjectFacts, Role
 from .needs import setup_lines
-from .page import FILL_IN, GUESS, Page, scalar
+from .page import COMMANDS_SAY, FILL_IN, GUESS, PLACEHOLDER, Page, scalar
 from .promises import EVERYTHING, Promises, find_promises, resume_point
 from .signs import TRACKERS
 from .tiny import in_tiny, mentions, processes, shrinking, with_flag
 
-PLACEHOLDER = "FILL_IN"
 _REFUSE = "echo 'lease.yaml is not filled in yet: look for FILL IN' >&2; exit 1"
 
 
@@ -42,6 +41,7 @@ def job_name(text: str) -> str:
 def _head(page: Page, facts: ProjectFacts) -> None:
     page.say("Written by `lease init` from what it could read here; nothing of this project was run.")
     page.say(f"{FILL_IN} marks what it could not know, {GUESS} what it is unsure of. Every key: docs/job-file.md")
+    page.say(COMMANDS_SAY)
     if facts.truncated:
         page.say(f"This folder is large: only a part of it was looked at ({facts.files_seen} files).")
     for sign in facts.unread[:3]:

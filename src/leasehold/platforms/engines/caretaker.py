@@ -41,6 +41,10 @@ class CaretakerEngine:
         """End the box's nagging about a run."""
         self.wire.ask("hush", run=run)
 
+    def power_off(self, command: Sequence[str]) -> None:
+        """Have the box end itself a moment after it answered; refused while anything of ours lives on it."""
+        self.wire.ask("power_off", command=list(command))
+
     def look(self, run: str) -> dict[str, Any]:
         """Say what is true of the run now."""
         return self.wire.ask("look", run=run)
@@ -92,3 +96,15 @@ class CaretakerEngine:
     def salvageable(self, run: str, cell: str) -> list[dict[str, Any]]:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
+
+    def leave_note(self, path: str, name: str, text: str) -> str:
+        """Leave a note on a shared disk; return what went wrong."""
+        return str(self.wire.ask("leave_note", path=path, name=name, text=text)["problem"])
+
+    def find_note(self, path: str, name: str, wait_s: float) -> dict[str, Any]:
+        """Look for a note another box left: {text, disk}, the text None when it did not come in time."""
+        return self.wire.ask("find_note", path=path, name=name, wait_s=wait_s)
+
+    def drop_note(self, path: str, name: str) -> str:
+        """Take a note away; one that is gone is no fault."""
+        return str(self.wire.ask("drop_note", path=path, name=name)["problem"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from leasehold.model.note import Note
 from . import output
 from .output import Screen
 
+_HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
 _STATE_COLOURS = {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}
 
 
@@ -39,7 +41,7 @@ def run(args: Namespace) -> int:
         output.say(f"it runs without us now. Next: lease watch {outcome.run}")
         output.data(outcome.run)
     else:
-        output.say(f"home and verified. Next, when you need the box no more: lease down {outcome.run}")
+        output.say(_HOME_NEXT.format(run=outcome.run))
         output.data(outcome.export)
     return 0
 
@@ -125,11 +127,13 @@ def pull(args: Namespace) -> int:
     """lease pull"""
     home = api.open_home()
     receipt = api.pull(home, args.run, Screen(args.json).report)
-    export = api.status(home, receipt.run)[0]["home"]
+    row = api.status(home, receipt.run)[0]
+    export = row["home"]
     if args.json:
         output.as_json({"run": receipt.run, "export": export, "receipt": receipt.as_dict()})
-    else:
-        output.data(export)
+        return 0
+    output.say(_HOME_NEXT.format(run=receipt.run) if row["lease_open"] else "home and verified; its lease is closed")
+    output.data(export)
     return 0
 
 
@@ -169,28 +173,72 @@ def waive(args: Namespace) -> int:
 def down(args: Namespace) -> int:
     """lease down"""
     home = api.open_home()
+    if not args.lease:
+        return _list_open(home, args.json)
     if args.plan:
-        plan = api.down_plan(home, args.lease, args.verb)
+        plan = api.down_plan(home, args.lease, args.verb, args.facts_checked)
         output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
         return 0 if plan.verdict.passed else 3
     if args.request:
-        request = api.down_request(home, args.lease, args.verb, Path(args.request))
+        request = api.down_request(home, args.lease, args.verb, Path(args.request), args.facts_checked)
         output.as_json({"request": request, "file": args.request})
         output.say(f"sign it within 15 minutes: ssh-keygen -Y sign -n leasehold-approval -f KEY {args.request}")
         return 0
     screen = Screen(args.json)
     if args.stopped:
-        lease = api.down_stopped(home, args.lease, screen.report)
+        lease = api.down_stopped(home, args.lease, screen.report, args.verb)
         output.as_json({"lease": lease.id, "closed": not lease.open}) if args.json else output.say(
-            f"{lease.id} is closed"
+            f"{lease.id} is {'parked: its disks keep counting' if lease.open else 'closed'}"
         )
         return 0
     way = "rehearsal" if args.rehearsal else args.approval or "typed"
     show_plan = (lambda plan: None) if args.json else _show_teardown
-    state = api.down(home, api.DownOrder(args.lease, args.verb, way, show_plan), screen.report)
+    order = api.DownOrder(args.lease, args.verb, way, show_plan, args.facts_checked)
+    state = api.down(home, order, screen.report)
     if args.json:
         output.as_json({"lease": args.lease, "state": state})
     return 0
+
+
+def park(args: Namespace) -> int:
+    """lease park"""
+    home = api.open_home()
+    if args.revoke:
+        held = api.park_revoke(home, args.lease)
+        output.as_json({"revoked": held}) if args.json else output.say(
+            "taken back" if held else "there was no standing approval"
+        )
+        return 0
+    if args.standing:
+        given = api.park_standing(home, args.lease, args.standing)
+        output.as_json(asdict(given)) if args.json else output.say(
+            f"recorded: `{given.verb}` on {given.box} after receipts; take it back: lease park {given.box} --revoke"
+        )
+        return 0
+    if args.plan:
+        plan = api.park_plan(home, args.lease)
+        output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
+        return 0 if plan.verdict.passed else 3
+    show_plan = (lambda plan: None) if args.json else _show_teardown
+    state = api.park(home, api.DownOrder(args.lease, show=show_plan), Screen(args.json).report)
+    if args.json:
+        output.as_json({"lease": args.lease, "state": state})
+    return 0
+
+
+def _list_open(home: Any, json_wanted: bool) -> int:
+    """Say what there is to take down; which one is the person's choice."""
+    rows = api.open_leases(home)
+    if json_wanted:
+        output.as_json({"leases": rows})
+    elif not rows:
+        output.say("no lease is open: nothing that this home knows of can bill")
+    else:
+        shown = [{**row, "age": api.duration(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
+        keys = ("lease", "box", "age", "cost", "runs")
+        output.table([[row[key] for key in keys] for row in shown], ["LEASE", "BOX", "OPEN FOR", "COST", "RUNS"])
+        output.say(f"Which one? See what would happen: lease down {rows[0]['lease']} --plan")
+    return 2 if rows else 0
 
 
 def _status_row(row: dict[str, Any]) -> list[str]:
@@ -213,6 +261,10 @@ def _show_teardown(plan: Any) -> None:
     output.say(
         f"  deletes: {', '.join(value['deletes']) or 'nothing'}; keeps: {', '.join(value['keeps']) or 'nothing'}"
     )
+    for line in (*value["clocks"], *(f"still billed afterwards: {item}" for item in value["still_billed"])):
+        output.say(f"  {line}")
+    if len(value["facts_from"]) > 1:
+        output.say(f"  these facts were corrected by {value['facts_from'][-1]}")
     if value["cost_so_far"]:
         output.say(f"  cost so far: {value['cost_so_far']}")
     left = value["not_coming_home"]

@@ -15,6 +15,7 @@ from . import output
 from .output import Screen
 
 _EXIT_REFUSED = 3
+_SHOWN_LINES = 12
 _MARKS = {Outcome.PASSED: "ok ", Outcome.REFUSED: "NO ", Outcome.UNKNOWN: "?  "}
 
 
@@ -26,24 +27,36 @@ def init(args: Namespace) -> int:
         text, notes = done["text"], [f"carried over: {item}" for item in done["converted"]]
         notes += [f"NOT carried over: {item}" for item in done["not_converted"]]
     else:
-        text, notes = api.init(Path.cwd())
+        text, notes = api.init(Path.cwd()), []
     if args.stdout:
         output.data(text, end="")
     else:
         api.write_new(target, text)
+    left = api.fill_in(text)
     if args.json:
-        output.as_json({"file": "" if args.stdout else str(target), "text": text, "notes": notes})
+        value = {"file": "" if args.stdout else str(target), "text": text, "notes": notes, "fill_in": left}
+        output.as_json(value)
         return 0
     for note in notes:
         output.say(note)
     if not args.stdout:
-        output.say(f"wrote {target}. Read it, then: lease check smoke   and   lease run")
+        output.say(f"wrote {target}. {_say_left(left)}")
+    output.say("Then: lease check smoke, and lease run" if not args.stdout else _say_left(left))
     return 0
+
+
+def _say_left(lines: list[int]) -> str:
+    """Say how many lines wait for the person, and where."""
+    if not lines:
+        return "Nothing is marked FILL IN; read it all the same."
+    shown = ", ".join(map(str, lines[:_SHOWN_LINES])) + (" …" if len(lines) > _SHOWN_LINES else "")
+    many = len(lines) > 1
+    return f"{len(lines)} line{'s' if many else ''} still say{'' if many else 's'} FILL IN ({shown})."
 
 
 def check(args: Namespace) -> int:
     """lease check"""
-    wishes = {"root": args.root, "deep": args.deep, "kill_check": args.kill_check}
+    wishes = {"root": args.root, "deep": args.deep, "kill_check": args.kill_check, "other": args.other}
     verdict = api.check(api.open_home(), args.gate, args.job, args.on, Screen(args.json).report, **wishes)
     if args.json:
         output.as_json(verdict.as_dict())
@@ -103,8 +116,13 @@ def notify(args: Namespace) -> int:
         output.as_json(gone) if args.json else output.say(f"forgot: {gone['kind']} {gone['address']}")
         return 0
     if args.action == "test":
-        problems = api.notify_test(home)
-        output.as_json({"problems": problems}) if args.json else output.say("; ".join(problems) or "sent")
+        channels, problems = api.notify_test(home)
+        if args.json:
+            output.as_json({"channels": channels, "sent": channels - len(problems), "problems": problems})
+            return 1 if problems else 0
+        of = f"{channels - len(problems)} of " if problems else ""
+        output.say(f"sent to {of}{channels} channel{'' if channels == 1 else 's'}")
+        output.bullets(problems)
         return 1 if problems else 0
     found = api.notify_list(home)
     if args.json:

@@ -33,7 +33,8 @@ def _check(verb: AddVerb) -> None:
     check = verb(
         "check",
         "run one gate alone and show all it read: audit (the box), env (its interpreter), smoke (here), launch (a run)",
-        "  lease check smoke\n  lease check audit --on ssh:gpu1 --deep\n  lease check launch myjob",
+        "  lease check smoke\n  lease check audit --on ssh:gpu1 --deep\n"
+        "  lease check audit --on gpu1 --with gpu2      is the shared disk one disk?\n  lease check launch myjob",
     )
     check.add_argument("gate", choices=("audit", "env", "smoke", "launch"))
     check.add_argument("job", nargs="?", default="lease.yaml", help="job file; for launch: the run")
@@ -41,6 +42,9 @@ def _check(verb: AddVerb) -> None:
     check.add_argument("--root", default="", metavar="DIR", help="our folder on the box")
     check.add_argument(
         "--deep", action="store_true", help="audit: also look for what eats the disk (10 s a disk at most)"
+    )
+    check.add_argument(
+        "--with", dest="other", default="", metavar="BOX", help="audit: prove shared disks from this second box"
     )
     check.add_argument(
         "--kill-check", action="store_true", help="smoke: also kill it halfway and see that it continues"

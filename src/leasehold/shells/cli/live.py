@@ -7,7 +7,6 @@ import dataclasses
 import os
 import signal
 import sys
-import termios
 import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
@@ -20,6 +19,9 @@ from .board import Board
 from .drawing import display_width
 from .panel import OVER, WatchView, render
 
+with contextlib.suppress(ImportError):  # Windows has none: wants_live says no, and plain lines are printed
+    import termios
+
 __all__ = ["Board", "LiveScreen", "WatchView", "render", "wants_live"]
 
 _FRAME_S = 0.25
@@ -30,6 +32,8 @@ _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 def wants_live(stream: TextIO) -> bool:
     """Tell whether a person watches this stream on a terminal that can redraw; otherwise print plain lines."""
+    if "termios" not in globals():
+        return False
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "") or not stream.isatty():
         return False
     try:

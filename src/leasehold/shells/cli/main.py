@@ -12,6 +12,7 @@ from leasehold.errors import LeaseholdError
 
 from .box_parser import add_box_parser
 from .front_parser import add_front_parsers
+from .plan_parser import add_plan_parsers
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -63,13 +64,15 @@ def main(argv: list[str] | None = None) -> int:
 
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
-    "verify", "stop", "waive", "down", "box",
+    "verify", "stop", "waive", "down", "park", "box", "plan", "platforms",
 )  # fmt: skip
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
 
 
 def _room(command: str) -> Any:
     """Import only the module that holds the command."""
+    if command in ("plan", "platforms"):
+        return import_module(".plan_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
@@ -84,7 +87,7 @@ def _nag(args: argparse.Namespace) -> None:
     from . import output
 
     for nag in api.nags(api.open_home()):
-        if nag.next_command.split()[1] == args.command:
+        if args.command in nag.answers:
             continue  # that is what is being done
         output.say(output.paint(f"! {nag}", "yellow"))
 
@@ -103,6 +106,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     verbs = _Verbs(parser.add_subparsers(title="commands", metavar="COMMAND"), wanted)
     _run(verbs)
     add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
+    add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)
@@ -151,9 +155,10 @@ def _run(verbs: _Verbs) -> None:
     run.add_argument("job", nargs="?", default="lease.yaml", help="job file (default: lease.yaml)")
     run.add_argument(
         "--on",
-        default="local",
+        default="",
         metavar="BOX",
-        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] (default: local)",
+        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] "
+        "(default: the first of the job's candidates that answers and fits; without candidates, local)",
     )
     run.add_argument(
         "--skip-gate",
@@ -265,14 +270,32 @@ def _ending(verbs: _Verbs) -> None:
         "  lease down myjob --approval ask.json\n"
         "  lease down myjob --stopped         you stopped it in the console: end the count",
     )
-    down.add_argument("lease", metavar="RUN|LEASE")
-    down.add_argument("--verb", default="", help="which way of stopping (default: the platform's first)")
+    down.add_argument("lease", nargs="?", default="", metavar="RUN|LEASE", help="left out: lists open leases")
+    down.add_argument("--verb", default="", help="which way of stopping (default: what stops the platform's meter)")
+    down.add_argument(
+        "--facts-checked",
+        default="",
+        metavar="SAW",
+        help="what you saw when you looked at stale or unconfirmed facts",
+    )
     how = down.add_mutually_exclusive_group()
     how.add_argument("--plan", action="store_true", help="print what would happen and exit")
     how.add_argument("--request", metavar="FILE", default="", help="write an approval request to sign")
     how.add_argument("--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)")
     how.add_argument("--rehearsal", action="store_true", help="approve for a simulated landlord")
     how.add_argument("--stopped", action="store_true", help="record that you stopped the meter by hand")
+    park = _verb(
+        verbs,
+        "park",
+        "stop the compute meter and keep the disks, where the platform can; reversible",
+        "  lease park myjob                   type your approval on the terminal\n"
+        "  lease park myjob --standing 14d    for two weeks, park this box by itself after every verified result",
+    )
+    park.add_argument("lease", metavar="RUN|LEASE|BOX")
+    what = park.add_mutually_exclusive_group()
+    what.add_argument("--plan", action="store_true", help="print what would happen and exit")
+    what.add_argument("--standing", default="", metavar="D", help="approve beforehand, for jobs with when_done: park")
+    what.add_argument("--revoke", action="store_true", help="take the standing approval back")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,58 @@
+"""Verbs that tell the truth before money is spent: plan, platforms."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leasehold.lifecycle.home import Home
+
+if TYPE_CHECKING:
+    from leasehold.model.profile import Profile, Source
+    from leasehold.model.sheet import PlanSheet, Wishes
+    from leasehold.model.verdict import Verdict
+
+
+def plan(
+    home: Home, job_file: Path, asked: tuple[str, ...], wishes: Wishes, now_unix: float
+) -> list[tuple[PlanSheet, Verdict, list[str]]]:
+    """Resolve the job on every candidate; changes nothing and connects to nothing."""
+    from leasehold.gates.planning import judge_plan, warnings
+    from leasehold.lifecycle.plan_sheet import candidates
+    from leasehold.lifecycle.resolve import read_job
+
+    job = read_job(job_file)
+    sheets = candidates(home, job, asked, wishes, job_file.absolute().parent)
+    return [(sheet, judge_plan(job, sheet), warnings(job, sheet, now_unix)) for sheet in sheets]
+
+
+def plan_wishes(**words: Any) -> Wishes:
+    """Read what was stated on the command line."""
+    from leasehold.lifecycle.plan_sheet import read_wishes
+
+    return read_wishes(**words)
+
+
+def platforms(home: Home) -> list[Profile]:
+    """Load every platform's facts, with overlays."""
+    shelf = home.shelf()
+    return [shelf.load(name) for name in shelf.names()]
+
+
+def platform(home: Home, name: str) -> Profile:
+    """Load one platform's facts."""
+    return home.shelf().load(name)
+
+
+def doubtful_facts(home: Home, names: list[str], now_unix: float | None = None) -> list[tuple[str, str, Source, str]]:
+    """List platform, fact, source and why it should be looked at again: stale, contradicted or never confirmed."""
+    now = time.time() if now_unix is None else now_unix
+    shelf = home.shelf()
+    found = []
+    for name in names or shelf.names():
+        for what, source in shelf.load(name).sources():
+            doubt = source.doubt(now)
+            if doubt:
+                found.append((name, what, source, doubt))
+    return found

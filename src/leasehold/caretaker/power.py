@@ -1,0 +1,49 @@
+"""Power the box off from inside: only when nothing of ours lives, and only after home has heard that it goes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import List
+
+from leasehold.kit.paths import NAME
+from leasehold.kit.procs import boot_id, marked
+
+from .layout import RunFolder
+from .serve import Refused, Request
+from .starting import observe
+
+_ALLOWED = ("shutdown", "poweroff", "halt")
+_PLACES = "/usr/bin:/bin:/usr/sbin:/sbin"
+_GO = 'sleep 1; exec "$@"'
+
+
+def power_off(request: Request) -> None:
+    """Answer first, then end the box; refused while a trainer of any run lives."""
+    command = [str(word) for word in request.args.get("command") or ["shutdown"]]
+    name = os.path.basename(command[0])
+    if name not in _ALLOWED:
+        raise Refused("box.odd_command", "%s does not power a box off" % name)
+    where = shutil.which(name, path=_PLACES) or shutil.which(command[0])  # the system's own before any other on PATH
+    if where is None:
+        raise Refused("box.no_shutdown", "this box has no %s; power it off in the console" % name)
+    busy = _busy(request.root)
+    if busy:
+        raise Refused("box.busy", "%s still has live processes here" % ", ".join(busy[:3]))
+    request.reply({"going": True, "command": [where] + command[1:], "boot": boot_id()})
+    subprocess.Popen(
+        ["/bin/sh", "-c", _GO, "sh", where] + command[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
+    )  # fmt: skip
+
+
+def _busy(root: str) -> List[str]:
+    folder = os.path.join(root, "active")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    found = []
+    for name in filter(NAME.match, names):
+        run = RunFolder.below(root, name)
+        if marked(run.mark()) or any(cell["alive"] for cell in observe(run)["cells"].values()):
+            found.append(name)
+    return found

@@ -1,0 +1,171 @@
+"""From a job and a profile to a plan sheet, for every candidate side by side. Nothing is connected to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from leasehold.errors import UserError
+from leasehold.gates.audit import disk_need_bytes, inode_need
+from leasehold.kit.canon import digest
+from leasehold.ledger import box_book
+from leasehold.model.box import LOCAL, SSH
+from leasehold.model.job import Job
+from leasehold.model.money import HourlyPrice, Money
+from leasehold.model.profile import Clock, Profile, Verb
+from leasehold.model.sheet import Forecast, PlanSheet, Ticking, Wishes, plan_cadence
+from leasehold.model.units import parse_duration
+
+from .boxes import unknown_box
+from .home import Home
+
+EVERY = "all"
+
+
+def candidates(home: Home, job: Job, asked: tuple[str, ...], wishes: Wishes, project: Path) -> Iterator[PlanSheet]:
+    """Make a sheet for each candidate: a box of the book, ssh:…, or a platform; `all` is every platform."""
+    shelf = home.shelf(project)
+    names = asked or job.candidates or (LOCAL,)
+    for name in shelf.names() if EVERY in names else names:
+        entry = box_book.find(home.ledger, name)
+        if entry is not None:
+            known = replace(wishes, price=wishes.price or entry.price, root=wishes.root or entry.root)
+            known = replace(known, balance=wishes.balance or getattr(entry, "balance", ""))
+            yield make_sheet(name, job, shelf.load(entry.platform), known)
+        elif name.startswith(SSH):
+            yield make_sheet(name, job, shelf.load("generic-ssh"), wishes)
+        elif name in shelf.names():
+            yield make_sheet(name, job, shelf.load(name), wishes)
+        else:
+            raise unknown_box(home, name)
+
+
+def make_sheet(candidate: str, job: Job, profile: Profile, wishes: Wishes) -> PlanSheet:
+    """Resolve one job on one platform; pure and deterministic."""
+    verb = _intended(job, profile, wishes)
+    forecast = _forecast(job, profile, wishes)
+    lasts = _balance_lasts_s(forecast, wishes)
+    root = wishes.root or _folder(profile)
+    return PlanSheet(
+        candidate=candidate,
+        profile=profile,
+        job_sha256=digest(job.as_dict()),
+        verb=verb,
+        root=root,
+        checkpoint=f"{root}/active/<run>/out/main/{job.checkpoint.path}" if job.checkpoint.path else "",
+        durable=_durable(profile),
+        hf_home=_filled(profile.environment.variables.get("HF_HOME", ""), profile, root),
+        need_bytes=disk_need_bytes(job, wishes.cells),
+        need_inodes=inode_need(wishes.cells),
+        cadence=plan_cadence(job.checkpoint.write_s, job.checkpoint.step_s, wishes),
+        forecast=forecast,
+        clocks=tuple(_tick(clock, forecast, verb, lasts) for clock in profile.clocks),
+        balance_lasts_s=lasts,
+        wishes=wishes,
+    )
+
+
+def _intended(job: Job, profile: Profile, wishes: Wishes) -> Verb | None:
+    if wishes.verb:
+        return profile.verb(wishes.verb)
+    return profile.parking if job.when_done == "park" else profile.verb()
+
+
+def _folder(profile: Profile) -> str:
+    path = profile.state_tier.path
+    if path.startswith("/"):
+        return path.rstrip("/") + "/leasehold"
+    return "~/.leasehold" if path == "~" else profile.state_tier.place
+
+
+def _durable(profile: Profile) -> str:
+    tier = profile.durable_tier
+    if tier is None or tier is profile.state_tier:
+        return ""
+    return (tier.path.rstrip("/") + "/leasehold") if tier.path else tier.place
+
+
+def _filled(text: str, profile: Profile, root: str) -> str:
+    folders = {"state": root, "durable": _durable(profile) or root, "scratch": root}
+    return text.format(**folders) if text else ""
+
+
+def _forecast(job: Job, profile: Profile, wishes: Wishes) -> Forecast:
+    gigabytes = {profile.state_tier.name: Decimal(disk_need_bytes(job, wishes.cells)) / 10**9}
+    durable = profile.durable_tier
+    if durable is not None and durable is not profile.state_tier and not durable.optional:
+        gigabytes[durable.name] = Decimal(job.checkpoint.size_bytes * wishes.cells) / 10**9
+    storage = profile.storage_per_hour(gigabytes, stopped=False)
+    hour = HourlyPrice.parse(wishes.price).money + storage if wishes.price else None
+    run_s = job.expect_s or None
+    size = job.checkpoint.size_bytes * wishes.cells
+    pull_s = size / wishes.bandwidth_bytes_s if size else None
+    free = profile.traits.kind == "workstation"
+
+    def costs(seconds: float | None) -> Money | None:
+        if free:
+            return Money()
+        return None if hour is None or seconds is None else hour.times(Decimal(seconds) / 3600)
+
+    return Forecast(
+        boot_s=profile.boot_s,
+        run_s=run_s,
+        pull_s=pull_s,
+        hour=Money() if free else hour,
+        boot=costs(profile.boot_s),
+        compute=costs(run_s),
+        pull=costs(pull_s if pull_s is not None else 0.0),
+        parked_day=profile.storage_per_hour(gigabytes, stopped=True).times(24),
+    )
+
+
+def _balance_lasts_s(forecast: Forecast, wishes: Wishes) -> float | None:
+    if not wishes.balance or forecast.hour is None:
+        return None
+    try:
+        balance = Money.parse(wishes.balance)
+    except ValueError as error:
+        raise UserError("plan.bad_balance", str(error), hint="--balance 37.5CNY") from None
+    share = forecast.hour.share_of(balance)
+    return 3600.0 / share if share else None
+
+
+def _tick(clock: Clock, forecast: Forecast, verb: Verb | None, lasts_s: float | None) -> Ticking:
+    """Count a clock from the plan's moment, if the plan knows when it starts."""
+    starts, said = {
+        "opened": (0.0, "the box is opened"),
+        "run-start": (forecast.boot_s, "the run begins"),
+        "balance-zero": (lasts_s, "the balance is used up"),
+        "stopped": (forecast.ends_s if verb is not None and verb.ends == "stop" else None, "the box is stopped"),
+        "released": (forecast.ends_s if verb is not None and verb.ends == "destroy" else None, "the box is released"),
+    }.get(clock.starts, (None, clock.starts.replace("-", " ")))
+    after = clock.after_s if clock.after_s is not None else 0.0 if clock.starts == "balance-zero" else None
+    return Ticking(clock, None if starts is None or after is None else starts + after, said)
+
+
+_BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)(bit|bps|B)(?:/s)?\Z", re.IGNORECASE)
+_SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+def read_wishes(
+    *, price: str = "", balance: str = "", verb: str = "", spot: bool = False, bandwidth: str = "", gap: str = ""
+) -> Wishes:
+    """Read a person's words: a price, a balance, 100Mbit/s, a mean time between interruptions."""
+    if price:
+        HourlyPrice.parse(price)
+    rate = Wishes.bandwidth_bytes_s
+    if bandwidth:
+        found = _BANDWIDTH.match(bandwidth.strip())
+        if not found or not float(found[1]):
+            raise UserError(
+                "plan.bad_bandwidth", f"{bandwidth!r} is not a rate", hint="--bandwidth 100Mbit/s or 12MB/s"
+            )
+        rate = float(found[1]) * _SCALE[found[2].lower()] / (1 if found[3] == "B" else 8)
+    try:
+        gap_s = parse_duration(gap) if gap else 0.0
+    except ValueError as error:
+        raise UserError("plan.bad_gap", str(error), hint="--interrupted-every 3h") from None
+    return Wishes(price=price, balance=balance, verb=verb, spot=spot, bandwidth_bytes_s=rate, gap_s=gap_s)

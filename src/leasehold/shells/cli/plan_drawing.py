@@ -1,0 +1,146 @@
+"""Plan sheets for people: a table of candidates side by side, and each one whole."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from leasehold.model.money import Money
+from leasehold.model.platform_words import say_ends, say_when
+from leasehold.model.sheet import PlanSheet, Ticking
+from leasehold.model.units import say_bytes
+from leasehold.model.verdict import Outcome, Verdict
+from leasehold.model.words import ago
+
+from . import output
+
+_MARKS = {Outcome.PASSED: "ok", Outcome.REFUSED: "NO", Outcome.UNKNOWN: "?"}
+_COLOURS = {"NO": "red", "ok": "green", "?": "yellow"}
+
+
+def draw_sheets(made: list[tuple[PlanSheet, Verdict, list[str]]], at_unix: float) -> None:
+    """Draw the candidates side by side."""
+    head = ["", "CANDIDATE", "ENDS WITH", "DELETES", "CHECKPOINTS ON", "OUTLIVES", "COST", "NEXT CLOCK"]
+    rows = []
+    for sheet, verdict, _ in made:
+        verb = sheet.verb
+        rows.append([
+            _MARKS[verdict.outcome],
+            sheet.candidate,
+            verb.name if verb else "-",
+            ", ".join(verb.deletes) or "nothing" if verb else "-",
+            sheet.state.name,
+            "yes" if sheet.survives_verb else "home first",
+            str(sheet.forecast.total) if sheet.forecast.total is not None else "?",
+            _next(sheet, at_unix),
+        ])  # fmt: skip
+    output.table(rows, head, _COLOURS)
+    for sheet, verdict, _ in made:
+        for finding in verdict.against():
+            output.say(f"{_MARKS[finding.outcome]} {sheet.candidate}: {finding.what}\n     -> {finding.hint}")
+
+
+def draw_sheet(sheet: PlanSheet, verdict: Verdict, warnings: list[str], at_unix: float) -> None:
+    """Draw one candidate whole."""
+    title = sheet.candidate if sheet.candidate == sheet.profile.id else f"{sheet.candidate} ({sheet.profile.id})"
+    output.data(output.paint(f"\n{title}: {sheet.profile.title}", "bold"))
+    for name, value in _facts(sheet, at_unix):
+        output.data(f"  {name:<13} {value}")
+    if sheet.clocks:
+        output.data("  clocks")
+        for tick in sheet.clocks:
+            output.data(f"    {_dated(tick, at_unix)}  {tick.clock.name}: {tick.clock.effect}")
+    for finding in verdict.findings:
+        output.data(f"  {_MARKS[finding.outcome]:<3}{finding.what}")
+        if finding.hint:
+            output.data(f"     -> {finding.hint}")
+    for line in warnings:
+        output.data(output.paint(f"  !  {line}", "yellow"))
+    output.data(f"  plan {sheet.sha256[:12]}")
+
+
+def _facts(sheet: PlanSheet, at_unix: float) -> list[tuple[str, str]]:
+    verb, forecast = sheet.verb, sheet.forecast
+    facts = [("folder", f"{sheet.root}  ({sheet.state.name})")]
+    if sheet.checkpoint:
+        facts.append(("checkpoints", sheet.checkpoint))
+    if sheet.durable:
+        facts.append(("copied to", f"{sheet.durable}  ({_durable_name(sheet)})"))
+    if sheet.hf_home:
+        facts.append(("HF_HOME", sheet.hf_home))
+    facts.append(("detached by", ", ".join(sheet.profile.detach)))
+    if verb is not None:
+        native = f" ({verb.native})" if verb.native else ""
+        undo = "can be undone" if verb.reversible else "cannot be undone"
+        gone = ", ".join(verb.deletes) or "nothing"
+        facts.append(("ends with", f"{verb.name}{native}, {undo}; deletes {gone}; {say_ends(verb)}"))
+    facts.append(("disk needed", f"{say_bytes(sheet.need_bytes)}, {sheet.need_inodes:,} inodes"))
+    facts.append(("checkpoint", _cadence(sheet)))
+    facts += _costs(sheet)
+    if sheet.balance_lasts_s is not None:
+        day = _day(at_unix + sheet.balance_lasts_s)
+        facts.append(("balance", f"{sheet.wishes.balance} lasts {ago(sheet.balance_lasts_s)}: until {day}"))
+    elif sheet.wishes.balance and forecast.hour:
+        facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are not of one currency"))
+    return facts
+
+
+def _costs(sheet: PlanSheet) -> list[tuple[str, str]]:
+    forecast = sheet.forecast
+    if forecast.hour is None:
+        said = "unknown: no price was given (--price 1.98USD/h)"
+        return [("cost", said), *_parked(forecast.parked_day)]
+    if not forecast.hour:
+        return [("cost", "nothing bills here")]
+    parts = [f"boot {ago(forecast.boot_s)}: {_said(forecast.boot)}"]
+    if forecast.run_s is None:
+        parts.append("run: unknown (the job has no `expect`)")
+    else:
+        parts.append(f"run {ago(forecast.run_s)}: {_said(forecast.compute)}")
+    rate = f"{sheet.wishes.bandwidth_bytes_s * 8 / 1e6:.0f} Mbit/s"
+    size = (
+        f"pull at {rate}, {ago(forecast.pull_s)}" if forecast.pull_s is not None else "pull: checkpoint size not given"
+    )
+    parts.append(f"{size}: {_said(forecast.pull)}" if forecast.pull_s is not None else size)
+    total = f"{forecast.total} in all" if forecast.total is not None else f"{forecast.hour} an hour"
+    return [("cost", f"{total}  ({'; '.join(parts)})"), *_parked(forecast.parked_day)]
+
+
+def _parked(day: Money) -> list[tuple[str, str]]:
+    return [("parked", f"{day} a day for its disks")] if day else []
+
+
+def _cadence(sheet: PlanSheet) -> str:
+    cadence = sheet.cadence
+    if cadence is None:
+        return "cadence unknown: the job has no checkpoint.write_time"
+    steps = f" ({cadence.every_steps:,} steps)" if cadence.every_steps else ""
+    how = "assumed" if cadence.assumed else "as you said"
+    gap = f"an interruption every {ago(cadence.gap_s)} ({how}), {ago(cadence.write_s)} to write"
+    return f"every {ago(cadence.every_s)}{steps}: {gap}"
+
+
+def _durable_name(sheet: PlanSheet) -> str:
+    tier = sheet.profile.durable_tier
+    return (tier.name + (", if it is attached" if tier.optional else "")) if tier else ""
+
+
+def _next(sheet: PlanSheet, at_unix: float) -> str:
+    dated = [tick for tick in sheet.clocks if tick.due_s is not None]
+    if not dated:
+        return "-"
+    tick = min(dated, key=lambda item: item.due_s or 0.0)
+    return f"{_day(at_unix + (tick.due_s or 0.0))[:10]} {tick.clock.name}"
+
+
+def _dated(tick: Ticking, at_unix: float) -> str:
+    if tick.due_s is not None:
+        return f"{_day(at_unix + tick.due_s)}"
+    return say_when(tick.clock)
+
+
+def _day(unix: float) -> str:
+    return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _said(money: Money | None) -> str:
+    return "unknown" if money is None else str(money)

@@ -1,0 +1,1 @@
+"""Homes that are not Linux."""
