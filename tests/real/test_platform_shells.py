@@ -177,7 +177,7 @@ def test_secrets_are_not_sent_to_a_shared_disk(me: Front) -> None:
     (me.folder / "looks private").symlink_to(common)
     platform(me, [{**disk("common disk", common), "shared": True}])
     me.job(run=RUN, secrets=["MY_KEY"])
-    for root in (common / "root", me.folder / "looks private" / "root"):
+    for root in (me.folder / "looks private" / "root", common / "root"):
         done = me.lease("run", "--root", str(root), MY_KEY="very-private-value")
         assert done.code != 0
         assert "error[secret.shared_tier]: MY_KEY would lie on common disk" in done.said

@@ -75,6 +75,8 @@ def launch(
     box, ledger = order.box, home.ledger
     profile = home.shelf(tree.folder).load(box.platform)
     _refuse_foreign_engine(profile)
+    if box.root.startswith("/"):  # known before anything is written down; a link there is only seen on the box
+        refuse_shared(profile, box.root, job.secrets)
     engine = order.met.engine if order.met else None
     try:
         lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
