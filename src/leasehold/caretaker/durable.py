@@ -60,6 +60,7 @@ def copy_run(folder: RunFolder) -> int:
     except (CopyFailed, manifest.ManifestError, OSError) as error:
         outcome = {"ok": False, "problem": _said(error)}
     write_json(folder.durable, outcome)
+    os.close(lock)
     return 0 if outcome["ok"] else 2
 
 

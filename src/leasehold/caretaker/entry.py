@@ -1,4 +1,4 @@
-"""The parcel's doors: serve a connection, care for a run, keep an attempt, nag, send a notice."""
+"""The parcel's doors: serve a connection, care for a run, keep an attempt and make it ready, nag, notice, whoami."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def main(argv: List[str]) -> int:
         from .layout import RunFolder
 
         return (fetch.fetch if door == "fetch" else fetch.pull)(RunFolder(argv[1]))
+    if door == "ready" and len(argv) == 4:
+        from .layout import RunFolder
+        from .setting_up import ready
+
+        return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "whoami" and len(argv) == 1:
+        from .whoami import answer_stream
+
+        return answer_stream(sys.stdin, sys.stdout)
     if door == "nag" and len(argv) == 2:
         from .layout import RunFolder
         from .nag import nag
@@ -44,7 +53,7 @@ def main(argv: List[str]) -> int:
 
         return notice(sys.stdin)
     sys.stderr.write(
-        "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | settle COMMAND… | fetch RUN"
-        " | pull RUN | nag RUN | notice\n"
+        "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
+        " | settle COMMAND… | fetch RUN | pull RUN | nag RUN | notice | whoami\n"
     )
     return 64

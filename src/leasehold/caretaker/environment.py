@@ -34,10 +34,10 @@ class Starter(NamedTuple):
     interpreter: str  # as a person reads it
     spelled: str  # as the shell reads it: quotes, ~ and $ stand as they stood
 
-    def line(self) -> str:
-        """Spell a shell line that starts the same interpreter with other arguments."""
+    def line(self, strict: bool = False) -> str:
+        """Spell a shell line that starts the same interpreter with other arguments; strictly, only if all prepares."""
         steps = ["%s%s 2>/dev/null" % ("command " if step[0] == "." else "", step) for step in self.prepare]
-        return "; ".join([*steps, '%s%s "$0" "$@"' % (self.before, self.spelled)])
+        return (" && " if strict else "; ").join([*steps, '%s%s "$0" "$@"' % (self.before, self.spelled)])
 
 
 def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
@@ -45,18 +45,51 @@ def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
     starter = starter_of(str(args.get("command", "")))
     if starter is None:
         return {"problem": "no Python interpreter is named in the command, so there is nothing to ask"}
-    interpreter = starter.interpreter
     env = {str(name): str(value) for name, value in (args.get("env") or {}).items()}
     outfit = Outfit(root or os.path.expanduser("~"), args.get("platform") or {}, env)
     modules = [str(name) for name in args.get("modules") or []]
-    asked = ["/bin/sh", "-c", starter.line(), env_probe.__file__, *modules]
+    interpreter = starter.interpreter
     try:
-        done, problem = run_dressed(outfit, asked, timeout_s=_TIMEOUT_S)
+        done, problem = run_dressed(outfit, _asked(starter, modules, strict=False), timeout_s=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return {"interpreter": interpreter, "problem": "%s did not answer in %d s" % (interpreter, _TIMEOUT_S)}
+        return _silent(interpreter)
     if problem:
         return {"interpreter": interpreter, "problem": problem}
     return _answer(interpreter, done.returncode, done.stdout)
+
+
+def ask(
+    starter: Starter, modules: List[str], environ: Dict[str, str], folder: str, strict: bool = False
+) -> Dict[str, Any]:
+    """Start the interpreter with env_probe, in a shell that is dressed already; without modules it only looks."""
+    interpreter = starter.interpreter
+    try:
+        done = subprocess.run(
+            _asked(starter, modules, strict), env=environ, cwd=folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_TIMEOUT_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return _silent(interpreter)
+    return _answer(interpreter, done.returncode, done.stdout)
+
+
+def _asked(starter: Starter, modules: List[str], strict: bool) -> List[str]:
+    return ["/bin/sh", "-c", starter.line(strict), env_probe.__file__, *modules]
+
+
+def _silent(interpreter: str) -> Dict[str, Any]:
+    return {"interpreter": interpreter, "problem": "%s did not answer in %d s" % (interpreter, _TIMEOUT_S)}
+
+
+def beside_pip(pip: str, environ: Dict[str, str], folder: str) -> Optional[Starter]:
+    """Return the python that a pip installs for, if that pip is there now."""
+    import shutil
+
+    where = os.path.join(folder, pip) if os.sep in pip else shutil.which(pip, path=environ.get("PATH"))
+    if not where or not os.path.exists(where):
+        return None
+    python = _beside(where)
+    return Starter((), "", python, shlex.quote(python))
 
 
 def interpreter_of(command: str) -> Optional[str]:

@@ -147,7 +147,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         from .platform_shell import outfit_of  # here: what it weighs ends with the exec
 
         outfit = outfit_of(folder, plan, _own_variables(folder, what))
-        command = _command(folder, plan["job"], what.cell)
+        command = _command(folder, plan["job"], what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))
         os.execve(dressed.argv[0], dressed.argv, dressed.environ)
@@ -157,19 +157,15 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os._exit(127)
 
 
-def _command(folder: RunFolder, job: Dict[str, Any], cell: str) -> List[str]:
-    """Spell the shell's arguments: set-up once per working copy, then the job's own command line."""
+def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]:
+    """Spell the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
     if not job.get("setup"):
         return ["/bin/sh", "-c", job["run"]]
-    done = os.path.join(folder.cell(cell), "setup-done")
-    return ["/bin/sh", "-c", _WITH_SETUP, "sh", job["setup"], job["run"], done]
+    step = own_argv("ready", folder.path, what.cell, str(what.number))
+    return ["/bin/sh", "-c", _WITH_SETUP, "sh", job["run"], folder.env_passed(what.cell), *step]
 
 
-_WITH_SETUP = (
-    'if [ ! -e "$3" ]; then echo "leasehold: setup"; '
-    'sh -c "$1" || { code=$?; echo "leasehold: setup failed with exit code $code" >&2; exit $code; }; : > "$3"; fi; '
-    'exec sh -c "$2"'
-)
+_WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
 
 
 def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:

@@ -26,6 +26,7 @@ class RunFolder:
         self.downloads = os.path.join(path, "downloads.jsonl")
         self.downloads_log = os.path.join(path, "downloads.log")
         self.downloads_lock = os.path.join(path, "downloads.lock")
+        self.gate = os.path.join(path, "gate.json")
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
 
@@ -62,6 +63,18 @@ class RunFolder:
         """What home last said of the platform: a mended hook must reach a run whose plan is older."""
         said = read_json(self.environment)
         return said if said is not None else (read_json(self.plan) or {}).get("environment") or {}
+
+    def setup_done(self, cell: str) -> str:
+        """Its presence says that set-up succeeded in this cell's working copy."""
+        return os.path.join(self.cell(cell), "setup-done")
+
+    def env_passed(self, cell: str) -> str:
+        """Its presence says that the environment gate let this cell's trainer start."""
+        return os.path.join(self.cell(cell), "env-passed")
+
+    def env_known(self, key: str) -> str:
+        """What an interpreter answered when it last passed for this key, on this box, for every run."""
+        return os.path.join(self.root, "environments", key + ".json")
 
     @property
     def root(self) -> str:

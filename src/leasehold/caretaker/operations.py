@@ -17,6 +17,7 @@ from leasehold.kit.runstate import fold
 from . import environment, hogs, power, readings, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
+from .platform_shell import Outfit
 from .reaper import trainer_processes
 from .serve import Operation, Refused, Request
 
@@ -195,6 +196,16 @@ def check_env(request: Request) -> None:
     request.reply(environment.check(request.args, request.root))
 
 
+def check_secrets(request: Request) -> None:
+    """Ask the trackers whose keys the job's secrets are; answers never hold a value."""
+    from . import whoami  # only for this: it brings TLS and HTTP
+
+    values, env = request.args.get("secrets") or {}, request.args.get("env") or {}
+    job_env = {str(name): str(value) for name, value in env.items()}
+    outfit = Outfit(request.root, request.args.get("platform") or {}, job_env)
+    request.reply({"answers": whoami.ask_all({str(name): str(value) for name, value in values.items()}, outfit)})
+
+
 def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
     from leasehold.kit.match import walk
@@ -324,5 +335,6 @@ OPERATIONS: Dict[str, Operation] = {
     "hogs": find_hogs,
     "check_env": check_env,
     "power_off": power.power_off,
+    "check_secrets": check_secrets,
     "get": get,
 }

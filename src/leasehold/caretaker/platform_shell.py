@@ -45,6 +45,7 @@ class Outfit(NamedTuple):
     secrets: Mapping[str, str] = {}
     ours: Mapping[str, str] = {}
     gpus: int = 1
+    without: Sequence[str] = ()  # names that must not be in the environment
 
     @property
     def hook(self) -> str:
@@ -68,6 +69,8 @@ class Outfit(NamedTuple):
         values["PATH"] = _path(values.get("PATH") or os.defpath, str(self.platform.get("interpreter") or ""))
         values.update(self.wins)
         _spare_the_mirror(values)
+        for name in self.without:
+            values.pop(name, None)
         return with_python(values, self.root)
 
     def dress(self, argv: Sequence[str], own: Sequence[str], due: str) -> "Dressed":

@@ -31,6 +31,10 @@ _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
 _STOPPING_TICK_S = 0.1
 _STRAY_GRACE_S = 5.0
+_FOUND = {
+    "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
+    "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
+}
 _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
 
 
@@ -152,6 +156,7 @@ class Caretaker:
             if started is not None:
                 self.note("attempt_started", cell=name, attempt=cell.attempt, **started)
         ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
+        self._note_environment(name, cell, place)  # after the exit: what was judged came before it
         if ended is not None:
             self._note_ended(name, cell, ended)
         elif held or name in self.keepers.values():
@@ -160,6 +165,17 @@ class Caretaker:
             self._note_ended(name, cell, {"lost": True})
         else:  # no keeper ever claimed it: the same attempt may be given to another
             self._spawn_keeper(name, cell.attempt)
+
+    def _note_environment(self, name: str, cell: CellState, place: str) -> None:
+        """Journal what the step before the trainer found, once per attempt."""
+        if not self.plan["job"].get("setup"):
+            return
+        for file, (kind, *facts) in _FOUND.items():
+            noted = cell.recorded if kind == "env_recorded" else cell.judged
+            found = read_json(os.path.join(place, file)) if noted != cell.attempt else None
+            if found is not None:
+                known = {key: found[key] for key in facts if key in found}
+                self.note(kind, cell=name, attempt=cell.attempt, **known)
 
     def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
         facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
@@ -285,6 +301,8 @@ def request_stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
 def _failure(cell: CellState) -> str:
     if cell.why:
         return cell.why
+    if cell.refused:
+        return "the env gate refused after set-up: %s" % cell.refused
     if cell.lost:
         return "attempt %d vanished without an exit record" % cell.attempt
     if cell.signal is not None:

@@ -23,6 +23,9 @@ class CellState:
         self.signal: Optional[int] = None
         self.lost = False
         self.why = ""  # what the caretaker said when it gave the cell up
+        self.recorded = 0  # the attempt whose frameworks were journaled before set-up
+        self.judged = 0  # the attempt whose environment was judged after set-up
+        self.refused = ""  # why that judgement ended the attempt
 
     def as_dict(self) -> Dict[str, Any]:
         """Spell for status.json and the wire."""
@@ -91,6 +94,7 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell.state, cell.attempt, cell.tries = "starting", event.get("attempt", 0), cell.tries + 1
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
     cell.why = ""
+    cell.refused = ""
 
 
 def _started(run: RunState, event: Dict[str, Any]) -> None:
@@ -103,6 +107,19 @@ def _ended(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.ended_unix = "ended", event.get("at", event.get("t", 0.0))
     cell.code, cell.signal, cell.lost = event.get("code"), event.get("signal"), bool(event.get("lost"))
+
+
+def _env_recorded(run: RunState, event: Dict[str, Any]) -> None:
+    _cell(run, event).recorded = event.get("attempt", 0)
+
+
+def _env_judged(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    cell.judged = event.get("attempt", 0)
+    found = event.get("findings")
+    listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    against = [str(one.get("what")) for one in listed if one.get("outcome") == "refused"]
+    cell.refused = "; ".join(against) if event.get("outcome") == "refused" and not event.get("skipped") else ""
 
 
 def _cell_state(name: str) -> Any:
@@ -152,6 +169,8 @@ _STEPS = {
     "attempt_starting": _starting,
     "attempt_started": _started,
     "attempt_ended": _ended,
+    "env_recorded": _env_recorded,
+    "env_judged": _env_judged,
     "cell_finished": _cell_state(FINISHED),
     "cell_failed": _cell_failed,
     "cell_pending": _cell_state("pending"),

@@ -10,8 +10,9 @@ from typing import Any
 
 from leasehold.errors import Refusal, UserError
 from leasehold.gates.audit import AuditReadings, judge_audit, lacks_room
-from leasehold.gates.environment import judge_environment, wanted_modules
+from leasehold.gates.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
 from leasehold.kit.canon import digest
+from leasehold.kit.trackers import tracker_of
 from leasehold.ledger.store import Ledger
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
@@ -119,16 +120,43 @@ def _ours(path: str, root: str, disk: dict[str, Any]) -> bool:
 
 def environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> Verdict:
     """Ask the interpreter that will be launched what it can import and see."""
-    wanted = wanted_modules(imported(tree))
+    wanted = wanted_modules(imported(tree, job.run))
     answer = engine.wire.ask(
         "check_env", command=job.run, env=dict(job.env), modules=list(wanted), platform=dict(platform)
     )
     return judge_environment(job, wanted, answer)
 
 
+def credentials(
+    engine: CaretakerEngine, job: Job, values: Mapping[str, str], platform: Mapping[str, Any] = _PLAIN
+) -> Verdict:
+    """Have the box ask the trackers whose keys these are; the values go by wire and into a header, nowhere else."""
+    known = {name: value for name, value in values.items() if tracker_of(name) is not None}
+    if not known:
+        return Verdict("env", ())
+    asked = engine.wire.ask("check_secrets", secrets=known, env=dict(job.env), platform=dict(platform))
+    return judge_credentials(asked["answers"])
+
+
+def gate_wishes(job: Job, tree: CodeTree, skips: Skips) -> dict[str, Any]:
+    """Say what the box must ask after set-up, when nobody at home may be there to ask."""
+    return {"modules": list(wanted_modules(imported(tree, job.run))), "skip": "env" in skips.names}
+
+
 def needs_environment(job: Job, tree: CodeTree) -> bool:
-    """Whether there is anything to ask: a framework, or a card. What `setup` installs is only there afterwards."""
-    return not job.setup and bool(job.gpu or wanted_modules(imported(tree)))
+    """Whether there is anything to ask before launch: a framework, or a card. With a `setup`, the box asks after it."""
+    return not job.setup and bool(job.gpu or wanted_modules(imported(tree, job.run)))
+
+
+def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -> Verdict:
+    """Write a verdict that the box reached after set-up into the ledger, once, and return it."""
+    verdict = verdict_of(event.get("findings"))
+    known = ledger.events(run=run, kind="gate_judged")
+    if not any(row.data.get("box_seq") == event["n"] for row in known):
+        skipped = bool(event.get("skipped"))
+        where = {"box_seq": event["n"], "cell": str(event.get("cell")), "attempt": event.get("attempt")}
+        ledger.append("gate_judged", lease=lease, run=run, skipped=skipped, **where, **verdict.as_dict())
+    return verdict
 
 
 def passed_before(ledger: Ledger, lease: str, job: Job, tree: CodeTree) -> bool:
@@ -139,7 +167,7 @@ def passed_before(ledger: Ledger, lease: str, job: Job, tree: CodeTree) -> bool:
 
 def environment_key(job: Job, tree: CodeTree) -> str:
     """Name what the environment gate depends on."""
-    wanted = list(wanted_modules(imported(tree)))
+    wanted = list(wanted_modules(imported(tree, job.run)))
     starter = re.split(r"\S+\.py\b", job.run)[0]  # what stands before the script chooses the interpreter
     return digest({"run": starter, "env": dict(job.env), "modules": wanted, "gpu": job.gpu is not None})
 

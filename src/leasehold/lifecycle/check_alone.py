@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
+from leasehold.gates.environment import verdict_of
 from leasehold.gates.launching import judge_launch
+from leasehold.kit.trackers import tracker_of
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
-from leasehold.model.verdict import Verdict
+from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from . import check
 from .boxes import Box, box_of, find_box
 from .home import Home
 from .project import CodeTree, read_tree
-from .resolve import environment_of, read_job
+from .resolve import environment_of, read_job, run_id
 from .sharing import company
 from .smoke import smoke, smoke_key
 from .watch import LogLines
@@ -77,10 +82,32 @@ def _judge(
     engine = box.connect()
     try:
         if gate == "env":
-            return check.environment(engine, job, tree, environment_of(profile))
+            return _environment(engine, job, tree, environment_of(profile))
         verdict, hogs = check.audit(engine, job, profile, deep=bool(wishes.get("deep")), with_whom=with_whom)
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))
         return verdict
     finally:
         engine.wire.close()
+
+
+def _environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: dict[str, Any]) -> Verdict:
+    """Ask trackers and interpreter now; a run that is on the box already adds what it found after its set-up."""
+    findings = [*check.environment(engine, job, tree, platform).findings]
+    values = {name: os.environ[name] for name in job.secrets if os.environ.get(name)}
+    findings += check.credentials(engine, job, values, platform).findings
+    for name in job.secrets:
+        if name not in values and tracker_of(name) is not None:
+            hint = f"export {name}=… here to have it checked; lease run needs it anyway"
+            findings.append(Finding(Outcome.UNKNOWN, f"{name} is not in your environment, so nobody was asked", hint))
+    first = run_id(job, tree.sha256)
+    if not job.setup:
+        return Verdict("env", tuple(findings))
+    ours = [str(seen["run"]) for seen in engine.runs() if re.fullmatch(re.escape(first) + r"(-\d+)?", str(seen["run"]))]
+    for run in ours[-1:]:
+        events = [event for batch in engine.events(run, 0, 0) for event in batch["events"]]
+        judged = [event for event in events if event.get("k") == "env_judged"]
+        for event in judged[-1:]:
+            for one in verdict_of(event.get("findings")).findings:
+                findings.append(Finding(one.outcome, f"{run}, after set-up: {one.what}", one.hint))
+    return Verdict("env", tuple(findings))

@@ -89,7 +89,8 @@ def launch(
             gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper)
         _refuse_shared(engine, profile, job, notify.wishes(home, lease))
-        seen = _begin(home, engine, (plan, lease), tree, report)
+        private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
+        seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:
             engine.wire.close()
@@ -216,11 +217,15 @@ def _pass_gates(met: Met, profile: Profile, job_tree: tuple[Job, CodeTree], gate
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
     gatekeeper.pass_through(verdict)
-    if not check.needs_environment(job, tree) or check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree):
-        return
-    judged = check.environment(engine, job, tree, environment_of(profile))
-    gatekeeper.pass_through(judged)
-    if judged.passed:
+    platform = environment_of(profile)
+    findings = check.credentials(engine, job, secret_values(job), platform).findings
+    asked = check.needs_environment(job, tree)
+    asked = asked and not check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree)
+    judged = check.environment(engine, job, tree, platform) if asked else None
+    findings += judged.findings if judged else ()
+    if findings:
+        gatekeeper.pass_through(Verdict("env", findings))
+    if judged and judged.passed:
         key = check.environment_key(job, tree)
         gatekeeper.ledger.append("env_passed", lease=gatekeeper.lease, run=gatekeeper.run, key=key)
 
@@ -236,19 +241,22 @@ def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str
     return {name: environ[name] for name in job.secrets}
 
 
+def _private(home: Home, plan: Plan, lease: Lease) -> dict[str, Any]:
+    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    return {**private, "environment": dict(plan.environment)}
+
+
 def _begin(
-    home: Home, engine: CaretakerEngine, plan_lease: tuple[Plan, Lease], tree: CodeTree, report: Report
+    engine: CaretakerEngine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str, Any]], report: Report
 ) -> dict[str, Any]:
-    plan, lease = plan_lease
+    home_id, private = mine
     if engine.push(tree.sha256, tree.parts()):
         size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
-    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
-    private["environment"] = dict(plan.environment)
-    seen = engine.start(plan, home.ledger.home_id, private)
+    seen = engine.start(plan, home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
-        seen = engine.resume(plan.run, seen["seq"], home.ledger.home_id, private)
+        seen = engine.resume(plan.run, seen["seq"], home_id, private)
     report(
         Note(
             "launched",

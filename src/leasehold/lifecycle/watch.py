@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import BoxError, LinkError
+from leasehold.kit.env_rules import say_build
 from leasehold.kit.runstate import RunState, fold
 from leasehold.kit.terminal import plain
 from leasehold.ledger.store import Ledger
@@ -16,6 +17,7 @@ from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box
+from .check import record_on_box
 from .fetch_words import FETCH_TELLERS
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
@@ -167,6 +169,8 @@ class Watch:
         self._say_log(self._lines.rest() if self.state.terminal else "", report)
         for event in item["events"]:
             self.fetching = (self.fetching or event["k"] == "download_started") and event["k"] != "downloads_ready"
+            if event["k"] == "env_judged":
+                record_on_box(ledger, self.lease, self.run, event)
             if event["n"] > known:
                 report(Note("event", describe(event), event))
         ledger.append(
@@ -221,8 +225,35 @@ def _ended(event: dict[str, Any]) -> str:
     return f"attempt {event['attempt']} {how}"
 
 
+def _recorded(event: dict[str, Any]) -> str:
+    seen = event.get("frameworks")
+    builds = {name: facts for name, facts in seen.items() if isinstance(facts, dict)} if isinstance(seen, dict) else {}
+    has = ", ".join(f"{name} {say_build(builds[name])}" for name in sorted(builds) if builds[name].get("file"))
+    lines = [f"before set-up this box has {has or 'no torch'}" + ("; set-up keeps it" if event.get("kept") else "")]
+    return "\n".join([*lines, *(f"  left out: {line}" for line in _listed(event, "left_out"))])
+
+
+def _judged(event: dict[str, Any]) -> str:
+    findings = [one for one in _listed(event, "findings") if isinstance(one, dict)]
+    how = f"passed ({len(findings)} readings)" if event.get("outcome") == "passed" else str(event.get("outcome"))
+    how += ", as before" if event.get("cached") else ", skipped" if event.get("skipped") else ""
+    lines = [f"gate env after set-up: {how}"]
+    for one in findings:
+        if one.get("outcome") != "passed":
+            lines += [f"  {'NO' if one.get('outcome') == 'refused' else '?'}  {one.get('what')}"]
+            lines += [f"       -> {one['hint']}"] if one.get("hint") else []
+    return "\n".join(lines)
+
+
+def _listed(event: dict[str, Any], key: str) -> list[Any]:
+    value = event.get(key)
+    return value if isinstance(value, list) else []
+
+
 _TELLERS: dict[str, Any] = {
     **FETCH_TELLERS,
+    "env_recorded": _recorded,
+    "env_judged": _judged,
     "run_opened": lambda event: f"caretaker {event['pid']} took the run",
     "caretaker_started": lambda event: f"caretaker {event['pid']} took over from one that died",
     "attempt_starting": lambda event: f"attempt {event['attempt']} starting",

@@ -55,6 +55,7 @@ class Job:
     run: str
     artifacts: tuple[Artifact, ...]
     setup: str = ""
+    setup_frameworks: str = "keep"
     smoke: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
@@ -73,19 +74,25 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
         what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
-        fetched = {"downloads": [asdict(item) for item in self.downloads]} if self.downloads else {}
-        return {**what, "secrets": list(self.secrets), **fetched}
+        return {**what, **self._newer(), "secrets": list(self.secrets)}
 
     def as_dict(self) -> dict[str, Any]:
         """Spell the whole job canonically."""
         value = asdict(self)
         value["env"] = dict(self.env)
-        value["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
-        if not self.downloads:  # plans of earlier versions keep their hash
-            del value["downloads"]
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
-        return value
+        del value["setup_frameworks"], value["downloads"]
+        return {**value, **self._newer()}
+
+    def _newer(self) -> dict[str, Any]:
+        """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
+        newer: dict[str, Any] = {}
+        if self.setup_frameworks != "keep":
+            newer["setup_frameworks"] = self.setup_frameworks
+        if self.downloads:
+            newer["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
+        return newer
 
 
 def job_from_dict(value: dict[str, Any]) -> Job:

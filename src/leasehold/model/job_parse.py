@@ -13,7 +13,17 @@ from leasehold.kit.paths import UnsafePath, check_name, check_relative
 
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
-from .job_words import ARTIFACT_WORDS, CHECKPOINT_WORDS, GPU_WORDS, LOADERS, RESOURCE_WORDS, WHEN_DONE, WORDS, Word
+from .job_words import (
+    ARTIFACT_WORDS,
+    CHECKPOINT_WORDS,
+    GPU_WORDS,
+    LOADERS,
+    RESOURCE_WORDS,
+    SETUP_FRAMEWORKS,
+    WHEN_DONE,
+    WORDS,
+    Word,
+)
 from .placeholders import BadPlaceholder, fill, fill_plain
 from .units import parse_duration, parse_size
 
@@ -55,6 +65,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         run=_command(job, "run", source),
         artifacts=_artifacts(job.get("artifacts"), source),
         setup=_optional(job, "setup", source),
+        setup_frameworks=_one_of(job.get("setup_frameworks", "keep"), "setup_frameworks", SETUP_FRAMEWORKS, source),
         smoke=_optional(job, "smoke", source),
         env=_env(job.get("env", {}), source),
         secrets=_secrets(job.get("secrets", []), source),

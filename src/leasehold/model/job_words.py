@@ -7,6 +7,7 @@ from typing import Any
 
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "bytes")
 WHEN_DONE = ("ask", "park")
+SETUP_FRAMEWORKS = ("keep", "replace")
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkmgtp]i?)?[Bb]$"}
@@ -77,6 +78,12 @@ WORDS = (
         "run once on the box before the first attempt; " + _FILLED,
         _TEXT,
         example="pip install -r requirements.txt",
+    ),
+    Word(
+        "setup_frameworks",
+        "keep the torch that the box's image brings (pins in requirements are left out), or let `setup` replace it",
+        {"enum": list(SETUP_FRAMEWORKS)},
+        example="keep",
     ),
     Word(
         "smoke",

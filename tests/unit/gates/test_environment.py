@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from leasehold.gates.environment import judge_environment, wanted_modules
+from leasehold.gates.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
+from leasehold.kit.env_rules import judge_frameworks
 from leasehold.model.job import Artifact, GpuWish, Job
 from leasehold.model.verdict import Outcome, Verdict
 
@@ -120,3 +122,79 @@ def test_the_build_must_have_code_for_the_card(capability: tuple[int, int], arch
 def test_one_card_without_code_among_many_is_enough_to_refuse() -> None:
     verdict = judge_environment(job(1), ("torch",), answer(cuda((9, 0), (6, 1))))
     assert [text.split(";")[0] for text in against(verdict)] == ["card 1 is sm_61"]
+
+
+# ---------------------------------------------------------------- set-up and the frameworks of an image
+
+TORCH = {"version": "2.1.0+cu121", "cuda": "12.1", "file": "/x/torch/__init__.py", "pip": True}
+CUDNN = {"version": "8.9", "cuda": "", "file": "", "pip": True}
+
+
+def judged(before: dict[str, Any], after: dict[str, Any], swap: bool = False) -> list[tuple[str, str]]:
+    return [(one["outcome"], one["what"]) for one in judge_frameworks(before, after, swap, "/usr/bin/python")]
+
+
+def test_frameworks_that_stayed_pass() -> None:
+    both = {"torch": TORCH, "nvidia-cudnn-cu12": CUDNN}
+    assert judged(both, both) == [
+        ("passed", "torch is still 2.1.0+cu121 (CUDA 12.1)"),
+        ("passed", "nvidia-cudnn-cu12 is still 8.9"),
+    ]
+    assert judged({}, both) == []
+
+
+def test_a_version_or_a_cuda_build_that_changed_is_refused_with_both_and_the_cure() -> None:
+    for now in ({**TORCH, "version": "2.0.1"}, {**TORCH, "cuda": "11.8"}, None):
+        (found,) = judge_frameworks({"torch": TORCH}, {"torch": now} if now else {}, False, "/usr/bin/python")
+        assert found["outcome"] == "refused"
+        assert found["what"].startswith("torch was 2.1.0+cu121 (CUDA 12.1) and is ")
+        assert "`/usr/bin/python -m pip install --no-deps torch==2.1.0+cu121 --index-url " in found["hint"]
+
+
+def test_what_comes_with_a_torch_is_judged_only_while_that_torch_stays() -> None:
+    before = {"torch": TORCH, "nvidia-cudnn-cu12": CUDNN}
+    assert [one for one, _ in judged(before, {"torch": TORCH, "nvidia-cudnn-cu12": {**CUDNN, "version": "9"}})] == [
+        "passed",
+        "refused",
+    ]
+    assert len(judged(before, {"torch": {**TORCH, "version": "2.2"}})) == 1
+
+
+def test_a_job_that_asks_for_its_own_torch_may_change_it() -> None:
+    ((outcome, what),) = judged({"torch": TORCH}, {"torch": {**TORCH, "version": "2.2"}}, swap=True)
+    assert outcome == "passed" and what.endswith("(setup_frameworks: replace)")
+
+
+def test_before_a_setup_what_is_missing_is_unknown_and_what_will_be_kept_is_judged() -> None:
+    with_setup = replace(job(1), setup="pip install x")
+    missing = judge_environment(with_setup, ("torch",), answer(torch=None, numpy={"ok": True}))
+    assert missing.outcome is Outcome.UNKNOWN
+    assert "asked again on the box after `setup`" in missing.against()[0].hint
+    blind = answer({"cuda_build": None, "cuda_available": False, "devices": []})
+    blind["facts"]["frameworks"] = {"torch": TORCH}
+    assert judge_environment(with_setup, ("torch",), blind).outcome is Outcome.REFUSED
+    swapped = replace(with_setup, setup_frameworks="replace")
+    assert judge_environment(swapped, ("torch",), blind).outcome is Outcome.UNKNOWN
+
+
+# ---------------------------------------------------------------- trackers
+
+
+def said(outcome: str, text: str) -> dict[str, Any]:
+    return {"secret": "HF_TOKEN", "tracker": "Hugging Face", "outcome": outcome, "said": text, "page": "https://page"}
+
+
+def test_a_trackers_answer_names_the_secret_and_where_it_came_from() -> None:
+    (passed, refused, unknown) = judge_credentials(
+        [said("passed", "accepted, account ada"), said("refused", "does not accept it"), said("unknown", "no answer")]
+    ).findings
+    assert (passed.outcome, passed.what) == (Outcome.PASSED, "HF_TOKEN: accepted, account ada (Hugging Face)")
+    assert (refused.outcome, refused.what) == (Outcome.REFUSED, "HF_TOKEN: Hugging Face does not accept it")
+    assert refused.hint == "it was taken from HF_TOKEN in your environment; get a new one at https://page"
+    assert unknown.outcome is Outcome.UNKNOWN
+
+
+def test_findings_from_a_box_that_spells_badly_are_unknown() -> None:
+    assert verdict_of([{"outcome": "splendid"}, {}, "x", None]).outcome is Outcome.UNKNOWN
+    for odd in (None, "passed", {"outcome": "passed"}, []):
+        assert verdict_of(odd).outcome is Outcome.UNKNOWN

@@ -157,3 +157,16 @@ def test_stopping_stops_what_was_not_done_and_resuming_starts_it_over():
 def test_a_reason_is_kept(ending, state):
     run = fold(told(OPEN, {"k": ending, "reason": "why"}))
     assert (run.state, run.reason, run.terminal) == (state, "why", True)
+
+
+def test_an_environment_that_was_refused_is_remembered_until_the_next_attempt() -> None:
+    def judged(**more):
+        return {"n": 3, "k": "env_judged", "cell": "main", "attempt": 1, "outcome": "refused", **more}
+
+    bad = [{"outcome": "refused", "what": "torch was 2"}, {"outcome": "passed", "what": "fine"}]
+    run = fold([judged(findings=bad)])
+    assert (run.cells["main"].judged, run.cells["main"].refused) == (1, "torch was 2")
+    assert fold([judged(findings=bad, skipped=True)]).cells["main"].refused == ""
+    assert fold([{"n": 4, "k": "attempt_starting", "cell": "main", "attempt": 2}], into=run).cells["main"].refused == ""
+    for odd in (None, "x", [None, "y", {}]):  # a box may send anything
+        assert fold([judged(findings=odd)]).cells["main"].refused == ""

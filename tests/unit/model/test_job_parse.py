@@ -24,6 +24,7 @@ WHOLE = """
 name: resnet-cifar
 run: python train.py
 setup: pip install -r requirements.txt
+setup_frameworks: replace
 smoke: python train.py --steps 3
 env: {SEED: 1, LR: 0.5, NOTE: "中文"}
 secrets: [WANDB_API_KEY]
@@ -57,6 +58,7 @@ def test_everything_a_job_can_say() -> None:
         run="python train.py",
         artifacts=(Artifact("*.pt", "torch", ("model",), True), Artifact("metrics.json", "json")),
         setup="pip install -r requirements.txt",
+        setup_frameworks="replace",
         smoke="python train.py --steps 3",
         env={"SEED": "1", "LR": "0.5", "NOTE": "中文"},
         secrets=("WANDB_API_KEY",),

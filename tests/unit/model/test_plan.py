@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from leasehold.facts import profiles
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.resolve import resolve
-from leasehold.model.job import Artifact, Job
+from leasehold.model.job import Artifact, Job, job_from_dict
 from leasehold.model.job_words import LOADERS
 from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.receipt import Receipt, receipt_from_dict
@@ -122,3 +122,12 @@ def test_every_part_of_a_receipt_counts_in_its_digest(key):
     value = RECEIPT.as_dict()
     value[key] = "changed"
     assert digest(value) != RECEIPT.digest
+
+
+def test_replacing_the_frameworks_is_another_run_and_keeping_them_is_not():
+    keeps = Job("toy", "python t.py", (Artifact("a", "bytes"),), setup="pip install -r r.txt")
+    replaces = replace(keeps, setup_frameworks="replace")
+    assert "setup_frameworks" not in keeps.identity() and "setup_frameworks" not in keeps.as_dict()
+    assert replaces.identity() != keeps.identity()
+    assert job_from_dict(replaces.as_dict()) == replaces
+    assert job_from_dict(keeps.as_dict()) == keeps

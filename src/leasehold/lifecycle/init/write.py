@@ -140,7 +140,8 @@ def _setup(page: Page, facts: ProjectFacts) -> None:
     page.say("Once on the box, before the first attempt: " + ", ".join(str(sign.where) for sign in chosen) + ".")
     for sign in chosen:
         if " names " in sign.note:
-            page.say(f"{sign.note}: a rented image usually has its own build; leave yours out unless you need it.")
+            page.say(f"{sign.note}: where the box's image has its own build, that stays and such lines are left out.")
+            page.say("  `setup_frameworks: replace` installs yours instead.")
     others = [str(sign.where) for sign in facts.requirements if sign not in chosen]
     if others:
         page.say(f"  also seen: {', '.join(others[:6])}")

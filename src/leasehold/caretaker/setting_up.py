@@ -1,0 +1,200 @@
+"""The step between a claim and a trainer: set-up once per working copy, then the environment gate, then go.
+
+Runs as a child of the attempt's shell, in the trainer's own environment and working folder, so that it needs no
+home: the laptop may be gone. What it finds is written beside the attempt's log; the caretaker journals it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from leasehold.kit import env_rules
+from leasehold.kit.atomic import read_json, write_atomic, write_json
+from leasehold.kit.canon import digest
+from leasehold.kit.procs import boot_id
+from leasehold.kit.terminal import one_line
+
+from . import environment, frameworks
+from .layout import RunFolder
+from .setup_words import installer_of
+
+REFUSED_CODE = 78  # EX_CONFIG
+_REDACTED = "(secret)"
+
+
+class Place(NamedTuple):
+    """What the step works on."""
+
+    folder: RunFolder
+    cell: str
+    attempt: int
+    job: Dict[str, Any]
+    gate: Dict[str, Any]  # what home asked of the gate: modules, and whether a person chose to pass it by
+
+    @property
+    def work(self) -> str:
+        """The trainer's working folder."""
+        return self.folder.work(self.cell)
+
+
+def ready(folder: RunFolder, cell: str, attempt: int) -> int:
+    """Set up if that was not done, judge the environment if it has not passed; 0 lets the trainer start."""
+    plan = read_json(folder.plan)
+    if plan is None:
+        return 1
+    place = Place(folder, cell, attempt, plan["job"], read_json(folder.gate) or {})
+    before = _recorded(place)
+    if not os.path.exists(folder.setup_done(cell)):
+        code = _set_up(place, before)
+        if code:
+            return code
+        write_atomic(folder.setup_done(cell), b"")
+    return _judge(place, before)
+
+
+def _recorded(place: Place) -> Dict[str, Any]:
+    """Record what the interpreter has before the first set-up of this run; a retry must not take its effects for it."""
+    path = os.path.join(place.folder.cell(place.cell), "frameworks.json")
+    record = read_json(path)
+    if record is None:
+        starter = _starter(place)
+        answer = environment.ask(starter, [], dict(os.environ), place.work, strict=True) if starter else {}
+        facts = answer.get("facts") or {}
+        record = {
+            "interpreter": answer.get("interpreter", ""),
+            "executable": facts.get("executable", ""),
+            "frameworks": facts.get("frameworks", {}),
+            "problem": answer.get("problem", "" if starter else "no Python interpreter is named"),
+        }
+        write_json(path, record)
+    return record
+
+
+def _starter(place: Place) -> Optional[environment.Starter]:
+    """The interpreter that `run` starts; where a script hides it, the one that set-up's pip installs for."""
+    found = environment.starter_of(place.job["run"])
+    pip = installer_of(place.job.get("setup", "")) if found is None else ""
+    return environment.beside_pip(pip, dict(os.environ), place.work) if pip else found
+
+
+def _set_up(place: Place, before: Dict[str, Any]) -> int:
+    _say("setup")
+    setup, environ = place.job["setup"], dict(os.environ)
+    present = before["frameworks"] if place.job.get("setup_frameworks", "keep") == "keep" else {}
+    into = os.path.join(place.folder.cell(place.cell), "setup")
+    prepared = frameworks.prepare(setup, present, place.work, into, environ)
+    _record_before(place, before, prepared, present)
+    try:
+        shell = ["/bin/sh", "-c", prepared.setup]  # it inherits the cell's lock, as a trainer does
+        code = subprocess.call(shell, env={**environ, **prepared.environ}, cwd=place.work, close_fds=False)
+    finally:
+        frameworks.drop_alias(prepared.alias)
+    if code == 0:
+        return 0
+    code = 128 - code if code < 0 else code
+    _say("setup failed with exit code %d" % code)
+    if "torch" in present:
+        _say(
+            "hint: the box's torch %s was kept; if pip spoke of a conflict, something asks for another one: install "
+            'from "$LEASE_REQUIREMENTS", or say `setup_frameworks: replace` in the job'
+            % present["torch"].get("version", "")
+        )
+    return code
+
+
+def _record_before(place: Place, before: Dict[str, Any], prepared: frameworks.Prepared, kept: Dict[str, Any]) -> None:
+    if "torch" in kept:
+        shown = ("%s %s" % (name, env_rules.say_build(kept[name])) for name in sorted(kept) if kept[name].get("file"))
+        _say("this box has %s: kept" % ", ".join(shown))
+    for line in prepared.left_out:
+        _say("left out: %s" % line)
+    if prepared.setup != place.job["setup"]:
+        _say("setup runs: %s" % prepared.setup)
+    evidence = {"interpreter": before["executable"] or before["interpreter"], "frameworks": before["frameworks"]}
+    evidence.update(kept="torch" in kept, left_out=prepared.left_out[:50], problem=before["problem"][:400])
+    _write(place, "before.json", evidence)
+
+
+def _judge(place: Place, before: Dict[str, Any]) -> int:
+    passed = place.folder.env_passed(place.cell)
+    if os.path.exists(passed):
+        return 0
+    findings, cached = _findings(place, before)
+    findings = _clean(findings, _secrets(place))
+    outcome = env_rules.outcome_of(findings)
+    skipped = bool(place.gate.get("skip"))
+    verdict = {"outcome": outcome, "findings": findings[:60], "skipped": skipped, "cached": cached}
+    _write(place, "env.json", verdict)
+    for one in findings:
+        if one["outcome"] != env_rules.PASSED:
+            _say("%s: %s%s" % (one["outcome"], one["what"], "; hint: " + one["hint"] if one["hint"] else ""))
+    _say("gate env: %s%s" % (outcome, ", skipped" if skipped and outcome != env_rules.PASSED else ""))
+    if outcome == env_rules.REFUSED and not skipped:
+        return REFUSED_CODE
+    write_atomic(passed, b"")
+    return 0
+
+
+def _findings(place: Place, before: Dict[str, Any]) -> Any:
+    """Look first, which is cheap; import only when nothing of the kind has passed on this box since it booted."""
+    modules = [str(name) for name in place.gate.get("modules") or []]
+    gpus = int((place.job.get("gpu") or {}).get("count", 0))
+    runner = environment.starter_of(place.job["run"])
+    starter = runner or _starter(place)
+    if starter is None:
+        return [
+            env_rules.finding(env_rules.PASSED, "no Python interpreter is named, so there is nothing to ask")
+        ], False
+    environ = dict(os.environ)
+    seen = environment.ask(starter, [], environ, place.work)
+    facts = seen.get("facts") or {}
+    replace = place.job.get("setup_frameworks", "keep") == "replace"
+    python = facts.get("executable") or starter.interpreter
+    kept = (
+        env_rules.judge_frameworks(before["frameworks"], facts.get("frameworks", {}), replace, python) if facts else []
+    )
+    if runner is None or not (modules or gpus) or seen.get("problem"):
+        return env_rules.judge_interpreter(0, [], seen) + kept, False
+    wanted = sorted({*modules, *(["torch"] if gpus and "torch" in facts["frameworks"] else [])})
+    asked = {"line": runner.line(), "env": place.job.get("env"), "wanted": wanted, "gpus": gpus, "boot": boot_id()}
+    key = digest({**asked, **{name: facts[name] for name in ("executable", "version", "installed")}})
+    known = read_json(place.folder.env_known(key))
+    if known is not None:
+        return known["findings"] + kept, True
+    answer = environment.ask(runner, wanted, environ, place.work)
+    found = env_rules.judge_interpreter(gpus, wanted, answer)
+    if env_rules.outcome_of(found) == env_rules.PASSED:
+        os.makedirs(os.path.dirname(place.folder.env_known(key)), exist_ok=True)
+        write_json(place.folder.env_known(key), {"findings": found, "at": round(time.time(), 3)})
+    return found + kept, False
+
+
+def _write(place: Place, name: str, value: Dict[str, Any]) -> None:
+    write_json(os.path.join(place.folder.attempt(place.cell, place.attempt), name), _clean(value, _secrets(place)))
+
+
+def _secrets(place: Place) -> List[str]:
+    values = (read_json(place.folder.secrets) or {}).values()
+    return [str(value) for value in values if len(str(value)) >= 4]
+
+
+def _clean(value: Any, secrets: List[str]) -> Any:
+    """Take secrets and terminal escapes out of what will be journaled: an import error may quote anything."""
+    if isinstance(value, dict):
+        return {str(key): _clean(item, secrets) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item, secrets) for item in value]
+    if not isinstance(value, str):
+        return value
+    for secret in secrets:
+        value = value.replace(secret, _REDACTED)
+    return one_line(value)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write("leasehold: %s\n" % text)
+    sys.stdout.flush()

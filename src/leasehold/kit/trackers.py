@@ -1,0 +1,109 @@
+"""Experiment trackers and hubs: which secret is theirs, and how they answer the question whose it is. Data.
+
+Each row was checked against the tracker's public documentation or client source; `source` says where. Neptune is
+not here: no public source that we could read shows a call which answers this for today's tokens.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional, Tuple
+
+BASIC, BEARER, RAW = "basic", "bearer", "raw"  # user `api` and the key; `Bearer key`; the key alone
+
+
+class Tracker(NamedTuple):
+    """One service's who-am-I."""
+
+    name: str
+    secrets: Tuple[str, ...]  # first the usual one
+    base: str  # empty: only the variable says where it is
+    base_variable: str
+    path: str
+    auth: str
+    account: Tuple[str, ...]  # where the answer has the account's name: dotted paths, tried in order
+    proof: str  # a dotted path that must not be null in a good answer; empty: any JSON object is good
+    page: str  # where a person gets a new key
+    source: str
+    body: str = ""  # makes it a POST
+    origin_only: bool = False  # of the base variable only scheme and host count
+    base_end: str = ""  # what the base must end with
+    offline: Tuple[Tuple[str, Tuple[str, ...]], ...] = ()  # variables (and their values) that switch it off
+
+
+_YES = ("1", "true", "yes", "on")
+TRACKERS = (
+    Tracker(
+        name="Weights & Biases",
+        secrets=("WANDB_API_KEY",),
+        base="https://api.wandb.ai",
+        base_variable="WANDB_BASE_URL",
+        path="/graphql",
+        body='{"query": "query Viewer { viewer { id entity username } }"}',
+        auth=BASIC,
+        account=("data.viewer.entity", "data.viewer.username"),
+        proof="data.viewer",
+        page="https://wandb.ai/authorize",
+        source="wandb/wandb: sdk/internal/internal_api.py viewer() and validate_api_key(); a bad key has no viewer",
+        offline=(("WANDB_MODE", ("offline", "disabled", "dryrun")), ("WANDB_DISABLED", _YES)),
+    ),
+    Tracker(
+        name="Hugging Face",
+        secrets=("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
+        base="https://huggingface.co",
+        base_variable="HF_ENDPOINT",
+        path="/api/whoami-v2",
+        auth=BEARER,
+        account=("name",),
+        proof="name",
+        page="https://huggingface.co/settings/tokens",
+        source="huggingface/huggingface_hub: HfApi.whoami, GET /api/whoami-v2",
+        offline=(("HF_HUB_OFFLINE", _YES),),
+    ),
+    Tracker(
+        name="Comet",
+        secrets=("COMET_API_KEY",),
+        base="https://www.comet.com",
+        base_variable="COMET_URL_OVERRIDE",
+        path="/api/rest/v2/account-details",
+        auth=RAW,
+        account=("userName", "defaultWorkspaceName"),
+        proof="",
+        page="https://www.comet.com/account-settings/apiKeys",
+        source="comet.com/docs REST API overview (key in Authorization); comet-ml/opik: account-details",
+        origin_only=True,
+        offline=(("COMET_MODE", ("disabled", "offline")), ("COMET_OFFLINE", _YES)),
+    ),
+    Tracker(
+        name="SwanLab",
+        secrets=("SWANLAB_API_KEY",),
+        base="https://api.swanlab.cn/api",
+        base_variable="SWANLAB_API_HOST",
+        path="/login/api_key",
+        body="{}",
+        auth=RAW,
+        account=("userInfo.username", "userInfo.name"),
+        proof="userInfo",
+        page="https://swanlab.cn/settings",
+        source="SwanLab clients: POST /api/login/api_key with the key in `authorization`, answers userInfo",
+        base_end="/api",
+        offline=(("SWANLAB_MODE", ("offline", "local", "disabled")),),
+    ),
+    Tracker(
+        name="MLflow",
+        secrets=("MLFLOW_TRACKING_TOKEN",),
+        base="",
+        base_variable="MLFLOW_TRACKING_URI",
+        path="/api/2.0/mlflow/experiments/search",
+        body='{"max_results": 1}',
+        auth=BEARER,
+        account=(),
+        proof="",
+        page="your MLflow server",
+        source="mlflow.org/docs rest-api: POST 2.0/mlflow/experiments/search",
+    ),
+)
+
+
+def tracker_of(secret: str) -> Optional[Tracker]:
+    """Return whose secret this is, or None."""
+    return next((tracker for tracker in TRACKERS if secret in tracker.secrets), None)
