@@ -182,3 +182,11 @@ def test_secrets_are_not_sent_to_a_shared_disk(me: Front) -> None:
         assert done.code != 0
         assert "error[secret.shared_tier]: MY_KEY would lie on common disk" in done.said
     assert not (common / "root" / "secrets").exists() and not any((common / "root").glob("active/*/plan.json"))
+
+
+def test_trackers_are_asked_through_the_hook(me: Front) -> None:
+    platform(me, hook="echo the proxy is down; (exit 4)")
+    me.job(run=RUN, secrets=["WANDB_API_KEY"])
+    done = me.lease("check", "env", WANDB_API_KEY="0123456789" * 4)
+    assert "WANDB_API_KEY" in done.said and "hook_failed" in done.said and "the proxy is down" in done.said
+    assert "0123456789" not in done.said
