@@ -25,6 +25,15 @@ def main(argv: List[str]) -> int:
         from .layout import RunFolder
 
         return keep(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "settle" and len(argv) > 1:
+        from .platform_shell import settle
+
+        settle(argv[1:])
+    if door in ("fetch", "pull") and len(argv) == 2:
+        from . import fetch
+        from .layout import RunFolder
+
+        return (fetch.fetch if door == "fetch" else fetch.pull)(RunFolder(argv[1]))
     if door == "ready" and len(argv) == 4:
         from .layout import RunFolder
         from .setting_up import ready
@@ -44,7 +53,7 @@ def main(argv: List[str]) -> int:
 
         return notice(sys.stdin)
     sys.stderr.write(
-        "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT | nag RUN"
-        " | notice | whoami\n"
+        "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
+        " | settle COMMAND… | fetch RUN | pull RUN | nag RUN | notice | whoami\n"
     )
     return 64

@@ -10,7 +10,8 @@ import subprocess
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import env_probe
-from .python_names import with_python
+from .dressing import run_dressed
+from .platform_shell import Outfit
 
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[0-9.]*\Z")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "lightning", "composer", "jupyter")
@@ -44,26 +45,40 @@ def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
     starter = starter_of(str(args.get("command", "")))
     if starter is None:
         return {"problem": "no Python interpreter is named in the command, so there is nothing to ask"}
-    environ = dict(os.environ)
-    environ.update({str(name): str(value) for name, value in (args.get("env") or {}).items()})
-    environ = with_python(environ, root) if root else environ
-    return ask(starter, [str(name) for name in args.get("modules") or []], environ, os.path.expanduser("~"))
+    env = {str(name): str(value) for name, value in (args.get("env") or {}).items()}
+    outfit = Outfit(root or os.path.expanduser("~"), args.get("platform") or {}, env)
+    modules = [str(name) for name in args.get("modules") or []]
+    interpreter = starter.interpreter
+    try:
+        done, problem = run_dressed(outfit, _asked(starter, modules, strict=False), timeout_s=_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return _silent(interpreter)
+    if problem:
+        return {"interpreter": interpreter, "problem": problem}
+    return _answer(interpreter, done.returncode, done.stdout)
 
 
 def ask(
     starter: Starter, modules: List[str], environ: Dict[str, str], folder: str, strict: bool = False
 ) -> Dict[str, Any]:
-    """Start the interpreter with env_probe; without modules it only looks and imports nothing."""
+    """Start the interpreter with env_probe, in a shell that is dressed already; without modules it only looks."""
     interpreter = starter.interpreter
-    asked = ["/bin/sh", "-c", starter.line(strict), env_probe.__file__, *modules]
     try:
         done = subprocess.run(
-            asked, env=environ, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=_TIMEOUT_S, check=False,
+            _asked(starter, modules, strict), env=environ, cwd=folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_TIMEOUT_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return {"interpreter": interpreter, "problem": "%s did not answer in %d s" % (interpreter, _TIMEOUT_S)}
+        return _silent(interpreter)
     return _answer(interpreter, done.returncode, done.stdout)
+
+
+def _asked(starter: Starter, modules: List[str], strict: bool) -> List[str]:
+    return ["/bin/sh", "-c", starter.line(strict), env_probe.__file__, *modules]
+
+
+def _silent(interpreter: str) -> Dict[str, Any]:
+    return {"interpreter": interpreter, "problem": "%s did not answer in %d s" % (interpreter, _TIMEOUT_S)}
 
 
 def beside_pip(pip: str, environ: Dict[str, str], folder: str) -> Optional[Starter]:

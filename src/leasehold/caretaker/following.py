@@ -113,6 +113,7 @@ class Following:
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""
         locks = [self._folder.cell_lock(name) for name in self._run.cells] + [self._folder.caretaker_lock]
+        locks.append(self._folder.downloads_lock)
         return not self._run.terminal and not any(is_held(lock) for lock in locks)
 
 

@@ -20,7 +20,6 @@ from leasehold.kit.procs import MARK, look
 
 from .layout import RunFolder
 from .locks import is_held, wait_lock
-from .python_names import with_python
 from .reaper import end_processes
 
 _LOCK_WAIT_S = 2.0
@@ -145,9 +144,13 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os.dup2(log, 2)
         os.set_inheritable(lock, True)
         os.chdir(folder.work(what.cell))
-        environment = _environment(folder, plan, what)
+        from .platform_shell import outfit_of  # here: what it weighs ends with the exec
+
+        outfit = outfit_of(folder, plan, _own_variables(folder, what))
+        command = _command(folder, plan["job"], what)
+        dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))
-        os.execve("/bin/sh", _command(folder, plan["job"], what), environment)
+        os.execve(dressed.argv[0], dressed.argv, dressed.environ)
     except BaseException as error:  # noqa: BLE001 - a forked child must end here, whatever happened
         os.write(2, ("leasehold: the trainer could not be started: %r\n" % (error,)).encode())
     finally:
@@ -165,22 +168,16 @@ def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]
 _WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
 
 
-def _environment(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> Dict[str, str]:
-    environment = dict(os.environ)
-    environment["PYTHONUNBUFFERED"] = "1"
-    environment.update(plan["job"].get("env", {}))
-    environment.update(read_json(folder.secrets) or {})
-    environment.update(
-        {
-            "LEASE_RUN": folder.run,
-            "LEASE_CELL": what.cell,
-            "LEASE_ATTEMPT": str(what.number),
-            "LEASE_OUT": folder.out(what.cell),
-            MARK: folder.mark(what.cell, what.number),
-        }
-    )
-    environment.pop("LEASEHOLD_PAUSE", None)
-    return with_python(environment, folder.root)
+def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
+    """What we tell the trainer; nobody else may set these."""
+    return {
+        "LEASE_RUN": folder.run,
+        "LEASE_CELL": what.cell,
+        "LEASE_ATTEMPT": str(what.number),
+        "LEASE_OUT": folder.out(what.cell),
+        "LEASE_DATA": folder.data,
+        MARK: folder.mark(what.cell, what.number),
+    }
 
 
 def _write_started(place: str) -> None:

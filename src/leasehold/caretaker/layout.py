@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from binascii import crc32
+from typing import Any, Dict
 
+from leasehold.kit.atomic import read_json
 from leasehold.kit.paths import check_name
 
 
@@ -20,6 +23,10 @@ class RunFolder:
         self.budget = os.path.join(path, "budget.json")
         self.holder = os.path.join(path, "holder.json")
         self.manifest = os.path.join(path, "manifest.json")
+        self.environment = os.path.join(path, "environment.json")  # what home last said of the platform
+        self.downloads = os.path.join(path, "downloads.jsonl")
+        self.downloads_log = os.path.join(path, "downloads.log")
+        self.downloads_lock = os.path.join(path, "downloads.lock")
         self.gate = os.path.join(path, "gate.json")
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
@@ -41,6 +48,10 @@ class RunFolder:
         """Folder of one attempt."""
         return os.path.join(self.cell(cell), "attempt-%04d" % attempt)
 
+    def hook_due(self, cell: str, attempt: int) -> str:
+        """Its presence after an attempt says that the platform's hook did not let it begin."""
+        return os.path.join(self.attempt(cell, attempt), "hook-due")
+
     def work(self, cell: str) -> str:
         """The cell's private copy of the code: the trainer's working folder."""
         return os.path.join(self.path, "work", check_name(cell, "cell"))
@@ -48,6 +59,11 @@ class RunFolder:
     def out(self, cell: str) -> str:
         """The cell's isolated output folder: LEASE_OUT."""
         return os.path.join(self.path, "out", check_name(cell, "cell"))
+
+    def platform(self) -> Dict[str, Any]:
+        """What home last said of the platform: a mended hook must reach a run whose plan is older."""
+        said = read_json(self.environment)
+        return said if said is not None else (read_json(self.plan) or {}).get("environment") or {}
 
     def setup_done(self, cell: str) -> str:
         """Its presence says that set-up succeeded in this cell's working copy."""
@@ -59,12 +75,17 @@ class RunFolder:
 
     def env_known(self, key: str) -> str:
         """What an interpreter answered when it last passed for this key, on this box, for every run."""
-        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "environments", key + ".json")
+        return os.path.join(self.root, "environments", key + ".json")
 
     @property
     def root(self) -> str:
         """Our folder on the box, which holds all runs."""
         return os.path.dirname(os.path.dirname(self.path))
+
+    @property
+    def data(self) -> str:
+        """LEASE_DATA: what jobs fetch, kept for every run of this box."""
+        return os.path.join(self.root, "data")
 
     @property
     def durable(self) -> str:
@@ -78,8 +99,16 @@ class RunFolder:
 
     @property
     def secrets(self) -> str:
-        """Values of the job's secrets, 0600, beside the run folders so that no copy of a run carries them."""
-        return os.path.join(self.root, "secrets", self.run + ".json")
+        """Values of the job's secrets, 0600, beside the run folders so that no copy of a run carries them.
+
+        Where the platform names a private tier and our root lies elsewhere, they lie there instead.
+        """
+        private = os.path.expanduser(str(self.platform().get("credentials") or ""))
+        inside = self.root == private or self.root.startswith(private.rstrip("/") + "/")
+        if not private.startswith("/") or inside:
+            return os.path.join(self.root, "secrets", self.run + ".json")
+        own = ".leasehold-secrets-" + "%08x" % crc32(os.fsencode(self.root))
+        return os.path.join(private, own, self.run + ".json")
 
     @property
     def notify(self) -> str:

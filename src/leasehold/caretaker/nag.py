@@ -13,14 +13,17 @@ from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.runstate import FINISHED, RunState, fold
 
+from .dressing import run_dressed
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import try_lock
+from .platform_shell import Outfit
 
 _AFTER_S = (15 * 60, 3600)
 _EVERY_S = 4 * 3600
 _SLICE_S = 30.0
 _GIVE_UP_S = 30 * 86400.0
+_SEND_LIMIT_S = 300.0
 
 
 def nag(folder: RunFolder) -> int:
@@ -39,7 +42,7 @@ def nag(folder: RunFolder) -> int:
         if time.time() < due:
             time.sleep(min(_SLICE_S, max(0.01, due - time.time())))
             continue
-        _send(wishes["channels"], message(folder, run, wishes))
+        _send(folder, wishes["channels"], message(folder, run, wishes))
         sent += 1
         while run.changed_unix + due_after_s(sent, wishes) <= time.time():
             sent += 1  # this box slept through some: one notice says it all
@@ -101,9 +104,13 @@ def notice(stream: Any) -> int:
     return 1 if problems else 0
 
 
-def _send(channels: List[Dict[str, str]], what: Dict[str, Any]) -> Optional[str]:
+def _send(folder: RunFolder, channels: List[Dict[str, str]], what: Dict[str, Any]) -> Optional[str]:
+    """Send through the platform's hook; a notice about a box must not be lost because that fails."""
     body = json.dumps({"channels": channels, "message": what}).encode("utf-8")
-    done = subprocess.run(
-        own_argv("notice"), input=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
-    )
+    try:
+        done, problem = run_dressed(Outfit(folder.root, folder.platform()), own_argv("notice"), _SEND_LIMIT_S, body)
+        if problem:
+            done, _ = run_dressed(Outfit(folder.root, {}), own_argv("notice"), _SEND_LIMIT_S, body)
+    except subprocess.TimeoutExpired:
+        return "no answer in %g s" % _SEND_LIMIT_S
     return done.stdout.decode("utf-8", "replace") if done.returncode else None

@@ -17,6 +17,7 @@ from leasehold.kit.runstate import fold
 from . import environment, hogs, power, readings, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
+from .platform_shell import Outfit
 from .reaper import trainer_processes
 from .serve import Operation, Refused, Request
 
@@ -40,6 +41,7 @@ def probe(request: Request) -> None:
             "processes": _process_table(),
             "now_unix": time.time(),
             "root": request.root,
+            "real_root": os.path.realpath(request.root),
             "free_bytes": disk.f_bavail * disk.f_frsize,
             "free_inodes": disk.f_favail,
             "total_inodes": disk.f_files,
@@ -199,11 +201,9 @@ def check_secrets(request: Request) -> None:
     from . import whoami  # only for this: it brings TLS and HTTP
 
     values, env = request.args.get("secrets") or {}, request.args.get("env") or {}
-    answers = whoami.ask_all(
-        {str(name): str(value) for name, value in values.items()},
-        {str(name): str(value) for name, value in env.items()},
-    )
-    request.reply({"answers": answers})
+    job_env = {str(name): str(value) for name, value in env.items()}
+    outfit = Outfit(request.root, request.args.get("platform") or {}, job_env)
+    request.reply({"answers": whoami.ask_all({str(name): str(value) for name, value in values.items()}, outfit)})
 
 
 def salvageable(request: Request) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -69,7 +70,7 @@ def start(request: Request) -> None:
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
             return
-        _keep_private(request, folder)
+        _keep_private(request, folder, plan.get("environment") or {})
         _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="opened" if opened else "revived"))
 
@@ -89,7 +90,7 @@ def resume(request: Request) -> None:
         if seen["state"] in (FAILED, STOPPED) and untouched:
             _prepare_cells(request.root, folder, plan)
             write_json(folder.holder, _holder(request, folder))
-            _keep_private(request, folder)
+            _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
@@ -162,11 +163,18 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     return True
 
 
-def _keep_private(request: Request, folder: RunFolder) -> None:
+def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:
     """Write secret values and notice channels where only this user can read them; they came by wire, not by argv.
 
-    What home asks of the gate after set-up is kept too: nobody at home may be there to ask when it is due.
+    What home says of the platform comes first: it names the tier on which they may lie. What home asks of the gate
+    after set-up is kept too: nobody at home may be there to ask when it is due.
     """
+    before = (folder.secrets, folder.notify)
+    if isinstance(platform, dict) and platform != folder.platform():
+        write_json(folder.environment, platform)
+    for path in set(before) - {folder.secrets, folder.notify}:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
     if isinstance(request.args.get("gate"), dict):
         write_json(folder.gate, request.args["gate"])
     for name, path in (("secrets", folder.secrets), ("notify", folder.notify)):
@@ -194,6 +202,7 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     job = plan.get("job", {})
     names = ("setup", "run", "env", "secrets")
     what = {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+    what["downloads"] = job.get("downloads") or []
     what["setup_frameworks"] = job.get("setup_frameworks", "keep")
     return what
 

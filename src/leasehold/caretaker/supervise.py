@@ -18,10 +18,13 @@ from leasehold.kit.procs import boot_id, look, marked
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
 from . import allowance
+from .downloads import Downloads
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
 from .locks import is_held, wait_lock
+from .platform_shell import hook_failed, say_hook
 from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
+from .tensorboard import link
 from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
@@ -78,6 +81,7 @@ class Caretaker:
         self.work = WorkClock(folder, plan)
         # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
+        self.downloads = Downloads(folder, plan, self.note)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -86,8 +90,13 @@ class Caretaker:
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
         elif resume_by and self.run.state in (FAILED, STOPPED):
             self.note("resumed", by=resume_by, detach=detach, **who)
+        elif self.run.terminal:
+            return  # respawned while another one was already ending the run: nothing to add to its journal
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
+        linked = link(self.folder, self.folder.platform(), self.plan["cells"])
+        if linked is not None:
+            self.note("tensorboard_linked", **linked)
 
     def live(self) -> None:
         """Turn until the run is over."""
@@ -118,10 +127,20 @@ class Caretaker:
             if cell.state == "ended":
                 self._judge(name, cell)
             if cell.state == "pending" and self.run.state == "running":
+                if not self._has_data():
+                    return
                 self._start(name, cell)
             if cell.state in ("starting", "running", "ended"):
                 return  # one cell at a time on a card
         self._close()
+
+    def _has_data(self) -> bool:
+        """Whether all that the job names is here; what cannot be had ends the run."""
+        if self.downloads.step(self.journal.events, self.signals.clear):
+            return True
+        if self.downloads.problem:
+            self.note("run_failed", reason=self.downloads.problem)
+        return False
 
     def _start(self, name: str, cell: CellState) -> None:
         self._end_strays(name)
@@ -177,7 +196,11 @@ class Caretaker:
         self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
 
     def _judge(self, name: str, cell: CellState) -> None:
-        if cell.code == 0:
+        hooked = None if cell.lost else self._hook_failed(name, cell)
+        if hooked is not None and self.run.state != "stopping":
+            self.note("hook_failed", cell=name, attempt=cell.attempt, **hooked)
+            self.note("cell_failed", cell=name, attempt=cell.attempt, why=say_hook(hooked))
+        elif cell.code == 0 and hooked is None:
             self.note("cell_finished", cell=name, attempt=cell.attempt)
         elif self.run.state == "stopping":
             return
@@ -186,6 +209,10 @@ class Caretaker:
             self.note("cell_pending", cell=name, why=why + "; same command again, from its last checkpoint")
         else:
             self.note("cell_failed", cell=name, attempt=cell.attempt, why=_failure(cell))
+
+    def _hook_failed(self, name: str, cell: CellState) -> Optional[Dict[str, Any]]:
+        log = os.path.join(self.folder.attempt(name, cell.attempt), "log")
+        return hook_failed(self.folder.hook_due(name, cell.attempt), cell.code, log)
 
     def _close(self) -> None:
         if self.run.state == "stopping" and any(c.state != FINISHED for c in self.run.cells.values()):
@@ -205,6 +232,7 @@ class Caretaker:
             self.note("stop_requested", id=wish.get("id"), by=wish.get("by", ""), grace_s=wish.get("grace_s", 30))
             self.stop_deadline = None
         if self.run.state == "stopping":
+            self.downloads.end()
             self._enforce_stop(float((wish or {}).get("grace_s", 30)))
 
     def _mind_budget(self) -> None:
@@ -303,6 +331,8 @@ def request_stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
 
 
 def _failure(cell: CellState) -> str:
+    if cell.why:
+        return cell.why
     if cell.refused:
         return "the env gate refused after set-up: %s" % cell.refused
     if cell.lost:

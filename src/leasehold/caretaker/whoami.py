@@ -20,10 +20,13 @@ from leasehold.kit.env_rules import PASSED, REFUSED, UNKNOWN
 from leasehold.kit.terminal import one_line
 from leasehold.kit.trackers import BASIC, BEARER, Tracker, tracker_of
 
+from .dressing import run_dressed
 from .keeper import own_argv
+from .platform_shell import Outfit
 
 TIMEOUT_S = 20.0
 _GRACE_S = 5.0
+_ANSWER = b'{"answers"'  # a hook may have spoken before
 _MAX_ANSWER_BYTES = 1 << 16
 _MAX_NAME = 64
 _MAX_ECHO = 12  # so many characters of a key in a row are too many
@@ -36,23 +39,21 @@ class Said(NamedTuple):
     text: str
 
 
-def ask_all(secrets: Mapping[str, str], env: Mapping[str, str]) -> List[Dict[str, Any]]:
+def ask_all(secrets: Mapping[str, str], outfit: Outfit) -> List[Dict[str, Any]]:
     """Ask in a child of our own; only secrets of known trackers are sent to it, and none by argv or environment."""
     known = {name: value for name, value in secrets.items() if tracker_of(name) is not None}
     if not known:
         return []
-    environ = {name: value for name, value in {**os.environ, **env}.items() if name not in known}
+    env = {name: value for name, value in outfit.env.items() if name not in known}
+    outfit = outfit._replace(env=env, without=tuple(known))
     body = json.dumps({"secrets": known}).encode("utf-8")
+    problem = "the asking process gave no answer"
     try:
-        done = subprocess.run(
-            own_argv("whoami"), input=body, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=TIMEOUT_S + _GRACE_S, check=False,
-        )  # fmt: skip
-        answers = json.loads(done.stdout.decode("utf-8", "replace"))["answers"]
+        done, hooked = run_dressed(outfit, own_argv("whoami"), TIMEOUT_S + _GRACE_S, body)
+        problem = hooked or problem
+        return list(json.loads(done.stdout[done.stdout.rindex(_ANSWER) :].decode("utf-8", "replace"))["answers"])
     except (subprocess.TimeoutExpired, ValueError, KeyError):
-        silent = Said(UNKNOWN, "could not be asked: the asking process gave no answer")
-        return [_spell(name, silent) for name in known]
-    return list(answers)
+        return [_spell(name, Said(UNKNOWN, "could not be asked: %s" % problem)) for name in known]
 
 
 def answer_stream(reader: Any, writer: Any) -> int:

@@ -22,6 +22,7 @@ class CellState:
         self.code: Optional[int] = None
         self.signal: Optional[int] = None
         self.lost = False
+        self.why = ""  # what the caretaker said when it gave the cell up
         self.recorded = 0  # the attempt whose frameworks were journaled before set-up
         self.judged = 0  # the attempt whose environment was judged after set-up
         self.refused = ""  # why that judgement ended the attempt
@@ -92,6 +93,7 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.attempt, cell.tries = "starting", event.get("attempt", 0), cell.tries + 1
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
+    cell.why = ""
     cell.refused = ""
 
 
@@ -125,6 +127,11 @@ def _cell_state(name: str) -> Any:
         _cell(run, event).state = name
 
     return step
+
+
+def _cell_failed(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    cell.state, cell.why = FAILED, event.get("why", "")
 
 
 def _run_state(name: str) -> Any:
@@ -165,7 +172,7 @@ _STEPS = {
     "env_recorded": _env_recorded,
     "env_judged": _env_judged,
     "cell_finished": _cell_state(FINISHED),
-    "cell_failed": _cell_state(FAILED),
+    "cell_failed": _cell_failed,
     "cell_pending": _cell_state("pending"),
     "run_finished": _run_state(FINISHED),
     "run_failed": _run_state(FAILED),

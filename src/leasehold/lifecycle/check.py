@@ -28,6 +28,7 @@ from .sharing import Company, probe_sharing
 SKIPPABLE = ("audit", "env", "smoke", "launch")
 _HOGS_LIMIT_S = 10.0
 NoteDisks = Callable[[list[dict[str, Any]]], None]
+_PLAIN: Mapping[str, Any] = {}  # a platform that wants nothing of its shells
 _HALF_FULL = 0.5
 _OWN_FOLDERS = ("active", "caretaker", "python", "trees")
 
@@ -126,19 +127,24 @@ def _ours(path: str, root: str, disk: dict[str, Any]) -> bool:
     return path in homes or any(path == f"{home}/{name}" for home in homes for name in _OWN_FOLDERS)
 
 
-def environment(engine: CaretakerEngine, job: Job, tree: CodeTree) -> Verdict:
+def environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> Verdict:
     """Ask the interpreter that will be launched what it can import and see."""
     wanted = wanted_modules(imported(tree, job.run))
-    answer = engine.wire.ask("check_env", command=job.run, env=dict(job.env), modules=list(wanted))
+    answer = engine.wire.ask(
+        "check_env", command=job.run, env=dict(job.env), modules=list(wanted), platform=dict(platform)
+    )
     return judge_environment(job, wanted, answer)
 
 
-def credentials(engine: CaretakerEngine, job: Job, values: Mapping[str, str]) -> Verdict:
+def credentials(
+    engine: CaretakerEngine, job: Job, values: Mapping[str, str], platform: Mapping[str, Any] = _PLAIN
+) -> Verdict:
     """Have the box ask the trackers whose keys these are; the values go by wire and into a header, nowhere else."""
     known = {name: value for name, value in values.items() if tracker_of(name) is not None}
     if not known:
         return Verdict("env", ())
-    return judge_credentials(engine.wire.ask("check_secrets", secrets=known, env=dict(job.env))["answers"])
+    asked = engine.wire.ask("check_secrets", secrets=known, env=dict(job.env), platform=dict(platform))
+    return judge_credentials(asked["answers"])
 
 
 def gate_wishes(job: Job, tree: CodeTree, skips: Skips) -> dict[str, Any]:

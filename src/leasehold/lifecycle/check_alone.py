@@ -22,7 +22,7 @@ from . import check
 from .boxes import Box, box_of, find_box
 from .home import Home
 from .project import CodeTree, read_tree
-from .resolve import read_job, run_id
+from .resolve import environment_of, read_job, run_id
 from .sharing import company
 from .smoke import smoke, smoke_key
 from .watch import LogLines
@@ -82,7 +82,7 @@ def _judge(
     engine = box.connect()
     try:
         if gate == "env":
-            return _environment(engine, job, tree)
+            return _environment(engine, job, tree, environment_of(profile))
         verdict, hogs = check.audit(engine, job, profile, deep=bool(wishes.get("deep")), with_whom=with_whom)
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))
@@ -91,11 +91,11 @@ def _judge(
         engine.wire.close()
 
 
-def _environment(engine: CaretakerEngine, job: Job, tree: CodeTree) -> Verdict:
+def _environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: dict[str, Any]) -> Verdict:
     """Ask trackers and interpreter now; a run that is on the box already adds what it found after its set-up."""
-    findings = [*check.environment(engine, job, tree).findings]
+    findings = [*check.environment(engine, job, tree, platform).findings]
     values = {name: os.environ[name] for name in job.secrets if os.environ.get(name)}
-    findings += check.credentials(engine, job, values).findings
+    findings += check.credentials(engine, job, values, platform).findings
     for name in job.secrets:
         if name not in values and tracker_of(name) is not None:
             hint = f"export {name}=… here to have it checked; lease run needs it anyway"

@@ -91,9 +91,9 @@ def _first_line(
     finally:
         engine.wire.close()
     alive = watch.state.state in ("running", "finished")
-    verdict = judge_launch(
-        alive, watch.started_log or alive and watch.state.terminal, "\n".join(heard), time.monotonic() - begun
-    )
+    first_line = watch.started_log or alive and watch.state.terminal
+    waited_s = time.monotonic() - begun
+    verdict = judge_launch(alive, first_line, "\n".join(heard), waited_s, watch.fetching)
     gatekeeper = Gatekeeper(home.ledger, report, launched.lease.id, launched.plan.run, skips)
     gatekeeper.record(verdict, "launch" in skips.names)
     return verdict

@@ -30,8 +30,9 @@ from .check import Gatekeeper, Skips
 from .home import Home
 from .lease_notes import note_balance, note_disks, note_reached
 from .plan_sheet import make_sheet
+from .private_tier import refuse_shared
 from .project import CodeTree
-from .resolve import resolve, run_id
+from .resolve import environment_of, resolve, run_id
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ def launch(
     box, ledger = order.box, home.ledger
     profile = home.shelf(tree.folder).load(box.platform)
     _refuse_foreign_engine(profile)
+    if box.root.startswith("/"):  # known before anything is written down; a link there is only seen on the box
+        refuse_shared(profile, box.root, job.secrets)
     engine = order.met.engine if order.met else None
     try:
         lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
@@ -92,6 +95,7 @@ def launch(
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
+        _refuse_shared(engine, profile, job, notify.wishes(home, lease))
         private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
         starts = state in ("absent", "failed", "stopped")
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
@@ -185,6 +189,14 @@ def connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
     return engine
 
 
+def _refuse_shared(engine: CaretakerEngine, profile: Profile, job: Job, wishes: Mapping[str, Any]) -> None:
+    """Nothing private goes to a box that has only a shared disk for it; notification addresses are private too."""
+    private = (*job.secrets, *(("the addresses of lease notify",) if wishes else ()))
+    if private:
+        seen = engine.probe()
+        refuse_shared(profile, str(seen.get("real_root") or seen["root"]), private)
+
+
 def refuse_company(engine: CaretakerEngine, plan: Plan, *, alongside: bool) -> None:
     """A changed project must not quietly start a second trainer beside the first."""
     if alongside:
@@ -221,10 +233,11 @@ def _pass_gates(
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
     gatekeeper.pass_through(verdict)
-    findings = check.credentials(engine, job, secret_values(job)).findings
+    platform = environment_of(profile)
+    findings = check.credentials(engine, job, secret_values(job), platform).findings
     asked = check.needs_environment(job, tree)
     asked = asked and not check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree)
-    judged = check.environment(engine, job, tree) if asked else None
+    judged = check.environment(engine, job, tree, platform) if asked else None
     findings += judged.findings if judged else ()
     if findings:
         gatekeeper.pass_through(Verdict("env", findings))
@@ -245,7 +258,8 @@ def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _private(home: Home, plan: Plan, lease: Lease) -> dict[str, Any]:
-    return {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    return {**private, "environment": dict(plan.environment)}
 
 
 def _begin(

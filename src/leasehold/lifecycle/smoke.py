@@ -110,6 +110,7 @@ def _continues(job: Job, tree: CodeTree, place: Path, took_s: float) -> bool:
 def _start(job: Job, work: Path, out: Path) -> subprocess.Popen[bytes]:
     named = {"LEASE_OUT": str(out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main", "LEASE_ATTEMPT": "1"}
     env = {**os.environ, **job.env, **_QUIET, **named}
+    env.setdefault("LEASE_DATA", str(work.parent / "data"))  # your own, if you set it; on the box, what was fetched
     return subprocess.Popen(
         ["/bin/sh", "-c", job.smoke], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,

@@ -18,11 +18,13 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box
 from .check import record_on_box
+from .fetch_words import FETCH_TELLERS
 from .minder import Minder
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
 _GIVE_UP_S = 24 * 3600.0
+_FETCH_LOOK_S = 5.0
 
 
 def shape(taken: dict[str, Any]) -> dict[str, Any]:
@@ -87,6 +89,7 @@ class Watch:
     wants_readings: bool = False
     started_log: bool = False
     minder: Minder | None = None  # keeps what beats tell, and warns of the budget
+    fetching: bool = False  # downloads are under way: the trainer's first line may be hours off
 
     def until_end(
         self, ledger: Ledger, engine: CaretakerEngine | None, report: Report
@@ -122,7 +125,8 @@ class Watch:
         deadline = time.monotonic() + limit_s
         for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
-            if self.started_log or self.state.terminal or time.monotonic() > deadline:
+            patience_s = _FETCH_LOOK_S - limit_s if self.fetching else 0.0
+            if self.started_log or self.state.terminal or time.monotonic() > deadline + patience_s:
                 break
         return self.started_log or self.state.terminal
 
@@ -168,6 +172,7 @@ class Watch:
         self.offset = int(item["offset"])
         self._say_log(self._lines.rest() if self.state.terminal else "", report)
         for event in item["events"]:
+            self.fetching = (self.fetching or event["k"] == "download_started") and event["k"] != "downloads_ready"
             if event["k"] == "env_judged":
                 record_on_box(ledger, self.lease, self.run, event)
             if event["n"] > known and not (self.minder and self.minder.knows(event)):
@@ -254,6 +259,7 @@ def _listed(event: dict[str, Any], key: str) -> list[Any]:
 
 
 _TELLERS: dict[str, Any] = {
+    **FETCH_TELLERS,
     "env_recorded": _recorded,
     "env_judged": _judged,
     "run_opened": lambda event: f"caretaker {event['pid']} took the run",

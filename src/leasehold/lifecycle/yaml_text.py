@@ -62,8 +62,9 @@ class _Look:
         if isinstance(node, yaml.ScalarNode) and len(node.value) > _SCALARS.get(node.tag, _MAX_SCALAR):
             raise self._bad(node, "a value too long for a job file")
         if isinstance(node, yaml.SequenceNode):
-            for item in node.value:
-                self.at(item, path, depth + 1)
+            for number, item in enumerate(node.value):
+                self._lines[f"{path}.{number}"] = item.start_mark.line + 1
+                self.at(item, f"{path}.{number}", depth + 1)
         if isinstance(node, yaml.MappingNode):
             self._keys(node, path, depth)
 

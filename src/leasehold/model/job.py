@@ -38,6 +38,16 @@ class CheckpointFacts:
 
 
 @dataclass(frozen=True)
+class Download:
+    """What the box fetches before the first attempt: ways to the same bytes, a place below $LEASE_DATA, and proof."""
+
+    source: tuple[str, ...]
+    to: str
+    sha256: str = ""
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Job:
     """What to run and what must come home."""
 
@@ -60,6 +70,7 @@ class Job:
     at_limit: str = "warn"  # what happens when the budget is used up: warn, or stop the run
     when_done: str = "ask"
     attempts: int = 3
+    downloads: tuple[Download, ...] = ()
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
@@ -74,12 +85,17 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
-        del value["setup_frameworks"]
+        del value["setup_frameworks"], value["downloads"]
         return {**value, **self._newer()}
 
     def _newer(self) -> dict[str, Any]:
         """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
-        return {"setup_frameworks": self.setup_frameworks} if self.setup_frameworks != "keep" else {}
+        newer: dict[str, Any] = {}
+        if self.setup_frameworks != "keep":
+            newer["setup_frameworks"] = self.setup_frameworks
+        if self.downloads:
+            newer["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
+        return newer
 
 
 def job_from_dict(value: dict[str, Any]) -> Job:
@@ -88,6 +104,9 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["artifacts"] = tuple(Artifact(**{**item, "keys": tuple(item["keys"])}) for item in value["artifacts"])
     known["gpu"] = GpuWish(**value["gpu"]) if value.get("gpu") else None
     known["checkpoint"] = CheckpointFacts(**value["checkpoint"]) if value.get("checkpoint") else CheckpointFacts()
+    known["downloads"] = tuple(
+        Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
+    )
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

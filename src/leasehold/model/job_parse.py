@@ -12,6 +12,7 @@ from leasehold.errors import UserError
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
 
 from .job import Artifact, CheckpointFacts, GpuWish, Job
+from .job_downloads import parse_downloads
 from .job_words import (
     ARTIFACT_WORDS,
     AT_LIMIT,
@@ -81,6 +82,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         budget=budget,
         at_limit=at_limit,
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
+        downloads=parse_downloads(job.get("downloads", []), source.bad),
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
     )
 

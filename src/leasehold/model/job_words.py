@@ -63,6 +63,18 @@ BUDGET_WORDS = (
         example="stop",
     ),
 )
+DOWNLOAD_WORDS = (
+    Word(
+        "from",
+        "https://… (or a list, all of the same file), hf:org/name[@revision][:files], hf-dataset:… or modelscope:…",
+        {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]},
+        True,
+        "hf:openai-community/gpt2:*.safetensors",
+    ),
+    Word("to", "its place below $LEASE_DATA: a file for an address, a folder for a repository", _TEXT, True, "gpt2"),
+    Word("sha256", "what one file must hash to", {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}),
+    Word("size", "how long one file must be, in bytes", {"type": "integer", "minimum": 1}, example="548105171"),
+)
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word(
@@ -97,6 +109,7 @@ WORDS = (
         {"type": "array", "items": _TEXT},
         example="[WANDB_API_KEY]",
     ),
+    Word("downloads", "datasets and weights the box fetches before the first attempt, into $LEASE_DATA", {}),
     Word("resources", "what the box must have", {"type": "object"}),
     Word(
         "candidates",
@@ -127,6 +140,8 @@ def json_schema() -> dict[str, Any]:
         ]
     }
     properties["budget"] = {"anyOf": [_MONEY, {**_object(BUDGET_WORDS), "required": ["limit"]}]}
+    item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
+    properties["downloads"] = {"type": "array", "items": item}
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)
     properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)

@@ -57,7 +57,7 @@ class Bed:
         self.locks: List[int] = []
         write_json(folder.notify, {"channels": CHANNELS, "price": "1.98USD/h", "box": "ssh:gpu1"})
 
-    def _send(self, channels: List[Dict[str, str]], what: Dict[str, Any]) -> None:
+    def _send(self, folder: RunFolder, channels: List[Dict[str, str]], what: Dict[str, Any]) -> None:
         assert channels == CHANNELS
         self.sent.append((round(self.clock.now - self.end), what))
         if len(self.sent) >= self.stop_after:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job, job_from_dict
+from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, job_from_dict
 from leasehold.model.job_parse import guess_loader
 from leasehold.model.job_words import WORDS, json_schema
 
@@ -28,6 +28,7 @@ setup_frameworks: replace
 smoke: python train.py --steps 3
 env: {SEED: 1, LR: 0.5, NOTE: "中文"}
 secrets: [WANDB_API_KEY]
+downloads: [{from: hf:org/name, to: weights}]
 resources: {gpu: {name: A100, count: 2, memory: 40GB+}, disk: 50GB}
 candidates: [ssh:gpu1, local]
 artifacts:
@@ -61,6 +62,7 @@ def test_everything_a_job_can_say() -> None:
         smoke="python train.py --steps 3",
         env={"SEED": "1", "LR": "0.5", "NOTE": "中文"},
         secrets=("WANDB_API_KEY",),
+        downloads=(Download(("hf:org/name",), "weights"),),
         gpu=GpuWish("A100", 2, 40 * 10**9, 0),
         disk_bytes=50 * 10**9,
         candidates=("ssh:gpu1", "local"),
