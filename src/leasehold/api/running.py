@@ -46,6 +46,14 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
         return run_through(home, order, box, report)
 
 
+def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
+    """Fetch a job's downloads on a box and do nothing else."""
+    from leasehold.lifecycle.boxes import find_box
+    from leasehold.lifecycle.fetching import fetch_only
+
+    return fetch_only(home, order, find_box(home, order.on, root=order.root), report)
+
+
 def _has_candidates(job_file: Path) -> bool:
     from leasehold.lifecycle.resolve import read_job
 

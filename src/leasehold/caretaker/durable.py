@@ -30,21 +30,20 @@ class CopyFailed(Exception):
     """The copy is not whole; str() says why and what to do."""
 
 
-def target_of(plan: Dict[str, Any]) -> str:
+def target_of(platform: Dict[str, Any]) -> str:
     """Name our folder on the durable tier, or nothing when the platform has none."""
-    tier = str((plan.get("environment") or {}).get("durable", ""))
+    tier = str(platform.get("durable", ""))
     return os.path.join(tier, "leasehold") if tier.startswith("/") else ""
 
 
-def why_not(plan: Dict[str, Any]) -> str:
+def why_not(platform: Dict[str, Any]) -> str:
     """Say why there is nothing to copy to; empty when there is."""
-    environment = plan.get("environment") or {}
-    tier = str(environment.get("durable", ""))
+    tier = str(platform.get("durable", ""))
     if not tier:
         return "the platform has no durable tier"
     if not os.path.isdir(tier):
         return "%s is not attached" % tier
-    if not environment.get("durable_is_folder") and not os.path.ismount(tier):
+    if not platform.get("durable_is_folder") and not os.path.ismount(tier):
         return "%s is no mount: a copy there would lie on the system disk" % tier
     return ""
 
@@ -56,7 +55,7 @@ def copy_run(folder: RunFolder) -> int:
         return 1
     plan = read_json(folder.plan) or {}
     try:
-        outcome = _copy(folder, plan, target_of(plan))
+        outcome = _copy(folder, plan, target_of(folder.platform()))
     except (CopyFailed, manifest.ManifestError, OSError) as error:
         outcome = {"ok": False, "problem": _said(error)}
     write_json(folder.durable, outcome)

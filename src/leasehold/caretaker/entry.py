@@ -34,6 +34,11 @@ def main(argv: List[str]) -> int:
         from .layout import RunFolder
 
         return (fetch.fetch if door == "fetch" else fetch.pull)(RunFolder(argv[1]))
+    if door == "copy" and len(argv) == 2:
+        from .durable import copy_run
+        from .layout import RunFolder
+
+        return copy_run(RunFolder(argv[1]))
     if door == "ready" and len(argv) == 4:
         from .layout import RunFolder
         from .setting_up import ready
@@ -54,6 +59,6 @@ def main(argv: List[str]) -> int:
         return notice(sys.stdin)
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
-        " | settle COMMAND… | fetch RUN | pull RUN | nag RUN | notice | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | nag RUN | notice | whoami\n"
     )
     return 64

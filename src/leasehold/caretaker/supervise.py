@@ -18,6 +18,7 @@ from leasehold.kit.procs import boot_id, look, marked
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
 from . import allowance
+from .copying import DurableCopy
 from .downloads import Downloads
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
@@ -82,6 +83,7 @@ class Caretaker:
         # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
         self.downloads = Downloads(folder, plan, self.note)
+        self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -224,7 +226,20 @@ class Caretaker:
             reasons = "; ".join("%s: %s" % (name, _failure(self.run.cells[name])) for name in failed)
             self.note("run_failed", reason=reasons)
         elif all(cell.state == FINISHED for cell in self.run.cells.values()):
-            self.note("run_finished")
+            self._close_finished()
+
+    def _close_finished(self) -> None:
+        """Training is done; the run is finished when its results also lie where they outlive the box."""
+        if not self._has_data():  # a run without cells only fetches
+            return
+        if self.run.state == "stopping" and self.copy.under_way:
+            self.copy.end()
+            self.note("run_stopped", reason="stopped before its results were on the durable tier")
+        elif self.copy.step(self.signals.clear):
+            if self.copy.problem:
+                self.note("run_failed", reason=self.copy.problem)
+            else:
+                self.note("run_finished")
 
     def _hear_stop(self) -> None:
         wish = read_json(self.folder.stop)

@@ -187,10 +187,20 @@ def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeepe
         home.ledger.append("smoke_passed", key=smoke_key(job, tree))
 
 
+def _save_what_is_done(home: Home, run_id: str, engine: CaretakerEngine, report: Report) -> None:
+    """A run may fail after its training did not: then its results come home before the failure is told."""
+    cells = engine.look(run_id)["cells"].values()
+    if not cells or any(cell["state"] != "finished" for cell in cells):
+        engine.wire.close()
+        return
+    report(Note("warning", "training itself finished, so its results come home now"))
+    pull_home(home, books.find_run(home.ledger, run_id), report, engine)
+
+
 def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEngine, report: Report) -> RunOutcome:
     state, reason = ended
     if state != "finished":
-        engine.wire.close()
+        _save_what_is_done(home, run_id, engine, report)
         raise RunFailed(
             f"run.{state}",
             f"{run_id} {state}: {reason}",

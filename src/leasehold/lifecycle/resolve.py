@@ -33,7 +33,8 @@ def resolve(job: Job, tree: str, profile: Profile, again: int = 0) -> Plan:
     """Combine job, code and platform; equal inputs give the same run on every home."""
     run = run_id(job, tree) + (f"-{again}" if again else "")
     environment = environment_of(profile)
-    return Plan(run=run, job=job, tree=tree, platform=profile.id, detach=profile.detach, environment=environment)
+    cells = ("main",) if job.artifacts else ()  # a job that promises nothing only fetches
+    return Plan(run, job, tree, profile.id, profile.detach, cells, environment)
 
 
 def run_id(job: Job, tree: str) -> str:

@@ -273,6 +273,10 @@ _TELLERS: dict[str, Any] = {
     "strays_ended": lambda event: f"ended {len(event['pids'])} processes an earlier attempt left behind",
     "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
     "resumed": lambda event: "resumed",
+    "durable_started": lambda event: f"copying the results to {event.get('to')}",
+    "durable_copied": lambda event: f"cell {event.get('cell')}: {event.get('how')}, in {event.get('to')}",
+    "durable_skipped": lambda event: f"no durable copy: {event.get('why')}; results come home as always",
+    "durable_failed": lambda event: f"the durable copy FAILED: {event.get('why')}",
     "budget_warned": lambda event: f"{event.get('percent')} % of its budget is used: {_used(event)}",
     "budget_reached": lambda event: (
         f"its budget is used up: {_used(event)}; "

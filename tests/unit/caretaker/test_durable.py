@@ -132,11 +132,8 @@ def test_a_tier_that_is_too_full_is_said_before_the_first_byte(
 
 
 def test_a_tier_that_is_not_there_is_no_failure(run: RunFolder, tmp_path: Path) -> None:
-    plan = json.loads(Path(run.plan).read_text())
-    assert durable.why_not(plan) == ""
-    plan["environment"]["durable_is_folder"] = False
-    assert "is no mount" in durable.why_not(plan)
-    plan["environment"]["durable"] = "/nowhere at all"
-    assert durable.why_not(plan) == "/nowhere at all is not attached"
-    assert durable.why_not({"environment": {}}) == "the platform has no durable tier"
+    platform = run.platform()
+    assert durable.why_not(platform) == ""
+    assert "is no mount" in durable.why_not({**platform, "durable_is_folder": False})
+    assert durable.why_not({"durable": "/nowhere at all"}) == "/nowhere at all is not attached"
     assert durable.why_not({}) == "the platform has no durable tier"

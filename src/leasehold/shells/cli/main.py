@@ -64,14 +64,14 @@ def main(argv: list[str] | None = None) -> int:
 
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
-    "verify", "stop", "waive", "down", "park", "box", "plan", "platforms",
+    "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms",
 )  # fmt: skip
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
 
 
 def _room(command: str) -> Any:
     """Import only the module that holds the command."""
-    if command in ("plan", "platforms"):
+    if command in ("plan", "fetch", "platforms"):
         return import_module(".plan_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)

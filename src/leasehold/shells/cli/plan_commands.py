@@ -1,4 +1,4 @@
-"""What plan and platforms do with the api's answer."""
+"""What plan, fetch and platforms do with the api's answer."""
 
 from __future__ import annotations
 
@@ -45,6 +45,19 @@ def plan(args: Namespace) -> int:
         else:
             output.say("every detail: --full, or one candidate with --on")
     return _EXIT_REFUSED if made and len(refused) == len(made) else 0
+
+
+def fetch(args: Namespace) -> int:
+    """lease fetch"""
+    order = api.RunOrder(Path(args.job), args.on, args.root, price=args.price, detach=args.detach)
+    outcome = api.fetch(api.open_home(), order, output.Screen(args.json).report)
+    if args.json:
+        output.as_json({"run": outcome.run, "lease": outcome.lease, "state": outcome.state})
+    elif outcome.state == "finished":
+        output.say(f"fetched and checked; a run on {args.on} finds it in $LEASE_DATA. Next: lease run --on {args.on}")
+    else:
+        output.say(f"it fetches without us now. Next: lease watch {outcome.run}")
+    return 0
 
 
 def platforms(args: Namespace) -> int:

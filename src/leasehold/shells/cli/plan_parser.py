@@ -1,4 +1,4 @@
-"""Parsers of what is asked before money is spent: plan, platforms."""
+"""Parsers of what is asked before money is spent: plan, fetch, platforms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .front_parser import AddVerb
 
 
 def add_plan_parsers(verb: AddVerb) -> None:
-    """Describe plan and platforms."""
+    """Describe plan, fetch and platforms."""
     plan = verb(
         "plan",
         "what a job would do, cost and risk on each candidate: paths, verbs, cadence, cost, clocks as dates",
@@ -34,6 +34,16 @@ def add_plan_parsers(verb: AddVerb) -> None:
     )
     plan.add_argument("--from", dest="at", default="", metavar="DATE", help="count clocks from this day (default: now)")
     plan.add_argument("--full", action="store_true", help="every detail of every candidate")
+    fetch = verb(
+        "fetch",
+        "have a box fetch the job's downloads and do nothing else: cheap on a box without its card",
+        "  lease fetch --on gpu1              then switch the card on, and: lease run --on gpu1",
+    )
+    fetch.add_argument("job", nargs="?", default="lease.yaml", help="job file (default: lease.yaml)")
+    fetch.add_argument("--on", required=True, metavar="BOX", help="which box")
+    fetch.add_argument("--root", default="", metavar="DIR", help="our folder on the box")
+    fetch.add_argument("--price", default="", metavar="P", help="what an hour costs in this mode")
+    fetch.add_argument("--detach", "-d", action="store_true", help="return once it is under way")
     platforms = verb(
         "platforms",
         "what is known of each platform, with sources: what stops the meter, what that deletes, which clocks tick",
