@@ -250,3 +250,30 @@ def test_a_disk_that_cannot_hold_it_is_said_before_the_first_byte(me: Front, ser
     assert done.code != 0
     assert "download.failed" in done.said and "bytes free, and 381681664 more are needed" in done.said
     assert len(server.asked) == 1
+
+
+def test_downloads_alone_need_no_card_and_are_found_by_the_run(me: Front, server: Web) -> None:
+    wanted(me, {"from": server.file("/f", DATA), "to": "f.bin"}, resources={"gpu": {"name": "H100"}})
+    done = me.lease("fetch", "--on", "local")
+    assert done.code == 0, done.said
+    assert "fetched and checked" in done.said and me.runs_on_box()[0].startswith("toy-fetch-")
+    assert me.lease("fetch", "--on", "local").code == 0, "the second time it is there"
+    wanted(me, {"from": server.file("/f", DATA), "to": "f.bin"})
+    ran = me.lease("run")
+    assert ran.code == 0, ran.said
+    assert seen(me) == {"f.bin": SHA}
+    assert len(server.asked) == 1
+    assert me.lease("down", "local-1", "--plan").code == 0, "what promises nothing holds no lease open"
+
+
+def test_downloads_alone_that_fail_are_told_and_resume(me: Front, server: Web) -> None:
+    wanted(me, {"from": f"{server.base}/nothing", "to": "f.bin"})
+    done = me.lease("fetch", "--on", "local")
+    assert done.code == 6, done.said
+    assert "download.failed" in done.said
+
+
+def test_a_job_without_downloads_has_nothing_to_fetch(me: Front) -> None:
+    me.job(run=RUN)
+    done = me.lease("fetch", "--on", "local")
+    assert done.code == 2 and "error[fetch.nothing]" in done.said
