@@ -54,6 +54,7 @@ def test_turbo_mirrors_and_caches_are_set_before_the_interpreter_starts(me: Fron
     me.job(run="python looks.py", artifacts={"result.json": "json"})
     done = me.lease("run", "--on", BOX)
     assert done.code == 0, done.said
+    assert "目录说明" not in done.said, "the login's banner is not the trainer's output"
     seen = json.loads((export(done) / "result.json").read_text())
     assert seen["http_proxy"] == seen["https_proxy"] == "http://127.0.0.1:9"
     assert seen["HF_ENDPOINT"] == "https://hf-mirror.com" and seen["HF_HUB_DISABLE_XET"] == "1"

@@ -81,8 +81,12 @@ class Outfit(NamedTuple):
             return Dressed(list(argv), {**environ, **no_proxy(environ, near)})
         write_atomic(due, self.hook.encode("utf-8"))
         environ[SETTLE] = json.dumps({"wins": self.wins, "no_proxy": near, "due": due, "root": self.root})
-        shell = "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"  # vendors write their hooks for bash
-        return Dressed([shell, "-c", _WITH_HOOK, "hook", self.hook, *own, *argv], environ)
+        return Dressed([*_shell(), "-c", _WITH_HOOK, "hook", self.hook, *own, *argv], environ)
+
+
+def _shell() -> List[str]:
+    """Vendors write their hooks for bash; one that finds ssh's variables would read ~/.bashrc and print its banner."""
+    return ["/bin/bash", "--norc"] if os.access("/bin/bash", os.X_OK) else ["/bin/sh"]
 
 
 class Dressed(NamedTuple):
