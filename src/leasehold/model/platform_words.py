@@ -38,6 +38,8 @@ def say_verb(verb: Verb) -> str:
 
 def say_ends(verb: Verb) -> str:
     """Say which meters a verb ends."""
+    if verb.stops_compute == "n/a":
+        return "nothing bills"
     if verb.stops_compute != "yes":
         part = {"no": "does NOT end the compute meter", "mixed": "lowers the compute meter, does not end it"}
         return part.get(verb.stops_compute, f"ends the compute meter: {verb.stops_compute}")
