@@ -14,7 +14,7 @@ from leasehold.model.note import Report
 from leasehold.model.verdict import Verdict
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.nag import Nag
+    from leasehold.lifecycle.nag import ClockNag, Nag
     from leasehold.lifecycle.orders import RunOutcome
 
 
@@ -130,7 +130,7 @@ def notify_test(home: Home) -> tuple[int, list[str]]:
     return send_test(home)
 
 
-def nags(home: Home) -> list[Nag]:
+def nags(home: Home) -> list[Nag | ClockNag]:
     """Say which ended runs sit on boxes that still bill; never fails, for it precedes every command."""
     from leasehold.lifecycle.nag import nags as find
 

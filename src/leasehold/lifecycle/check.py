@@ -168,17 +168,24 @@ def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -
     return verdict
 
 
-def passed_before(ledger: Ledger, lease: str, job: Job, tree: CodeTree) -> bool:
-    """Whether this lease's interpreter already passed for the same command and imports."""
-    key = environment_key(job, tree)
+def passed_before(ledger: Ledger, lease: str, key: str) -> bool:
+    """Whether this lease's interpreter already passed for the same command, imports and platform."""
     return any(event.data.get("key") == key for event in ledger.events(lease=lease, kind="env_passed"))
 
 
-def environment_key(job: Job, tree: CodeTree) -> str:
+def environment_key(job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> str:
     """Name what the environment gate depends on."""
     wanted = list(wanted_modules(imported(tree, job.run)))
     starter = re.split(r"\S+\.py\b", job.run)[0]  # what stands before the script chooses the interpreter
-    return digest({"run": starter, "env": dict(job.env), "modules": wanted, "gpu": job.gpu is not None})
+    return digest(
+        {
+            "run": starter,
+            "env": dict(job.env),
+            "modules": wanted,
+            "gpu": job.gpu is not None,
+            "platform": dict(platform),
+        }
+    )
 
 
 def say_hogs(found: dict[str, Any]) -> str:

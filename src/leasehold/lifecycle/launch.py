@@ -235,14 +235,13 @@ def _pass_gates(
     gatekeeper.pass_through(verdict)
     platform = environment_of(profile)
     findings = check.credentials(engine, job, secret_values(job), platform).findings
-    asked = check.needs_environment(job, tree)
-    asked = asked and not check.passed_before(gatekeeper.ledger, gatekeeper.lease, job, tree)
+    key = check.environment_key(job, tree, platform)
+    asked = check.needs_environment(job, tree) and not check.passed_before(gatekeeper.ledger, gatekeeper.lease, key)
     judged = check.environment(engine, job, tree, platform) if asked else None
     findings += judged.findings if judged else ()
     if findings:
         gatekeeper.pass_through(Verdict("env", findings))
     if judged and judged.passed:
-        key = check.environment_key(job, tree)
         gatekeeper.ledger.append("env_passed", lease=gatekeeper.lease, run=gatekeeper.run, key=key)
 
 

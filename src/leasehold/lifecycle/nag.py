@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from leasehold.ledger import books
 from leasehold.model.lease import Lease, RunRecord
@@ -11,9 +13,13 @@ from leasehold.model.words import ago
 
 from .home import Home
 
+if TYPE_CHECKING:
+    from leasehold.model.meter import DueClock
+
 _CLOCK_DOUBT_S = 30 * 86400.0  # longer ago, the box's clock is wrong
 _ENDED = ("finished", "failed", "stopped")
 _JUST_S = 60.0
+_SOON_S = 3 * 86400.0
 _RECENT = 8  # of a thousand ended runs, the last to end is among the last to start
 
 
@@ -38,14 +44,32 @@ class Nag:
         return f"{self.run} {ended} and {meter}. Next: {self.next_command}"
 
 
-def nags(home: Home, now_unix: float) -> list[Nag]:
-    """Find ended runs on leases that are open and metered; reads the ledger only."""
+@dataclass(frozen=True)
+class ClockNag:
+    """A clock that will soon cost data or money, on a box that nobody may be looking at."""
+
+    box: str
+    state: str
+    clock: DueClock
+    in_s: float
+    answers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        day = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.clock.due_unix))
+        when = f"in {ago(self.in_s)} ({day})" if self.in_s > 0 else f"since {day}"
+        gone = f", and {', '.join(self.clock.deletes)} with it" if self.clock.deletes else ""
+        do = f". Now: {self.clock.do}" if self.clock.do else ""
+        return f"{self.box} is {self.state}; {when}: {self.clock.effect}{gone}{do}"
+
+
+def nags(home: Home, now_unix: float) -> list[Nag | ClockNag]:
+    """Find ended runs on leases that are open and metered, and clocks about to fire; reads the ledger only."""
     if not (home.path / "ledger.sqlite").exists():
         return []
     metered = {
         lease.id: lease for lease in books.leases(home.ledger, only_open=True) if lease.box != "local" or lease.price
     }
-    found = []
+    found: list[Nag | ClockNag] = [nag for lease in metered.values() for nag in _soon(home, lease, now_unix)]
     for lease in (lease for lease in metered.values() if not lease.parked):
         records = books.ended_on(home.ledger, lease.id, _ENDED, _RECENT)
         if not records:
@@ -55,6 +79,19 @@ def nags(home: Home, now_unix: float) -> list[Nag]:
         idle_s = now_unix - ended[newest.run]
         found.append(Nag(newest.run, newest.state, idle_s, lease.box, lease.price, *_next(home, lease, newest)))
     return found
+
+
+def _soon(home: Home, lease: Lease, now_unix: float) -> list[ClockNag]:
+    """Clocks that fire within days: those of a parked box, and a balance that runs out."""
+    if not lease.parked and lease.balance is None:
+        return []
+    from leasehold.model.meter import read_meter
+
+    from .platform_facts import facts_of
+
+    clocks = read_meter(lease, facts_of(home, lease), (), now_unix).clocks
+    near = [clock for clock in clocks if clock.due_unix - now_unix < _SOON_S]
+    return [ClockNag(lease.box, lease.state, clock, clock.due_unix - now_unix) for clock in near]
 
 
 def _ended_unix(home: Home, record: RunRecord) -> float:

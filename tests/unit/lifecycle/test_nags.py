@@ -158,3 +158,35 @@ def test_only_metered_boxes_get_the_channels(story: Story) -> None:
     assert wishes(story.home, Lease("a", "local", "local", "", 0.0)) == {}
     assert wishes(story.home, Lease("a", "ssh:gpu1", "generic-ssh", "", 0.0))["box"] == "ssh:gpu1"
     assert wishes(story.home, Lease("a", "local", "local", "", 0.0, "1USD/h"))["price"] == "1USD/h"
+
+
+def park(story: Story) -> None:
+    story.tell("lease_opened", run="", box="gpu1", platform="autodl", root="", price="1.98CNY/h")
+    story.run()
+    story.tell("lease_parked", run="", verb="power-off")
+
+
+def test_a_parked_box_is_silent_until_its_release_is_near_and_then_says_what_goes(story: Story) -> None:
+    park(story)
+    story.now += 24 * HOUR
+    assert story.said() == []
+    story.now += 11.5 * 24 * HOUR
+    (said,) = story.said()
+    assert said.startswith("gpu1 is parked; in 2 d 12 h (20")
+    assert "the instance is released" in said and "system disk, data disk with it" in said
+    assert said.endswith("Now: power it on for a moment before that day, or bring everything home")
+
+
+def test_a_release_that_is_overdue_is_still_said(story: Story) -> None:
+    park(story)
+    story.now += 16 * 24 * HOUR
+    assert "gpu1 is parked; since 20" in story.said()[0]
+
+
+def test_a_balance_that_runs_out_is_said_while_there_is_time(story: Story) -> None:
+    story.tell("lease_opened", run="", box="gpu1", platform="autodl", root="", price="2CNY/h")
+    story.tell("lease_balance", run="", amount="300CNY")
+    story.run("running")
+    assert story.said() == []
+    story.now += 100 * HOUR
+    assert "gpu1 is running; in 2 d 2 h" in story.said()[0]

@@ -23,6 +23,7 @@ verified by hash and by load, and stop the meter only after that, with your yes.
 _EXAMPLES = """examples:
   lease run                              start ./lease.yaml on this machine; again: attach or resume
   lease run --on ssh:root@1.2.3.4:2222   the same job on a rented box
+  lease plan --on all                    what it would cost, delete and risk on each platform
   lease status                           every run, newest first
   lease logs -f myjob                    follow the trainer's output
   lease pull myjob                       bring the results home and verify them
