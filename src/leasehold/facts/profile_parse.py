@@ -41,7 +41,7 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
     profile = Profile(
         id=at.text("id"),
         title=at.text("title"),
-        landlord=at.one_of("landlord", ("person", "simulated")),
+        landlord=at.text("landlord"),
         engine=at.one_of("engine", words.ENGINES, "caretaker"),
         traits=_traits(at.inside("traits")),
         detach=at.texts("detach"),

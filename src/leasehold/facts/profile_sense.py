@@ -73,6 +73,8 @@ def _verb_is_whole(profile: Profile, verb: Verb) -> None:
         raise ValueError(f"{where}.steps: a person must be told what to do")
     if (verb.by == "box") != bool(verb.command):
         raise ValueError(f"{where}: a verb that the box carries out has a command, and no other has")
+    if verb.by == "api" and profile.landlord in ("person", "simulated"):
+        raise ValueError(f"{where}: by: api needs a landlord that has one, and this platform's is {profile.landlord}")
     if verb.command and verb.command[0].rpartition("/")[2] not in _SHELL_VERB:
         raise ValueError(f"{where}.command must be one of {', '.join(_SHELL_VERB)}, not {verb.command[0]!r}")
     for step in verb.steps:

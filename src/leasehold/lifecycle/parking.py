@@ -14,6 +14,7 @@ from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
 from leasehold.model.profile import Verb
 from leasehold.model.receipt import Approval, Strength
+from leasehold.platforms.catalog import landlord_named
 from leasehold.platforms.contract import Landlord
 from leasehold.platforms.landlords.inside import InsideLandlord
 from leasehold.platforms.landlords.person import PersonLandlord
@@ -47,6 +48,8 @@ def park_verb(home: Home, lease: Lease) -> Verb:
 
 def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
     """Choose who carries the verb out: the box itself where it can, else a person."""
+    if verb.by == "api":
+        return landlord_named(platform_of(home, lease).landlord, lease)
     if verb.by != "box":
         return PersonLandlord()
     box = box_of(home, lease)
