@@ -8,12 +8,9 @@ import signal
 import time
 from typing import Any, Callable, List
 
-from leasehold.kit.procs import look
-
 from . import durable
-from .keeper import own_argv
 from .layout import RunFolder
-from .locks import is_held
+from .worker import Worker
 
 
 class DurableCopy:
@@ -25,14 +22,14 @@ class DurableCopy:
         self.note = note
         self.problem = ""  # why the run cannot count as finished
         self._done = False
-        self._pid = 0
+        self._worker = Worker(folder.durable_lock)
         self._sealed_unix = 0.0
 
     def step(self, before_exec: Callable[[], None]) -> bool:
         """Go on with it; tell whether it is over, one way or the other."""
-        if self._done or self.busy():
+        if self._done or self._worker.busy():
             return self._done
-        if self._pid:
+        if self._worker.pid:
             self._judge()
         elif not self._wanted():
             self._done = True
@@ -40,23 +37,16 @@ class DurableCopy:
             self._spawn(before_exec)
         return self._done
 
-    def busy(self) -> bool:
-        """Whether somebody copies for this run now, though its parent may be gone."""
-        if is_held(self.folder.durable_lock):
-            return True
-        process = look(self._pid) if self._pid else None
-        return process is not None and not process.gone
-
     @property
     def under_way(self) -> bool:
         """Whether a copier was started and has not been judged."""
-        return bool(self._pid) and not self._done
+        return bool(self._worker.pid) and not self._done
 
     def end(self) -> None:
         """End the copier: the run is to stop. What was copied is found again."""
-        if self._pid and self.busy():
+        if self._worker.pid and self._worker.busy():
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
+                os.killpg(self._worker.pid, signal.SIGKILL)
 
     def _wanted(self) -> bool:
         platform = self.folder.platform()
@@ -72,16 +62,7 @@ class DurableCopy:
             os.unlink(self.folder.durable)
         self._sealed_unix = time.time()
         self.note("durable_started", to=durable.target_of(self.folder.platform()))
-        pid = os.fork()
-        if pid == 0:
-            try:
-                before_exec()
-                os.setsid()
-                argv = own_argv("copy", self.folder.path)
-                os.execv(argv[0], argv)
-            finally:
-                os._exit(127)
-        self._pid = pid
+        self._worker.start(before_exec, "copy", self.folder.path)
 
     def _judge(self) -> None:
         self._done = True

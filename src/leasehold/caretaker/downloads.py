@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from leasehold.kit import journal
-from leasehold.kit.procs import look
 
 from .fetch_store import Store
-from .keeper import own_argv
 from .layout import RunFolder
-from .locks import is_held
+from .worker import Worker
 
 _MOST_WORKERS = 5  # that died without a word, one after another
 _MARK_NAME = "@downloads"
@@ -26,7 +23,7 @@ class Downloads:
         self.note = note
         self.ready = not self.items
         self.problem = ""  # why the run cannot go on
-        self._pid = 0
+        self._worker = Worker(folder.downloads_lock)
         self._lost = 0
         self._copied: Optional[int] = None
 
@@ -48,15 +45,12 @@ class Downloads:
         elif self._lost >= _MOST_WORKERS:
             self.problem = "download.failed: the download process died %d times without a word" % self._lost
         else:
-            self._spawn(before_exec)
+            self._worker.start(before_exec, "fetch", self.folder.path)
         return self.ready
 
     def busy(self) -> bool:
         """Whether somebody fetches for this run now, though its parent may be gone."""
-        if is_held(self.folder.downloads_lock):
-            return True
-        process = look(self._pid) if self._pid else None
-        return process is not None and not process.gone
+        return self._worker.busy()
 
     def end(self) -> None:
         """End the worker: the run is to stop. What came so far is kept."""
@@ -87,18 +81,6 @@ class Downloads:
             self.problem = say_hook(event)
         elif kind == "download_worker_lost":
             self._lost += 1
-
-    def _spawn(self, before_exec: Callable[[], None]) -> None:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                before_exec()
-                os.setsid()
-                argv = own_argv("fetch", self.folder.path)
-                os.execv(argv[0], argv)
-            finally:
-                os._exit(127)
-        self._pid = pid
 
 
 def say_failed(event: Mapping[str, Any]) -> str:

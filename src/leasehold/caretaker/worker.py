@@ -1,0 +1,39 @@
+"""A child process that does one long piece of work for the caretaker and may outlive it."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable
+
+from leasehold.kit.procs import look
+
+from .keeper import own_argv
+from .locks import is_held
+
+
+class Worker:
+    """One door of ours in a session of its own; whoever holds the lock is at work, whoever started it."""
+
+    def __init__(self, lock: str) -> None:
+        self.lock = lock
+        self.pid = 0
+
+    def start(self, before_exec: Callable[[], None], *door: str) -> None:
+        """Start it; the caretaker does not wait."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                before_exec()
+                os.setsid()
+                argv = own_argv(*door)
+                os.execv(argv[0], argv)
+            finally:
+                os._exit(127)
+        self.pid = pid
+
+    def busy(self) -> bool:
+        """Whether somebody is at work now, though its parent may be gone."""
+        if is_held(self.lock):
+            return True
+        process = look(self.pid) if self.pid else None
+        return process is not None and not process.gone
