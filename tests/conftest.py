@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import Callable, Generator, Iterator, List
 
@@ -13,6 +14,9 @@ from tests.support import tally
 from tests.support.autodl_bed import AutodlCloud
 from tests.support.parts import missing_container, missing_namespaces, missing_ssh
 from tests.support.sshd import SshBox
+
+# A shell that puts us in the background has Ctrl-C ignored, and our children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a marker asks of the machine: None, or the reason why it cannot be had here.
 NEEDS = {"real_ssh": missing_ssh, "namespaces": missing_namespaces, "containers": missing_container}

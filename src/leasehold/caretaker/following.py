@@ -112,8 +112,10 @@ class Following:
 
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""
+        if self._held:  # there is more to tell, perhaps its end
+            return False
         locks = [self._folder.cell_lock(name) for name in self._run.cells] + [self._folder.caretaker_lock]
-        locks.append(self._folder.downloads_lock)
+        locks += [self._folder.downloads_lock, self._folder.durable_lock]
         return not self._run.terminal and not any(is_held(lock) for lock in locks)
 
 

@@ -105,7 +105,7 @@ def _changed(db: sqlite3.Connection, t: float, lease: str, what: str, value: Any
     changes = json.loads(row[0] or "[]")
     default = RUNNING if what == "state" else None
     if next((change[2] for change in reversed(changes) if change[1] == what), default) != value:
-        text = json.dumps([*changes, [t, what, value]], ensure_ascii=False)
+        text = json.dumps([*changes, [t, what, value]], sort_keys=True, ensure_ascii=False)
         db.execute("UPDATE leases SET changes = ? WHERE id = ?", (text, lease))
 
 

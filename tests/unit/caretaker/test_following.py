@@ -20,6 +20,7 @@ class Listener:
     def __init__(self, most: int = 1000) -> None:
         self.told: List[str] = []
         self.offsets: List[int] = []
+        self.deserted: List[bool] = []
         self._most = most
 
     @property
@@ -27,6 +28,7 @@ class Listener:
         return len(self.told) >= self._most
 
     def reply(self, value: Dict[str, Any]) -> None:
+        self.deserted.append(bool(value.get("deserted")))
         if "events" in value:
             self.told += [event["k"] for event in value["events"]]
             self.offsets.append(value["offset"])
@@ -84,3 +86,10 @@ def test_who_hangs_up_before_the_end_is_told_it_when_coming_back(folder: RunFold
     second = Listener()
     follow(folder, second, offset=first.offsets[-1])
     assert second.told[-len(ENDS) :] == ENDS
+
+
+def test_a_run_whose_end_is_yet_to_be_told_is_not_called_deserted(folder: RunFolder) -> None:
+    listener = Listener()
+    follow(folder, listener)
+    assert listener.told[-1] == "run_finished"
+    assert not any(listener.deserted), "nobody lives there because it has ended"
