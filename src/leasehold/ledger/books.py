@@ -131,6 +131,6 @@ def pending_intent(ledger: Ledger, lease: str) -> dict[str, Any] | None:
     for event in ledger.events(lease=lease):
         if event.kind == "intent_recorded":
             pending = event.data
-        elif event.kind in ("verb_done", "verb_refused", "lease_closed"):
+        elif event.kind in ("verb_done", "verb_refused", "lease_closed", "lease_parked", "lease_resumed"):
             pending = None
     return pending

@@ -106,10 +106,17 @@ def _ended_unix(home: Home, record: RunRecord) -> float:
     return min(times, default=record.seen_unix)
 
 
+def _was_asked(home: Home, lease: Lease) -> bool:
+    """Whether a person was told to stop the box and it was not parked or found running since."""
+    kinds = ("verb_asked", "lease_parked", "lease_resumed")
+    told = [event.kind for event in home.ledger.events(lease=lease.id) if event.kind in kinds]
+    return told[-1:] == ["verb_asked"]
+
+
 def _next(home: Home, lease: Lease, record: RunRecord) -> tuple[str, tuple[str, ...]]:
     """Say what to type, and which commands count as having typed it."""
     run = record.run
-    if any(home.ledger.events(lease=lease.id, kind="verb_asked")):  # approved; the person is on the way to the console
+    if _was_asked(home, lease):  # approved; the person is on the way to the console
         return f"lease down {run} --stopped, once the console shows it", ("down",)
     if record.receipt_json or record.waived:
         return f"lease down {run}", ("down",)

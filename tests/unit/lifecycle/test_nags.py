@@ -190,3 +190,14 @@ def test_a_balance_that_runs_out_is_said_while_there_is_time(story: Story) -> No
     assert story.said() == []
     story.now += 100 * HOUR
     assert "gpu1 is running; in 2 d 2 h" in story.said()[0]
+
+
+def test_a_box_that_was_parked_and_is_on_again_is_nagged_about_anew(story: Story) -> None:
+    story.lease()
+    story.run()
+    story.tell("receipt_written", receipt={}, export="/x")
+    story.tell("verb_asked", run="", verb="shut-down")
+    assert "--stopped" in story.said()[0]
+    story.tell("lease_parked", run="", verb="shut-down")
+    story.tell("lease_resumed", run="")
+    assert story.said()[0].endswith("Next: lease down toy")
