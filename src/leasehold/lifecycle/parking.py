@@ -18,6 +18,7 @@ from leasehold.platforms.catalog import landlord_named
 from leasehold.platforms.contract import Landlord
 from leasehold.platforms.landlords.inside import InsideLandlord
 from leasehold.platforms.landlords.person import PersonLandlord
+from leasehold.transport.process import LocalTransport
 
 from .approve import Ask, new_request
 from .boxes import box_of
@@ -53,6 +54,8 @@ def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
     if verb.by != "box":
         return PersonLandlord()
     box = box_of(home, lease)
+    if isinstance(box.transport, LocalTransport):
+        raise Refusal("park.own_machine", f"{lease.box} is this very machine: `{verb.name}` would power off your own")
 
     def power_off(command: Sequence[str]) -> None:
         engine = box.connect()
