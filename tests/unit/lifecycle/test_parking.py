@@ -84,9 +84,18 @@ def test_only_a_park_that_deletes_nothing_can_stand(home: Home, platform: str) -
 
 
 def test_who_acts_is_the_box_where_it_can_and_else_a_person(home: Home) -> None:
-    verbs = profiles.load("autodl").verbs
-    who = {verb.name: type(parking.landlord_of(home, lease(home, "local"), verb)) for verb in verbs}
+    far = books.open_lease(home.ledger, "ssh:gpu1", "autodl", "/root", "")
+    who = {verb.name: type(parking.landlord_of(home, far, verb)) for verb in profiles.load("autodl").verbs}
     assert who == {"power-off": InsideLandlord, "no-gpu-mode": PersonLandlord, "release": PersonLandlord}
+
+
+def test_this_machine_is_never_powered_off_whatever_its_book_entry_says(home: Home) -> None:
+    near = books.open_lease(home.ledger, "local", "autodl", "/root", "")
+    verb = profiles.load("autodl").parking
+    assert verb is not None
+    with pytest.raises(Refusal) as caught:
+        parking.landlord_of(home, near, verb)
+    assert caught.value.code == "park.own_machine"
 
 
 def test_a_persons_word_parks_after_a_park_and_closes_after_anything_else(home: Home) -> None:
