@@ -4,6 +4,8 @@ Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml 
 """
 
 from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_tell, box_test
+from leasehold.api.doctor import DoctorOrder, diagnose, lint, search
+from leasehold.api.doctor import explain as explain_id
 from leasehold.api.ending import (
     down,
     down_plan,
@@ -54,6 +56,7 @@ from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, RunOrder, R
 __all__ = [
     "BoxOrder",
     "BoxWord",
+    "DoctorOrder",
     "DownOrder",
     "RunOrder",
     "RunOutcome",
@@ -67,16 +70,19 @@ __all__ = [
     "check",
     "clock",
     "convert",
+    "diagnose",
     "down",
     "down_plan",
     "down_request",
     "doubtful_facts",
     "down_stopped",
     "duration",
+    "explain_id",
     "fetch",
     "fill_in",
     "init",
     "leases",
+    "lint",
     "logs",
     "meter",
     "meter_of_run",
@@ -98,6 +104,7 @@ __all__ = [
     "platforms",
     "pull",
     "run",
+    "search",
     "show",
     "status",
     "stop",

@@ -75,7 +75,7 @@ def run_door(words: list[str], body: bytes, timeout_s: float = 60.0) -> bytes:
 def _sources(folder: Traversable, prefix: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for entry in folder.iterdir():
-        if entry.name.endswith(".py"):
+        if entry.name.endswith((".py", ".json")):
             found[f"{prefix}/{entry.name}"] = entry.read_bytes()
         elif entry.is_dir() and entry.name != "__pycache__":
             found.update(_sources(entry, f"{prefix}/{entry.name}"))

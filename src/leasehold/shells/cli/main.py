@@ -11,6 +11,7 @@ import leasehold
 from leasehold.errors import LeaseholdError
 
 from .box_parser import add_box_parser
+from .doctor_parser import add_doctor_parsers
 from .front_parser import add_front_parsers
 from .plan_parser import add_plan_parsers
 
@@ -65,8 +66,9 @@ def main(argv: list[str] | None = None) -> int:
 
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
-    "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms",
+    "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
 )  # fmt: skip
+_DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
 
 
@@ -76,6 +78,8 @@ def _room(command: str) -> Any:
         return import_module(".plan_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
+    if command in _DOCTOR:
+        return import_module(".doctor_commands", __package__)
     return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
 
 
@@ -111,6 +115,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)
+    add_doctor_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     if wanted in ("", "box"):
         add_box_parser(verbs.all)
     return parser

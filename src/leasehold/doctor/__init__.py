@@ -1,0 +1,1 @@
+"""Symptom to cause to remedy: over logs, exit codes, states, readings and source. Reads; changes nothing."""

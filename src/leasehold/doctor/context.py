@@ -1,0 +1,50 @@
+"""What is known besides the log: platform, exit code, states, readings. Everything may be unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Context:
+    """Facts about the run; an absent one is None or empty, and decides nothing."""
+
+    platform: str = ""
+    exit_code: int | None = None
+    states: tuple[str, ...] = ()  # scheduler or platform states and events, as they were spelled
+    inodes_used: float | None = None  # share of the inodes of the run's disk, 0 to 1
+    disk_used: float | None = None
+    overlay_used: float | None = None  # of /, where the run's data lies on another mount
+    oom_kills: int | None = None  # how many the kernel killed here during the run
+    vram_used_before: float | None = None  # share of the card's memory in use before the run
+    own_kill: bool = False  # we ended it ourselves
+    uptime_s: float | None = None
+    age_s: float | None = None  # of the run
+    values: dict[str, str] = field(default_factory=dict)  # paths and numbers of this run, for commands
+
+    @property
+    def rebooted(self) -> bool:
+        """Whether the box started after the run did."""
+        return self.uptime_s is not None and self.age_s is not None and self.uptime_s < self.age_s
+
+
+def from_readings(taken: dict[str, Any], **known: Any) -> Context:
+    """Take what the caretaker's readings say; what was not read stays unknown."""
+    disks = [disk for disk in taken.get("disks") or [] if disk.get("total_bytes")]
+    work = disks[0] if disks else {}
+    root: dict[str, Any] = next((disk for disk in disks if disk.get("mount") == "/" and disk is not work), {})
+    gpus = taken.get("gpus") or []
+    used = [card["memory_used_bytes"] / card["memory_total_bytes"] for card in gpus if card.get("memory_total_bytes")]
+    return Context(
+        inodes_used=_used(work, "inodes"),
+        disk_used=_used(work, "bytes"),
+        overlay_used=_used(root, "bytes"),
+        vram_used_before=known.pop("vram_used_before", max(used) if used and not known.get("running") else None),
+        **{key: value for key, value in known.items() if key != "running"},
+    )
+
+
+def _used(disk: dict[str, Any], what: str) -> float | None:
+    total, free = disk.get(f"total_{what}"), disk.get(f"free_{what}")
+    return 1 - free / total if total and free is not None else None

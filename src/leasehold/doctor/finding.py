@@ -1,0 +1,111 @@
+"""What the doctor says: findings with their evidence, and whether the same run may be started again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# class -> (may the same thing be started again as it is, what to do); R§17.2
+ACTIONS: dict[str, tuple[bool | None, str]] = {
+    "probabilistic": (True, "start the identical run again"),
+    "disk-full": (False, "free space first, then start the same run"),
+    "bug": (False, "stop: it will fail the same way until something is changed"),
+    "hardware": (False, "leave this box; resume on another one"),
+    "transport": (None, "the run's state is unknown: look over a new connection first"),
+    "clock": (True, "resume from the newest checkpoint"),
+    "advice": (None, "nothing to retry"),
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a finding rests on: a line of a log, an exit code, a state, a reading."""
+
+    source: str  # the log's name, or: exit code, state, reading
+    text: str
+    line: int = 0
+    offset: int = 0
+    count: int = 1
+    rank: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        value: dict[str, Any] = {"source": self.source, "text": self.text, "count": self.count}
+        if self.line:
+            value |= {"line": self.line, "offset": self.offset}
+        if self.rank is not None:
+            value["rank"] = self.rank
+        return value
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One failure mode that the evidence shows."""
+
+    id: str
+    title: str
+    klass: str
+    severity: str
+    cause: str
+    fix: str
+    source: str
+    evidence: tuple[Evidence, ...]
+    confidence: str = "certain"  # certain, likely
+    commands: tuple[str, ...] = ()
+    instead_of: tuple[str, ...] = ()  # broader entries that the same evidence shows
+    note: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def retry(self) -> bool | None:
+        """Whether the same run may be started again as it is; None when that cannot be said."""
+        return ACTIONS[self.klass][0]
+
+    @property
+    def action(self) -> str:
+        """What to do, in a few words."""
+        return ACTIONS[self.klass][1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        value: dict[str, Any] = {
+            "id": self.id,
+            "title": self.title,
+            "class": self.klass,
+            "severity": self.severity,
+            "retry": self.retry,
+            "action": self.action,
+            "confidence": self.confidence,
+            "evidence": [item.as_dict() for item in self.evidence],
+            "cause": self.cause,
+            "fix": self.fix,
+            "commands": list(self.commands),
+            "source": self.source,
+        }
+        for key, extra in (("instead_of", list(self.instead_of)), ("note", self.note), ("numbers", self.numbers)):
+            if extra:
+                value[key] = extra
+        return value
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings, most telling first, and what is worth knowing beside them."""
+
+    findings: tuple[Finding, ...]
+    notices: tuple[Finding, ...] = ()
+    read: tuple[dict[str, Any], ...] = ()  # what was looked at: name, lines, bytes
+
+    @property
+    def retry(self) -> bool | None:
+        """Whether the run may go again: as the first finding says; unknown without one."""
+        return self.findings[0].retry if self.findings else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        return {
+            "findings": [finding.as_dict() for finding in self.findings],
+            "notices": [finding.as_dict() for finding in self.notices],
+            "retry": self.retry,
+            "read": list(self.read),
+        }

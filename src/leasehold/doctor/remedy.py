@@ -1,0 +1,46 @@
+"""Fill a catalogue entry's commands with this run's paths and numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from string import Formatter
+
+from leasehold.facts.ailments import Ailment
+
+from .context import Context
+from .finding import Evidence
+
+
+def filled(ailment: Ailment, evidence: Evidence, context: Context) -> tuple[str, ...]:
+    """Spell the commands; one that needs a value nobody knows is left out."""
+    values = {**_of_place(evidence), **context.values, **_of_line(ailment, evidence.text)}
+    quoted = {name: shlex.quote(value) for name, value in values.items()}
+    done = []
+    for command in ailment.commands:
+        needed = _fields(command)
+        if needed <= quoted.keys():
+            done.append(command.format(**quoted) if needed else command)
+    return tuple(done)
+
+
+def _of_place(evidence: Evidence) -> dict[str, str]:
+    if not evidence.line:
+        return {}
+    name = evidence.source
+    return {"log": name, "dir": os.path.dirname(name) or "."} if name != "-" else {"dir": "."}
+
+
+def _of_line(ailment: Ailment, text: str) -> dict[str, str]:
+    found = re.search(ailment.take, text) if ailment.take else None
+    return {name: value for name, value in found.groupdict().items() if value} if found else {}
+
+
+def _fields(command: str) -> set[str]:
+    """Name the values a command wants; braces that are no field, as in awk or a set, mean themselves."""
+    try:
+        names = {name for _, name, _, _ in Formatter().parse(command) if name is not None}
+    except ValueError:
+        return set()
+    return names if all(name.isidentifier() for name in names) else set()

@@ -1,0 +1,141 @@
+"""Bring a run's or a box's evidence to the doctor: logs of every cell, exit codes, what the box measures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leasehold.doctor.context import Context, from_readings
+from leasehold.doctor.diagnose import diagnose
+from leasehold.doctor.finding import Diagnosis
+from leasehold.doctor.reading import ReadLog, read_log, read_stream
+from leasehold.errors import LinkError, UserError
+from leasehold.kit.signs import Book
+from leasehold.ledger import books
+from leasehold.model.lease import RunRecord
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .boxes import Box, box_of, find_box
+from .bring_home import Folders
+from .home import Home
+
+_LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
+_SIGNALLED = 128
+
+
+def diagnose_files(book: Book, words: list[str], context: Context) -> Diagnosis:
+    """Read the named files and folders as the logs of one run, a rank each."""
+    paths = [path for word in words for path in _logs_in(Path(word))]
+    named = replace(context, values={"log": str(paths[0]), "dir": str(paths[0].parent), **context.values})
+    return diagnose(book, [read_log(book, path) for path in paths], named)
+
+
+def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnosis:
+    """Read a run's newest attempts: from the box, or what came home of them when it does not answer."""
+    record = books.find_run(home.ledger, word)
+    lease = books.find_lease(home.ledger, record.lease)
+    known = replace(context, platform=context.platform or lease.platform, values=_values(record))
+    try:
+        engine = box_of(home, lease).connect()
+    except LinkError:
+        logs = _brought_home(book, record)
+        if not logs:
+            raise
+        return diagnose(book, logs, known)
+    try:
+        return _from_box(engine, book, record, known)
+    finally:
+        engine.wire.close()
+
+
+def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnosis:
+    """Measure a box and say what is wrong with it."""
+    box = find_box(home, name)
+    engine = box.connect()
+    try:
+        taken = engine.wire.ask("readings", paths=[str(engine.probe()["root"]), "/"])
+    finally:
+        engine.wire.close()
+    return diagnose(book, [read_stream(book, "readings", iter([_spoken(taken)]))], _platform(box, taken, context))
+
+
+def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: Context) -> Diagnosis:
+    seen = engine.look(record.run)
+    root = str(engine.probe()["root"])
+    logs = [
+        read_stream(book, _place(root, record.run, cell, state), _tail(engine, record, cell, state))
+        for cell, state in seen["cells"].items()
+        if int(state.get("attempt", 0))
+    ]
+    codes = [_exit_code(state) for state in seen["cells"].values()]
+    failed = next((code for code in codes if code), 0 if seen.get("state") == "finished" else None)
+    measured = from_readings(engine.wire.ask("readings", paths=[root, "/"]), running=True)
+    told = replace(
+        context,
+        exit_code=failed if context.exit_code is None else context.exit_code,
+        own_kill=bool(seen.get("stops")),
+        inodes_used=measured.inodes_used,
+        disk_used=measured.disk_used,
+        overlay_used=measured.overlay_used,
+    )
+    return diagnose(book, logs, told)
+
+
+def _place(root: str, run: str, cell: str, state: dict[str, Any]) -> str:
+    """Name a log by where it lies on the box, so that commands can be typed there."""
+    return f"{root}/active/{run}/cells/{cell}/attempt-{int(state['attempt']):04d}/log"
+
+
+def _tail(engine: CaretakerEngine, record: RunRecord, cell: str, state: dict[str, Any]) -> Any:
+    return engine.tail(record.run, cell, int(state["attempt"]), 0, 0)
+
+
+def _exit_code(state: dict[str, Any]) -> int | None:
+    if state.get("signal"):
+        return _SIGNALLED + int(state["signal"])
+    return None if state.get("code") is None else int(state["code"])
+
+
+def _brought_home(book: Book, record: RunRecord) -> list[ReadLog]:
+    folders = Folders(Path(record.results), record.run)
+    for folder in (folders.export, folders.partial):
+        found = sorted((folder / "evidence").rglob("log")) if (folder / "evidence").is_dir() else []
+        if found:
+            return [read_log(book, path) for path in found]
+    return []
+
+
+def _values(record: RunRecord) -> dict[str, str]:
+    job = json.loads(record.plan_json).get("job", {})
+    return {"run": record.run, "box": record.box, "gpus": str(job.get("gpus") or "gpu")}
+
+
+def _platform(box: Box, taken: dict[str, Any], context: Context) -> Context:
+    measured = from_readings(taken, running=True)
+    return replace(measured, platform=context.platform or box.platform, states=context.states)
+
+
+def _spoken(taken: dict[str, Any]) -> bytes:
+    """Say readings as lines, so that the one matcher reads them too."""
+    lines = [str(taken.get("gpu_problem") or "")]
+    for disk in taken.get("disks") or []:
+        free, inodes = disk.get("free_bytes"), disk.get("free_inodes")
+        if disk.get("total_bytes") and (free == 0 or (inodes == 0 and disk.get("total_inodes"))):
+            lines.append(f"{disk['path']}: No space left on device")
+        if disk.get("read_only"):
+            lines.append(f"{disk['path']}: Read-only file system")
+    return ("\n".join(filter(None, lines)) + "\n").encode()
+
+
+def _logs_in(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        hint = "name a log, a folder of rank logs, a run (lease status) or a box (lease box list); - reads stdin"
+        raise UserError("doctor.nothing_there", f"{path} is no file, run, box or catalogue id", hint=hint)
+    found = sorted({one for pattern in _LOG_NAMES for one in path.rglob(pattern) if one.is_file()})
+    if not found:
+        raise UserError("doctor.no_logs", f"no log below {path}", hint=f"names that count: {', '.join(_LOG_NAMES)}")
+    return found
