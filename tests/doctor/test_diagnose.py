@@ -116,6 +116,12 @@ def test_a_platform_s_own_state_means_nothing_elsewhere():
     assert ids("", states=("offline",), platform="vastai") == ["VAST7"]
 
 
+def test_a_variant_of_a_platform_fails_as_its_family_does():
+    line = "OSError: [Errno 28] No space left on device"
+    full = {"inodes_used": 1.0, "disk_used": 0.5}
+    assert [ids(line, platform=where, **full)[0] for where in ("autodl", "autodl-pro", "slurm")] == ["AD4", "AD4", "U7"]
+
+
 def test_the_first_failing_rank_is_the_cause_of_a_time_out():
     slow = read_stream(BOOK, "rank_0.log", iter([TIMEOUT.format(r=0).encode()]), 0)
     broken = b"2025-06-26 06:14:40,1 step 5\nRuntimeError: stack expects each tensor to be equal size\n"

@@ -24,6 +24,11 @@ class Context:
     values: dict[str, str] = field(default_factory=dict)  # paths and numbers of this run, for commands
 
     @property
+    def family(self) -> str:
+        """The platform without its variant: runpod-volume fails as runpod does."""
+        return self.platform.partition("-")[0]
+
+    @property
     def rebooted(self) -> bool:
         """Whether the box started after the run did."""
         return self.uptime_s is not None and self.age_s is not None and self.uptime_s < self.age_s

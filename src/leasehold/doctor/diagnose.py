@@ -52,7 +52,7 @@ def _from_exit(book: Book, context: Context, explained: bool) -> list[Candidate]
         return []
     evidence = Evidence("exit code", str(code))
     fitting = [entry for entry in book.entries if code in entry.exits or (code > 128 and 128 - code in entry.exits)]
-    mine = [entry for entry in fitting if entry.platform and entry.platform == context.platform]
+    mine = [entry for entry in fitting if entry.platform and entry.platform == context.family]
     general = [entry for entry in fitting if not entry.platform and (entry.id != "U1" or context.own_kill)]
     return [Candidate(entry, (evidence,), confidence="likely") for entry in (mine or general)[:1]]
 
@@ -70,7 +70,7 @@ def _state_fits(entry: Entry, context: Context) -> bool:
     """States such as `offline` or `pending` mean a platform's own thing only on that platform."""
     owners = {"VAST": "vastai", "RP": "runpod", "LAM": "lambda", "PS": "paperspace", "NB": "kaggle"}
     prefix = entry.id.rstrip("0123456789")
-    return prefix not in owners or owners[prefix] == context.platform
+    return prefix not in owners or owners[prefix] == context.family
 
 
 def _first_rank_noted(items: list[Candidate]) -> list[Candidate]:

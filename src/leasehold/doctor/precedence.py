@@ -33,7 +33,7 @@ class Candidate:
 
 def ranked(book: Book, candidates: list[Candidate], context: Context) -> list[Candidate]:
     """Keep what counts, most telling first."""
-    kept = [item for item in candidates if not item.entry.platform or item.entry.platform == context.platform]
+    kept = [item for item in candidates if not item.entry.platform or item.entry.platform == context.family]
     if context.exit_code == 0:
         kept = [item for item in kept if item.entry.tier < _OUTLIVED or item.entry.tier == _DYNAMICS]
     kept = [_specialised(book, item, context) for item in kept]
@@ -69,8 +69,8 @@ def _memory_case(numbers: OutOfMemory | None, context: Context) -> str:
 
 def _disk_case(context: Context) -> str:
     if (context.inodes_used or 0) >= _NEARLY_FULL and (context.disk_used or 0) < _NEARLY_FULL:
-        return "AD4" if context.platform == "autodl" else "U7"
-    if context.platform == "runpod" and (context.overlay_used or 0) >= _NEARLY_FULL:
+        return "AD4" if context.family == "autodl" else "U7"
+    if context.family == "runpod" and (context.overlay_used or 0) >= _NEARLY_FULL:
         return "RP11"
     return ""
 
