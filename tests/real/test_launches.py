@@ -114,7 +114,7 @@ def test_a_trainer_that_starts_with_a_traceback_is_not_left_alone_with_a_smile(m
     assert done.code == 3, done.said
     assert "started badly; it is still on the box" in done.said
     assert "a traceback" in done.said
-    assert "hint: lease logs toy-" in done.said
+    assert "hint: lease doctor toy-" in done.said
     assert me.gates()["launch"] == "refused"
     alone = me.lease("check", "launch", "toy")
     assert alone.code == 3

@@ -108,7 +108,7 @@ def _finished_cells(seen: dict[str, Any], plan: Plan) -> list[str]:
     raise RunFailed(
         "run.no_result",
         f"{plan.run} {seen['state']} without a finished cell: {seen['reason']}",
-        hint=f"lease logs {plan.run}; the identical lease run resumes it; lease waive {plan.run} gives it up",
+        hint=f"lease doctor {plan.run}; the identical lease run resumes it; lease waive {plan.run} gives it up",
     )
 
 

@@ -129,7 +129,12 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
     if probe is None or probe.outcome is not Outcome.REFUSED or "launch" in order.skip_gates:
         return
     seen, _ = probe.objections("")
-    raise Refusal("launch.refused", f"{run} started badly; it is still on the box", seen=seen, hint=f"lease logs {run}")
+    raise Refusal(
+        "launch.refused",
+        f"{run} started badly; it is still on the box",
+        seen=seen,
+        hint=f"lease doctor {run}, or lease logs {run}",
+    )
 
 
 def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEngine | None = None) -> Receipt:
@@ -204,7 +209,7 @@ def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEn
         raise RunFailed(
             f"run.{state}",
             f"{run_id} {state}: {reason}",
-            hint=f"lease logs {run_id}; the identical lease run resumes it",
+            hint=f"lease doctor {run_id} says why; the identical lease run resumes it",
         )
     record = books.find_run(home.ledger, run_id)
     new = not record.receipt_json

@@ -124,4 +124,4 @@ def _next(home: Home, lease: Lease, record: RunRecord) -> tuple[str, tuple[str, 
         return f"lease pull {run}", ("pull",)
     if record.state == "stopped":
         return f"the same lease run resumes it; lease waive {run} gives it up", ("run", "waive")
-    return f"lease logs {run} says why; the same lease run resumes it", ("logs", "run", "waive")
+    return f"lease doctor {run} says why; the same lease run resumes it", ("doctor", "logs", "run", "waive")
