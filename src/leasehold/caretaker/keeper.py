@@ -26,6 +26,7 @@ from .reaper import end_processes
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
 _LEFTOVER_GRACE_S = 5.0
+_PARCEL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where `leasehold` lies
 
 
 class Attempt(NamedTuple):
@@ -180,6 +181,8 @@ def _environment(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> Dict
         }
     )
     environment.pop("LEASEHOLD_PAUSE", None)
+    # Last, so that the project's own folders come first: `from leasehold.checkpoint import Checkpointer` needs no install.
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), _PARCEL]))
     return with_python(environment, folder.root)
 
 
