@@ -181,7 +181,7 @@ def _environment(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> Dict
         }
     )
     environment.pop("LEASEHOLD_PAUSE", None)
-    # Last, so that the project's own folders come first: `from leasehold.checkpoint import Checkpointer` needs no install.
+    # Last, so that the project comes first: `from leasehold.checkpoint import Checkpointer` needs no install.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), _PARCEL]))
     return with_python(environment, folder.root)
 

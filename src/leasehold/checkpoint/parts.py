@@ -63,9 +63,11 @@ def put_back(part: Any, state: Any, name: str) -> None:
 def random_states() -> Dict[str, Any]:
     """Take the state of every global random generator whose library is in use."""
     states: Dict[str, Any] = {"python": random.getstate()}
-    numpy_random, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
-    if numpy_random is not None:
-        states["numpy"] = numpy_random.get_state()
+    torch = sys.modules.get("torch")
+    if "numpy" in sys.modules:
+        import numpy
+
+        states["numpy"] = numpy.random.get_state()
     if torch is not None:
         states["torch"] = torch.get_rng_state()
         if torch.cuda.is_available() and torch.cuda.is_initialized():

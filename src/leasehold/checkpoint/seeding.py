@@ -9,9 +9,11 @@ import sys
 def seed_everything(seed: int) -> None:
     """Seed Python, and numpy and torch where they are in use."""
     random.seed(seed)
-    numpy_random, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
-    if numpy_random is not None:
-        numpy_random.seed(seed % 2**32)
+    if "numpy" in sys.modules:
+        import numpy
+
+        numpy.random.seed(seed % 2**32)
+    torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(seed)  # every cuda device, too
 
@@ -22,6 +24,7 @@ def seed_worker(worker: int) -> None:
 
     seed = int(torch.initial_seed()) % 2**32
     random.seed(seed)
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed(seed)
+    if "numpy" in sys.modules:
+        import numpy
+
+        numpy.random.seed(seed)
