@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
     step: int = 0  # steps that are done, so the number of the next one
     epoch: Optional[float] = None
-    metrics: Dict[str, float] = {}
+    metrics: Mapping[str, Any] = {}
 
 
 class Checkpointer:
@@ -112,7 +112,9 @@ class Checkpointer:
         if self._parts is None:
             raise CheckpointError("call restore(...) before the first step, so that there is something to save")
         now = time.monotonic()
-        self._place = Place(step + 1, epoch)
+        # Off the graph: holding a loss until the next step must not hold what it was made from.
+        loose = {name: value.detach() if hasattr(value, "detach") else value for name, value in (metrics or {}).items()}
+        self._place = Place(step + 1, epoch, loose)
         for part in self._parts.values():
             if hasattr(part, "advance"):
                 part.advance()
@@ -122,7 +124,6 @@ class Checkpointer:
             self._lines.step(step + 1, epoch, metrics, now)
         why = self._agree(metrics, now)
         if why:
-            self._place = Place(step + 1, epoch, numbers(metrics))
             self._save(wait=why == "leave")
         if why == "leave":
             self._say_first("checkpoint: asked to end; state of step %d is %s" % (step + 1, self._word()))
@@ -170,16 +171,17 @@ class Checkpointer:
         return next((why for why, wish in zip(("leave", "asked", "best", "due"), wishes) if wish), "")
 
     def _improves(self, value: float) -> bool:
-        if not self._keep.better(value, self._best):
-            return False
-        self._best = value
-        return True
+        if self._keep.better(value, self._best):
+            self._best = value
+            return True
+        return self._keep.top > 1 and self._keep.better(value, self._shelf.bar(self._keep))
 
     # ---------------------------------------------------------------- how
 
     def _save(self, wait: bool) -> None:
         self._take_outcome(wait=True)
         begun = time.monotonic()
+        self._place = self._place._replace(metrics=numbers(self._place.metrics))
         parts = self._parts or {}
         mine = {name: state_of(part, name) for name, part in parts.items() if is_local(name)}
         locals_ = self._ranks.gather({"rng": random_states(), "parts": mine})

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shutil
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.checkpoint_file import SUFFIX
@@ -101,6 +101,14 @@ class Shelf:
 
     def best(self, keep: Keep) -> List[int]:
         """Return the steps that have the metric, best first."""
+        return [step for step, _ in self._ranked(keep)]
+
+    def bar(self, keep: Keep) -> Optional[float]:
+        """Return the value that a newcomer must beat to be among the best; None while there is room."""
+        ranked = self._ranked(keep)
+        return ranked[keep.top - 1][1] if len(ranked) >= keep.top else None
+
+    def _ranked(self, keep: Keep) -> List[Tuple[int, float]]:
         if not keep.metric:
             return []
         sign = 1 if keep.mode == "min" else -1
@@ -110,7 +118,7 @@ class Shelf:
             value = (facts.get("metrics") or {}).get(keep.metric)
             if isinstance(value, (int, float)) and value == value and int(step) in there:
                 valued.append((sign * value, -int(step)))
-        return [-step for _, step in sorted(valued)]
+        return [(-step, sign * value) for value, step in sorted(valued)]
 
 
 def _remove(path: str) -> None:
