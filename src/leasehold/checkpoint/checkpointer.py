@@ -164,7 +164,7 @@ class Checkpointer:
             self._until_sync -= 1
             if self._until_sync > 0 and not valued:
                 return ""
-            stride = max(1, int(_SYNC_S / self._pace.step_s)) if self._pace.step_s else 1
+            stride = self._pace.steps_in(_SYNC_S)
             mine = [wishes[0], wishes[1], *([wishes[2], wishes[3], stride] if self._ranks.rank == 0 else [0, 0, 0])]
             *wishes, self._until_sync = self._ranks.highest(mine)
         self._wishes.leave, self._wishes.save = bool(wishes[0]), False

@@ -40,6 +40,11 @@ class Pace:
             return _FIRST_S
         return max(interval_s(self.cost_s, self.gap_s), 2.0 * (self.write_s or 0.0))
 
+    def steps_in(self, seconds: float) -> int:
+        """How many steps this time holds; at least one, at most those between two saves."""
+        count = max(1, int(seconds / self._step_s)) if self._step_s else 1
+        return min(count, max(1, self._fixed_steps)) if self._fixed_steps is not None else count
+
     @property
     def words(self) -> str:
         """Spell the interval for people."""
