@@ -61,14 +61,25 @@ def save(path: str, parts: Dict[str, Any], ours: Dict[str, Any], ranks: Ranks) -
     for one in ranks.gather(_hash_mine(temp, ranks)):
         listed.update(one)
     facts = {"schema": SCHEMA, "step": ours["leasehold"]["step"], "world": ranks.world, "files": listed}
-    if ranks.rank == 0:
-        facts["parts"] = sorted(parts)
-        write_json(os.path.join(temp, LIST), facts)
-        os.replace(temp, path)
-        fsync_folder(os.path.dirname(path) or ".")
-    ranks.gather(None)
+    problem = ranks.first(_publish(temp, path, {**facts, "parts": sorted(parts)}) if ranks.rank == 0 else "")
+    if problem:
+        raise OSError(problem)
     total = sum(int(item["bytes"]) for item in listed.values())
     return Written(path, total, hashlib.sha256(repr(sorted(listed.items())).encode()).hexdigest())
+
+
+def _publish(temp: str, path: str, facts: Dict[str, Any]) -> str:
+    """Give the folder its name; return the problem, because every process must learn of it."""
+    try:
+        write_json(os.path.join(temp, LIST), facts)
+        if os.path.exists(path):  # the same step, saved before: a folder cannot be renamed over another
+            os.replace(path, temp_name(path + ".before"))
+        os.replace(temp, path)
+        fsync_folder(os.path.dirname(path) or ".")
+        shutil.rmtree(temp_name(path + ".before"), ignore_errors=True)
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def load(path: str, parts: Dict[str, Any], ranks: Ranks) -> Tuple[Any, str]:

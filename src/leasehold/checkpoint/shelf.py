@@ -13,7 +13,7 @@ from leasehold.kit.checkpoint_file import SUFFIX
 
 SHARDED = ".dcp"
 _NAME = re.compile(r"step-(\d{1,18})(%s|%s)\Z" % (re.escape(SUFFIX), re.escape(SHARDED)))
-_TEMP = re.compile(r"\.step-\d+(%s|%s)\.\d+\.tmp\Z" % (re.escape(SUFFIX), re.escape(SHARDED)))
+_TEMP = re.compile(r"\.step-\d+(%s|%s)(?:\.before)?\.\d+\.tmp\Z" % (re.escape(SUFFIX), re.escape(SHARDED)))
 _DAMAGED = "damaged-"
 
 
