@@ -4,6 +4,7 @@ Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml 
 """
 
 from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_test
+from leasehold.api.checkpoints import cadence, ckpt_inspect
 from leasehold.api.ending import (
     down,
     down_plan,
@@ -59,7 +60,9 @@ __all__ = [
     "box_remove",
     "box_show",
     "box_test",
+    "cadence",
     "check",
+    "ckpt_inspect",
     "clock",
     "convert",
     "down",
