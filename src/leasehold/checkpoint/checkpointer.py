@@ -12,17 +12,15 @@ from .files import Written, write_file
 from .locking import FolderLock
 from .pace import Pace, Sessions
 from .parts import is_local, random_states, state_of
-from .ranks import Ranks
+from .ranks import SYNC_S, Agreement, Ranks
 from .restoring import CheckpointError, Restored, restore_into
-from .shelf import Keep, Shelf
+from .shelf import SHARDED, Keep, Shelf
 from .snapshot import Stage
 from .stating import facts_of, with_ours
 from .telling import ProgressLines, free_bytes, numbers, size, to_stderr
 from .tree import Flat
 from .wishes import Wishes
 from .writer import Outcome, Writer
-
-_SYNC_S = 1.0  # how long a signal to one process may stay unknown to the others
 
 
 class Place(NamedTuple):
@@ -67,7 +65,7 @@ class Checkpointer:
         self._parts: Optional[Dict[str, Any]] = None
         self._place, self._saved_step = Place(), 0
         self._best: Optional[float] = None
-        self._until_sync = 0
+        self._agreement = Agreement(self._ranks)
         self._failed: Optional[Exception] = None
         self._said_pickled = False
 
@@ -159,14 +157,10 @@ class Checkpointer:
         valued = bool(self._keep.metric) and self._keep.metric in (metrics or {})
         best = valued and self._improves(float((metrics or {})[self._keep.metric]))
         due = self._pace.due(now) and not self._writer.busy
-        wishes = [int(self._wishes.leave), int(self._wishes.save), int(best), int(due)]
-        if self._ranks.world > 1:
-            self._until_sync -= 1
-            if self._until_sync > 0 and not valued:
-                return ""
-            stride = self._pace.steps_in(_SYNC_S)
-            mine = [wishes[0], wishes[1], *([wishes[2], wishes[3], stride] if self._ranks.rank == 0 else [0, 0, 0])]
-            *wishes, self._until_sync = self._ranks.highest(mine)
+        asked = [int(self._wishes.leave), int(self._wishes.save)]
+        wishes = self._agreement.on(asked, [int(best), int(due)], self._pace.steps_in(SYNC_S), valued)
+        if wishes is None:
+            return ""
         self._wishes.leave, self._wishes.save = bool(wishes[0]), False
         return next((why for why, wish in zip(("leave", "asked", "best", "due"), wishes) if wish), "")
 
@@ -218,7 +212,7 @@ class Checkpointer:
         begun = time.monotonic()
         ours = with_ours({}, self._place, self._best, locals_)
         try:
-            written = shards.save(self._shelf.path(self._place.step, True), parts, ours, self._ranks)
+            written = shards.save(self._shelf.path(self._place.step, SHARDED), parts, ours, self._ranks)
         except OSError as error:
             self._take(Outcome(self._place.step, time.monotonic() - begun, None, error))
             return

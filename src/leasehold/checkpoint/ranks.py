@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, List
+from typing import Any, List, Optional
+
+SYNC_S = 1.0  # how long a signal to one process may stay unknown to the others
 
 
 class Ranks:
@@ -50,6 +52,30 @@ class Ranks:
         box = [value]
         dist.broadcast_object_list(box, src=0)
         return box[0]
+
+
+class Agreement:
+    """Lets all processes decide alike, and asks only now and then: asking means waiting for the device."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._until = 0
+
+    def on(self, anyone: List[int], firsts: List[int], stride: int, now: bool = False) -> Optional[List[int]]:
+        """Return what anyone wishes and what the first process wishes; None between two askings.
+
+        The first process says after how many steps to ask again; `now`, the same on every process, asks at once.
+        """
+        if self._ranks.world == 1:
+            return [*anyone, *firsts]
+        self._until -= 1
+        if self._until > 0 and not now:
+            return None
+        first = self._ranks.rank == 0
+        *wishes, self._until = self._ranks.highest(
+            [*anyone, *([*firsts, stride] if first else [0] * (len(firsts) + 1))]
+        )
+        return wishes
 
 
 def _dist() -> Any:

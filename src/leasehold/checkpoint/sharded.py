@@ -58,7 +58,7 @@ def save(path: str, parts: Dict[str, Any], ours: Dict[str, Any], ranks: Ranks) -
             shutil.rmtree(temp, ignore_errors=True)
         raise OSError("a process could not write its part: %s" % problems[0])
     listed: Dict[str, Any] = {}
-    for one in ranks.gather(_hash_mine(temp, ranks)):
+    for one in ranks.gather(hash_share(temp, ranks)):
         listed.update(one)
     facts = {"schema": SCHEMA, "step": ours["leasehold"]["step"], "world": ranks.world, "files": listed}
     problem = ranks.first(_publish(temp, path, {**facts, "parts": sorted(parts)}) if ranks.rank == 0 else "")
@@ -84,7 +84,7 @@ def _publish(temp: str, path: str, facts: Dict[str, Any]) -> str:
 
 def load(path: str, parts: Dict[str, Any], ranks: Ranks) -> Tuple[Any, str]:
     """Check every file, sharing the work, then load; return our own values, or the problem."""
-    problems = [said for said in ranks.gather(_check(path, ranks)) if said]
+    problems = [said for said in ranks.gather(check_listed(path, ranks)) if said]
     if problems:
         return None, problems[0]
     import torch.distributed.checkpoint as dcp
@@ -123,15 +123,15 @@ def _rest(folder: str, rank: int) -> str:
     return os.path.join(folder, "rest-%05d%s" % (rank, SUFFIX))
 
 
-def _hash_mine(folder: str, ranks: Ranks) -> Dict[str, Any]:
+def hash_share(folder: str, ranks: Ranks) -> Dict[str, Any]:
     """Hash a share of the files and force them to the disk; DCP itself does not promise that."""
     found = {}
-    for name in _share(sorted(os.listdir(folder)), ranks):
+    for name in _share(sorted(_below(folder)), ranks):
         found[name] = _measure(os.path.join(folder, name), force=True)
     return found
 
 
-def _check(path: str, ranks: Ranks) -> str:
+def check_listed(path: str, ranks: Ranks) -> str:
     facts = read_json(os.path.join(path, LIST)) or {}
     listed = facts.get("files")
     if facts.get("schema") != SCHEMA or not isinstance(listed, dict):
@@ -144,6 +144,11 @@ def _check(path: str, ranks: Ranks) -> str:
         if seen != listed[name]:
             return "%s is not what was written: %r, listed %r" % (name, seen, listed[name])
     return ""
+
+
+def _below(folder: str) -> List[str]:
+    found = [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names]
+    return [os.path.relpath(path, folder) for path in found]
 
 
 def _share(names: List[str], ranks: Ranks) -> List[str]:

@@ -12,8 +12,10 @@ from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.checkpoint_file import SUFFIX
 
 SHARDED = ".dcp"
-_NAME = re.compile(r"step-(\d{1,18})(%s|%s)\Z" % (re.escape(SUFFIX), re.escape(SHARDED)))
-_TEMP = re.compile(r"\.step-\d+(%s|%s)(?:\.before)?\.\d+\.tmp\Z" % (re.escape(SUFFIX), re.escape(SHARDED)))
+NATIVE = ".saved"  # a folder that a framework wrote
+_ENDS = "|".join(map(re.escape, (SUFFIX, SHARDED, NATIVE)))
+_NAME = re.compile(r"step-(\d{1,18})(%s)\Z" % _ENDS)
+_TEMP = re.compile(r"\.step-\d+(%s)(?:\.before)?\.\d+\.tmp\Z" % _ENDS)
 _DAMAGED = "damaged-"
 
 
@@ -46,9 +48,9 @@ class Shelf:
         self.folder = folder
         self.index = os.path.join(folder, "index.json")
 
-    def path(self, step: int, sharded: bool = False) -> str:
+    def path(self, step: int, end: str = SUFFIX) -> str:
         """Name the checkpoint of a step."""
-        return os.path.join(self.folder, "step-%010d%s" % (step, SHARDED if sharded else SUFFIX))
+        return os.path.join(self.folder, "step-%010d%s" % (step, end))
 
     def all(self) -> List[Kept]:
         """List what is there, oldest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from leasehold.model.verdict import Finding, Outcome, Verdict, judge, passes, refuses, unknown
+from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
 
 # What a full resume needs; by which names it goes in the wild; and whether every training has one.
 _NEEDS = (
@@ -20,9 +20,12 @@ _NEEDS = (
 )
 
 
-def judge_checkpoint(keys: tuple[str, ...], opaque: tuple[str, ...], notes: tuple[str, ...]) -> Verdict:
+def judge_checkpoint(kind: str, keys: tuple[str, ...], opaque: tuple[str, ...], notes: tuple[str, ...]) -> Verdict:
     """Say what is there, what a full resume would miss, whether its numbers are finite and whether it loads safely."""
-    findings = [_judge_need(name, pattern, always, keys) for name, pattern, always in _NEEDS]
+    # These formats are made for weights alone: their names are those of tensors.
+    bare = kind in ("safetensors", "hf")
+    findings = [passes("model weights: all tensors")] if bare else []
+    findings += [_judge_need(name, pattern, always, keys) for name, pattern, always in _NEEDS[bare:]]
     bad = [note for note in notes if note.startswith("NOT FINITE")]
     looked = [note for note in notes if note.startswith("finite: all")]
     if bad:
@@ -45,5 +48,5 @@ def _judge_need(name: str, pattern: str, always: bool, keys: tuple[str, ...]) ->
     if found:
         return passes(f"{name}: {', '.join(found[:6])}")
     if always:
-        return refuses(f"no {name}", f"a resume would begin without it; top-level names seen: {', '.join(keys[:8])}")
-    return Finding(Outcome.UNKNOWN, f"no {name}", "nothing is missed if the training has none")
+        return refuses(f"no {name}: a resume would begin without it")
+    return unknown(f"no {name}; nothing is missed if the training has none")

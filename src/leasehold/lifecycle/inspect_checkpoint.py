@@ -55,7 +55,7 @@ def inspect(path: Path) -> Inspection:
         again = check_loads([LoadRequest(str(chosen), "torch", allow_opaque=True)])[0]
         load = replace(load, torch_load=again.torch_load)
     keys, opaque, notes = (tuple(map(str, _list(load, name))) for name in ("keys", "opaque", "notes"))
-    return Inspection(str(chosen), load, judge_checkpoint(keys, opaque, notes))
+    return Inspection(str(chosen), load, judge_checkpoint(str(load.reading.get("kind")), keys, opaque, notes))
 
 
 def _list(load: LoadResult, name: str) -> list[object]:

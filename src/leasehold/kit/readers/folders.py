@@ -60,12 +60,14 @@ def _read_hf(path: str, limits: Limits) -> Reading:
             bytes_read += reading.bytes
         tensors, numel = tensors + reading.tensors, numel + reading.numel
         opaque += reading.opaque
-        notes += ["%s: %s" % (shard, note) for note in reading.notes if note.startswith("NOT FINITE")]
+        notes += ["%s (%s)" % (note, shard) for note in reading.notes if note.startswith("NOT FINITE")]
     claimed = metadata.get("total_size") if isinstance(metadata, dict) else None
     if size and isinstance(claimed, int) and claimed != size:
         raise Unreadable("the index claims %d bytes of tensors, the shards hold %d" % (claimed, size))
     keys = KeyList(limits)
     keys.extend(sorted({tensor.partition(".")[0] for tensor in weights}))
+    if not notes and size:
+        notes.append("finite: all of %d shards" % len(wanted))
     notes.insert(0, "%d shards, all there%s" % (len(wanted), ", sizes add up" if size and claimed else ""))
     return Reading("hf", bytes_read, tensors, numel, keys.names(), tuple(sorted(set(opaque))), tuple(notes))
 

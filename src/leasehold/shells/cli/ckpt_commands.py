@@ -13,6 +13,7 @@ from leasehold.model.words import ago
 from . import output
 
 _EXIT_REFUSED = 3
+_NAMES = 12
 _WORDS = {Outcome.PASSED: ("yes", "green"), Outcome.REFUSED: ("NO", "red"), Outcome.UNKNOWN: ("-", "dim")}
 
 
@@ -27,9 +28,11 @@ def ckpt(args: Namespace) -> int:
     size = reading.get("bytes")
     output.data(f"{seen.path}: {reading.get('kind')}, {say_bytes(size if isinstance(size, int) else 0)}, ", end="")
     output.data(f"{reading.get('tensors')} tensors, {reading.get('numel')} numbers")
-    notes = reading.get("notes")
-    for note in notes if isinstance(notes, list) else []:
-        output.data(f"  {note}")
+    for note in _texts(reading.get("notes")):
+        if not note.lower().startswith(("finite", "not finite")):  # said below
+            output.data(f"  {note}")
+    names = _texts(reading.get("keys"))
+    output.data(f"  names: {', '.join(names[:_NAMES])}{' …' if len(names) > _NAMES else ''}")
     if seen.load.torch_load:
         output.data(f"  torch.load(weights_only=True): {seen.load.torch_load}")
     for finding in seen.verdict.findings:
@@ -58,6 +61,10 @@ def cadence(args: Namespace) -> int:
     money = "" if found.lost_per_day is None else f", {found.lost_per_day}"
     output.data(f"  a day loses {day:.1f} minutes ({100 * found.loss.share:.2f} %){money}")
     return 0
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 def _said(seconds: float) -> str:
