@@ -29,8 +29,10 @@ class Ran(NamedTuple):
 
 def python_with(library: str) -> str:
     """Return an interpreter that has the library, or skip."""
-    for python in (sys.executable, str(TORCH_PYTHON)):
-        if not os.path.exists(python):
+    # A Python with more frameworks (accelerate, lightning, transformers, jax) may be named for these tests.
+    named = os.environ.get("LEASEHOLD_FRAMEWORK_PYTHON", "")
+    for python in (sys.executable, str(TORCH_PYTHON), named):
+        if not python or not os.path.exists(python):
             continue
         if library in ("", "plain"):
             return python
@@ -86,5 +88,5 @@ def newest(folder: Path | None) -> str:
 
 def program(name: str, *words: object) -> list[str]:
     """Spell the command line of a program with the interpreter it needs."""
-    library = {"plain": "plain", "arrays": "numpy"}.get(name, "torch")
+    library = name.partition("with_")[2] or {"plain": "plain", "arrays": "numpy"}.get(name, "torch")
     return [python_with(library), str(HERE / "programs" / f"{name}.py"), *map(str, words)]
