@@ -1,4 +1,4 @@
-"""Frameworks that save in their own way are given a safe place, a cadence and a way back; jax's state is plain to us."""
+"""Frameworks that save in their own way are given a safe place, a cadence and a way back; jax needs none of that."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import sys
 import lightning.pytorch as pl
 import torch
 
+from leasehold.checkpoint import ResumableSampler
 from leasehold.checkpoint.lightning import lightning_callback
 
 
@@ -30,8 +31,9 @@ def main(folder: str, steps: int, leave_at: int) -> None:
     torch.set_num_threads(1)
     pl.seed_everything(3, verbose=False)
     x = torch.randn(16 * steps, 8, generator=torch.Generator().manual_seed(0))
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=16)
-    guard = lightning_callback(folder)
+    sampler = ResumableSampler(16 * steps, 16, seed=4)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_sampler=sampler)
+    guard = lightning_callback(folder, sampler=sampler)
     trainer = pl.Trainer(
         max_steps=steps, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False, callbacks=[guard],
