@@ -136,6 +136,10 @@ class Checkpointer:
         if wait and self._failed is not None:
             raise CheckpointError("step %d is not saved: %s" % (self._place.step, self._failed)) from self._failed
 
+    def wait(self) -> None:
+        """Return once nothing is being written."""
+        self._take_outcome(wait=True)
+
     def request(self) -> None:
         """Ask for a save at the end of the current step, as SIGUSR1 does."""
         self._wishes.save = True

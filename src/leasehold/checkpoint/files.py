@@ -95,7 +95,7 @@ def load_file(path: str) -> Loaded:
 def _write(fd: int, snapshot: Snapshot, facts: Dict[str, str]) -> Tuple[int, str]:
     header = spell_header(snapshot.entries, facts)
     data = memoryview(snapshot.buffer)[: snapshot.data_bytes]
-    with _pool() as pool:
+    with _pool(spare=1) as pool:  # one core is for the writing itself
         hashes = [pool.submit(_sha256, data[begin:end]) for begin, end in chunk_spans(snapshot.data_bytes)]
         write_all(fd, header)
         for begin, end in chunk_spans(snapshot.data_bytes):
@@ -137,5 +137,5 @@ def _sha256(data: memoryview) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(_MAX_HASHERS, os.cpu_count() or 1), "leasehold-hash")
+def _pool(spare: int = 0) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, min(_MAX_HASHERS, (os.cpu_count() or 1) - spare)), "leasehold-hash")
