@@ -95,12 +95,12 @@ class Ways:
         return seconds
 
     def restore(self) -> float:
-        """Read it, check its digest, have the tensors."""
+        """Check every byte, then copy the tensors to where they belong, as load_state_dict does."""
         begun = time.perf_counter()
-        loaded = load_file(self._newest())
-        seconds = time.perf_counter() - begun
-        assert len(loaded.value["state"]) == _TENSORS
-        return seconds
+        saved = load_file(self._newest()).part("state", borrowed=True)
+        for name, tensor in self._state.items():
+            tensor.copy_(saved[name])
+        return time.perf_counter() - begun
 
     def pinned_copy(self) -> float:
         """The limit of a stall: one copy from the device into pinned memory."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
+import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from leasehold.kit.atomic import fsync_folder, write_all
 from leasehold.kit.checkpoint_file import (
+    CHUNK_BYTES,
     DIGEST_AT,
     TREE,
     Damaged,
@@ -21,10 +24,11 @@ from leasehold.kit.checkpoint_file import (
 )
 
 from .leaves import make_again
-from .snapshot import Snapshot, anonymous
+from .snapshot import Snapshot
 from .tree import rebuild
 
 _MAX_HASHERS = 8
+_AHEAD_BYTES = 4 * CHUNK_BYTES
 
 
 class Written(NamedTuple):
@@ -60,36 +64,58 @@ def temp_name(path: str) -> str:
     return os.path.join(os.path.dirname(path), ".%s.%d.tmp" % (os.path.basename(path), os.getpid()))
 
 
-class Loaded(NamedTuple):
-    """A file that was read and found whole."""
+class Loaded:
+    """A file that was found whole. It stays mapped until the last view of it is gone."""
 
-    path: str
-    header: Header
-    value: Any
+    def __init__(self, header: Header, mapped: Any) -> None:
+        self.header = header
+        self._mapped = memoryview(mapped)[header.data_at :] if header.data_bytes else memoryview(b"")
+        self._tree = json.loads(bytes(self._bytes(TREE)).decode("ascii"))
+        self._copies: Dict[Tuple[str, str], Any] = {}
+
+    @property
+    def parts(self) -> List[str]:
+        """Name what can be taken."""
+        return list(self._tree)
+
+    def part(self, name: str, borrowed: bool = False) -> Any:
+        """Build a part again; borrowed arrays are views of the file, for one who copies them at once."""
+        return rebuild(self._tree[name], self._view if borrowed else self._copy)
+
+    def _view(self, name: str, library: str) -> Any:
+        return make_again(self.header.entries[name], library, self._mapped)
+
+    def _copy(self, name: str, library: str) -> Any:
+        """Copy once, so that what was one array in two places is one again."""
+        if (name, library) not in self._copies:
+            view = self._view(name, library)
+            copied = view.clone() if library == "torch" else view.copy() if library == "numpy" else view
+            self._copies[name, library] = copied
+        return self._copies[name, library]
+
+    def _bytes(self, name: str) -> memoryview:
+        entry = self.header.entries[name]
+        return self._mapped[entry.begin : entry.end]
 
 
 def load_file(path: str) -> Loaded:
-    """Read a checkpoint into fresh memory and check its digest; raise Damaged if it is not what was written."""
+    """Map a checkpoint and check its digest; raise Damaged if it is not what was written."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except OSError as error:
         raise Damaged("it cannot be opened: %s" % error.strerror) from error
     try:
         header = parse_header(fd)
-        buffer = _read_checked(fd, header)
+        # Mapped, not read: the bytes are hashed where they lie, and copied once, to where they belong.
+        mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_COPY)
+        _check_digest(fd, mapped, header)
+        return Loaded(header, mapped)
     except OSError as error:
         raise Damaged("it cannot be read: %s" % error.strerror) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged("its contents cannot be understood: %s" % str(error)[:120]) from error
     finally:
         os.close(fd)
-    made: Dict[Tuple[str, str], Any] = {}
-
-    def array(name: str, library: str) -> Any:
-        if (name, library) not in made:
-            made[name, library] = make_again(header.entries[name], library, buffer)
-        return made[name, library]
-
-    text = bytes(array(TREE, "bytes")).decode("ascii")
-    return Loaded(path, header, rebuild(text, array))
 
 
 def _write(fd: int, snapshot: Snapshot, facts: Dict[str, str]) -> Tuple[int, str]:
@@ -105,32 +131,18 @@ def _write(fd: int, snapshot: Snapshot, facts: Dict[str, str]) -> Tuple[int, str
     return len(header) + snapshot.data_bytes, digest
 
 
-def _read_checked(fd: int, header: Header) -> Any:
-    buffer = anonymous(header.data_bytes)
-    view = memoryview(buffer)
+def _check_digest(fd: int, mapped: Any, header: Header) -> None:
+    data = memoryview(mapped)[header.data_at :]
 
-    def take(span: Tuple[int, int]) -> bytes:
-        _fill(fd, view[span[0] : span[1]], header.data_at + span[0])
-        return _sha256(view[span[0] : span[1]])
+    def look(span: Tuple[int, int]) -> bytes:
+        if hasattr(os, "posix_fadvise"):  # fetch the next ones while this one is hashed
+            os.posix_fadvise(fd, header.data_at + span[0], _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
+        return _sha256(data[span[0] : span[1]])
 
     with _pool() as pool:
-        hashes: List[bytes] = list(pool.map(take, chunk_spans(header.data_bytes)))
+        hashes = list(pool.map(look, chunk_spans(header.data_bytes)))
     if root_digest(header.raw, hashes) != header.digest:
         raise Damaged("its bytes do not have the digest it was written with")
-    return buffer
-
-
-def _fill(fd: int, view: memoryview, at: int) -> None:
-    while view:
-        if hasattr(os, "preadv"):
-            got = os.preadv(fd, [view], at)
-        else:  # PyPy, old macOS
-            data = os.pread(fd, len(view), at)
-            got = len(data)
-            view[:got] = data
-        if not got:
-            raise Damaged("it ended at byte %d" % at)
-        view, at = view[got:], at + got
 
 
 def _sha256(data: memoryview) -> bytes:

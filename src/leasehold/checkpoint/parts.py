@@ -60,6 +60,12 @@ def put_back(part: Any, state: Any, name: str) -> None:
         part.set_epoch(state["epoch"])
 
 
+def copies_at_once(part: Any) -> bool:
+    """Whether load_state_dict copies what it is given; a torch module does, an optimizer may keep it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(_bare(part), torch.nn.Module)
+
+
 def random_states() -> Dict[str, Any]:
     """Take the state of every global random generator whose library is in use."""
     states: Dict[str, Any] = {"python": random.getstate()}

@@ -10,7 +10,7 @@ from leasehold.kit.checkpoint_file import Damaged
 
 from . import sharded as shards
 from .files import load_file
-from .parts import is_local, put_back, set_random_states
+from .parts import copies_at_once, put_back, set_random_states
 from .ranks import Ranks
 from .shelf import SHARDED, Shelf
 from .stating import OURS
@@ -71,7 +71,7 @@ def _load(path: str, parts: Dict[str, Any], ranks: Ranks) -> Tuple[Any, str]:
         if path.endswith(SHARDED):
             return shards.load(path, parts, ranks)
         if ranks.rank == 0 or os.path.exists(path):
-            value = load_file(path).value
+            value = load_file(path)
         else:
             problem = "process %d does not see it: put the folder on a disk all share, or use sharded=True" % ranks.rank
     except Damaged as damage:
@@ -83,19 +83,21 @@ def _load(path: str, parts: Dict[str, Any], ranks: Ranks) -> Tuple[Any, str]:
 
 
 def _put_back(value: Any, path: str, parts: Dict[str, Any], ranks: Ranks, telling: _Telling) -> Restored:
-    ours = value.pop(OURS)
+    ours = value.part(OURS)
     notes = list(telling.passed)
     saved = ours["ranks"]
     mine = saved[ranks.rank] if ranks.rank < len(saved) else None
     if len(saved) != ranks.world:
         notes.append("saved by %d processes, here are %d: random states may differ" % (len(saved), ranks.world))
     for name, part in parts.items():
-        states = value if not is_local(name) else (mine or {"parts": {}})["parts"]
-        if name in states:
-            put_back(part, states[name], name)
+        local = (mine or {"parts": {}})["parts"]
+        if name in value.parts:
+            put_back(part, value.part(name, borrowed=copies_at_once(part)), name)
+        elif name in local:
+            put_back(part, local[name], name)
         elif not (path.endswith(SHARDED) and shards.holds(part)):
             notes.append("the checkpoint holds no %s; it starts fresh" % name)
-    notes += ["the checkpoint's %s is not asked for" % name for name in sorted(set(value) - set(parts))]
+    notes += ["the checkpoint's %s is not asked for" % name for name in sorted(set(value.parts) - {OURS, *parts})]
     if mine is not None:
         notes += set_random_states(mine["rng"])
     step, took = ours["step"], time.monotonic() - telling.begun

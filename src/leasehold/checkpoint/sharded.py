@@ -99,7 +99,7 @@ def load(path: str, parts: Dict[str, Any], ranks: Ranks) -> Tuple[Any, str]:
         if holds(part) and name not in models:
             set_optimizer_state_dict(next(iter(models.values())), part, state[name])
     mine = _rest(path, ranks.rank)
-    return load_file(mine if os.path.exists(mine) else _rest(path, 0)).value, ""
+    return load_file(mine if os.path.exists(mine) else _rest(path, 0)), ""
 
 
 def _sharded_state(parts: Dict[str, Any]) -> Dict[str, Any]:

@@ -58,7 +58,7 @@ class Stage:
     def _room(self, size: int, pinned: bool) -> Any:
         if self._buffer is None or len(self._buffer) < size:
             self._unpin()
-            self._buffer = anonymous(size, scratch=True)
+            self._buffer = _scratch(size)
         if pinned and not self._pinned_at:
             self._pin()
         return self._buffer
@@ -76,16 +76,15 @@ class Stage:
             self._pinned_at = 0
 
 
-def anonymous(size: int, scratch: bool = False) -> mmap.mmap:
-    """Take fresh memory from the system, in huge pages where it gives them: fewer faults while it fills."""
+def _scratch(size: int) -> mmap.mmap:
+    """Take fresh memory from the system for ourselves alone."""
     rounded = max(1, -(-size // PAGE_BYTES)) * PAGE_BYTES
     if not hasattr(mmap, "MAP_ANONYMOUS") or not hasattr(mmap.mmap, "madvise"):  # Windows
         return mmap.mmap(-1, rounded)
     memory = mmap.mmap(-1, rounded, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     # Not for forked children: with loader workers around, every page written later would be copied first.
-    for name in ("MADV_HUGEPAGE", "MADV_DONTFORK") if scratch else ("MADV_HUGEPAGE",):
-        with contextlib.suppress(OSError, AttributeError):  # a kernel without them
-            memory.madvise(getattr(mmap, name))
+    with contextlib.suppress(OSError, AttributeError):
+        memory.madvise(mmap.MADV_DONTFORK)
     return memory
 
 

@@ -94,9 +94,9 @@ class Flat:
         return name
 
 
-def rebuild(text: str, array: Callable[[str, str], Any]) -> Any:
-    """Build the value again; `array` gives the array of a name for a library."""
-    return _Builder(array).value(json.loads(text))
+def rebuild(node: Any, array: Callable[[str, str], Any]) -> Any:
+    """Build the value of a node again; `array` gives the array of a name for a library."""
+    return _Builder(array).value(node)
 
 
 class _Builder:

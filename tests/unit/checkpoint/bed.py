@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.lives import eventually
+
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[2] / "src"
 TORCH_PYTHON = Path("/tmp/venv-readers/bin/python")  # a CPU build of torch, where one was installed
@@ -53,10 +55,10 @@ def run(
 ) -> Ran:
     """Run a program, which waits for our word after each loss.
 
-    Send it a signal after so many losses; where its folder is given, only once it has saved something there.
+    Send it a signal after so many losses; where its folder is given, once what it is saving there has come to be.
     """
     losses: dict[int, str] = {}
-    done = sent = False
+    done = False
     before = newest(folder) if folder else "-"
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**more)
@@ -68,9 +70,10 @@ def run(
                 done = done or word == "DONE"
                 if word == "LOSS":
                     losses[int(rest[0])] = rest[1]
-                    if not sent and 0 <= kill_after <= len(losses) and newest(folder) != before:
+                    if len(losses) == kill_after:
+                        if folder is not None:
+                            eventually(lambda: newest(folder) != before)
                         child.send_signal(number)
-                        sent = True
                     with contextlib.suppress(BrokenPipeError):
                         child.stdin.write("go on\n")
                         child.stdin.flush()

@@ -30,7 +30,7 @@ def test_kills_at_random_steps_leave_the_loss_curve_as_it_was(tmp_path: Path, ki
     whole = run(spelled(kind, tmp_path / "whole", every))
     assert whole.done, whole.said
     chance, seen, killed = random.Random(f"{kind}/{every}"), {}, 0
-    place, kills = tmp_path / "killed", [chance.randint(3, 20) for _ in range(4)]
+    place, kills = tmp_path / "killed", [chance.randint(every + 2, 20) for _ in range(4)]
     for after in [*kills, -1]:
         part = run(spelled(kind, place, every), kill_after=after, folder=place)
         killed += part.code == -signal.SIGKILL
