@@ -25,7 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "caretaker": {"leasehold.kit", "leasehold.caretaker"},
     "checkpoint": {"leasehold.kit", "leasehold.checkpoint"},
 }
-MAY_TOUCH = {"checkpoint": {"torch", "numpy", "safetensors", "jax", "tensorflow"}}
+_FRAMEWORKS = {"torch", "numpy", "jax", "ml_dtypes", "transformers", "lightning", "pytorch_lightning", "accelerate"}
+MAY_TOUCH = {"checkpoint": _FRAMEWORKS}
 
 # Came to the standard library after 3.8, so sys.stdlib_module_names of this interpreter is too generous.
 NEWER_MODULES = {"graphlib", "zoneinfo", "tomllib", "annotationlib", "compression"}

@@ -4,6 +4,7 @@ Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml 
 """
 
 from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_tell, box_test
+from leasehold.api.checkpoints import cadence, ckpt_inspect
 from leasehold.api.doctor import DoctorOrder, diagnose, lint, search
 from leasehold.api.doctor import explain as explain_id
 from leasehold.api.ending import (
@@ -67,7 +68,9 @@ __all__ = [
     "box_show",
     "box_tell",
     "box_test",
+    "cadence",
     "check",
+    "ckpt_inspect",
     "clock",
     "convert",
     "diagnose",

@@ -35,6 +35,8 @@ _WITH_HOOK = (
     'cd "$_leasehold_place" && exec "$@"'
 )
 
+_PARCEL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where `leasehold` lies
+
 
 class Outfit(NamedTuple):
     """What a command is started with: where we are, what the platform wants, what the job wants, and what is ours."""
@@ -71,7 +73,7 @@ class Outfit(NamedTuple):
         _spare_the_mirror(values)
         for name in self.without:
             values.pop(name, None)
-        return with_python(values, self.root)
+        return with_parcel(with_python(values, self.root))
 
     def dress(self, argv: Sequence[str], own: Sequence[str], due: str) -> "Dressed":
         """Spell a command with its environment; `own` is the command line of our `settle` door."""
@@ -109,6 +111,12 @@ def outfit_of(folder: RunFolder, plan: Mapping[str, Any], ours: Mapping[str, str
     )
 
 
+def with_parcel(environ: Dict[str, str]) -> Dict[str, str]:
+    """Put our parcel last on PYTHONPATH: `from leasehold.checkpoint import Checkpointer` needs no install."""
+    others = [part for part in environ.get("PYTHONPATH", "").split(os.pathsep) if part and part != _PARCEL]
+    return {**environ, "PYTHONPATH": os.pathsep.join([*others, _PARCEL])}
+
+
 def settle(argv: List[str]) -> NoReturn:
     """Come after the hook: give the job's words their last say, then become the command."""
     environ = dict(os.environ)
@@ -117,7 +125,7 @@ def settle(argv: List[str]) -> NoReturn:
     environ.update(no_proxy(environ, wanted.get("no_proxy") or []))
     _spare_the_mirror(environ)
     os.unlink(wanted["due"])
-    os.execvpe(argv[0], argv, with_python(environ, wanted["root"]))
+    os.execvpe(argv[0], argv, with_parcel(with_python(environ, wanted["root"])))
 
 
 def hook_failed(due: str, code: Optional[int], log: str) -> Optional[Dict[str, Any]]:

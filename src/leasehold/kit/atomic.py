@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from _thread import get_ident  # threading itself would cost the keeper memory
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Union
 
 
 def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644) -> None:
@@ -48,7 +48,7 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
     return value if isinstance(value, dict) else None
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: Union[bytes, memoryview]) -> None:
     """Write every byte; os.write may take only some."""
     view = memoryview(data)
     while view:

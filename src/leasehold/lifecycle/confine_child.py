@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from leasehold.kit.readers import Source, Unreadable, open_source, read_source
+from leasehold.kit.readers import Reading, Source, Unreadable, open_source, read_source
 from leasehold.lifecycle import confine_walls as walls
 
 _OPEN_FILES = 16
@@ -21,6 +23,9 @@ _OPEN_FILES = 16
 def main() -> None:
     """Open the file, give up every right that reading it does not need, read it, answer."""
     request = json.load(sys.stdin)
+    if os.path.isdir(request["path"]):
+        _main_folder(request)
+        return
     try:
         source: Source | None = open_source(request["path"])
         answer: dict[str, object] = {}
@@ -32,9 +37,23 @@ def main() -> None:
     _say(answer if source is None else _read(source, request["kind"]))
 
 
+def _main_folder(request: dict[str, Any]) -> None:
+    """Read a checkpoint folder; its files are opened behind the walls, one at a time."""
+    from leasehold.kit.readers.folders import read_folder
+
+    reached = walls.leave_network(reopens_files=True) + walls.forbid_new_privileges()
+    reached += walls.limit_resources(request["wall_s"], request["memory_bytes"], _OPEN_FILES)
+    _say({"confinement": reached})
+    _say(_answer(lambda: read_folder(request["path"])))
+
+
 def _read(source: Source, kind: str) -> dict[str, object]:
+    return _answer(lambda: read_source(source, kind))
+
+
+def _answer(reading: Callable[[], Reading]) -> dict[str, object]:
     try:
-        return {"ok": True, "reading": read_source(source, kind).as_dict()}
+        return {"ok": True, "reading": reading().as_dict()}
     except Unreadable as error:
         return {"ok": False, "reason": error.reason}
     except MemoryError:

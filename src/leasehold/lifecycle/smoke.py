@@ -19,12 +19,13 @@ from leasehold.ledger.store import Ledger
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
 from leasehold.model.verdict import Verdict
-from leasehold.transport import here
+from leasehold.transport import here, parcel
 
 from .confine import LoadRequest, check_loads
 from .project import CodeTree
 
 _TIMEOUT_S = 600.0
+_PARCEL = "leasehold.zip"
 _KEPT_OUTPUT = 200_000
 _SHOWN_LINES = 15  # of a smoke that went badly: its own words say why
 _QUIET = {"CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled", "PYTHONUNBUFFERED": "1", "LEASE_SMOKE": "1"}
@@ -111,6 +112,7 @@ def _start(job: Job, work: Path, out: Path) -> subprocess.Popen[bytes]:
     named = {"LEASE_OUT": str(out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main", "LEASE_ATTEMPT": "1"}
     env = {**os.environ, **job.env, **_QUIET, **named}
     env.setdefault("LEASE_DATA", str(work.parent / "data"))  # your own, if you set it; on the box, what was fetched
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(work.parent / _PARCEL)]))
     return subprocess.Popen(
         ["/bin/sh", "-c", job.smoke], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,
@@ -121,6 +123,7 @@ def _lay_out(tree: CodeTree, place: Path) -> tuple[Path, Path]:
     work, out = place / "work", place / "out"
     out.mkdir(parents=True)
     work.mkdir()
+    (place / _PARCEL).write_bytes(parcel.build().data)  # leasehold.checkpoint, as on a box
     for entry in tree.entries:
         target = work / entry["path"]
         target.parent.mkdir(parents=True, exist_ok=True)

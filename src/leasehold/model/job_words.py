@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "bytes")
+LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
 WHEN_DONE = ("ask", "park")
 AT_LIMIT = ("warn", "stop")
 SETUP_FRAMEWORKS = ("keep", "replace")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from leasehold.kit.cadence import QUIET_GAP_S, SPOT_GAP_S, interval_s, whole_steps
 from leasehold.kit.canon import digest
 
 from .money import Money
 from .profile import Clock, Profile, Tier, Verb
 
 SCHEMA = "leasehold.sheet/1"
-_SPOT_GAP_S = 3 * 3600.0  # the runbook's example; measured ones replace it
-_QUIET_GAP_S = 24 * 3600.0  # an assumption for boxes nobody takes away: reboots, full disks, hosts that fail
 
 
 @dataclass(frozen=True)
@@ -43,15 +41,13 @@ class Cadence:
     @property
     def every_s(self) -> float:
         """Seconds between checkpoints, rounded down to whole steps where their length is known."""
-        seconds = math.sqrt(2 * self.gap_s * self.write_s)
+        seconds = interval_s(self.write_s, self.gap_s)
         return self.every_steps * self.step_s if self.every_steps else seconds
 
     @property
     def every_steps(self) -> int:
         """Steps between checkpoints; 0 when the length of a step is not known."""
-        if not self.step_s or not self.write_s:
-            return 0
-        return max(1, int(math.sqrt(2 * self.gap_s * self.write_s) / self.step_s))
+        return whole_steps(interval_s(self.write_s, self.gap_s), self.step_s)
 
 
 @dataclass(frozen=True)
@@ -177,7 +173,7 @@ def plan_cadence(write_s: float, step_s: float, wishes: Wishes) -> Cadence | Non
     if not write_s:
         return None
     assumed = not wishes.gap_s
-    gap = wishes.gap_s or (_SPOT_GAP_S if wishes.spot else _QUIET_GAP_S)
+    gap = wishes.gap_s or (SPOT_GAP_S if wishes.spot else QUIET_GAP_S)
     return Cadence(write_s, gap, assumed, step_s)
 
 

@@ -203,3 +203,50 @@ def checkpoint() -> bytes:
 def with_member(members: Sequence[Member], name: str, **changes: object) -> List[Member]:
     """Return the members, the one whose name ends so changed."""
     return [replace(m, **changes) if m.raw_name.endswith(name.encode()) else m for m in members]  # type: ignore[arg-type]
+
+
+LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
+
+def legacy_storage(key: str, numel: int, kind: str = "torch.FloatStorage", view: bytes = b"N") -> bytes:
+    return tuple_of(text("storage"), named(kind), text(key), text("cpu"), number(numel), view) + b"Q"
+
+
+def legacy_tensor(key: str = "0", numel: int = 6) -> bytes:
+    numbers = [tuple_of(number(2), number(3)), tuple_of(number(3), number(1))]
+    hooks = called("collections.OrderedDict")
+    return called("torch._utils._rebuild_tensor_v2", legacy_storage(key, numel), number(0), *numbers, b"\x89", hooks)
+
+
+def torch_legacy(
+    value: Optional[bytes] = None, keys: Sequence[str] = ("0",), raw: Optional[bytes] = None, protocol: int = 1001
+) -> bytes:
+    """Write what torch.save wrote before 1.6: magic, protocol, the writer's sizes, the value, the keys, the bytes."""
+    listed = b"](" + b"".join(map(text, keys)) + b"e"
+    sizes = mapping({"little_endian": b"\x88", "protocol_version": number(1001)})
+    value = mapping({"model": mapping({"w": legacy_tensor()}), "step": number(3)}) if value is None else value
+    pickles = b"".join(map(finished, (number(protocol), sizes, value, listed)))
+    return LEGACY_MAGIC + pickles + (struct.pack("<q", 6) + b"\0" * 24 if raw is None else raw)
+
+
+# ---------------------------------------------------------------- tar
+
+
+def tar_member(
+    name: bytes, data: bytes = b"", kind: bytes = b"0", size: Optional[bytes] = None, checksum: Optional[int] = None
+) -> bytes:
+    """Write one tar member, its header's checksum true unless told otherwise."""
+    head = bytearray(512)
+    head[:100] = name[:100].ljust(100, b"\0")
+    head[100:124] = b"0000644\0" + b"0000000\0" * 2
+    head[124:136] = size if size is not None else b"%011o\0" % len(data)
+    head[136:148] = b"00000000000\0"
+    head[148:156] = b" " * 8
+    head[156:157] = kind
+    head[257:265] = b"ustar\00000"
+    total = sum(head) if checksum is None else checksum
+    head[148:156] = b"%06o\0 " % total
+    return bytes(head) + data.ljust(-(-len(data) // 512) * 512, b"\0")
+
+
+TAR_END = b"\0" * 1024

@@ -9,6 +9,7 @@ import pytest
 
 from leasehold.kit.readers import Reading, Unreadable, read
 from tests.unit.readers.forge import (
+    TAR_END,
     Member,
     Tensor,
     called,
@@ -18,7 +19,9 @@ from tests.unit.readers.forge import (
     npy,
     safetensors,
     span,
+    tar_member,
     text,
+    torch_legacy,
     torch_zip,
     zip_bytes,
 )
@@ -34,6 +37,8 @@ WHOLE = {
     "npz": zip_bytes([Member("a.npy", npy()), Member("b.npy", npy(), deflate=True, descriptor=True)]),
     "safetensors": safetensors({"a": span("F32", [2], 0, 8), "b": span("U8", [3], 8, 11)}, bytes(range(11))),
     "torch": checkpoint(),
+    "checkpoint": torch_legacy(),
+    "tar": tar_member(b"0001.json", b"{}") + tar_member(b"0001.jpg", b"x" * 600) + TAR_END,
 }
 # Nothing in these formats tells these cuts from a file that was meant to end there. The readers note the
 # missing line end where there is one; equality of hashes is what catches the cut.

@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 from typing import Callable, Dict, Tuple
 
+from leasehold.kit.readers.checkpoints import read_checkpoint
 from leasehold.kit.readers.json_text import read_json
 from leasehold.kit.readers.line_text import read_csv, read_jsonl
 from leasehold.kit.readers.npy import read_npy, read_npz
 from leasehold.kit.readers.reading import DEFAULT_LIMITS, Limits, Reading, Unreadable
 from leasehold.kit.readers.safetensors import read_safetensors
 from leasehold.kit.readers.source import Source, open_source
+from leasehold.kit.readers.tar import read_tar
 from leasehold.kit.readers.torch_zip import read_torch
 
 __all__ = [
@@ -64,6 +66,8 @@ _READERS: Dict[str, Callable[[Source, Limits], Reading]] = {
     "npz": read_npz,
     "safetensors": read_safetensors,
     "torch": read_torch,
+    "checkpoint": read_checkpoint,
+    "tar": read_tar,
     "bytes": _read_bytes,
 }
 KINDS: Tuple[str, ...] = tuple(_READERS)
@@ -75,6 +79,7 @@ _SUFFIXES = {
     ".npy": "npy",
     ".npz": "npz",
     ".safetensors": "safetensors",
+    ".tar": "tar",
     ".pt": "torch",
     ".pth": "torch",
     ".ckpt": "torch",

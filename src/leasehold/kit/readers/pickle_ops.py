@@ -55,6 +55,25 @@ def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
     raise Unreadable(f"pickle is cut short: no STOP in {len(data)} bytes")
 
 
+def operations_until_stop(data: bytes, limits: Limits) -> int:
+    """Return where the first pickle in data ends; 0 when data ends first."""
+    at = count = 0
+    while at < len(data):
+        decode = _DECODERS.get(data[at])
+        if decode is None:
+            raise _unknown(data[at], at)
+        if data[at] == STOP:
+            return at + 1
+        count += 1
+        if count > limits.max_pickle_ops:
+            raise Unreadable(f"pickle has more than {limits.max_pickle_ops} operations")
+        try:
+            _, at = decode(data, at + 1)
+        except Unreadable:
+            return 0  # an argument reaches past these bytes; with more of them it is looked at again
+    return 0
+
+
 def _unknown(code: int, at: int) -> Unreadable:
     if code in _EXTENSIONS:
         return Unreadable(f"pickle uses the extension registry (opcode {code:#04x} at byte {at}), never loaded here")

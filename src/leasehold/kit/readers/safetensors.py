@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Dict, List, Set, Tuple
 
+from leasehold.kit.readers.finite import Span
 from leasehold.kit.readers.json_text import check_depth
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
@@ -42,6 +43,20 @@ def read_safetensors(source: Source, limits: Limits) -> Reading:
     if not spans:
         notes.append("holds no tensors")
     return Reading("safetensors", source.size, len(spans), numel, keys.names(), notes=tuple(notes + keys.notes()))
+
+
+def spans_and_metadata(source: Source, limits: Limits) -> Tuple[List[Span], Dict[str, str]]:
+    """Return where each tensor lies, and the metadata, of a file that read_safetensors has read."""
+    header = _read_header(source, limits)
+    metadata = header.pop("__metadata__", {})
+    _check_metadata(metadata)
+    start, spans = _data_start(source), []
+    for name, fields in header.items():
+        begin, end, _ = _tensor_span(name, fields)
+        assert isinstance(fields, dict)
+        spans.append(Span(name, str(fields["dtype"]), start + begin, end - begin))
+    assert isinstance(metadata, dict)
+    return spans, metadata
 
 
 def _data_start(source: Source) -> int:

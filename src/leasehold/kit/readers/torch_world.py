@@ -42,6 +42,7 @@ class TorchWorld:
         self._limits = limits
         self.opaque: Set[str] = set()
         self.used_keys: Set[str] = set()
+        self.storage_types: Dict[str, str] = {}
         self.tensors = 0
         self.numel = 0
         self.without_data = 0
@@ -86,6 +87,7 @@ class TorchWorld:
                 f" its record has {found}"
             )
         self.used_keys.add(key)
+        self.storage_types[key] = path
         return Storage(count * PACKED_ELEMENTS.get(path, 1), element_bytes)
 
     def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Tensor:

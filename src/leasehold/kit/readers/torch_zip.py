@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Union
 
+from leasehold.kit.readers.finite import Span
 from leasehold.kit.readers.inert import Inert
 from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable
 from leasehold.kit.readers.source import Source
+from leasehold.kit.readers.torch_legacy import MAGIC, read_torch_legacy
 from leasehold.kit.readers.torch_world import TorchWorld
 from leasehold.kit.readers.zip_directory import STORED
 from leasehold.kit.readers.zip_records import Record, check_record, open_archive
 
-_LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _SMALL_BYTES = 64 * 1024
+_FLOATS = {
+    "DoubleStorage": "F64", "FloatStorage": "F32", "HalfStorage": "F16", "BFloat16Storage": "BF16",
+    "ComplexDoubleStorage": "C128", "ComplexFloatStorage": "C64",
+}  # fmt: skip
 # Records beside the pickle and the storages; their contents say nothing about the tensors.
 _KNOWN = (
     "version",
@@ -27,7 +32,9 @@ _KNOWN = (
 
 
 def read_torch(source: Source, limits: Limits) -> Reading:
-    """Read the archive, the pickle in it, then every record against its CRC."""
+    """Read the archive, the pickle in it, then every record against its CRC; or the legacy format."""
+    if source.read_at(0, min(source.size, len(MAGIC))) == MAGIC:
+        return read_torch_legacy(source, limits)
     _check_is_zip(source)
     records = _by_name(open_archive(source, limits))
     has_crc = any(record.entry.crc for record in records.values())
@@ -47,17 +54,29 @@ def read_torch(source: Source, limits: Limits) -> Reading:
     return Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes))
 
 
+def storage_spans(source: Source, limits: Limits) -> List[Span]:
+    """Return where each storage of a known type lies, of a file that read_torch has read."""
+    records = _by_name(open_archive(source, limits))
+    has_crc = any(record.entry.crc for record in records.values())
+    world = TorchWorld(_storage_bytes(records), limits)
+    run_pickle(_pickle(source, records, has_crc, limits), world, limits)
+    found = []
+    for key, path in world.storage_types.items():
+        record, dtype = records["data/" + key], _FLOATS.get(path.rpartition(".")[2])
+        if dtype is not None:
+            found.append(Span("storage %s" % key, dtype, record.data_at, record.bytes))
+    return found
+
+
 def _key_text(key: Union[str, int]) -> str:
     # Python refuses to print a number of thousands of digits.
     return key if isinstance(key, str) else str(key) if abs(key) < 2**64 else "a huge number"
 
 
 def _check_is_zip(source: Source) -> None:
-    head = source.read_at(0, min(source.size, len(_LEGACY_MAGIC)))
+    head = source.read_at(0, min(source.size, 8))
     if head.startswith(b"PK\x03\x04"):
         return
-    if head == _LEGACY_MAGIC:
-        raise Unreadable("is in the legacy torch format, not a zip: re-save it with torch>=1.6")
     raise Unreadable(f"is not a torch checkpoint: it begins with {head[:8]!r}, a zip begins with b'PK\\x03\\x04'")
 
 

@@ -11,6 +11,7 @@ import leasehold
 from leasehold.errors import LeaseholdError
 
 from .box_parser import add_box_parser
+from .ckpt_parser import add_ckpt_parsers
 from .doctor_parser import add_doctor_parsers
 from .front_parser import add_front_parsers
 from .plan_parser import add_plan_parsers
@@ -67,6 +68,7 @@ def main(argv: list[str] | None = None) -> int:
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
     "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
+    "ckpt", "cadence",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
@@ -76,6 +78,8 @@ def _room(command: str) -> Any:
     """Import only the module that holds the command."""
     if command in ("plan", "fetch", "platforms"):
         return import_module(".plan_commands", __package__)
+    if command in ("ckpt", "cadence"):
+        return import_module(".ckpt_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     if command in _DOCTOR:
@@ -112,6 +116,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     _run(verbs)
     add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
+    add_ckpt_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)

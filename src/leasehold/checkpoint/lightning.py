@@ -1,0 +1,74 @@
+"""For Lightning: a callback that saves through the trainer, whole or not at all, and finds the newest whole file.
+
+from leasehold.checkpoint.lightning import lightning_callback
+
+guard = lightning_callback("ckpt")
+Trainer(callbacks=[guard]).fit(model, data, ckpt_path=guard.newest())
+
+Lightning by itself begins an epoch's data again after a resume in its middle. Hand over the loader's ResumableSampler
+(`lightning_callback("ckpt", sampler=sampler)`), or use a loader with a state of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, Optional
+
+from .native import NativeCheckpoints
+from .telling import ProgressLines, to_stderr
+
+FILE = "trainer.ckpt"
+
+
+def lightning_callback(
+    folder: str = "ckpt", keep: int = 2, every_s: Optional[float] = None, sampler: Any = None
+) -> Any:
+    """Return a Lightning Callback; `newest()` gives what ckpt_path wants."""
+    callback = _callback_class()
+    shelf = NativeCheckpoints(folder, keep, every_s)
+
+    class LeaseholdCallback(callback):  # type: ignore[misc, valid-type]
+        """Saves at the end of a batch, when that pays or was asked for."""
+
+        def newest(self) -> Optional[str]:
+            found = shelf.newest()
+            return os.path.join(found, FILE) if found else None
+
+        def state_dict(self) -> Dict[str, Any]:
+            return {"sampler": sampler.state_dict()} if sampler is not None else {}
+
+        def load_state_dict(self, state: Dict[str, Any]) -> None:
+            if sampler is not None and "sampler" in state:
+                sampler.load_state_dict(state["sampler"])
+
+        def on_train_start(self, trainer: Any, module: Any) -> None:
+            shelf.wishes.listen()
+            total = trainer.estimated_stepping_batches
+            self.lines = ProgressLines(int(total) if 0 < total < float("inf") else None, to_stderr)
+
+        def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+            if sampler is not None:
+                sampler.advance()
+            if trainer.is_global_zero:
+                loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+                epoch = trainer.current_epoch
+                self.lines.step(trainer.global_step, epoch, {"loss": loss}, time.monotonic())
+            if not shelf.due():
+                return
+            shelf.save(trainer.global_step, lambda place: trainer.save_checkpoint(os.path.join(place, FILE)))
+            trainer.should_stop = trainer.should_stop or shelf.wishes.leave
+
+        def on_train_end(self, trainer: Any, module: Any) -> None:
+            shelf.ended("signal" if shelf.wishes.leave else "done")
+            shelf.wishes.forget()
+
+    return LeaseholdCallback()
+
+
+def _callback_class() -> Any:
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:
+        from pytorch_lightning import Callback
+    return Callback

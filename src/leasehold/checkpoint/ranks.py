@@ -1,0 +1,86 @@
+"""The processes of a distributed run: who writes, and how all come to the same decision."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, List, Optional
+
+SYNC_S = 1.0  # how long a signal to one process may stay unknown to the others
+
+
+class Ranks:
+    """Speaks through torch.distributed where the script has set it up; alone otherwise."""
+
+    @property
+    def world(self) -> int:
+        """How many processes train together."""
+        dist = _dist()
+        return int(dist.get_world_size()) if dist is not None else 1
+
+    @property
+    def rank(self) -> int:
+        """Which of them this is."""
+        dist = _dist()
+        return int(dist.get_rank()) if dist is not None else 0
+
+    def highest(self, numbers: List[int]) -> List[int]:
+        """Return, place by place, the highest number any process gave."""
+        dist = _dist()
+        if dist is None:
+            return numbers
+        import torch
+
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+        together = torch.tensor(numbers, dtype=torch.int64, device=device)
+        dist.all_reduce(together, op=dist.ReduceOp.MAX)
+        return [int(number) for number in together.tolist()]
+
+    def gather(self, value: Any) -> List[Any]:
+        """Return what every process gave, in order."""
+        dist = _dist()
+        if dist is None:
+            return [value]
+        values: List[Any] = [None] * self.world
+        dist.all_gather_object(values, value)
+        return values
+
+    def first(self, value: Any) -> Any:
+        """Return what the first process gave."""
+        dist = _dist()
+        if dist is None:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+
+class Agreement:
+    """Lets all processes decide alike, and asks only now and then: asking means waiting for the device."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._until = 0
+
+    def on(self, anyone: List[int], firsts: List[int], stride: int, now: bool = False) -> Optional[List[int]]:
+        """Return what anyone wishes and what the first process wishes; None between two askings.
+
+        The first process says after how many steps to ask again; `now`, the same on every process, asks at once.
+        """
+        if self._ranks.world == 1:
+            return [*anyone, *firsts]
+        self._until -= 1
+        if self._until > 0 and not now:
+            return None
+        first = self._ranks.rank == 0
+        *wishes, self._until = self._ranks.highest(
+            [*anyone, *([*firsts, stride] if first else [0] * (len(firsts) + 1))]
+        )
+        return wishes
+
+
+def _dist() -> Any:
+    torch = sys.modules.get("torch")
+    dist = getattr(torch, "distributed", None)
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        return None
+    return dist

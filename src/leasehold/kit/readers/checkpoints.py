@@ -1,0 +1,97 @@
+"""Look closely at a checkpoint of any kind: what it holds, whether its numbers are finite, its digest if it has one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Dict, List, Tuple
+
+from leasehold.kit.checkpoint_file import CHUNK_BYTES, PICKLED, SCHEMA, root_digest
+from leasehold.kit.readers.finite import Finding, Span, scan
+from leasehold.kit.readers.reading import Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.safetensors import read_safetensors, spans_and_metadata
+from leasehold.kit.readers.source import Source
+from leasehold.kit.readers.torch_legacy import MAGIC, read_torch_legacy
+from leasehold.kit.readers.torch_zip import read_torch, storage_spans
+
+
+def read_checkpoint(source: Source, limits: Limits) -> Reading:
+    """Find out what kind it is by its first bytes, read it as that, then scan its numbers."""
+    head = source.read_at(0, min(source.size, len(MAGIC)))
+    if head.startswith(b"PK\x03\x04"):
+        reading = read_torch(source, limits)
+        return _with_notes(reading, [_finite(scan(source, storage_spans(source, limits)))])
+    if head == MAGIC:
+        return read_torch_legacy(source, limits)
+    if head[8:9] != b"{":
+        raise Unreadable("is no checkpoint we know: it begins with %r" % head[:8])
+    reading = read_safetensors(source, limits)
+    spans, metadata = spans_and_metadata(source, limits)
+    finite = _finite(scan(source, spans))
+    if metadata.get("schema") != SCHEMA:
+        return _with_notes(reading, [finite])
+    _check_digest(source, metadata.get("digest", ""))
+    return _ours(reading, metadata, spans, finite)
+
+
+def _ours(reading: Reading, facts: Dict[str, str], spans: List[Span], finite: str) -> Reading:
+    parts, rng = _names(facts, "parts"), _names(facts, "rng")
+    place = [name for name in ("step", "epoch", "best") if name == "step" or facts.get(name)]
+    keys = (*parts, *place, *("rng." + name for name in rng))
+    pickled = [span.name[len(PICKLED) :] for span in spans if span.name.startswith(PICKLED)]
+    notes = [
+        "step %s, written by leasehold.checkpoint for %s"
+        % (_fact(facts, "step"), _fact(facts, "run") or "no run of ours"),
+        "digest: every byte is as it was written",
+        finite,
+        "metrics: %s" % _fact(facts, "metrics"),
+    ]
+    opaque = tuple("a pickle in %s" % legible(name) for name in pickled[:100])
+    return Reading("checkpoint", reading.bytes, reading.tensors, reading.numel, keys, opaque, (*notes, *reading.notes))
+
+
+def _check_digest(source: Source, digest: str) -> None:
+    data_at = 8 + int.from_bytes(source.read_at(0, 8), "little")
+    raw = source.read_at(0, data_at).replace(digest.encode("utf-8"), b"0" * 64, 1)
+    chunks = []
+    for begin in range(data_at, source.size, CHUNK_BYTES):
+        hashed = hashlib.sha256()
+        for piece in source.pieces(begin, min(CHUNK_BYTES, source.size - begin)):
+            hashed.update(piece)
+        chunks.append(hashed.digest())
+    if len(digest) != 64 or root_digest(raw, chunks) != digest:
+        raise Unreadable("is damaged: its bytes do not have the digest it was written with")
+
+
+def _names(facts: Dict[str, str], key: str) -> Tuple[str, ...]:
+    try:
+        found = json.loads(facts.get(key, "[]"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or len(found) > 1000:
+        raise Unreadable("its metadata's %s is no list of names" % key)
+    return tuple(legible(str(name), 100) for name in found)
+
+
+def _fact(facts: Dict[str, str], key: str) -> str:
+    return legible(facts.get(key, ""), 200)
+
+
+def _finite(found: Finding) -> str:
+    if not found.checked_bytes:
+        return "finite: nothing to check"
+    if not found.bad:
+        return "finite: all of %d bytes of floating-point numbers" % found.checked_bytes
+    return "NOT FINITE: %d numbers are NaN or infinite, in %s" % (found.bad, ", ".join(map(legible, found.where)))
+
+
+def _with_notes(reading: Reading, notes: List[str]) -> Reading:
+    return Reading(
+        reading.kind,
+        reading.bytes,
+        reading.tensors,
+        reading.numel,
+        reading.keys,
+        reading.opaque,
+        (*notes, *reading.notes),
+    )

@@ -1,0 +1,100 @@
+"""Tar shards (webdataset): every header's checksum, every name safe, nothing but files, and an end that is there."""
+
+from __future__ import annotations
+
+from typing import Dict, Tuple
+
+from leasehold.kit.paths import UnsafePath, check_relative
+from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.source import Source
+
+_BLOCK = 512
+_FILES = (b"0", b"\0", b"7")
+_NAME_BYTES = 1 << 16
+
+
+def read_tar(source: Source, limits: Limits) -> Reading:
+    """Walk the headers from the first byte to the two empty blocks that end a tar."""
+    keys, notes = KeyList(limits), []
+    at = members = 0
+    pending: Dict[str, str] = {}
+    while True:
+        block = source.read_at(at, _BLOCK)
+        if not any(block):
+            break
+        kind, name, size = _header(block, at)
+        data_at = at + _BLOCK
+        at = data_at + -(-size // _BLOCK) * _BLOCK
+        if at > source.size:
+            raise Unreadable("cut short: %s ends at byte %d, the tar has %d" % (legible(name), at, source.size))
+        if kind in (b"L", b"x", b"g"):
+            pending.update(_extension(source, kind, data_at, size))
+            continue
+        members += 1
+        if members > limits.max_items:
+            raise Unreadable("holds more than %d members" % limits.max_items)
+        name = pending.pop("path", name)
+        _check_member(kind, name, at)
+        if "size" in pending:
+            raise Unreadable("a member's size is given by an extension, which is for files above 8 GiB")
+        keys.add(name.rpartition("/")[2].partition(".")[2] or name)
+    _check_end(source, at)
+    if not members:
+        notes.append("holds no members")
+    return Reading("tar", source.size, 0, members, keys.names(), (), tuple(notes + keys.notes()))
+
+
+def _header(block: bytes, at: int) -> Tuple[bytes, str, int]:
+    claimed = _octal(block[148:156], "checksum", at)
+    if sum(block[:148]) + sum(block[156:]) + 8 * 32 != claimed:
+        raise Unreadable("header at byte %d is damaged: its checksum is wrong" % at)
+    name = block[:100].split(b"\0")[0]
+    prefix = block[345:500].split(b"\0")[0] if block[257:262] == b"ustar" and block[262:263] == b"\0" else b""
+    full = (prefix + b"/" + name if prefix else name).decode("utf-8", "surrogateescape")
+    return block[156:157], full, _octal(block[124:136], "size", at)
+
+
+def _octal(field: bytes, what: str, at: int) -> int:
+    text = field.strip(b" \0")
+    if len(text) > 12 or not all(digit in b"01234567" for digit in text):
+        raise Unreadable("header at byte %d has no octal number as its %s" % (at, what))
+    return int(text or b"0", 8)
+
+
+def _extension(source: Source, kind: bytes, at: int, size: int) -> Dict[str, str]:
+    """Read a long name, or the fields of a pax header that change what follows."""
+    if size > _NAME_BYTES:
+        raise Unreadable("an extension at byte %d has %d bytes; at most %d are read" % (at, size, _NAME_BYTES))
+    data = source.read_at(at, size)
+    if kind == b"L":
+        return {"path": data.rstrip(b"\0").decode("utf-8", "surrogateescape")}
+    fields = {}
+    while data:
+        length, space, rest = data.partition(b" ")
+        if not space or not length.isdigit() or len(length) > 6 or not 5 <= int(length) <= len(data):
+            raise Unreadable("a pax header at byte %d is malformed" % at)
+        record, data = data[len(length) + 1 : int(length)], data[int(length) :]
+        key, _, value = record.rstrip(b"\n").partition(b"=")
+        fields[key.decode("utf-8", "replace")] = value.decode("utf-8", "surrogateescape")
+    return {key: fields[key] for key in ("path", "size") if key in fields and kind == b"x"}
+
+
+def _check_member(kind: bytes, name: str, at: int) -> None:
+    if kind == b"5":
+        name = name.rstrip("/") or "."
+    elif kind not in _FILES:
+        raise Unreadable("%s is no file (type %r): links and devices are refused" % (legible(name), kind))
+    if name in (".", "./"):
+        return
+    try:
+        check_relative(name[2:] if name.startswith("./") else name)
+    except UnsafePath as problem:
+        raise Unreadable("member before byte %d: %s" % (at, legible(str(problem)))) from problem
+
+
+def _check_end(source: Source, at: int) -> None:
+    for piece in source.pieces(at, source.size - at):
+        if any(piece):
+            raise Unreadable("bytes that are not zero lie behind the end of the tar (byte %d)" % at)
+    if source.size - at < 2 * _BLOCK:
+        raise Unreadable("cut short: a tar ends with two empty blocks, here is one")

@@ -1,0 +1,101 @@
+"""Torch checkpoints of the format before 1.6, still written on request: five pickles, then storages as raw bytes."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+from leasehold.kit.readers.inert import Inert, Name
+from leasehold.kit.readers.pickle_machine import run_pickle
+from leasehold.kit.readers.pickle_ops import operations_until_stop
+from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.source import Source
+from leasehold.kit.readers.torch_names import STORAGE_BYTES
+from leasehold.kit.readers.torch_world import Storage, TorchWorld
+
+MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_PROTOCOL = 1001
+_FIRST_BYTES = 1 << 20
+
+
+def read_torch_legacy(source: Source, limits: Limits) -> Reading:
+    """Run the pickles inertly, then prove that the storages fill the rest of the file exactly."""
+    at = len(MAGIC)
+    if source.read_at(0, min(at, source.size)) != MAGIC:
+        raise Unreadable("does not begin with the magic number of torch's legacy format")
+    plain = _LegacyWorld(limits)
+    protocol, at = _pickle(source, at, plain, limits)
+    if protocol != _PROTOCOL:
+        raise Unreadable("its protocol version is %s, not %d" % (legible(repr(protocol)), _PROTOCOL))
+    _, at = _pickle(source, at, plain, limits)  # the writer's byte order and integer sizes
+    world = _LegacyWorld(limits)
+    root, at = _pickle(source, at, world, limits)
+    names, at = _pickle(source, at, plain, limits)
+    _check_storages(source, at, _names(names), world.storages)
+    keys = KeyList(limits)
+    if isinstance(root, Inert):
+        keys.extend(str(key) for key in root.keys or () if isinstance(key, str))
+    notes = ["is in the legacy torch format: it has no checksum, so damage inside numbers is unseen", *keys.notes()]
+    opaque = tuple(sorted(world.opaque))
+    return Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes))
+
+
+class _LegacyWorld(TorchWorld):
+    """Takes storages on trust while the pickle runs; their sizes are proven afterwards."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__({}, limits)
+        self.storages: Dict[str, Tuple[int, int]] = {}  # key -> elements, bytes of one
+
+    def persistent(self, identity: object) -> object:
+        """Give the storage that ('storage', type, key, location, numel, view) means."""
+        if not isinstance(identity, tuple) or len(identity) != 6 or identity[0] != "storage":
+            raise Unreadable("pickle refers to an outside object that is no legacy storage")
+        _, kind, key, location, numel, view = identity
+        path = kind.path if isinstance(kind, Name) else ""
+        if path not in STORAGE_BYTES or not isinstance(key, str) or not isinstance(location, str) or view is not None:
+            raise Unreadable("pickle refers to a storage of unknown type %s, or to a view" % legible(path))
+        if not isinstance(numel, int) or isinstance(numel, bool) or not 0 <= numel < 2**63:
+            raise Unreadable("a storage's numel should be a natural number")
+        found = (numel, STORAGE_BYTES[path])
+        if self.storages.setdefault(key, found) != found:
+            raise Unreadable("storage %s is named twice with different sizes" % legible(key))
+        if len(self.storages) > self._limits.max_items:
+            raise Unreadable("the pickle names more than %d storages" % self._limits.max_items)
+        return Storage(*found)
+
+
+def _pickle(source: Source, at: int, world: TorchWorld, limits: Limits) -> Tuple[object, int]:
+    """Run the pickle that begins here; return its value and where it ends."""
+    size = _FIRST_BYTES
+    while True:
+        size = min(size, source.size - at, limits.max_pickle_bytes)
+        data = source.read_at(at, size)
+        end = operations_until_stop(data, limits)
+        if end:
+            return run_pickle(data[:end], world, limits), at + end
+        if size in (source.size - at, limits.max_pickle_bytes):
+            raise Unreadable("pickle at byte %d is cut short: no STOP in %d bytes" % (at, size))
+        size *= 8
+
+
+def _names(value: object) -> List[str]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise Unreadable("its list of storages is no list of names")
+    return [name for name in value if isinstance(name, str)]
+
+
+def _check_storages(source: Source, at: int, order: List[str], known: Dict[str, Tuple[int, int]]) -> None:
+    if sorted(order) != sorted(known):
+        raise Unreadable("it lists %d storages, its pickle names %d others" % (len(order), len(known)))
+    for name in order:
+        numel, width = known[name]
+        stored = int.from_bytes(source.read_at(at, 8), "little")
+        if stored != numel:
+            raise Unreadable("storage %s has %d elements, the pickle says %d" % (legible(name), stored, numel))
+        at += 8 + numel * width
+        if at > source.size:
+            raise Unreadable(
+                "cut short: storage %s ends at byte %d, the file has %d" % (legible(name), at, source.size)
+            )
+    if at != source.size:
+        raise Unreadable("%d bytes lie behind the last storage" % (source.size - at))

@@ -1,0 +1,1 @@
+"""Checkpoints as a training script meets them: real processes, killed for real."""

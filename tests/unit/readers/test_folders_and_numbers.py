@@ -1,0 +1,190 @@
+"""Checkpoints that are folders, and numbers that are none: all shards there, sizes adding up, NaN seen."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from pathlib import Path
+
+import pytest
+
+from leasehold.kit.readers import Unreadable
+from leasehold.kit.readers.finite import count_bad
+from leasehold.kit.readers.folders import read_folder
+from tests.unit.readers.forge import finished, mapping, number, safetensors, span, text, torch_zip
+
+NAMES = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+@pytest.fixture
+def hf(tmp_path: Path) -> Path:
+    """A true folder of two shards."""
+    place = tmp_path / "hf"
+    place.mkdir()
+    one, two = struct.pack("<2f", 1.0, -2.0), struct.pack("<3f", 1.0, 2.0, 3.0)
+    (place / NAMES[0]).write_bytes(safetensors({"a.w": span("F32", [2], 0, 8)}, one))
+    (place / NAMES[1]).write_bytes(safetensors({"b.w": span("F32", [3], 0, 12)}, two))
+    index(place)
+    return place
+
+
+def index(place: Path, **change: object) -> None:
+    value = {"metadata": {"total_size": 20}, "weight_map": {"a.w": NAMES[0], "b.w": NAMES[1]}, **change}
+    (place / "model.safetensors.index.json").write_text(json.dumps(value))
+
+
+def refusal(place: Path) -> str:
+    with pytest.raises(Unreadable) as caught:
+        read_folder(str(place))
+    return caught.value.reason
+
+
+def test_an_index_with_all_its_shards_is_read(hf: Path) -> None:
+    reading = read_folder(str(hf))
+    assert (reading.kind, reading.tensors, reading.numel, reading.keys) == ("hf", 2, 5, ("a", "b"))
+    assert "2 shards, all there, sizes add up" in reading.notes
+
+
+def test_a_missing_shard_is_named(hf: Path) -> None:
+    (hf / NAMES[1]).unlink()
+    assert f"{NAMES[1]} cannot be opened" in refusal(hf)
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        ({"metadata": {"total_size": 21}}, "claims 21 bytes of tensors, the shards hold 20"),
+        (
+            {"weight_map": {"a.w": NAMES[0], "b.w": NAMES[1], "c.w": NAMES[1]}},
+            "lacks 1 tensors of the index, such as c.w",
+        ),
+        ({"weight_map": {"a.w": NAMES[0], "b.w": "../../etc/passwd"}}, "no plain file name"),
+        ({"weight_map": {"a.w": NAMES[0], "b.w": "/etc/passwd"}}, "no plain file name"),
+        ({"weight_map": {"a.w": NAMES[0], "b.w": 7}}, "no weight_map"),
+        ({"weight_map": {}}, "no weight_map"),
+        ({"weight_map": "x"}, "no weight_map"),
+    ],
+)
+def test_a_lying_index_is_refused(hf: Path, change: dict, seen: str) -> None:
+    index(hf, **change)
+    assert seen in refusal(hf)
+
+
+def test_a_shard_with_more_than_the_index_names_is_refused(hf: Path) -> None:
+    content = safetensors({"b.w": span("F32", [3], 0, 12), "extra": span("U8", [1], 12, 13)}, b"\0" * 13)
+    (hf / NAMES[1]).write_bytes(content)
+    assert "holds 2 tensors, the index names 1" in refusal(hf)
+
+
+def test_an_index_that_is_nested_too_deep_is_refused(hf: Path) -> None:
+    (hf / "model.safetensors.index.json").write_text('{"weight_map":' + "[" * 100_000)
+    assert "is not JSON" in refusal(hf)
+
+
+def test_a_shard_that_is_a_link_is_refused(hf: Path, tmp_path: Path) -> None:
+    (hf / NAMES[1]).rename(tmp_path / "elsewhere")
+    (hf / NAMES[1]).symlink_to(tmp_path / "elsewhere")
+    assert "is a link" in refusal(hf)
+
+
+def test_a_nan_in_a_shard_is_seen(hf: Path) -> None:
+    data = struct.pack("<3f", 1.0, math.nan, math.inf)
+    (hf / NAMES[1]).write_bytes(safetensors({"b.w": span("F32", [3], 0, 12)}, data))
+    assert any("NOT FINITE: 2 numbers" in note for note in read_folder(str(hf)).notes)
+
+
+# ---------------------------------------------------------------- torch's DCP
+
+
+def place_of(shard: bytes, offset: bytes, length: bytes) -> bytes:
+    return mapping({"relative_path": shard, "offset": offset, "length": length})
+
+
+@pytest.fixture
+def dcp(tmp_path: Path) -> Path:
+    """A folder as DCP writes it, its list spelled by hand."""
+    place = tmp_path / "dcp"
+    place.mkdir()
+    (place / "__0_0.distcp").write_bytes(b"x" * 30)
+    (place / "__1_0.distcp").write_bytes(b"x" * 8)
+    metadata(place)
+    return place
+
+
+def metadata(place: Path, shard: str = "__1_0.distcp", offset: int = 0, length: int = 8) -> None:
+    listed = {
+        "a": mapping({"fqn": text("model.w"), "at": place_of(text("__0_0.distcp"), number(0), number(20))}),
+        "b": mapping({"fqn": text("model.b"), "at": place_of(text("__0_0.distcp"), number(20), number(10))}),
+        "c": mapping({"fqn": text("optimizer.x"), "at": place_of(text(shard), number(offset), number(length))}),
+    }
+    (place / ".metadata").write_bytes(finished(mapping(listed)))
+
+
+def test_a_dcp_folder_with_all_its_shards_is_read(dcp: Path) -> None:
+    reading = read_folder(str(dcp))
+    assert (reading.kind, reading.tensors, reading.keys) == ("dcp", 3, ("model", "optimizer"))
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        ({"shard": "__2_0.distcp"}, "__2_0.distcp cannot be opened"),
+        ({"length": 9}, "has 8 bytes, .metadata accounts for 9"),
+        ({"length": 10**10}, "accounts for 10000000000"),
+        ({"offset": -4}, "impossible place"),
+        ({"length": 2**70}, "impossible place"),
+        ({"shard": "../../../etc/passwd"}, "no plain file name"),
+        ({"shard": "/etc/passwd"}, "no plain file name"),
+    ],
+)
+def test_a_lying_dcp_list_is_refused(dcp: Path, change: dict, seen: str) -> None:
+    metadata(dcp, **change)
+    assert seen in refusal(dcp)
+
+
+def test_a_cut_shard_of_dcp_is_refused(dcp: Path) -> None:
+    (dcp / "__0_0.distcp").write_bytes(b"x" * 29)
+    assert "has 29 bytes, .metadata accounts for 30" in refusal(dcp)
+
+
+def test_every_cut_of_a_dcp_list_is_refused(dcp: Path) -> None:
+    whole = (dcp / ".metadata").read_bytes()
+    for size in range(len(whole)):
+        (dcp / ".metadata").write_bytes(whole[:size])
+        refusal(dcp)
+
+
+def test_a_shard_that_no_list_names_is_noted(dcp: Path) -> None:
+    (dcp / "__7_0.distcp").write_bytes(b"x")
+    assert any("1 shards are not named" in note for note in read_folder(str(dcp)).notes)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    assert "is a folder without" in refusal(tmp_path)
+
+
+# ---------------------------------------------------------------- finite
+
+
+@pytest.mark.parametrize(("dtype", "form"), [("F32", "f"), ("F64", "d"), ("F16", "e")])
+def test_nan_and_infinity_are_counted_and_large_numbers_are_not(dtype: str, form: str) -> None:
+    largest = {"F32": 3.4e38, "F64": 1.7e308, "F16": 65504.0}[dtype]
+    good = [0.0, -0.0, 1.5, -largest, largest, 1e-7]
+    bad = [math.nan, -math.nan, math.inf, -math.inf]
+    pack = struct.Struct(f"<{len(good + bad)}{form}")
+    assert count_bad(pack.pack(*good, *bad), dtype) == 4
+    assert count_bad(struct.pack(f"<{len(good)}{form}", *good), dtype) == 0
+
+
+def test_bfloat16_is_the_upper_half_of_a_float32() -> None:
+    halves = b"".join(struct.pack("<f", value)[2:] for value in (1.0, -3.0e38, math.nan, -math.inf))
+    assert count_bad(halves, "BF16") == 2
+
+
+def test_a_torch_file_with_a_nan_says_so(reading_of) -> None:
+    from tests.unit.readers.forge import Tensor
+
+    data = struct.pack("<6f", 1, 2, math.nan, 4, 5, 6)
+    content = torch_zip(finished(mapping({"model": mapping({"w": Tensor().pickle()})})), {"0": data})
+    assert reading_of("checkpoint", content).notes[0].startswith("NOT FINITE: 1 numbers")
