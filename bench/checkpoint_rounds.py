@@ -6,6 +6,7 @@ Usage: checkpoint_rounds.py FOLDER MEGABYTES ROUNDS [DEVICE]. On a cuda device t
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -123,9 +124,18 @@ class Ways:
 
         path = os.path.join(self._folder, "dcp")
         waiting: list[Any] = []
-        seconds = _timed(lambda: waiting.append(dcp.async_save(self._state, checkpoint_id=path)), self._device)
-        waiting[0].result()
-        shutil.rmtree(path)
+        try:
+            seconds = _timed(lambda: waiting.append(dcp.async_save(self._state, checkpoint_id=path)), self._device)
+            waiting[0].result()
+        except (
+            RuntimeError,
+            AssertionError,
+            ValueError,
+        ) as problem:  # a peer that fails must not take our rows with it
+            print(f"dcp.async_save failed: {problem}", file=sys.stderr)
+            return math.nan
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
         return seconds
 
     def close(self) -> None:

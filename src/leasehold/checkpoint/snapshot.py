@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from leasehold.kit.checkpoint_file import PAGE_BYTES, TREE, Entry
 
 from .leaves import WIDTHS, Leaf, bytes_leaf, copy_out, torch_now
 from .tree import Flat
+
+_WORTH_THREADS = 64 << 20
+_COPIERS = 4
 
 
 class Snapshot(NamedTuple):
@@ -43,8 +48,12 @@ class Stage:
         laid, data_bytes = _lay_out(flat)
         on_device = any(leaf.library == "torch" and leaf.source.is_cuda for leaf, _ in laid)
         buffer = self._room(data_bytes, on_device)
-        for leaf, entry in laid:
-            copy_out(leaf, buffer, entry.begin)
+        if on_device or data_bytes < _WORTH_THREADS:
+            for leaf, entry in laid:
+                copy_out(leaf, buffer, entry.begin)
+        else:
+            with ThreadPoolExecutor(min(_COPIERS, os.cpu_count() or 1)) as pool:
+                list(pool.map(lambda item: copy_out(item[0], buffer, item[1].begin), laid))
         arrived = None
         if on_device:
             arrived = _events([leaf for leaf, _ in laid])

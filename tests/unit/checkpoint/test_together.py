@@ -63,7 +63,7 @@ def test_two_processes_killed_together_go_on_bit_for_bit(pair, tmp_path: Path, w
 @pytest.mark.slow
 def test_a_signal_to_one_process_saves_once_and_all_leave(pair, tmp_path: Path) -> None:
     told = pair("told", "replicated", end_at=-10)
-    # torch's gloo may abort (-6) while the interpreter shuts down, also in programs without us.
+    # A process sometimes aborts (-6) while it shuts down, also one that writes nothing; why is not yet known.
     assert {ran.code for ran in told} <= {143, -6}, told[0].said + told[1].said
     assert not any(ran.done for ran in told)
     assert "asked to end; state of step" in told[0].said

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,15 @@ def test_a_look_is_bounded(project: Project) -> None:
     assert "only a part of it was looked at" in write_job(facts)
 
 
+@pytest.fixture
+def usual_depth() -> Iterator[None]:
+    """Recurse as deep as a plain Python does: hypothesis, in the same process, may have raised that."""
+    raised = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(raised)
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -104,7 +114,7 @@ def test_a_look_is_bounded(project: Project) -> None:
     ],
     ids=["minus", "parentheses", "dots", "sum", "elif"],
 )
-def test_code_nested_beyond_the_parser_is_passed_over(started: Started, code: str) -> None:
+def test_code_nested_beyond_the_parser_is_passed_over(started: Started, code: str, usual_depth: None) -> None:
     _, text, job = started({"deep.py": code[:500_000], "train.py": "import torch\n"})
     assert "not read: deep.py" in text
     assert job.run == "python train.py"
