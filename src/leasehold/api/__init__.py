@@ -3,7 +3,7 @@
 Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 """
 
-from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_test
+from leasehold.api.boxes import box_add, box_list, box_prune, box_remove, box_show, box_test
 from leasehold.api.ending import (
     down,
     down_plan,
@@ -46,16 +46,18 @@ from leasehold.api.running import (
     verify,
     watch,
 )
-from leasehold.lifecycle.orders import BoxOrder, DownOrder, RunOrder, RunOutcome
+from leasehold.lifecycle.orders import BoxOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
     "BoxOrder",
     "DownOrder",
+    "Evacuation",
     "RunOrder",
     "RunOutcome",
     "attach",
     "box_add",
     "box_list",
+    "box_prune",
     "box_remove",
     "box_show",
     "box_test",

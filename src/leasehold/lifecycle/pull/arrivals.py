@@ -1,0 +1,66 @@
+"""Which ranges of which files have arrived: an append-only log beside them, so that a kill costs at most a block."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+from leasehold.kit.atomic import write_all, write_atomic
+
+from .spans import Spans
+
+NAME = "arrived.jsonl"
+
+
+class Arrivals:
+    """The log of one pull. A torn last line is ignored; what it does not say is fetched again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+        self._lock = threading.Lock()
+        self._spans = _read(self._path)
+        lines = [_line(key, *span) for key, spans in self._spans.items() for span in spans]
+        write_atomic(str(self._path), b"".join(lines), durable=False)
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+
+    def of(self, key: str, target: str, size: int) -> Spans:
+        """Say what is here of a file; a file that the log never heard of is a prefix that an older version pulled."""
+        try:
+            present = min(os.lstat(target).st_size, size)
+        except OSError:
+            return Spans()
+        known = self._spans.get(key)
+        here = Spans()
+        for start, end in known if known is not None else [(0, present)]:
+            here.add(start, min(end, present))
+        return here
+
+    def note(self, key: str, start: int, end: int) -> None:
+        """Write down a range that is in its file."""
+        with self._lock:
+            write_all(self._fd, _line(key, start, end))
+
+    def close(self) -> None:
+        """Close the log."""
+        os.close(self._fd)
+
+
+def _line(key: str, start: int, end: int) -> bytes:
+    return json.dumps([key, start, end]).encode() + b"\n"
+
+
+def _read(path: Path) -> dict[str, Spans]:
+    found: dict[str, Spans] = {}
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return found
+    for line in lines[:-1]:
+        try:
+            key, start, end = json.loads(line)
+            found.setdefault(str(key), Spans()).add(int(start), int(end))
+        except (ValueError, TypeError):
+            continue
+    return found
