@@ -14,7 +14,7 @@ from typing import Any
 from .rounds import Effort
 from .rows import MissingPart, Row, markdown
 
-NAMES = ("help", "status", "launch", "caretaker", "replay", "readers")
+NAMES = ("help", "status", "launch", "caretaker", "replay", "readers", "transfer")
 
 
 def main() -> int:

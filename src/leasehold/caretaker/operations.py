@@ -48,6 +48,11 @@ def probe(request: Request) -> None:
     )
 
 
+def ping(request: Request) -> None:
+    """Answer at once: how far home is away."""
+    request.reply({})
+
+
 def look(request: Request) -> None:
     """Answer a run's state from its journal, checked against locks and processes."""
     request.reply(starting.observe(folder_of(request)))
@@ -258,6 +263,7 @@ def _unpromised(folder: RunFolder, plan: Dict[str, Any]) -> List[Dict[str, Any]]
 
 OPERATIONS: Dict[str, Operation] = {
     "probe": probe,
+    "ping": ping,
     "look": look,
     "runs": runs,
     "have_tree": trees.have_tree,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -74,15 +73,13 @@ class _Homecoming:
 
     def bring(self, wish: PullWish) -> Receipt:
         """Pull, prove, verify, rename."""
-        begun = time.monotonic()
         seen = self.engine.look(self.record.run)
-        round_trip_s = time.monotonic() - begun
         cells = _finished_cells(seen, self.plan)
         done = _already_home(self.ledger, self.record, self.folders, self.engine, (self.plan, cells))
         if done is not None:
             self.report(Note("already_home", f"already home and verified: {self.folders.export}"))
             return done
-        way = Way(self.record.run, wish.more, round_trip_s, wish.limit_bytes_per_s)
+        way = Way(self.record.run, wish.more, self.engine.round_trip_s(), wish.limit_bytes_per_s)
         opened = self._open(cells)
         try:
             pulled = self._pull(cells, opened, way, wish.pace or Pace(self.report))

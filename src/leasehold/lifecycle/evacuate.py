@@ -38,9 +38,7 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
     folders.make()
     plan = plan_from_dict(json.loads(record.plan_json))
     with folders.one_at_a_time(report):
-        begun = time.monotonic()
-        engine.look(record.run)
-        way = Way(record.run, wish.more, time.monotonic() - begun, wish.limit_bytes_per_s, lenient=True)
+        way = Way(record.run, wish.more, engine.round_trip_s(), wish.limit_bytes_per_s, lenient=True)
         opened = open_chart(engine, record.run, list(plan.cells), _patterns(plan), _QUIET_S)
         if not opened[0]:
             raise RunFailed(

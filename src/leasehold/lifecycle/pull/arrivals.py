@@ -39,8 +39,12 @@ class Arrivals:
 
     def note(self, key: str, start: int, end: int) -> None:
         """Write down a range that is in its file."""
+        self.note_many([(key, start, end)])
+
+    def note_many(self, ranges: list[tuple[str, int, int]]) -> None:
+        """Write down several at once."""
         with self._lock:
-            write_all(self._fd, _line(key, start, end))
+            write_all(self._fd, b"".join(_line(*one) for one in ranges))
 
     def close(self) -> None:
         """Close the log."""

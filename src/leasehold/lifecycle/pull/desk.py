@@ -70,7 +70,10 @@ class Desk:
         self.arrivals = arrivals
         self.failure: BaseException | None = None
         self.closed = False
-        self.news = threading.Condition()
+        self.lock = threading.RLock()
+        self.work = threading.Condition(self.lock)  # there may be something to take
+        self.bytes_came = threading.Condition(self.lock)  # there may be something to hash
+        self.over = threading.Event()  # complete, failed or closed
         self._at_home = at_home
         self._open = {file.number: file for file in files}
         self._by_sum: dict[str, Coming] = {}
@@ -79,6 +82,7 @@ class Desk:
         self.to_hash = [file for file in files if not file.small or file.home.total]
         self._unproved = len(files)
         self.home_bytes = 0
+        self.total_bytes = sum(file.bytes for file in files)
         sizes: dict[int, int] = {}
         for file in files:
             sizes[file.bytes] = sizes.get(file.bytes, 0) + 1
@@ -96,11 +100,11 @@ class Desk:
     @property
     def missing_bytes(self) -> int:
         """How much is not here."""
-        return sum(file.bytes for file in self.files if not file.skipped) - self.home_bytes
+        return self.total_bytes - self.home_bytes
 
     def hashed(self, number: int, upto: int, zeros: Iterable[int], copies: Iterable[Any]) -> None:
         """The box has hashed a file so far; some of its blocks are zeros, or equal earlier ones."""
-        with self.news:
+        with self.lock:
             file = self.files[number]
             for block in zeros:
                 piece = self._block(file, int(block))
@@ -115,11 +119,12 @@ class Desk:
                     file.asked.add(piece.start, piece.end)
                     self._copies.append(Copy(piece, source, start))
             file.upto = min(int(upto), file.bytes)
-            self.news.notify_all()
+            self.work.notify_all()
+            self.bytes_came.notify()
 
     def summed(self, number: int, sha256: str) -> None:
         """The box has hashed a whole file; an empty sum leaves it out."""
-        with self.news:
+        with self.lock:
             file = self.files[number]
             if not sha256:
                 return self._skip(file)
@@ -133,69 +138,81 @@ class Desk:
                 file.asked.add(0, file.bytes)
                 self._jobs.append(Take(file, places))
             file.held = False
-            self.news.notify_all()
+            self.work.notify()
+            if not file.small or file.home.total:
+                self.bytes_came.notify()
         return None
 
     def take(self, batch_bytes: int) -> Job | None:
         """Hand out work, waiting for some; None when there will be no more."""
-        with self.news:
+        with self.lock:
             while not (self.closed or self.complete or self.failure):
                 job = self._next(batch_bytes)
                 if job is not None:
                     return job
-                self.news.wait(0.5)
+                self.work.wait(0.5)
         return None
+
+    def came_whole(self, file: Coming, sha256: str) -> None:
+        """A small file is written and hashed."""
+        with self.lock:
+            self._arrived(file, 0, file.bytes)
+            if self._copies:
+                self.work.notify()
+            self.prove(file, sha256)
 
     def landed(self, piece: Piece) -> None:
         """A range is in its file."""
-        with self.news:
+        with self.lock:
             self._arrived(piece.file, piece.start, piece.end)
-            self.news.notify_all()
+            self.bytes_came.notify()
+            if self._copies:
+                self.work.notify()
 
     def follow(self, file: Coming) -> None:
         """Have the hasher read a file that did not come at one go."""
-        with self.news:
+        with self.lock:
             if file not in self.to_hash:
                 self.to_hash.append(file)
-            self.news.notify_all()
+            self.bytes_came.notify()
 
     def give_back(self, pieces: Iterable[Piece], *, alone: bool = False) -> None:
         """Ranges did not come; they are asked for again."""
-        with self.news:
+        with self.lock:
             for piece in pieces:
                 piece.file.asked.remove(piece.start, piece.end)
                 for start, end in piece.file.home:
                     piece.file.asked.add(start, end)
                 piece.file.alone = piece.file.alone or alone
                 self._open[piece.file.number] = piece.file
-            self.news.notify_all()
+            self.work.notify_all()
 
     def take_back(self, job: Job) -> None:
         """Nobody could do this; another will."""
         if isinstance(job, Batch):
             return self.give_back(job.pieces)
-        with self.news:
+        with self.lock:
             self._jobs.append(job)
-            self.news.notify_all()
+            self.work.notify()
         return None
 
     def prove(self, file: Coming, sha256: str) -> None:
         """Compare a whole file's sum with the box's; the first difference is mended, the second refuses."""
-        with self.news:
+        with self.lock:
             if sha256 == file.sha256:
                 file.proved = True
-                self._unproved -= 1
+                self._one_less()
             elif file.strikes + 1 >= _STRIKES:
                 self.fail(different(file))
             else:
                 file.strikes += 1
                 file.mending = True
                 self._jobs.append(Mend(file))
-            self.news.notify_all()
+                self.work.notify()
 
     def drop(self, file: Coming, spans: Iterable[tuple[int, int]]) -> None:
         """These ranges are not what the box has: they are to come again."""
-        with self.news:
+        with self.lock:
             for start, end in spans:
                 before = file.home.total
                 file.home.remove(start, end)
@@ -203,24 +220,24 @@ class Desk:
                 self.home_bytes -= before - file.home.total
             file.mending = False
             self._open[file.number] = file
-            self.news.notify_all()
+            self.work.notify()
 
     def skip(self, file: Coming) -> None:
         """Leave a file out."""
-        with self.news:
+        with self.lock:
             self._skip(file)
 
     def fail(self, error: BaseException) -> None:
         """End the pull with an error; the first one counts."""
-        with self.news:
+        with self.lock:
             self.failure = self.failure or error
-            self.news.notify_all()
+            self._end()
 
     def close(self) -> None:
         """Hand out nothing more."""
-        with self.news:
+        with self.lock:
             self.closed = True
-            self.news.notify_all()
+            self._end()
 
     def _next(self, batch_bytes: int) -> Job | None:
         if self._jobs:
@@ -270,14 +287,25 @@ class Desk:
         if not file.skipped and not file.proved:
             file.skipped = True
             self.home_bytes -= file.home.total
-            self._unproved -= 1
+            self.total_bytes -= file.bytes
+            self._one_less()
             self._open.pop(file.number, None)
             self._copies = [copy for copy in self._copies if copy.piece.file is not file]
             for copy in [copy for copy in self._copies if copy.source is file]:
                 self._copies.remove(copy)
                 copy.piece.file.asked.remove(copy.piece.start, copy.piece.end)
                 self._open[copy.piece.file.number] = copy.piece.file
-        self.news.notify_all()
+        self.work.notify_all()
+
+    def _one_less(self) -> None:
+        self._unproved -= 1
+        if self.complete:
+            self._end()
+
+    def _end(self) -> None:
+        self.over.set()
+        self.work.notify_all()
+        self.bytes_came.notify_all()
 
 
 def different(file: Coming) -> VerifyError:

@@ -28,11 +28,11 @@ class Hasher:
         desk = self._desk
         try:
             while not self._over():
-                with desk.news:
+                with desk.lock:
                     desk.to_hash = [file for file in desk.to_hash if not (file.proved or file.skipped)]
                     work = [(file, file.home.prefix) for file in desk.to_hash if self._ready(file)]
                     if not work:
-                        desk.news.wait(0.2)
+                        desk.bytes_came.wait(0.2)
                 for file, upto in work:
                     self._follow(file, upto)
         except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it

@@ -11,6 +11,9 @@ from .coming import BLOCK_BYTES, Coming
 from .desk import Desk, Piece
 
 
+_NOTED_TOGETHER = 32
+
+
 class Landing:
     """Takes the bytes of one request; leave() keeps what came of a range that was cut and gives back the rest."""
 
@@ -21,6 +24,7 @@ class Landing:
         self._done = 0  # how much of it is here
         self._noted = 0  # how much of it is in the log
         self._held: list[bytes] = []  # of a small file, written at one go
+        self._whole: list[Coming] = []  # small files that are here and not in the log yet
 
     @property
     def full(self) -> bool:
@@ -46,6 +50,7 @@ class Landing:
 
     def leave(self, *, alone: bool = False) -> None:
         """End here, whole or not. A second call does nothing."""
+        self._note_whole()
         if self.full:
             return
         piece = self._pieces[self._at]
@@ -68,15 +73,23 @@ class Landing:
             content = b"".join(self._held)
             _write_small(piece.file, content)
             self._held = []
-            self._note(piece)
-            self._desk.landed(piece)
-            self._desk.prove(piece.file, sha256(content).hexdigest())
+            self._whole.append(piece.file)
+            if len(self._whole) >= _NOTED_TOGETHER:
+                self._note_whole()
+            self._desk.came_whole(piece.file, sha256(content).hexdigest())
         else:
             self._note(piece)
             if piece.file.small:
                 self._desk.follow(piece.file)
         self._at += 1
         self._done = self._noted = 0
+        if self.full:
+            self._note_whole()
+
+    def _note_whole(self) -> None:
+        if self._whole:
+            self._desk.arrivals.note_many([(file.key, 0, file.bytes) for file in self._whole])
+            self._whole = []
 
     def _note(self, piece: Piece) -> None:
         if self._done > self._noted:

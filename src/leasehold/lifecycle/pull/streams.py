@@ -63,12 +63,11 @@ class Streams:
     def run(self, engine: CaretakerEngine) -> None:
         """Fetch until the desk is complete."""
         desk = self._desk
-        total = sum(file.bytes for file in desk.files)
+        total = desk.total_bytes
         self._start(engine)
         try:
             while not desk.complete:
-                with desk.news:
-                    desk.news.wait(0.1)
+                desk.over.wait(0.1)
                 if desk.failure is not None:
                     raise desk.failure
                 if not self._alive and not self._opening and not desk.complete:
@@ -183,8 +182,6 @@ class Streams:
             self._alive[number] -= 1
             if self._alive[number] == 0:
                 del self._alive[number]
-        with self._desk.news:
-            self._desk.news.notify_all()
 
     def _batch_bytes(self) -> int:
         """Large requests in the middle, small ones towards the end, so that no stream is left with a long rest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,15 @@ class CaretakerEngine:
     def probe(self) -> dict[str, Any]:
         """Say who and where the box is."""
         return self.wire.ask("probe")
+
+    def round_trip_s(self) -> float:
+        """Measure how far the box is: the better of two askings, since the first may wake something up."""
+        best = float("inf")
+        for _ in range(2):
+            begun = time.monotonic()
+            self.wire.ask("ping")
+            best = min(best, time.monotonic() - begun)
+        return best
 
     def push(self, tree: Tree) -> Pushed:
         """Bring what the box lacks of the code; a tree that is there whole travels not at all."""
