@@ -30,13 +30,14 @@ _NEAR, _FAR = "10.97.0.1", "10.97.0.2"
 _PORT = 2222
 _WHERE = f"{2 * _DELAY_MS} ms, {_LOSS:.1%} loss, {_MBIT} Mbit"
 _CUTS = 5
+_HERE = Path(__file__).resolve().parent
 
 
 def measure(effort: Effort) -> Iterator[Row]:
     """Yield the rows that a copy of this module took inside its namespaces."""
-    for name in ("unshare", "ip", "ethtool"):
+    for name in ("unshare", "ip"):
         if shutil.which(name) is None:
-            raise MissingPart(f"the long way: no {name} here (Debian: apt-get install iproute2 ethtool util-linux)")
+            raise MissingPart(f"the long way: no {name} here (Debian: apt-get install iproute2 util-linux)")
     if os.geteuid() != 0:
         raise MissingPart("the long way: needs root for its network namespaces")
     words = ["unshare", "-n", "-m", "-p", "-f", "--mount-proc", "--kill-child"]
@@ -99,11 +100,11 @@ def _network(stack: contextlib.ExitStack) -> subprocess.Popen[bytes]:
         do(f"ip netns exec middle ip link add m{name} type veth peer name {name}")
         do(f"ip netns exec middle ip link set {name} netns {host or os.getpid()}")
         do(f"ip netns exec middle ip link set m{name} up")
-        do(f"{inside}ethtool -K {name} tx off tso off gso off")
+        do(f"{inside}{sys.executable} {_HERE / 'offload.py'} {name}")
         do(f"{inside}ip addr add {address}/24 dev {name}")
         do(f"{inside}ip link set {name} up")
     do("ip netns exec far ip link set lo up")
-    words = ["ip", "netns", "exec", "middle", sys.executable, str(Path(__file__).with_name("relay.py"))]
+    words = ["ip", "netns", "exec", "middle", sys.executable, str(_HERE / "relay.py")]
     words += ["mnear0", "mfar0", str(_DELAY_MS), str(_LOSS), str(_MBIT)]
     relay = subprocess.Popen(words, stdout=subprocess.PIPE)
     stack.callback(relay.wait)

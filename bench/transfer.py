@@ -234,7 +234,9 @@ def _push(way: Way, effort: Effort) -> Iterator[Row]:
     engine.wire.close()
     what = f"push of {_PROJECT_FILES:,} files after a one-line change"
     yield Row("transfer", what, "s", taken["fresh"], taken["rsync"], "rsync -a", Goal("ratio", "≤", 1.0))
-    yield Row("transfer", f"{what}, channel open", "s", taken["warm"], taken["rsync"], "rsync -a", Goal("ratio", "≤", 0.2))
+    yield Row(
+        "transfer", f"{what}, channel open", "s", taken["warm"], taken["rsync"], "rsync -a", Goal("ratio", "≤", 0.2)
+    )
 
 
 def make_project(folder: Path) -> None:

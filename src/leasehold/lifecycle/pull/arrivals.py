@@ -44,11 +44,15 @@ class Arrivals:
     def note_many(self, ranges: list[tuple[str, int, int]]) -> None:
         """Write down several at once."""
         with self._lock:
-            write_all(self._fd, b"".join(_line(*one) for one in ranges))
+            if self._fd >= 0:
+                write_all(self._fd, b"".join(_line(*one) for one in ranges))
 
     def close(self) -> None:
-        """Close the log."""
-        os.close(self._fd)
+        """Close the log; what is noted later is lost. A second call does nothing."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
 
 def _line(key: str, start: int, end: int) -> bytes:

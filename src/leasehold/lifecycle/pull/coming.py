@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from .spans import Spans
 
 BLOCK_BYTES = 1 << 20
-_OPENING = threading.Lock()
+
+Bytes = bytes  # a field of this name would hide the type
+Part = bytes | memoryview
 
 
 @dataclass(eq=False)
@@ -33,6 +35,7 @@ class Coming:
     proved: bool = False
     skipped: bool = False
     _fd: int = -1
+    _lock: threading.Lock = field(default_factory=threading.Lock)  # a closed number may be another file's by now
 
     @property
     def key(self) -> str:
@@ -49,20 +52,31 @@ class Coming:
         """Whether every byte is here."""
         return self.home.covers(0, self.bytes)
 
-    def fd(self) -> int:
-        """Open the file once, at its full length: what has not come is a hole."""
-        with _OPENING:
-            return self._fd if self._fd >= 0 else self._open()
+    def write(self, part: Part, offset: int) -> None:
+        """Put bytes at their place; the file has its full length from the first on, what has not come is a hole."""
+        view = memoryview(part)
+        with self._lock:
+            fd = self._opened()
+            while len(view):
+                written = os.pwrite(fd, view, offset)
+                view, offset = view[written:], offset + written
+
+    def read(self, count: int, offset: int) -> Bytes:
+        """Read what is here."""
+        with self._lock:
+            return os.pread(self._opened(), count, offset)
 
     def close(self) -> None:
-        """Close it. A second call does nothing."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        """Close it. A second call does nothing; a later write opens it again."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
-    def _open(self) -> int:
-        careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        os.makedirs(os.path.dirname(self.target), exist_ok=True)
-        self._fd = os.open(self.target, os.O_RDWR | os.O_CREAT | careful, 0o644)
-        os.ftruncate(self._fd, self.bytes)
+    def _opened(self) -> int:
+        if self._fd < 0:
+            careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+            os.makedirs(os.path.dirname(self.target), exist_ok=True)
+            self._fd = os.open(self.target, os.O_RDWR | os.O_CREAT | careful, 0o644)
+            os.ftruncate(self._fd, self.bytes)
         return self._fd

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from hashlib import sha256
 from typing import Any
@@ -51,9 +50,8 @@ class Hasher:
         digest, done = self._states.get(file.number, (None, 0))
         if digest is None or upto < done:  # its bytes were taken back
             digest, done = sha256(), 0
-        fd = file.fd()
         while done < upto and not self._over():
-            block = os.pread(fd, min(BLOCK_BYTES, upto - done), done)
+            block = file.read(min(BLOCK_BYTES, upto - done), done)
             if not block:
                 break
             digest.update(block)

@@ -10,7 +10,6 @@ from leasehold.kit.atomic import write_all
 from .coming import BLOCK_BYTES, Coming
 from .desk import Desk, Piece
 
-
 _NOTED_TOGETHER = 32
 
 
@@ -40,7 +39,7 @@ class Landing:
             if _at_one_go(piece):
                 self._held.append(bytes(part))
             else:
-                _write(piece.file, part, piece.start + self._done)
+                piece.file.write(part, piece.start + self._done)
                 self._desk.landed(Piece(piece.file, piece.start + self._done, piece.start + self._done + len(part)))
             self._done += len(part)
             if self._missing(piece) == 0:
@@ -56,7 +55,7 @@ class Landing:
         piece = self._pieces[self._at]
         if self._held:
             part = b"".join(self._held)
-            _write(piece.file, part, piece.start)
+            piece.file.write(part, piece.start)
             self._desk.landed(Piece(piece.file, piece.start, piece.start + len(part)))
             self._desk.follow(piece.file)
             self._held = []
@@ -99,13 +98,6 @@ class Landing:
 
 def _at_one_go(piece: Piece) -> bool:
     return piece.file.small and piece.start == 0 and piece.end == piece.file.bytes
-
-
-def _write(file: Coming, part: bytes | memoryview, offset: int) -> None:
-    view, fd = memoryview(part), file.fd()
-    while len(view):
-        written = os.pwrite(fd, view, offset)
-        view, offset = view[written:], offset + written
 
 
 def _write_small(file: Coming, content: bytes) -> None:

@@ -20,12 +20,14 @@ from .pace import Limiter, Pace
 from .reuse import link_equal
 
 _MOST_STREAMS = 16
-_FIRST_WAVE = 8  # below what sshd's MaxStartups (10:30:100) lets in unasked
+_FIRST_WAVE = 10  # the first is in already; nine more stay below what sshd's MaxStartups (10:30:100) lets in unasked
 _FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
 _SLOW_BYTES_PER_S = 30e6  # below it packing costs less time than it saves
 _THREADS_A_STREAM = 2  # while one block is written, the next is under way
 _MOST_BATCH_BYTES = 8 << 20
 _FRAME_BYTES = 256 << 10
+_BATCH_S = 0.75
+_JOIN_S = 5.0
 _LOOK_EVERY_S = 1.5
 
 
@@ -53,12 +55,14 @@ class Streams:
         self._alive: dict[int, int] = {}  # threads by stream
         self._cut: set[int] = set()  # streams whose wire is dead
         self._extra: list[CaretakerEngine] = []
+        self._threads: list[threading.Thread] = []
         self._opened = 0
         self._opening = 0
         self._lost: LinkError | None = None
         self._no_more = way.more is None or bool(way.limit_bytes_per_s)
         self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
         self._wanted = 1
+        self._speeds: dict[int, float] = {}  # bytes a second of each stream's last request
 
     def run(self, engine: CaretakerEngine) -> None:
         """Fetch until the desk is complete."""
@@ -77,6 +81,7 @@ class Streams:
         finally:
             desk.close()
             self._close_extra()
+            self._join(engine)
 
     # ------------------------------------------------------------ connections
 
@@ -85,8 +90,13 @@ class Streams:
             number = self._opened
             self._opened += 1
             self._alive[number] = _THREADS_A_STREAM
-        for _ in range(_THREADS_A_STREAM):
-            threading.Thread(target=self._work, args=(engine, number), daemon=True).start()
+            threads = [
+                threading.Thread(target=self._work, args=(engine, number), daemon=True)
+                for _ in range(_THREADS_A_STREAM)
+            ]
+            self._threads += threads
+        for thread in threads:
+            thread.start()
 
     def _widen(self) -> None:
         """Open more connections while that pays."""
@@ -141,6 +151,16 @@ class Streams:
             with self._lock:
                 self._opening -= 1
 
+    def _join(self, engine: CaretakerEngine) -> None:
+        """Wait for every thread: none may write into a file that somebody has already proved."""
+        deadline = time.monotonic() + _JOIN_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in self._threads):
+            engine.wire.close()  # a box that has gone silent in the middle of an answer
+            for thread in self._threads:
+                thread.join(_JOIN_S)
+
     def _close_extra(self) -> None:
         with self._lock:
             extra, self._extra = self._extra, []
@@ -155,7 +175,7 @@ class Streams:
     def _work(self, engine: CaretakerEngine, number: int) -> None:
         desk = self._desk
         try:
-            while (job := desk.take(self._batch_bytes())) is not None:
+            while (job := desk.take(self._batch_bytes(number))) is not None:
                 if number in self._cut:  # its other thread has found out
                     desk.take_back(job)
                     return
@@ -183,10 +203,12 @@ class Streams:
             if self._alive[number] == 0:
                 del self._alive[number]
 
-    def _batch_bytes(self) -> int:
-        """Large requests in the middle, small ones towards the end, so that no stream is left with a long rest."""
+    def _batch_bytes(self, number: int) -> int:
+        """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
-        size = max(BLOCK_BYTES, min(_MOST_BATCH_BYTES, share))
+        far = self._way.round_trip_s >= _FAR_S
+        speed = self._speeds.get(number, 1e6 if far else 1e9)
+        size = int(max(_FRAME_BYTES if far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
         limit = self._way.limit_bytes_per_s
         return min(size, max(64 << 10, int(limit))) if limit else size
 
@@ -200,8 +222,11 @@ class Streams:
         far = self._way.round_trip_s >= _FAR_S
         pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)
         frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
+        begun, size = time.monotonic(), sum(piece.end - piece.start for piece in batch.pieces)
         try:
             for chunk in engine.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):
+                if self._desk.closed:
+                    break
                 self._limiter.pass_through(len(chunk))
                 self._pace.add(len(chunk))
                 landing.add(chunk)
@@ -216,6 +241,7 @@ class Streams:
         finally:
             short = not landing.full
             landing.leave()
+            self._speeds[number] = size / max(time.monotonic() - begun, 1e-3)
         if short and len({piece.file for piece in batch.pieces}) == 1:
             self._strike(batch.pieces[0].file)
         elif short:
@@ -244,7 +270,7 @@ class Streams:
         bad: list[tuple[int, int]] = []
         for number, start in enumerate(range(0, file.bytes, BLOCK_BYTES)):
             end = min(start + BLOCK_BYTES, file.bytes)
-            ours = sha256(os.pread(file.fd(), end - start, start)).hexdigest()
+            ours = sha256(file.read(end - start, start)).hexdigest()
             if number >= len(theirs) or theirs[number] != ours:
                 bad.append((start, end))
         self._report(
@@ -259,14 +285,12 @@ _ROOM = "is the disk full? Free some space, or choose another folder with --resu
 
 def _copy(desk: Desk, job: Copy) -> None:
     """Copy a range from a file that has it; its own descriptor, since the source may be proved and closed by now."""
-    target, length, done = job.piece.file.fd(), job.piece.end - job.piece.start, 0
+    length, done = job.piece.end - job.piece.start, 0
     with open(job.source.target, "rb", buffering=0) as source:
         source.seek(job.source_start)
         while done < length and (block := source.read(min(BLOCK_BYTES, length - done))):
-            view = memoryview(block)
-            while len(view):
-                written = os.pwrite(target, view, job.piece.start + done)
-                view, done = view[written:], done + written
+            job.piece.file.write(block, job.piece.start + done)
+            done += len(block)
     desk.arrivals.note(job.piece.file.key, job.piece.start, job.piece.end)
     desk.landed(job.piece)
     desk.follow(job.piece.file)
