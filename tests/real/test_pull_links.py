@@ -25,6 +25,7 @@ out = Path(os.environ["LEASE_OUT"])
 (out / "ckpt" / "epoch1.pt").write_bytes(os.urandom({6 * MIB}))
 os.utime(out / "ckpt" / "epoch1.pt", (time.time() - 60,) * 2)
 (out / "written").touch()
+print("trained one epoch", flush=True)
 while not Path("go").exists():
     time.sleep(0.02)
 (out / "metrics.json").write_text('{{"loss": 1}}')
@@ -79,10 +80,10 @@ def test_a_pull_survives_cuts_and_says_so(person: tuple[Front, SshBed, TcpProxy]
     run, folder = launch(front_, bed)
     finish(front_, folder, run)
     before = proxy.carried_bytes()
-    proxy.cut_after(2 * MIB, times=3)
+    proxy.cut_after(2 * MIB, times=2)
     done = front_.lease("pull", run)
     assert done.code == 0, done.said
-    assert len(re.findall("what came so far is kept; trying again in 1 s", done.said)) == 3
+    assert len(re.findall("what came so far is kept; trying again in 1 s", done.said)) == 2
     assert proxy.carried_bytes() - before < 8 * MIB
     export = Path(done.out.strip())
     assert (export / "cells/main/ckpt/epoch1.pt").read_bytes() == (folder / "out/main/ckpt/epoch1.pt").read_bytes()
@@ -97,13 +98,10 @@ def test_a_limit_is_read_or_refused(person: tuple[Front, SshBed, TcpProxy], rate
     assert done.code == code, done.said
 
 
-def test_a_home_disk_that_fills_keeps_what_came(person: tuple[Front, SshBed, TcpProxy]) -> None:
-    """Space is checked first: nothing is fetched into a disk that cannot hold it."""
-    front_, bed, proxy = person
+def test_code_that_runs_use_is_not_pruned(person: tuple[Front, SshBed, TcpProxy]) -> None:
+    front_, bed, _ = person
     run, folder = launch(front_, bed)
     finish(front_, folder, run)
-    before = proxy.carried_bytes()
     done = front_.lease("box", "prune", "ssh:box", "--dry-run")
     assert done.code == 0, done.said
     assert "would remove 0 code trees" in done.out
-    assert proxy.carried_bytes() > before

@@ -20,20 +20,20 @@ class Arrivals:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._lock = threading.Lock()
+        self._older = not self._path.exists()  # whatever lies here was pulled by a version that kept no log
         self._spans = _read(self._path)
         lines = [_line(key, *span) for key, spans in self._spans.items() for span in spans]
         write_atomic(str(self._path), b"".join(lines), durable=False)
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
 
     def of(self, key: str, target: str, size: int) -> Spans:
-        """Say what is here of a file; a file that the log never heard of is a prefix that an older version pulled."""
+        """Say what is here of a file. Without any log it is a prefix, as older versions left it."""
         try:
             present = min(os.lstat(target).st_size, size)
         except OSError:
             return Spans()
-        known = self._spans.get(key)
         here = Spans()
-        for start, end in known if known is not None else [(0, present)]:
+        for start, end in [(0, present)] if self._older else self._spans.get(key, ()):
             here.add(start, min(end, present))
         return here
 
