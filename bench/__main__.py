@@ -14,7 +14,7 @@ from typing import Any
 from .rounds import Effort
 from .rows import MissingPart, Row, markdown
 
-NAMES = ("help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint")
+NAMES = ("help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer")
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import posixpath
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class Door:
     def start(self, plan: Plan) -> CaretakerEngine:
         """Bring the code, start the plan, and return an engine that can ask about it."""
         engine = self.engine()
-        engine.push(CODE.sha256, CODE.parts())
+        engine.push(CODE)
         engine.start(plan, "a home")
         return engine
 
@@ -110,19 +110,21 @@ class Code:
     files: dict[str, bytes]
 
     @property
-    def sha256(self) -> str:
-        """The tree's name."""
-        entries = [
+    def entries(self) -> list[dict[str, Any]]:
+        """The tree's list of files."""
+        return [
             {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for path, data in self.files.items()
         ]
-        return tree_hash(entries)
 
-    def parts(self) -> Iterable[dict[str, Any] | bytes]:
-        """Heads and bytes for put_tree."""
-        for path, data in self.files.items():
-            yield {"path": path}
-            yield data
+    @property
+    def sha256(self) -> str:
+        """The tree's name."""
+        return tree_hash(self.entries)
+
+    def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
+        """A file's bytes."""
+        yield self.files[entry["path"]]
 
 
 CODE = Code({"train.sh": b"echo trained\n", "pkg/data.txt": b"x" * 1000})

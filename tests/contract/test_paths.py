@@ -25,7 +25,7 @@ def test_our_folder_may_have_any_name(odd_door: Door) -> None:
 def test_code_may_have_any_name(door: Door, odd_name: str) -> None:
     code = Code({odd_name: b"one", f"{odd_name}/x".replace(odd_name, odd_name + " folder", 1): b"two"})
     engine = door.engine()
-    assert engine.push(code.sha256, code.parts())
+    assert engine.push(code)
     tree = door.root / "trees" / code.sha256
     assert {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()} == code.files
 

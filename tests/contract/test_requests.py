@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leasehold.errors import BoxError
 from leasehold.kit.manifest import encode, parse
+from leasehold.kit.tree import tree_hash
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import CODE, RESULT, RUN, WAITS, Code, Door, let_go, plan_of, prints, seal, wait_end
 from tests.support.lives import eventually
@@ -37,8 +40,8 @@ def test_probe_says_where_and_how_full(door: Door) -> None:
 def test_code_is_there_once_it_was_brought_and_is_brought_once(door: Door) -> None:
     engine = door.engine()
     assert engine.wire.ask("have_tree", tree=CODE.sha256) == {"have": False}
-    assert engine.push(CODE.sha256, CODE.parts())
-    assert not engine.push(CODE.sha256, CODE.parts())
+    assert engine.push(CODE)
+    assert not engine.push(CODE)
     tree = door.root / "trees" / CODE.sha256
     assert {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()} == CODE.files
 
@@ -46,29 +49,91 @@ def test_code_is_there_once_it_was_brought_and_is_brought_once(door: Door) -> No
 def test_bringing_the_same_code_twice_at_once_leaves_one_whole_tree(door: Door) -> None:
     big = Code({"a": b"a" * 3_000_000, "b": b"b" * 3_000_000})
     engine = door.engine()
-    answers: list[dict[str, object]] = []
-    homes = [
-        threading.Thread(target=lambda: answers.append(engine.wire.ask("put_tree", big.parts(), tree=big.sha256)))
-        for _ in range(3)
-    ]
+    answers: list[object] = []
+    homes = [threading.Thread(target=lambda: answers.append(engine.push(big))) for _ in range(3)]
     for home in homes:
         home.start()
     for home in homes:
         home.join()
-    assert answers == [{"tree": big.sha256, "files": 2}] * 3
+    assert len(answers) == 3
     assert [path.name for path in (door.root / "trees").iterdir()] == [big.sha256]
 
 
 def test_code_that_arrives_different_is_refused_and_not_kept(door: Door) -> None:
     engine = door.engine()
     with pytest.raises(BoxError) as caught:
-        engine.wire.ask("put_tree", [{"path": "train.sh"}, b"something else"], tree=CODE.sha256)
+        engine.push(Changed(CODE.files))
     assert caught.value.code == "code.tree_differs"
-    assert list((door.root / "trees").iterdir()) == []
-    assert engine.push(CODE.sha256, CODE.parts())
+    assert [path for path in (door.root / "trees").iterdir() if path.is_dir()] == []
+    assert engine.push(CODE)
 
 
-UNSAFE = [
+class Changed(Code):
+    """Code that changes between its hashing and its sending."""
+
+    def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
+        """As many bytes, and other ones."""
+        yield b"~" * int(entry["bytes"])
+
+
+def test_only_what_the_box_lacks_travels(door: Door) -> None:
+    engine = door.engine()
+    files = {f"pkg/{number}.py": b"%d" % number * 50 for number in range(30)}
+    assert engine.push(Code(files)).files == 30
+    changed = Code({**files, "pkg/7.py": b"seven", "copy.py": files["pkg/8.py"], "empty": b""})
+    pushed = engine.push(changed)
+    assert (pushed.files, pushed.bytes) == (2, 5)
+    tree = door.root / "trees" / changed.sha256
+    assert {
+        str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()
+    } == changed.files
+    assert not engine.push(Code(files)), "the older tree is still whole"
+
+
+def test_a_file_that_was_spoiled_on_the_box_is_not_used_again(door: Door) -> None:
+    engine = door.engine()
+    engine.push(CODE)
+    spoiled = door.root / "trees" / CODE.sha256 / "pkg" / "data.txt"
+    spoiled.write_bytes(b"y" * 1000)
+    other = Code({**CODE.files, "more": b"m"})
+    assert engine.push(other).files == 2
+    assert (door.root / "trees" / other.sha256 / "pkg" / "data.txt").read_bytes() == CODE.files["pkg/data.txt"]
+
+
+def test_a_cut_push_sends_only_the_rest(door: Door) -> None:
+    files = {"a": b"a" * 3_000_000, "b": b"b" * 3_000_000, "c": b"c" * 300_000}
+    first = door.engine()
+    with pytest.raises(ZeroDivisionError):
+        first.push(Breaking(files))
+    assert eventually(lambda: any(len(path.name) == 64 for path in (door.root / "blobs").rglob("*")))
+    first.wire.close()
+    pushed = door.engine().push(Code(files))
+    assert 1 <= pushed.files < 3
+
+
+class Breaking(Code):
+    """Code whose home dies while it sends the last file."""
+
+    def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
+        """Some bytes, then the end."""
+        if entry["path"] == "c":
+            raise ZeroDivisionError
+        yield self.files[entry["path"]]
+
+
+def test_pruning_keeps_what_an_unfinished_run_uses(door: Door) -> None:
+    engine = door.start(plan_of(WAITS + RESULT))
+    trees = [Code({"n": b"%d" % number}) for number in range(5)]
+    for code in trees:
+        engine.push(code)
+    assert engine.prune(dry_run=False)["trees"] == [], "all of them are young"
+    names = {CODE.sha256, *(code.sha256 for code in trees)}
+    assert {path.name for path in (door.root / "trees").iterdir()} == names
+    let_go(door)
+    wait_end(engine)
+
+
+UNSAFE: list[dict[str, Any]] = [
     {"path": "../out"},
     {"path": "/etc/out"},
     {"path": "a/../../out"},
@@ -78,13 +143,26 @@ UNSAFE = [
 ]
 
 
+class Unsafe:
+    """A tree with one entry that must not be made."""
+
+    def __init__(self, head: dict[str, Any]) -> None:
+        content = {} if "link" in head else {"bytes": 1, "sha256": "0" * 64}
+        self.entries = [{**head, **content}]
+        self.sha256 = tree_hash(self.entries)
+
+    def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
+        """Never asked for."""
+        raise AssertionError(entry)
+
+
 @pytest.mark.parametrize("head", UNSAFE, ids=lambda head: "->".join(head.values()) or "empty")
 def test_code_that_would_leave_its_tree_is_refused(door: Door, head: dict[str, str]) -> None:
     engine = door.engine()
     with pytest.raises(BoxError) as caught:
-        engine.wire.ask("put_tree", [head, b"x"] if "link" not in head else [head], tree="t")
+        engine.push(Unsafe(head))
     assert caught.value.code == "code.unsafe_path"
-    assert list((door.root / "trees").iterdir()) == []
+    assert not (door.root / "trees").exists()
 
 
 # ---------------------------------------------------------------- a life
@@ -257,7 +335,7 @@ def test_a_plan_that_is_damaged_different_or_without_its_code_is_refused(door: D
     engine = door.engine()
     plan = plan_of(RESULT)
     assert refusal(engine, "start", run=RUN, plan=plan.as_dict(), home="h") == "code.tree_missing"
-    engine.push(CODE.sha256, CODE.parts())
+    engine.push(CODE)
     damaged = {**plan.as_dict(), "attempts": 99}
     assert refusal(engine, "start", run=RUN, plan=damaged, home="h") == "run.plan_damaged"
     engine.start(plan, "h")

@@ -173,7 +173,7 @@ class SshBox:
             os.makedirs("/run/sshd", exist_ok=True)  # the packaged service makes it; nobody else does
         (self.folder / "session.sh").write_text(self._session_script(), encoding="utf-8")
         (self.folder / "sshd_config").write_text(self._server_config(), encoding="utf-8")
-        words = [find_program("sshd") or "sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        words = self._server_words()
         with self.log.open("ab") as log:
             written = log.tell()
             self._server = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -183,6 +183,9 @@ class SshBox:
         self._server.wait()
         self._server = None
         return False
+
+    def _server_words(self) -> List[str]:
+        return [find_program("sshd") or "sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]
 
     def _listens(self, server: subprocess.Popen[bytes], written: int) -> bool:
         deadline = time.monotonic() + 10.0

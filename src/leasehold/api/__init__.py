@@ -3,7 +3,7 @@
 Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 """
 
-from leasehold.api.boxes import box_add, box_list, box_remove, box_show, box_tell, box_test
+from leasehold.api.boxes import box_add, box_list, box_prune, box_remove, box_show, box_tell, box_test
 from leasehold.api.checkpoints import cadence, ckpt_inspect
 from leasehold.api.doctor import DoctorOrder, diagnose, lint, search
 from leasehold.api.doctor import explain as explain_id
@@ -52,18 +52,20 @@ from leasehold.api.running import (
     verify,
     watch,
 )
-from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, RunOrder, RunOutcome
+from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
     "BoxOrder",
     "BoxWord",
     "DoctorOrder",
     "DownOrder",
+    "Evacuation",
     "RunOrder",
     "RunOutcome",
     "attach",
     "box_add",
     "box_list",
+    "box_prune",
     "box_remove",
     "box_show",
     "box_tell",

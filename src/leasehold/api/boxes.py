@@ -60,3 +60,16 @@ def box_test(home: Home, name: str, report: Report) -> Verdict:
     from leasehold.lifecycle import box_book
 
     return box_book.test(home, name, report)
+
+
+def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]:
+    """Remove code on a box that no unfinished run uses; the next push brings back what it needs."""
+    from leasehold.lifecycle.boxes import find_box
+    from leasehold.model.units import say_bytes
+
+    engine = find_box(home, name).connect()
+    try:
+        gone = engine.prune(dry_run=dry_run)
+    finally:
+        engine.wire.close()
+    return {**gone, "freed": say_bytes(int(gone["bytes"]))}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import DownOrder, RunOrder, RunOutcome
+from leasehold.lifecycle.orders import DownOrder, Evacuation, RunOrder, RunOutcome
 from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
 
@@ -60,11 +60,16 @@ def _has_candidates(job_file: Path) -> bool:
     return bool(read_job(job_file).candidates)
 
 
-def pull(home: Home, word: str, report: Report) -> Receipt:
-    """Bring a run's results home and verify them; finds a finished pull done."""
-    from leasehold.lifecycle.journey import pull_home
+def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt | Evacuation:
+    """Bring a run's results home and verify them; of a run that still works, take home what is finished so far."""
+    from leasehold.lifecycle.pulling import PullOrder, pull_or_evacuate
+    from leasehold.model.units import parse_rate
 
-    return pull_home(home, books.find_run(home.ledger, word), report)
+    try:
+        order = PullOrder(parse_rate(limit_rate) if limit_rate else 0.0)
+    except ValueError as error:
+        raise UserError("pull.bad_rate", str(error), hint="lease pull NAME --limit-rate 10MB") from None
+    return pull_or_evacuate(home, books.find_run(home.ledger, word), report, order)
 
 
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:

@@ -9,16 +9,16 @@ import time
 from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, journal, manifest
-from leasehold.kit.atomic import read_json, write_atomic
 from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, power, readings, shared_notes, starting, trees
+from . import environment, hogs, power, pruning, readings, sending, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
 from .reaper import trainer_processes
+from .run_requests import count_of, folder_of, plan_of
 from .serve import Operation, Refused, Request
 
 _POLL_S = 0.05
@@ -50,9 +50,14 @@ def probe(request: Request) -> None:
     )
 
 
+def ping(request: Request) -> None:
+    """Answer at once: how far home is away."""
+    request.reply({})
+
+
 def look(request: Request) -> None:
     """Answer a run's state from its journal, checked against locks and processes."""
-    request.reply(starting.observe(_folder(request)))
+    request.reply(starting.observe(folder_of(request)))
 
 
 def runs(request: Request) -> None:
@@ -67,8 +72,8 @@ def runs(request: Request) -> None:
 
 def events(request: Request) -> None:
     """Stream journal events from a byte offset, following for follow_s seconds."""
-    folder = _folder(request)
-    offset = _count(request, "offset")
+    folder = folder_of(request)
+    offset = count_of(request, "offset")
     deadline = time.monotonic() + float(request.args.get("follow_s", 0))
     first = True
     while not request.gone:
@@ -85,9 +90,9 @@ def events(request: Request) -> None:
 
 def tail(request: Request) -> None:
     """Stream an attempt's log from a byte offset; follow until that attempt has ended or follow_s is up."""
-    folder = _folder(request)
-    place = folder.attempt(str(request.args["cell"]), _count(request, "attempt"))
-    offset = _count(request, "offset")
+    folder = folder_of(request)
+    place = folder.attempt(str(request.args["cell"]), count_of(request, "attempt"))
+    offset = count_of(request, "offset")
     deadline = time.monotonic() + float(request.args.get("follow_s", 0))
     while not request.gone:
         ended = os.path.exists(os.path.join(place, "exit.json"))
@@ -99,35 +104,19 @@ def tail(request: Request) -> None:
 
 def follow(request: Request) -> None:
     """Stream events, log bytes and beats together, from where home last was."""
-    folder = _folder(request)
+    folder = folder_of(request)
     until = time.monotonic() + float(request.args.get("follow_s", 3600))
     logs = parse_logs(request.args.get("logs"))
-    following = Following(request, folder, _count(request, "offset"), logs)
+    following = Following(request, folder, count_of(request, "offset"), logs)
     if int(request.args.get("tail_bytes", -1)) >= 0:
         following.only_tail(int(request.args["tail_bytes"]))
     following.live(until)
 
 
-def seal(request: Request) -> None:
-    """Build the manifest of a run that has ended, keep it beside the run, and send its bytes."""
-    folder = _folder(request)
-    plan = _plan(request, folder)
-    names = [str(name) for name in request.args.get("cells") or plan["cells"]]
-    places = {name: folder.out(name) for name in names}
-    try:
-        built = manifest.build(folder.run, plan["plan_sha256"], places, plan["patterns"])
-    except manifest.ManifestError as error:
-        raise Refused("artifact.unsealable", "%s%s" % (error, _strayed(folder, names, plan))) from None
-    data = manifest.encode(built)
-    write_atomic(folder.manifest, data)
-    for start in range(0, len(data), frames.CHUNK_BYTES):
-        request.data(data[start : start + frames.CHUNK_BYTES])
-
-
 def fingerprint(request: Request) -> None:
     """Say what the teardown gate compares: stats of every artifact now, live processes, who holds the run."""
-    folder = _folder(request)
-    plan = _plan(request, folder)
+    folder = folder_of(request)
+    plan = plan_of(request, folder)
     places = {name: folder.out(name) for name in plan["cells"]}
     seen = starting.observe(folder)
     for name, entries in sorted(manifest.fingerprints(places, plan["patterns"]).items()):
@@ -141,9 +130,9 @@ def fingerprint(request: Request) -> None:
 
 def get(request: Request) -> None:
     """Send a range of one file below a run's folder."""
-    folder = _folder(request)
-    offset = _count(request, "offset")
-    remaining = _count(request, "length") if "length" in request.args else -1
+    folder = folder_of(request)
+    offset = count_of(request, "offset")
+    remaining = count_of(request, "length") if "length" in request.args else -1
     try:
         fd = open_below(os.path.join(folder.path, *_area(request)), str(request.args["path"]))
     except (OSError, UnsafePath) as error:
@@ -210,26 +199,16 @@ def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
     from leasehold.kit.match import walk
 
-    root = _folder(request).out(str(request.args["cell"]))
+    root = folder_of(request).out(str(request.args["cell"]))
     for found in walk(root) if os.path.isdir(root) else ():
         if found.is_file:
             request.reply({"path": found.path, "bytes": found.info.st_size})
 
 
-def _folder(request: Request) -> RunFolder:
-    try:
-        folder = RunFolder.below(request.root, str(request.args.get("run")))
-    except UnsafePath as error:
-        raise Refused("wire.bad_request", str(error)) from None
-    if request.args.get("op") not in ("start", "look") and not os.path.exists(folder.plan):
-        raise Refused("run.absent", "this box knows no run %s (looked in %s)" % (folder.run, folder.path))
-    return folder
-
-
 def _area(request: Request) -> List[str]:
     area = str(request.args.get("area", "out"))
     cell = str(request.args.get("cell", ""))
-    folder = _folder(request)
+    folder = folder_of(request)
     if area == "out":
         return ["out", os.path.basename(folder.out(cell))]
     if area == "cells":
@@ -237,17 +216,6 @@ def _area(request: Request) -> List[str]:
     if area == "run":
         return []
     raise Refused("wire.bad_request", "no area %r" % area)
-
-
-def _plan(request: Request, folder: RunFolder) -> Dict[str, Any]:
-    """The run's plan, with the promises as home knows them now: those may be mended after the run."""
-    plan = read_json(folder.plan)
-    if plan is None:
-        raise Refused("run.damaged", "%s does not hold a plan" % folder.plan)
-    asked = request.args.get("patterns")
-    if isinstance(asked, list) and asked and all(isinstance(pattern, str) for pattern in asked):
-        plan["patterns"] = asked
-    return plan
 
 
 def _note(request: Request) -> Tuple[str, str]:
@@ -265,13 +233,6 @@ def _process_table() -> str:
         return ""
 
 
-def _count(request: Request, key: str) -> int:
-    value = request.args.get(key, 0)
-    if not isinstance(value, int) or value < 0:
-        raise Refused("wire.bad_request", "%s must be a count, not %r" % (key, value))
-    return value
-
-
 def _send_from(request: Request, path: str, offset: int) -> int:
     try:
         with open(path, "rb") as file:
@@ -282,17 +243,6 @@ def _send_from(request: Request, path: str, offset: int) -> int:
     except FileNotFoundError:
         return offset
     return offset
-
-
-def _strayed(folder: RunFolder, names: List[str], plan: Dict[str, Any]) -> str:
-    """Hint at artifacts written beside the code instead of into LEASE_OUT: the commonest mistake."""
-    from leasehold.kit.match import matching
-
-    for name in names:
-        hits = [found.path for hit in matching(folder.work(name), plan["patterns"]) for found in hit]
-        if hits:
-            return "; %s lies in the working folder: write it into $LEASE_OUT" % hits[0]
-    return ""
 
 
 def _unpromised(folder: RunFolder, plan: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -313,10 +263,13 @@ def _unpromised(folder: RunFolder, plan: Dict[str, Any]) -> List[Dict[str, Any]]
 
 OPERATIONS: Dict[str, Operation] = {
     "probe": probe,
+    "ping": ping,
     "look": look,
     "runs": runs,
     "have_tree": trees.have_tree,
     "put_tree": trees.put_tree,
+    "want_tree": trees.want_tree,
+    "prune": pruning.prune,
     "start": starting.start,
     "resume": starting.resume,
     "stop": starting.stop,
@@ -324,7 +277,10 @@ OPERATIONS: Dict[str, Operation] = {
     "events": events,
     "tail": tail,
     "follow": follow,
-    "manifest": seal,
+    "manifest": sending.seal,
+    "chart": sending.chart,
+    "fetch": sending.fetch,
+    "sums": sending.sums,
     "fingerprint": fingerprint,
     "salvageable": salvageable,
     "readings": take_readings,

@@ -20,9 +20,24 @@ class ManifestError(Exception):
 
 def build(run: str, plan_sha256: str, cells: Dict[str, str], patterns: List[str]) -> Dict[str, Any]:
     """Hash every artifact of every cell; refuse symlinks, empty files and promised files that are absent."""
+    roster = survey(cells, patterns)
+    return assemble(
+        run, plan_sha256, patterns, {cell: [_hash_entry(cells[cell], f) for f in hits] for cell, hits in roster.items()}
+    )
+
+
+def survey(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[Found]]:
+    """List every artifact of every cell unread; refuse symlinks, empty files and promised files that are absent."""
     roster = {cell: _cell_files(cell, root, patterns) for cell, root in sorted(cells.items())}
     if not any(roster.values()):
         raise ManifestError("no artifact at all: the roster is empty")
+    return roster
+
+
+def assemble(
+    run: str, plan_sha256: str, patterns: List[str], roster: Dict[str, List[Dict[str, Any]]]
+) -> Dict[str, Any]:
+    """Make the manifest of entries that are hashed."""
     return {
         "schema": SCHEMA,
         "run": run,
@@ -55,9 +70,22 @@ def parse(value: Any, run: str) -> Dict[str, Any]:
     return value
 
 
+def parse_listing(pairs: Any) -> Dict[str, List[Dict[str, Any]]]:
+    """Check an untrusted box's [cell, entry] pairs, whose sums are still to come; return entries by cell."""
+    cells: Dict[str, List[Dict[str, Any]]] = {}
+    try:
+        for cell, entry in pairs:
+            cells.setdefault(check_name(cell, "cell"), []).append({**entry, "sha256": "0" * 64})
+    except (TypeError, ValueError) as error:
+        raise ManifestError("the list of files is not one: %s" % error) from None
+    for cell, entries in cells.items():
+        _parse_cell(cell, entries)
+    return cells
+
+
 def fingerprints(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[Dict[str, Any]]]:
     """Stat every matching artifact without reading it: what the teardown gate compares."""
-    return {cell: [_stat_entry(f) for f in _unique(matching(root, patterns))] for cell, root in cells.items()}
+    return {cell: [stat_entry(f) for f in unique(matching(root, patterns))] for cell, root in cells.items()}
 
 
 def fingerprint_digest(entries: Dict[str, List[Dict[str, Any]]]) -> str:
@@ -65,12 +93,24 @@ def fingerprint_digest(entries: Dict[str, List[Dict[str, Any]]]) -> str:
     return digest(entries)
 
 
-def _cell_files(cell: str, root: str, patterns: List[str]) -> List[Dict[str, Any]]:
+def unique(hits: List[List[Found]]) -> List[Found]:
+    """List what several patterns matched, each file once, by path."""
+    by_path = {found.path: found for hit in hits for found in hit}
+    return [by_path[path] for path in sorted(by_path)]
+
+
+def stat_entry(found: Found) -> Dict[str, Any]:
+    """Spell what is known of a file without reading it."""
+    info = found.info
+    return {"path": found.path, "bytes": info.st_size, "mtime_ns": info.st_mtime_ns, "inode": info.st_ino}
+
+
+def _cell_files(cell: str, root: str, patterns: List[str]) -> List[Found]:
     hits = matching(root, patterns)
     for pattern, found in zip(patterns, hits):
         if not found:
             raise ManifestError("cell %s: nothing matches the promised artifact %r in %s" % (cell, pattern, root))
-    return [_hash_entry(root, found) for found in _unique(hits)]
+    return [_check_file(root, found) for found in unique(hits)]
 
 
 def _totals(roster: Dict[str, List[Dict[str, Any]]]) -> Dict[str, int]:
@@ -78,17 +118,7 @@ def _totals(roster: Dict[str, List[Dict[str, Any]]]) -> Dict[str, int]:
     return {"files": len(sizes), "bytes": sum(sizes)}
 
 
-def _unique(hits: List[List[Found]]) -> List[Found]:
-    by_path = {found.path: found for hit in hits for found in hit}
-    return [by_path[path] for path in sorted(by_path)]
-
-
-def _stat_entry(found: Found) -> Dict[str, Any]:
-    info = found.info
-    return {"path": found.path, "bytes": info.st_size, "mtime_ns": info.st_mtime_ns, "inode": info.st_ino}
-
-
-def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
+def _check_file(root: str, found: Found) -> Found:
     where = os.path.join(root, found.path)
     try:
         check_relative(found.path)
@@ -99,7 +129,13 @@ def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
         raise ManifestError("%s is %s; artifacts must be plain files" % (where, what))
     if found.info.st_size == 0:
         raise ManifestError("%s is empty (0 bytes)" % where)
+    return found
+
+
+def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
     import hashlib
+
+    where = os.path.join(root, found.path)
 
     sha = hashlib.sha256()
     try:
@@ -113,7 +149,7 @@ def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise ManifestError("%s changed while it was hashed; is something still writing it?" % where)
-    entry = _stat_entry(Found(found.path, after))
+    entry = stat_entry(Found(found.path, after))
     entry["sha256"] = sha.hexdigest()
     return entry
 

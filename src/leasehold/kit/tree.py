@@ -16,6 +16,11 @@ def tree_hash(entries: List[Dict[str, Any]]) -> str:
     return digest({"schema": SCHEMA, "entries": sorted(entries, key=lambda entry: str(entry["path"]))})
 
 
+def name_of(entry: Dict[str, Any]) -> str:
+    """Name the blob of a tree entry; an executable file is another inode, since links share their mode."""
+    return str(entry["sha256"]) + ("x" if entry.get("exec") else "")
+
+
 def check_link(path: str, target: str) -> str:
     """Return target if a symlink at path stays inside its tree; raise ValueError otherwise."""
     check_relative(path)
@@ -41,10 +46,11 @@ def copy_tree(source: str, target: str) -> None:
         elif entry.is_dir():
             copy_tree(entry.path, into)
         else:
-            _copy_file(entry.path, into, entry.stat().st_mode & 0o777)
+            copy_file(entry.path, into, entry.stat().st_mode & 0o777)
 
 
-def _copy_file(source: str, target: str, mode: int) -> None:
+def copy_file(source: str, target: str, mode: int) -> None:
+    """Copy one plain file; the copy can be written."""
     with open(source, "rb") as reader, open(target, "wb") as writer:
         for block in iter(lambda: reader.read(1 << 20), b""):
             writer.write(block)

@@ -18,8 +18,8 @@ from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box, box_of, find_box
-from .bring_home import Folders
 from .home import Home
+from .results import Folders
 
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
 _SIGNALLED = 128

@@ -64,6 +64,12 @@ class Home:
         slug = "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
         return self.path / "known_hosts" / slug
 
+    def tree_memory(self, project: Path) -> Path:
+        """Where the sums of a project's files are kept between commands."""
+        from hashlib import sha256
+
+        return self.path / "cache" / "trees" / f"{sha256(os.fsencode(project.absolute())).hexdigest()[:16]}.json"
+
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""
         return self.path / "boxes" / name

@@ -10,18 +10,15 @@ from leasehold.gates.launching import judge_launch
 from leasehold.kit.terminal import plain
 from leasehold.ledger import books
 from leasehold.model.job import Job
-from leasehold.model.lease import RunRecord
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
-from leasehold.model.receipt import Receipt
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.here import refuse_as_box, refuse_links
 from leasehold.transport.process import LocalTransport
 
-from .boxes import Box, box_of
-from .bring_home import bring_home
+from .boxes import Box
 from .candidates import Chosen, choose
 from .check import Gatekeeper, Skips
 from .home import Home
@@ -30,9 +27,10 @@ from .minder import Minder
 from .orders import RunOrder, RunOutcome
 from .parking import park_when_done
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
+from .pulling import pull_home
 from .resolve import read_job
 from .smoke import passed_before, smoke, smoke_key
-from .watch import Watch, backoff
+from .watch import Watch
 
 _ATTACH_TAIL_BYTES = 2000
 _LAUNCH_PROBE_S = 60.0
@@ -137,25 +135,6 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
     )
 
 
-def pull_home(home: Home, record: RunRecord, report: Report, engine: CaretakerEngine | None = None) -> Receipt:
-    """Bring a run's results home and verify them; finds a finished pull done. An open wire may be handed in."""
-    box = box_of(home, books.find_lease(home.ledger, record.lease))
-    for pause_s in backoff(attempts=8):
-        try:
-            engine = engine or box.connect()
-            return bring_home(home.ledger, record, engine, report)
-        except LinkError as error:
-            if pause_s is None:
-                raise
-            report(Note("unknown", f"{error.message}; what came so far is kept; trying again in {pause_s:.0f} s"))
-            time.sleep(pause_s)
-        finally:
-            if engine is not None:
-                engine.wire.close()
-            engine = None
-    raise AssertionError("the last attempt raises")
-
-
 def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
     refuse_links()  # nothing is written down where nothing could be launched
     job = read_job(order.job_file)
@@ -166,7 +145,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
-    tree = read_tree(project, order.job_file.name, results)
+    tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
     refuse_crlf(tree)
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)

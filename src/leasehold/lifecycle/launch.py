@@ -19,6 +19,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
 from leasehold.model.sheet import Wishes
+from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Verdict
 from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -265,9 +266,11 @@ def _begin(
     engine: CaretakerEngine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str, Any]], report: Report
 ) -> dict[str, Any]:
     home_id, private = mine
-    if engine.push(tree.sha256, tree.parts()):
-        size = f"{len(tree.entries)} files, {tree.total_bytes / 1e6:.1f} MB"
-        report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}, hash checked on the box"))
+    pushed = engine.push(tree)
+    if pushed:
+        size = f"{pushed.files} of {len(tree.entries)} files, {say_bytes(pushed.bytes)}, had to travel"
+        data = {"files": pushed.files, "bytes": pushed.bytes, "of_files": len(tree.entries)}
+        report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
     seen = engine.start(plan, home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))

@@ -40,6 +40,22 @@ class RunOutcome:
 
 
 @dataclass(frozen=True)
+class Evacuation:
+    """What of an unfinished run is home now, and since when."""
+
+    run: str
+    place: str
+    files: int
+    bytes: int
+    new_files: int
+    at_unix: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
 class DownOrder:
     """What `lease down` was asked for, and how the yes is given."""
 

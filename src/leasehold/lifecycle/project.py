@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from leasehold.errors import UserError
 from leasehold.kit.frames import CHUNK_BYTES
 from leasehold.kit.paths import UnsafePath, check_relative
 from leasehold.kit.tree import check_link, tree_hash
+
+from .ignoring import read_ignore
+from .tree_memory import TreeMemory
 
 RESULTS = "lease-results"
 _SKIPPED_FOLDERS = {
@@ -39,7 +44,7 @@ class CodeTree:
     folder: Path
     entries: tuple[dict[str, Any], ...]
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The tree's name on every box."""
         return tree_hash(list(self.entries))
@@ -49,24 +54,26 @@ class CodeTree:
         """How much would travel to an empty box."""
         return sum(int(entry.get("bytes", 0)) for entry in self.entries)
 
-    def parts(self) -> Iterator[dict[str, Any] | bytes]:
-        """Yield heads and bytes for the wire."""
-        for entry in self.entries:
-            if "link" in entry:
-                yield {"path": entry["path"], "link": entry["link"]}
-                continue
-            yield {"path": entry["path"], "exec": bool(entry.get("exec"))}
-            with open(self.folder / entry["path"], "rb") as file:
-                while chunk := file.read(CHUNK_BYTES):
-                    yield chunk
+    def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
+        """Yield a file's bytes, never more than were hashed."""
+        missing = int(entry["bytes"])
+        with open(self.folder / entry["path"], "rb", buffering=0) as file:
+            while missing and (chunk := file.read(min(CHUNK_BYTES, missing))):
+                missing -= len(chunk)
+                yield chunk
 
 
-def read_tree(folder: Path, leave_out: str = "", results: Path | None = None) -> CodeTree:
-    """Hash the project's files but the job file, whose promises may change; refuse what cannot travel."""
+def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, memory: Path | None = None) -> CodeTree:
+    """Hash the project's files but the job file, whose promises may change; refuse what cannot travel.
+
+    memory is a file that keeps sums between calls: a file with the same size, times and inode is not read again.
+    """
+    ignore = read_ignore(folder)
+    known = TreeMemory(memory)
     entries = []
     total = 0
     for path in sorted(path for path in _paths(folder) if path != leave_out and not _inside(path, folder, results)):
-        entry = _entry(folder, path)
+        entry = None if ignore.ignores(path) else _entry(folder, path, known)
         if entry is None:
             continue
         entries.append(entry)
@@ -75,8 +82,9 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None) ->
             raise UserError(
                 "code.too_big",
                 f"{folder} holds more than {_MAX_CODE_BYTES >> 30} GiB of code",
-                hint="data and checkpoints do not travel with the code: ignore them in .gitignore",
+                hint="data and checkpoints do not travel with the code: ignore them in .gitignore or .leaseignore",
             )
+    known.save()
     return CodeTree(folder, tuple(entries))
 
 
@@ -132,25 +140,36 @@ def _walk(folder: Path) -> list[str]:
     return found
 
 
-def _entry(folder: Path, path: str) -> dict[str, Any] | None:
-    full = folder / path
+def _entry(folder: Path, path: str, known: TreeMemory) -> dict[str, Any] | None:
+    full = f"{folder}/{path}"
     try:
         check_relative(path)
-        if full.is_symlink():
+        info = os.lstat(full)
+        if stat.S_ISLNK(info.st_mode):
             return {"path": path, "link": check_link(path, os.readlink(full))}
+    except FileNotFoundError:  # deleted but still in git's index
+        return None
+    except NotADirectoryError:
+        return None
     except (UnsafePath, ValueError) as error:
         raise UserError("code.unsafe_path", f"{folder}: {error}", hint="rename or ignore it") from None
-    if not full.is_file():  # deleted but still in git's index, or a submodule's folder
+    if not stat.S_ISREG(info.st_mode):  # a submodule's folder, a socket
         return None
+    size, digest = known.find(path, info) or _hashed(full, path, known)
+    entry: dict[str, Any] = {"path": path, "bytes": size, "sha256": digest}
+    if info.st_mode & 0o111:
+        entry["exec"] = True
+    return entry
+
+
+def _hashed(full: str, path: str, known: TreeMemory) -> tuple[int, str]:
     digest, size = sha256(), 0
     try:
-        with open(full, "rb") as file:
+        with open(full, "rb", buffering=0) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
                 size += len(block)
+            known.note(path, os.fstat(file.fileno()), size, digest.hexdigest())
     except OSError as error:
         raise UserError("code.unreadable", f"{full}: {error}", hint="mend its permissions, or ignore it") from None
-    entry: dict[str, Any] = {"path": path, "bytes": size, "sha256": digest.hexdigest()}
-    if os.access(full, os.X_OK):
-        entry["exec"] = True
-    return entry
+    return size, digest.hexdigest()

@@ -15,8 +15,9 @@ from leasehold.model.plan import plan_from_dict
 
 from .approve import Ask
 from .boxes import box_of
-from .bring_home import Folders, salvage
 from .home import Home, person
+from .results import Folders
+from .salvage import salvage
 
 
 def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) -> Path:

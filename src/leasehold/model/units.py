@@ -27,6 +27,17 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
+def parse_rate(text: str) -> float:
+    """Read 10MB, 10MB/s or 2MiB as bytes a second; ValueError says how to write it."""
+    try:
+        rate = parse_size(text.strip().removesuffix("/s"))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a rate; write it like 10MB or 2MiB/s") from None
+    if rate < 1000:
+        raise ValueError(f"{text!r} is too slow to be meant; write it like 10MB or 2MiB/s")
+    return float(rate)
+
+
 def parse_duration(text: str) -> float:
     """Read 90s, 45min, 6h, 1d 12h as seconds; ValueError says how to write it."""
     found = _DURATION.match(text.strip())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leasehold.errors import LinkError, UserError
 
-from . import host_keys
+from . import ciphers, host_keys
 from .process import ProcessLink
 
 _ADDRESS = re.compile(
@@ -102,6 +102,9 @@ class SshTransport:
             "RequestTTY": terminal,
             "LogLevel": "ERROR",
         }
+        fast = ciphers.preferred(tuple(self._ssh), (*self._place(), "--", self.address.host))
+        if fast:
+            options["Ciphers"] = fast
         words = [*self._ssh, *(f"-o{key}={value}" for key, value in options.items())]
         if self.address.identity:
             words += ["-oIdentitiesOnly=yes", "-i", os.path.expanduser(self.address.identity)]

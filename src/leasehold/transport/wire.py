@@ -55,9 +55,9 @@ class Wire:
                 answer = object_of(frame)
         return answer
 
-    def objects(self, op: str, **args: Any) -> Iterator[dict[str, Any]]:
+    def objects(self, op: str, body: Body = (), **args: Any) -> Iterator[dict[str, Any]]:
         """Send a request and yield the objects of its answer."""
-        for frame in self.stream(op, **args):
+        for frame in self.stream(op, body, **args):
             if frame.type == frames.JSON:
                 yield object_of(frame)
 

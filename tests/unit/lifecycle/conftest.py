@@ -9,7 +9,8 @@ import pytest
 
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
-from leasehold.lifecycle.bring_home import Folders, bring_home
+from leasehold.lifecycle.bring_home import bring_home
+from leasehold.lifecycle.results import Folders
 from leasehold.model.job import Artifact, Job
 from leasehold.model.lease import RunRecord
 from leasehold.model.note import Note

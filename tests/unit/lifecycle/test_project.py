@@ -181,7 +181,7 @@ def test_too_much_code_is_refused_with_advice(folder, monkeypatch):
 def test_a_file_that_cannot_be_read_is_refused_by_name(folder, monkeypatch):
     fill(folder, "secret.py")
 
-    def refuse(path, *rest):
+    def refuse(path, *rest, **options):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(project, "open", refuse, raising=False)
@@ -200,20 +200,14 @@ def test_what_is_sent_is_what_was_hashed(folder):
 
 
 def received(tree: CodeTree) -> list[dict[str, object]]:
-    """Take a tree off the wire as the box does."""
+    """Hash what would travel of each file."""
     entries: list[dict[str, object]] = []
-    content = hashlib.sha256()
-    for part in tree.parts():
-        if isinstance(part, bytes):
-            content.update(part)
-            entries[-1]["bytes"] += len(part)  # type: ignore[operator]
-            entries[-1]["sha256"] = content.hexdigest()
-        elif "link" in part:
-            entries.append(dict(part))
-        else:
-            content = hashlib.sha256()
-            head = {"path": part["path"], "bytes": 0, "sha256": content.hexdigest()}
-            entries.append({**head, "exec": True} if part["exec"] else head)
+    for entry in tree.entries:
+        if "link" in entry:
+            entries.append(dict(entry))
+            continue
+        content = b"".join(tree.read(entry))
+        entries.append({**entry, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
     return entries
 
 

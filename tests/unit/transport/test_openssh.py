@@ -103,7 +103,7 @@ def test_no_address_can_inject_an_option(no_ssh, tmp_path, text):
     assert 0 <= address.port <= 65535
     names = [word[2:].partition("=")[0] for word in words[1:end] if word.startswith("-o")]
     assert len(set(names)) == len(names)
-    assert not {name.lower() for name in names} & {"proxycommand", "localcommand", "permitlocalcommand", "ciphers"}
+    assert not {name.lower() for name in names} & {"proxycommand", "localcommand", "permitlocalcommand"}
 
 
 # ---------------------------------------------------------------- the command line

@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import json
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from leasehold.errors import LinkError
 from leasehold.kit import frames
+from leasehold.kit.tree import name_of
 from leasehold.model.plan import Plan
 from leasehold.transport.wire import Wire, object_of
 
 _NOTHING: Mapping[str, Any] = {}
+_BLOBS_A_HEAD = 1000
+
+
+class Tree(Protocol):
+    """Code as it can be sent."""
+
+    @property
+    def sha256(self) -> str:
+        """The tree's name on every box."""
+
+    @property
+    def entries(self) -> Sequence[dict[str, Any]]:
+        """Files {path, bytes, sha256, exec} and links {path, link}."""
+
+    def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
+        """Yield a file's bytes."""
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Whether the tree was new to the box, and what of it had to travel."""
+
+    new: bool
+    files: int = 0
+    bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return self.new
 
 
 class CaretakerEngine:
@@ -22,12 +56,32 @@ class CaretakerEngine:
         """Say who and where the box is."""
         return self.wire.ask("probe")
 
-    def push(self, tree: str, parts: Iterable[dict[str, Any] | bytes]) -> bool:
-        """Bring the code if the box lacks it; return whether it had to travel."""
-        if self.wire.ask("have_tree", tree=tree).get("have"):
-            return False
-        self.wire.ask("put_tree", parts, tree=tree)
-        return True
+    def round_trip_s(self) -> float:
+        """Measure how far the box is: the better of two askings, since the first may wake something up."""
+        best = float("inf")
+        for _ in range(2):
+            begun = time.monotonic()
+            self.wire.ask("ping")
+            best = min(best, time.monotonic() - begun)
+        return best
+
+    def push(self, tree: Tree) -> Pushed:
+        """Bring what the box lacks of the code; a tree that is there whole travels not at all."""
+        listing = zlib.compress(json.dumps(list(tree.entries), separators=(",", ":")).encode(), 1)
+        lacking: set[str] = set()
+        answer: dict[str, Any] = {}
+        for answer in self.wire.objects("want_tree", _pieces(listing), tree=tree.sha256):
+            lacking.update(answer.get("names", ()))
+        if answer.get("have"):
+            return Pushed(False)
+        if lacking:
+            self.wire.ask("put_tree", _blobs(tree, lacking), tree=tree.sha256)
+        missing = {name_of(entry): int(entry["bytes"]) for entry in tree.entries if "link" not in entry}
+        return Pushed(True, len(lacking), sum(missing.get(name, 0) for name in lacking))
+
+    def prune(self, *, dry_run: bool) -> dict[str, Any]:
+        """Remove code on the box that nothing uses: {trees, kept, blobs, bytes}."""
+        return self.wire.ask("prune", dry_run=dry_run)
 
     def start(self, plan: Plan, home: str, private: Mapping[str, Any] = _NOTHING) -> dict[str, Any]:
         """Start the run or attach to it."""
@@ -93,6 +147,33 @@ class CaretakerEngine:
         """Yield a file's bytes from offset on."""
         return self.wire.chunks("get", run=run, area=area, cell=cell, path=path, offset=offset)
 
+    def chart(
+        self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0
+    ) -> Iterator[dict[str, Any] | bytes]:
+        """Yield {files}, {listed}, {file, upto, zeros, copies} and {sums} as the box hashes, then the manifest's bytes.
+
+        With quiet_s: of a run that still works, only files nobody has written for so long.
+        """
+        asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
+        for frame in self.wire.stream("chart", **asked):
+            yield frame.payload if frame.type == frames.DATA else object_of(frame)
+
+    def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
+        """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other."""
+        unpacks_to = 0
+        for frame in self.wire.stream("fetch", run=run, items=list(items), pack=pack, frame_bytes=frame_bytes):
+            if frame.type != frames.DATA:
+                unpacks_to = int(object_of(frame).get("unpacks_to", 0))
+                continue
+            yield _unpacked(frame.payload, unpacks_to) if unpacks_to else frame.payload
+            unpacks_to = 0
+
+    def sums(self, run: str, cell: str, path: str) -> list[str]:
+        """Return the sha256 of each block of one file."""
+        return [
+            str(one) for answer in self.wire.objects("sums", run=run, cell=cell, path=path) for one in answer["sums"]
+        ]
+
     def salvageable(self, run: str, cell: str) -> list[dict[str, Any]]:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
@@ -108,3 +189,53 @@ class CaretakerEngine:
     def drop_note(self, path: str, name: str) -> str:
         """Take a note away; one that is gone is no fault."""
         return str(self.wire.ask("drop_note", path=path, name=name)["problem"])
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    for start in range(0, len(data), frames.CHUNK_BYTES):
+        yield data[start : start + frames.CHUNK_BYTES]
+
+
+def _blobs(tree: Tree, lacking: set[str]) -> Iterator[dict[str, Any] | bytes]:
+    """Yield heads and the bytes of many files end to end, in frames of a size that suits the wire."""
+    left = set(lacking)
+    batch: list[dict[str, Any]] = []
+    for entry in tree.entries:
+        if "link" in entry or name_of(entry) not in left:
+            continue
+        left.discard(name_of(entry))
+        batch.append(entry)
+        if len(batch) == _BLOBS_A_HEAD:
+            yield from _one_head(tree, batch)
+            batch = []
+    if batch:
+        yield from _one_head(tree, batch)
+
+
+def _one_head(tree: Tree, batch: list[dict[str, Any]]) -> Iterator[dict[str, Any] | bytes]:
+    yield {"blobs": [[name_of(entry), int(entry["bytes"])] for entry in batch]}
+    held = bytearray()
+    for entry in batch:
+        sent = 0
+        for chunk in tree.read(entry):
+            held += chunk
+            sent += len(chunk)
+            if len(held) >= frames.CHUNK_BYTES:
+                yield bytes(held)
+                held.clear()
+        held += bytes(max(0, int(entry["bytes"]) - sent))  # it shrank meanwhile: the box will refuse its hash
+    if held:
+        yield bytes(held)
+
+
+def _unpacked(packed: bytes, size: int) -> bytes:
+    """Unpack a block from an untrusted box, never to more than it may be."""
+    if size > frames.MAX_PAYLOAD_BYTES:
+        raise LinkError("link.strange", f"the box packed {size} bytes into one block")
+    try:
+        block = zlib.decompressobj().decompress(packed, size)
+    except zlib.error as error:
+        raise LinkError("link.strange", f"a packed block does not unpack: {error}") from None
+    if len(block) != size:
+        raise LinkError("link.strange", "a packed block is shorter than the box said")
+    return block

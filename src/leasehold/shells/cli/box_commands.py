@@ -111,6 +111,18 @@ def box_remove(args: Namespace) -> int:
     return 0
 
 
+def box_prune(args: Namespace) -> int:
+    """lease box prune"""
+    gone = api.box_prune(api.open_home(), args.name, dry_run=args.dry_run)
+    if args.json:
+        output.as_json({"box": args.name, **gone})
+        return 0
+    would = "would remove" if args.dry_run else "removed"
+    freed = "" if args.dry_run else f", {gone['freed']} freed"
+    output.data(f"{args.name}: {would} {len(gone['trees'])} code trees, {gone['kept']} stay{freed}")
+    return 0
+
+
 def box_test(args: Namespace) -> int:
     """lease box test"""
     verdict = api.box_test(api.open_home(), args.name, Screen(args.json).report)

@@ -47,6 +47,12 @@ def add_box_parser(verbs: Verbs) -> None:
         "  lease box test gpu1                exit 0 fit, 4 not fit, 5 not to be known",
     )  # fmt: skip
     test.add_argument("name", metavar="NAME")
+    prune = _act(
+        acts, "prune", "remove code on a box that no unfinished run uses; runs and results stay",
+        "  lease box prune gpu1 --dry-run",
+    )  # fmt: skip
+    prune.add_argument("name", metavar="NAME", help="a box of the book, or what --on says")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would go")
     remove = _act(acts, "remove", "strike a box out; refused while a lease on it is open", "  lease box remove gpu1")
     remove.add_argument("name", metavar="NAME")
 

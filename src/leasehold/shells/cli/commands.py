@@ -136,13 +136,20 @@ def show(args: Namespace) -> int:
 def pull(args: Namespace) -> int:
     """lease pull"""
     home = api.open_home()
-    receipt = api.pull(home, args.run, Screen(args.json).report)
-    row = api.status(home, receipt.run)[0]
+    done = api.pull(home, args.run, Screen(args.json).report, args.limit_rate)
+    if isinstance(done, api.Evacuation):
+        if args.json:
+            output.as_json({"run": done.run, "evacuated": done.as_dict(), "receipt": None})
+            return 0
+        output.say(f"{done.run} goes on; this is a copy of what it has finished, not its result: no receipt")
+        output.data(done.place)
+        return 0
+    row = api.status(home, done.run)[0]
     export = row["home"]
     if args.json:
-        output.as_json({"run": receipt.run, "export": export, "receipt": receipt.as_dict()})
+        output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
         return 0
-    output.say(_HOME_NEXT.format(run=receipt.run) if row["lease_open"] else "home and verified; its lease is closed")
+    output.say(_HOME_NEXT.format(run=done.run) if row["lease_open"] else "home and verified; its lease is closed")
     output.data(export)
     return 0
 

@@ -235,10 +235,11 @@ def _home(verbs: _Verbs) -> None:
     pull = _verb(
         verbs,
         "pull",
-        "bring a run's results home, resumable, and verify them by hash and by load",
-        "  lease pull myjob",
+        "bring a run's results home, resumable, and verify them by hash and by load; of a live run, what is finished",
+        "  lease pull myjob\n  lease pull myjob --limit-rate 10MB",
     )
     pull.add_argument("run")
+    pull.add_argument("--limit-rate", default="", metavar="10MB", help="at most so many bytes a second")
     verify = _verb(
         verbs,
         "verify",

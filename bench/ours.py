@@ -1,0 +1,74 @@
+"""Our side of the transfer bench as one command, so that its start, imports and handshake count as a peer's do.
+
+python -m bench.ours pull ROOT RUN INTO    python -m bench.ours push ROOT PROJECT MEMORY
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from leasehold.errors import LinkError
+from leasehold.lifecycle.project import read_tree
+from leasehold.lifecycle.pull.pace import Pace
+from leasehold.lifecycle.pull.streams import Way
+from leasehold.lifecycle.pull.whole import Place, open_chart, pull
+from leasehold.lifecycle.results import Folders
+from leasehold.model.note import Note
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.ahead import CalledAhead
+from leasehold.transport.openssh import SshAddress, SshTransport
+from leasehold.transport.wire import Wire
+
+
+def connect(root: str) -> CaretakerEngine:
+    """Open one wire to the bench's box."""
+    return CaretakerEngine(Wire(transport(root), root))
+
+
+def transport(root: str) -> SshTransport:
+    """The way to the bench's box."""
+    return SshTransport(SshAddress.parse("box"), Path(root).parent / "pins")
+
+
+def pull_all(root: str, run: str, into: str) -> dict[str, int]:
+    """Pull as `lease pull` does, up to every hash compared and on the disk; the load check is left out."""
+    folders = Folders(Path(into), run)
+    folders.make()
+    engine = connect(root)
+    engine.look(run)
+    way = Way(run, lambda: connect(root), engine.round_trip_s())
+    notes: list[Note] = []
+    pace = Pace(notes.append)
+    place = Place(folders.partial, folders.roofs, folders.check_room)
+    try:
+        pulled = pull(engine, open_chart(engine, run, ["main"], ["**"], -1.0), place, way, pace, notes.append)
+    except LinkError:
+        Path(into, "fetched").write_text(str(pace.fetched_bytes))  # for who counts what came twice
+        raise
+    finally:
+        engine.wire.close()
+    streams = max((int(note.data.get("streams", 1)) for note in notes if note.kind == "pulling"), default=1)
+    return {"files": len(pulled.sums), "fetched_bytes": pace.fetched_bytes, "streams": streams}
+
+
+def push_all(root: str, project: str, memory: str) -> dict[str, int]:
+    """Push a project's code as `lease run` does."""
+    called = CalledAhead(transport(root))  # as `lease run` does: ssh shakes hands while we hash
+    tree = read_tree(Path(project), memory=Path(memory))
+    engine = CaretakerEngine(Wire(called, root))
+    pushed = engine.push(tree)
+    engine.wire.close()
+    return {"files": pushed.files, "bytes": pushed.bytes}
+
+
+def main() -> int:
+    """Do it and say what was done."""
+    verb, *words = sys.argv[1:]
+    print(json.dumps({"pull": pull_all, "push": push_all}[verb](*words)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Code files by content: each lies here once, and every tree that has it links to it.
+
+A blob's modification time is derived from its hash. Whoever writes into one changes that time, so a look at size
+and time tells whether it is still what arrived; one that is not is simply asked for again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from typing import Dict, Optional
+
+from .serve import Refused
+
+_EPOCH_S = 1_000_000_000
+_HEX = frozenset("0123456789abcdef")
+
+
+class BlobStore:
+    """The folder root/blobs. Two connections may fill it at once: equal names are equal bytes."""
+
+    def __init__(self, root: str) -> None:
+        self._folder = os.path.join(root, "blobs")
+
+    def path(self, name: str) -> str:
+        """Where the blob of this name lies."""
+        return os.path.join(self._folder, name[:2], name)
+
+    def sound(self, name: str, size: int) -> bool:
+        """Whether the blob is here and was not touched since it arrived."""
+        try:
+            info = os.lstat(self.path(name))
+        except OSError:
+            return False
+        return info.st_size == size and info.st_mtime_ns == _mark_s(name) * 10**9
+
+    def arriving(self, name: str, size: int) -> "Arriving":
+        """Open a blob that home is about to send."""
+        digits = name[:-1] if name.endswith("x") else name
+        if len(digits) != 64 or not _HEX.issuperset(digits) or size < 0:
+            raise Refused("wire.bad_request", "a blob is a sha256 and a size")
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        return Arriving(self.path(name), name, size)
+
+    def place(self, name: str, target: str) -> None:
+        """Put a blob's content at target: a link, or a copy where the disk cannot link."""
+        try:
+            os.link(self.path(name), target)
+        except OSError:
+            from leasehold.kit.tree import copy_file
+
+            copy_file(self.path(name), target, 0o755 if name.endswith("x") else 0o644)
+
+    def drop_unused(self, older_than_unix: float) -> Dict[str, int]:
+        """Remove blobs that no tree links to; say how many and how large."""
+        count = size = 0
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                with contextlib.suppress(OSError):
+                    info = os.lstat(path)
+                    if info.st_nlink == 1 and info.st_ctime < older_than_unix:
+                        os.unlink(path)
+                        count, size = count + 1, size + info.st_size
+        return {"blobs": count, "bytes": size}
+
+
+class Arriving:
+    """One blob on its way in; it gets its name when its bytes have the hash."""
+
+    def __init__(self, path: str, name: str, size: int) -> None:
+        import hashlib
+
+        self.missing = size
+        self._path = path
+        self._name = name
+        self._temp = "%s.%d-%x.tmp" % (path, os.getpid(), threading.get_ident())
+        self._sha = hashlib.sha256()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        self._fd: Optional[int] = os.open(self._temp, flags, 0o755 if name.endswith("x") else 0o644)
+
+    def write(self, chunk: bytes) -> None:
+        """Add bytes."""
+        assert self._fd is not None
+        self._sha.update(chunk)
+        self.missing -= len(chunk)
+        view = memoryview(chunk)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def finish(self) -> None:
+        """Check the hash and give the blob its name; a file that changed at home meanwhile refuses."""
+        self._close()
+        if self._sha.hexdigest() != self._name[:64]:
+            self.abandon()
+            raise Refused(
+                "code.tree_differs", "a file arrived different from its hash; did it change while it was sent?"
+            )
+        os.utime(self._temp, (_mark_s(self._name), _mark_s(self._name)))
+        os.rename(self._temp, self._path)
+
+    def abandon(self) -> None:
+        """Forget what came."""
+        self._close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._temp)
+
+    def _close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd = None
+
+
+def _mark_s(name: str) -> int:
+    return _EPOCH_S + int(name[:7], 16)

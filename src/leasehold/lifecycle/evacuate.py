@@ -1,0 +1,109 @@
+"""Evacuate: what a running trainer has finished writing comes home while it goes on. It is a copy, never a receipt."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import RunFailed, VerifyError
+from leasehold.kit import manifest as manifests
+from leasehold.kit.atomic import write_atomic
+from leasehold.kit.paths import join_checked
+from leasehold.ledger.store import Ledger
+from leasehold.model.lease import RunRecord
+from leasehold.model.note import Note, Report
+from leasehold.model.plan import Plan, plan_from_dict
+from leasehold.model.units import say_bytes
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .bring_home import PullWish
+from .orders import Evacuation
+from .pull.pace import Pace
+from .pull.streams import Way
+from .pull.whole import Place, Pulled, open_chart, pull
+from .results import Folders
+
+_QUIET_S = 5.0  # a file that nobody has written for so long is taken to be whole
+_NAMED = 20
+_COMING = ".coming"
+
+
+def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report: Report, wish: PullWish) -> Evacuation:
+    """Take home what is whole of a run that goes on; the second call takes only what is new."""
+    folders = Folders(Path(record.results), record.run)
+    folders.make()
+    plan = plan_from_dict(json.loads(record.plan_json))
+    with folders.one_at_a_time(report):
+        way = Way(record.run, wish.more, engine.round_trip_s(), wish.limit_bytes_per_s, lenient=True)
+        opened = open_chart(engine, record.run, list(plan.cells), _patterns(plan), _QUIET_S)
+        if not opened[0]:
+            raise RunFailed(
+                "run.unfinished",
+                f"{record.run} goes on and has finished no artifact or checkpoint yet",
+                hint=f"lease watch {record.run}; what it promises is looked for in $LEASE_OUT",
+            )
+        coming = folders.evacuated / _COMING
+        place = Place(coming, folders.roofs, folders.check_room)
+        pulled = pull(engine, opened, place, way, wish.pace or Pace(report), report)
+        return _record(ledger, record, folders, pulled, report)
+
+
+def _record(ledger: Ledger, record: RunRecord, folders: Folders, pulled: Pulled, report: Report) -> Evacuation:
+    """Let what came take the place of older copies, and write into the ledger what the box no longer holds alone."""
+    known = _entries(folders.evacuated, record.run)
+    fresh = _sealed(pulled, record.run)
+    new = sorted(key for key, entry in fresh.items() if known.get(key, {}).get("sha256") != entry["sha256"])
+    for file in pulled.files:
+        if not file.skipped:
+            target = join_checked(str(folders.evacuated / "cells" / file.cell), file.path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.replace(file.target, target)  # only a proved copy replaces the one before it
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for key, entry in sorted({**known, **fresh}.items()):
+        cells.setdefault(key.split("/", 1)[0], []).append(entry)
+    kept = manifests.assemble(record.run, json.loads(record.plan_json)["plan_sha256"], [], cells)
+    write_atomic(str(folders.evacuated / "manifest.json"), manifests.encode(kept))
+    shutil.rmtree(folders.evacuated / _COMING, ignore_errors=True)
+    size = sum(int(entry["bytes"]) for entry in fresh.values())
+    done = Evacuation(record.run, str(folders.evacuated), len(fresh), size, len(new), time.time())
+    if new:
+        ledger.append(
+            "evacuated", lease=record.lease, run=record.run, place=done.place, files=done.files, bytes=size,
+            new=new[:_NAMED], new_files=len(new),
+        )  # fmt: skip
+    skipped = sum(1 for file in pulled.files if file.skipped)
+    left = f"; {skipped} changed meanwhile and were left" if skipped else ""
+    text = f"evacuated {done.files} files, {say_bytes(size)} ({len(new)} new){left}: {done.place}"
+    report(Note("evacuated", text, done.as_dict()))
+    return done
+
+
+def _sealed(pulled: Pulled, run: str) -> dict[str, dict[str, Any]]:
+    """Check the box's manifest of what came; return its entries of the files that were proved."""
+    try:
+        cells = manifests.parse(json.loads(pulled.manifest), run)["cells"]
+    except (ValueError, RecursionError, manifests.ManifestError) as error:
+        raise VerifyError("artifact.bad_manifest", f"the box's manifest cannot be trusted: {error}") from None
+    entries = {f"{cell}/{entry['path']}": entry for cell, found in cells.items() for entry in found}
+    if any(entries.get(key, {}).get("sha256") != digest for key, digest in pulled.sums.items()):
+        raise VerifyError("artifact.bad_manifest", "the box's manifest is not of the files that it sent")
+    return {key: entries[key] for key in pulled.sums}
+
+
+def _patterns(plan: Plan) -> list[str]:
+    """What is promised, and the checkpoints where the job says they are."""
+    path = plan.job.checkpoint.path.strip("/")
+    return [*plan.patterns, *([path, f"{path}/**"] if path else [])]
+
+
+def _entries(folder: Path, run: str) -> dict[str, dict[str, Any]]:
+    """What was evacuated before, by cell/path."""
+    try:
+        cells = manifests.parse(json.loads((folder / "manifest.json").read_bytes()), run)["cells"]
+    except (OSError, ValueError, RecursionError, manifests.ManifestError):
+        return {}
+    return {f"{cell}/{entry['path']}": entry for cell, entries in cells.items() for entry in entries}

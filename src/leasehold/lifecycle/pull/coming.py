@@ -1,0 +1,82 @@
+"""One file on its way home."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+
+from .spans import Spans
+
+BLOCK_BYTES = 1 << 20
+
+Bytes = bytes  # a field of this name would hide the type
+Part = bytes | memoryview
+
+
+@dataclass(eq=False)
+class Coming:
+    """What the box says of a file, and what of it is here."""
+
+    number: int
+    cell: str
+    path: str
+    bytes: int
+    mtime_ns: int
+    target: str
+    home: Spans = field(default_factory=Spans)
+    asked: Spans = field(default_factory=Spans)  # here, or on its way
+    upto: int = 0  # how much of it the box has hashed: that far it may be asked for
+    sha256: str = ""
+    held: bool = False  # wait for its sum: it may be here already under another name
+    alone: bool = False  # the box refused a batch that it was in
+    strikes: int = 0
+    mending: bool = False
+    proved: bool = False
+    skipped: bool = False
+    _fd: int = -1
+    _lock: threading.Lock = field(default_factory=threading.Lock)  # a closed number may be another file's by now
+
+    @property
+    def key(self) -> str:
+        """Its name in logs and messages."""
+        return f"{self.cell}/{self.path}"
+
+    @property
+    def small(self) -> bool:
+        """Whether it is one block, written and hashed at one go."""
+        return self.bytes <= BLOCK_BYTES
+
+    @property
+    def whole(self) -> bool:
+        """Whether every byte is here."""
+        return self.home.covers(0, self.bytes)
+
+    def write(self, part: Part, offset: int) -> None:
+        """Put bytes at their place; the file has its full length from the first on, what has not come is a hole."""
+        view = memoryview(part)
+        with self._lock:
+            fd = self._opened()
+            while len(view):
+                written = os.pwrite(fd, view, offset)
+                view, offset = view[written:], offset + written
+
+    def read(self, count: int, offset: int) -> Bytes:
+        """Read what is here."""
+        with self._lock:
+            return os.pread(self._opened(), count, offset)
+
+    def close(self) -> None:
+        """Close it. A second call does nothing; a later write opens it again."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def _opened(self) -> int:
+        if self._fd < 0:
+            careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+            os.makedirs(os.path.dirname(self.target), exist_ok=True)
+            self._fd = os.open(self.target, os.O_RDWR | os.O_CREAT | careful, 0o644)
+            os.ftruncate(self._fd, self.bytes)
+        return self._fd

@@ -1,0 +1,114 @@
+"""One stream of bytes, cut into the ranges that were asked for, each written where it belongs."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+
+from leasehold.kit.atomic import write_all
+
+from .coming import BLOCK_BYTES, Coming
+from .desk import Desk, Piece
+
+_NOTED_TOGETHER = 32
+
+
+class Landing:
+    """Takes the bytes of one request; leave() keeps what came of a range that was cut and gives back the rest."""
+
+    def __init__(self, desk: Desk, pieces: list[Piece]) -> None:
+        self._desk = desk
+        self._pieces = pieces
+        self._at = 0  # which piece comes
+        self._done = 0  # how much of it is here
+        self._noted = 0  # how much of it is in the log
+        self._held: list[bytes] = []  # of a small file, written at one go
+        self._whole: list[Coming] = []  # small files that are here and not in the log yet
+
+    @property
+    def full(self) -> bool:
+        """Whether everything that was asked for is here."""
+        return self._at == len(self._pieces)
+
+    def add(self, chunk: bytes) -> None:
+        """Put bytes where they belong; what nobody asked for is dropped."""
+        view = memoryview(chunk)
+        while len(view) and not self.full:
+            piece = self._pieces[self._at]
+            part, view = view[: self._missing(piece)], view[self._missing(piece) :]
+            if _at_one_go(piece):
+                self._held.append(bytes(part))
+            else:
+                piece.file.write(part, piece.start + self._done)
+                self._desk.landed(Piece(piece.file, piece.start + self._done, piece.start + self._done + len(part)))
+            self._done += len(part)
+            if self._missing(piece) == 0:
+                self._finish(piece)
+            elif not self._held and self._done - self._noted >= BLOCK_BYTES:
+                self._note(piece)
+
+    def leave(self, *, alone: bool = False) -> None:
+        """End here, whole or not. A second call does nothing."""
+        self._note_whole()
+        if self.full:
+            return
+        piece = self._pieces[self._at]
+        if self._held:
+            part = b"".join(self._held)
+            piece.file.write(part, piece.start)
+            self._desk.landed(Piece(piece.file, piece.start, piece.start + len(part)))
+            self._desk.follow(piece.file)
+            self._held = []
+        self._note(piece)
+        rest = [Piece(piece.file, piece.start + self._done, piece.end), *self._pieces[self._at + 1 :]]
+        self._at = len(self._pieces)
+        self._desk.give_back(rest, alone=alone)
+
+    def _missing(self, piece: Piece) -> int:
+        return piece.end - piece.start - self._done
+
+    def _finish(self, piece: Piece) -> None:
+        if self._held:
+            content = b"".join(self._held)
+            _write_small(piece.file, content)
+            self._held = []
+            self._whole.append(piece.file)
+            if len(self._whole) >= _NOTED_TOGETHER:
+                self._note_whole()
+            self._desk.came_whole(piece.file, sha256(content).hexdigest())
+        else:
+            self._note(piece)
+            if piece.file.small:
+                self._desk.follow(piece.file)
+        self._at += 1
+        self._done = self._noted = 0
+        if self.full:
+            self._note_whole()
+
+    def _note_whole(self) -> None:
+        if self._whole:
+            self._desk.arrivals.note_many([(file.key, 0, file.bytes) for file in self._whole])
+            self._whole = []
+
+    def _note(self, piece: Piece) -> None:
+        if self._done > self._noted:
+            self._desk.arrivals.note(piece.file.key, piece.start + self._noted, piece.start + self._done)
+            self._noted = self._done
+
+
+def _at_one_go(piece: Piece) -> bool:
+    return piece.file.small and piece.start == 0 and piece.end == piece.file.bytes
+
+
+def _write_small(file: Coming, content: bytes) -> None:
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | careful
+    try:
+        fd = os.open(file.target, flags, 0o644)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(file.target), exist_ok=True)
+        fd = os.open(file.target, flags, 0o644)
+    try:
+        write_all(fd, content)
+    finally:
+        os.close(fd)

@@ -1,0 +1,307 @@
+"""Connections that carry a pull: one to begin with, more where the way is long or each of them adds speed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from leasehold.errors import BoxError, HomeError, LinkError
+from leasehold.model.note import Note, Report
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .coming import BLOCK_BYTES, Coming
+from .desk import Batch, Copy, Desk, Mend, Piece, Take, different
+from .landing import Landing
+from .pace import Limiter, Pace
+from .reuse import link_equal
+
+_MOST_STREAMS = 16
+_FIRST_WAVE = 10  # the first is in already; nine more stay below what sshd's MaxStartups (10:30:100) lets in unasked
+_FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
+_SLOW_BYTES_PER_S = 30e6  # below it packing costs less time than it saves
+_THREADS_A_STREAM = 2  # while one block is written, the next is under way
+_MOST_BATCH_BYTES = 8 << 20
+_FRAME_BYTES = 256 << 10
+_BATCH_S = 0.75
+_JOIN_S = 5.0
+_LOOK_EVERY_S = 1.5
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to the box: the run, one more connection on demand, how far it is, how much a second is allowed."""
+
+    run: str
+    more: Callable[[], CaretakerEngine] | None = None
+    round_trip_s: float = 0.0
+    limit_bytes_per_s: float = 0.0
+    lenient: bool = False  # leave out what changes meanwhile
+
+
+class Streams:
+    """Runs a desk's work over connections; run() returns when all is home, or raises why not."""
+
+    def __init__(self, desk: Desk, way: Way, pace: Pace, report: Report) -> None:
+        self._desk = desk
+        self._way = way
+        self._pace = pace
+        self._report = report
+        self._limiter = Limiter(way.limit_bytes_per_s)
+        self._lock = threading.Lock()
+        self._alive: dict[int, int] = {}  # threads by stream
+        self._cut: set[int] = set()  # streams whose wire is dead
+        self._extra: list[CaretakerEngine] = []
+        self._threads: list[threading.Thread] = []
+        self._opened = 0
+        self._opening = 0
+        self._lost: LinkError | None = None
+        self._no_more = way.more is None or bool(way.limit_bytes_per_s)
+        self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
+        self._wanted = 1
+        self._speeds: dict[int, float] = {}  # bytes a second of each stream's last request
+
+    def run(self, engine: CaretakerEngine) -> None:
+        """Fetch until the desk is complete."""
+        desk = self._desk
+        total = desk.total_bytes
+        self._start(engine)
+        try:
+            while not desk.complete:
+                desk.over.wait(0.1)
+                if desk.failure is not None:
+                    raise desk.failure
+                if not self._alive and not self._opening and not desk.complete:
+                    raise self._lost or LinkError("link.lost", "every connection to the box ended")
+                self._pace.tick(desk.home_bytes, total, len(self._alive))
+                self._widen()
+        finally:
+            desk.close()
+            self._close_extra()
+            self._join(engine)
+
+    # ------------------------------------------------------------ connections
+
+    def _start(self, engine: CaretakerEngine) -> None:
+        with self._lock:
+            number = self._opened
+            self._opened += 1
+            self._alive[number] = _THREADS_A_STREAM
+            threads = [
+                threading.Thread(target=self._work, args=(engine, number), daemon=True)
+                for _ in range(_THREADS_A_STREAM)
+            ]
+            self._threads += threads
+        for thread in threads:
+            thread.start()
+
+    def _widen(self) -> None:
+        """Open more connections while that pays."""
+        if self._no_more or self._opening:
+            return
+        self._wanted = max(self._wanted, self._wish())
+        missing = self._desk.missing_bytes
+        useful = min(self._wanted, max(1, missing // (2 * BLOCK_BYTES)))
+        for _ in range(int(useful) - len(self._alive)):
+            with self._lock:
+                self._opening += 1
+            threading.Thread(target=self._open, daemon=True).start()
+
+    def _wish(self) -> int:
+        if self._way.round_trip_s >= _FAR_S and self._wanted < _FIRST_WAVE:
+            return _FIRST_WAVE
+        now = time.monotonic()
+        then, streams, rate_then = self._looked
+        if now - then < _LOOK_EVERY_S:
+            return self._wanted
+        rate, alive = self._pace.rate, len(self._alive)
+        self._looked = (now, alive, rate)
+        near = self._way.round_trip_s < _FAR_S
+        most = min(4, (os.cpu_count() or 1) // 2) if near else _MOST_STREAMS
+        soon_done = self._desk.missing_bytes < 3 * rate
+        grew = alive == streams or rate > 1.15 * rate_then  # the last step paid, or there was none
+        if soon_done or not grew or alive < self._wanted:
+            return self._wanted
+        return min(most, max(self._wanted, alive + (1 if near else 4)))
+
+    def _open(self) -> None:
+        more = self._way.more
+        assert more is not None
+        try:
+            engine = more()
+        except (LinkError, BoxError) as error:
+            if not self._no_more:
+                self._report(
+                    Note("fewer_streams", f"no further connection ({error.message}); going on with those there are")
+                )
+            self._no_more = True
+        except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
+            self._desk.fail(error)
+        else:
+            with self._lock:
+                self._extra.append(engine)
+            if self._desk.closed:
+                engine.wire.close()
+            else:
+                self._start(engine)
+        finally:
+            with self._lock:
+                self._opening -= 1
+
+    def _join(self, engine: CaretakerEngine) -> None:
+        """Wait for every thread: none may write into a file that somebody has already proved."""
+        deadline = time.monotonic() + _JOIN_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in self._threads):
+            engine.wire.close()  # a box that has gone silent in the middle of an answer
+            for thread in self._threads:
+                thread.join(_JOIN_S)
+
+    def _close_extra(self) -> None:
+        with self._lock:
+            extra, self._extra = self._extra, []
+        threads = [threading.Thread(target=engine.wire.close, daemon=True) for engine in extra]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(3)
+
+    # ------------------------------------------------------------ work
+
+    def _work(self, engine: CaretakerEngine, number: int) -> None:
+        desk = self._desk
+        try:
+            while (job := desk.take(self._batch_bytes(number))) is not None:
+                if number in self._cut:  # its other thread has found out
+                    desk.take_back(job)
+                    return
+                match job:
+                    case Batch():
+                        self._fetch(engine, job, number)
+                    case Copy():
+                        _copy(desk, job)
+                    case Take():
+                        _take(desk, job)
+                    case Mend():
+                        self._mend(engine, job.file)
+        except LinkError as error:
+            self._lost = error
+        except OSError as error:
+            desk.fail(HomeError("home.unwritable", f"what came cannot be written: {error}", hint=_ROOM))
+        except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
+            desk.fail(error)
+        finally:
+            self._ended(number)
+
+    def _ended(self, number: int) -> None:
+        with self._lock:
+            self._alive[number] -= 1
+            if self._alive[number] == 0:
+                del self._alive[number]
+
+    def _batch_bytes(self, number: int) -> int:
+        """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
+        share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
+        far = self._way.round_trip_s >= _FAR_S
+        speed = self._speeds.get(number, 1e6 if far else 1e9)
+        size = int(max(_FRAME_BYTES if far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
+        limit = self._way.limit_bytes_per_s
+        return min(size, max(64 << 10, int(limit))) if limit else size
+
+    def _fetch(self, engine: CaretakerEngine, batch: Batch, number: int) -> None:
+        items = [
+            [piece.file.cell, piece.file.path, piece.start, piece.end - piece.start, piece.file.mtime_ns]
+            for piece in batch.pieces
+        ]
+        landing = Landing(self._desk, batch.pieces)
+        rate, limit = self._pace.rate, self._way.limit_bytes_per_s
+        far = self._way.round_trip_s >= _FAR_S
+        pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)
+        frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
+        begun, size = time.monotonic(), sum(piece.end - piece.start for piece in batch.pieces)
+        try:
+            for chunk in engine.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):
+                if self._desk.closed:
+                    break
+                self._limiter.pass_through(len(chunk))
+                self._pace.add(len(chunk))
+                landing.add(chunk)
+                if landing.full:
+                    break
+        except BoxError as error:
+            landing.leave(alone=True)
+            self._refused(error, batch)
+        except LinkError:
+            self._cut.add(number)
+            raise
+        finally:
+            short = not landing.full
+            landing.leave()
+            self._speeds[number] = size / max(time.monotonic() - begun, 1e-3)
+        if short and len({piece.file for piece in batch.pieces}) == 1:
+            self._strike(batch.pieces[0].file)
+        elif short:
+            for piece in batch.pieces:
+                piece.file.alone = True
+
+    def _refused(self, error: BoxError, batch: Batch) -> None:
+        """The box cannot give one of these files: alone in its batch, it is the one."""
+        files = {piece.file for piece in batch.pieces}
+        if len(files) > 1:
+            return
+        if self._way.lenient:
+            self._desk.skip(files.pop())
+            return
+        raise error
+
+    def _strike(self, file: Coming) -> None:
+        """A box that sends less than it promised is asked a few times, not for ever."""
+        file.strikes += 1
+        if file.strikes >= 3:
+            self._desk.fail(different(file))
+
+    def _mend(self, engine: CaretakerEngine, file: Coming) -> None:
+        """Find the blocks that differ from the box's, and have only those come again; none found: all of it."""
+        theirs = engine.sums(self._way.run, file.cell, file.path)
+        bad: list[tuple[int, int]] = []
+        for number, start in enumerate(range(0, file.bytes, BLOCK_BYTES)):
+            end = min(start + BLOCK_BYTES, file.bytes)
+            ours = sha256(file.read(end - start, start)).hexdigest()
+            if number >= len(theirs) or theirs[number] != ours:
+                bad.append((start, end))
+        self._report(
+            Note("mending", f"{file.key}: {len(bad) or 'all'} blocks differ from the box's; fetching them again")
+        )
+        file.close()
+        self._desk.drop(file, bad or [(0, file.bytes)])
+
+
+_ROOM = "is the disk full? Free some space, or choose another folder with --results DIR; what came is kept"
+
+
+def _copy(desk: Desk, job: Copy) -> None:
+    """Copy a range from a file that has it; its own descriptor, since the source may be proved and closed by now."""
+    length, done = job.piece.end - job.piece.start, 0
+    with open(job.source.target, "rb", buffering=0) as source:
+        source.seek(job.source_start)
+        while done < length and (block := source.read(min(BLOCK_BYTES, length - done))):
+            job.piece.file.write(block, job.piece.start + done)
+            done += len(block)
+    desk.arrivals.note(job.piece.file.key, job.piece.start, job.piece.end)
+    desk.landed(job.piece)
+    desk.follow(job.piece.file)
+
+
+def _take(desk: Desk, job: Take) -> None:
+    file = job.file
+    whole = Piece(file, 0, file.bytes)
+    if not link_equal(job.places, file.sha256, file.target):
+        desk.give_back([whole])
+        return
+    desk.arrivals.note(file.key, 0, file.bytes)
+    desk.landed(whole)
+    desk.prove(file, file.sha256)

@@ -1,0 +1,227 @@
+"""One pull from beginning to end: the list first, then sums and bytes side by side, then everything proved."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import LinkError, VerifyError
+from leasehold.kit import manifest as manifests
+from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.paths import UnsafePath, join_checked
+from leasehold.model.note import Note, Report
+from leasehold.model.units import say_bytes
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .arrivals import NAME as ARRIVALS
+from .arrivals import Arrivals
+from .coming import Coming
+from .desk import Desk
+from .hashing import Hasher
+from .pace import Pace
+from .reuse import AtHome
+from .streams import Streams, Way
+
+LISTING = "listing.json"
+_MOST_MANIFEST_BYTES = 1 << 30
+_SYNC_EACH = 64  # files; beyond it one sync of everything is cheaper
+
+Listing = dict[str, list[dict[str, Any]]]
+Chart = Iterator[dict[str, Any] | bytes]
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What came: the manifest's own bytes, and the sum of every file that was proved while it came."""
+
+    manifest: bytes
+    sums: dict[str, str]
+    files: list[Coming]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pull goes, and where else at home its files may lie already."""
+
+    folder: Path
+    roofs: tuple[Path, ...]
+    check_room: Callable[[Path, int, int], None]  # folder, bytes and files that are still to come
+
+
+def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: list[str], quiet_s: float) -> Any:
+    """Ask for the chart and read its list of files; return (listing, the rest of the chart)."""
+    chart = engine.chart(run, cells, patterns, quiet_s)
+    pairs: list[Any] = []
+    rest: list[dict[str, Any] | bytes] = []
+    for part in chart:
+        if isinstance(part, bytes):
+            rest.append(part)
+            break
+        pairs.extend(part.get("files", []))
+        if "listed" in part:
+            break
+    try:
+        return manifests.parse_listing(pairs), _again(rest, chart)
+    except manifests.ManifestError as error:
+        raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
+
+
+def pull(engine: CaretakerEngine, opened: Any, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+    """Bring every listed file into the place and prove it; what is there already is continued."""
+    listing, chart = opened
+    place.folder.mkdir(parents=True, exist_ok=True)
+    _drop_changed(place.folder, listing)
+    arrivals = Arrivals(place.folder)
+    try:
+        files = _files(listing, place.folder, arrivals)
+        missing = sum(file.bytes - file.home.total for file in files)
+        place.check_room(place.folder, missing, sum(1 for file in files if not file.home.total))
+        write_json(str(place.folder / LISTING), {"cells": listing}, durable=False)
+        desk = Desk(files, arrivals, AtHome(place.roofs, way.run))
+        manifest = _run(engine, desk, chart, Streams(desk, way, pace, report))
+    finally:
+        arrivals.close()
+        with contextlib.suppress(UnboundLocalError):
+            for file in files:
+                file.close()
+    kept = [file for file in files if not file.skipped]
+    _make_durable(place.folder, kept)
+    count, size = len(kept), sum(file.bytes for file in kept)
+    text = f"pulled {count} {'file' if count == 1 else 'files'}, {say_bytes(size)}"
+    more = f"; {say_bytes(pace.fetched_bytes)} over the wire" if pace.fetched_bytes != size else ""
+    report(Note("pulled", text + more, {"files": count, "bytes": size, "fetched_bytes": pace.fetched_bytes}))
+    return Pulled(manifest, {file.key: file.sha256 for file in kept}, files)
+
+
+def _again(first: list[dict[str, Any] | bytes], rest: Chart) -> Chart:
+    yield from first
+    yield from rest
+
+
+def _run(engine: CaretakerEngine, desk: Desk, chart: Chart, streams: Streams) -> bytes:
+    heard: list[bytes] = []
+    reader = threading.Thread(target=_read_chart, args=(chart, desk, heard), daemon=True, name="chart")
+    reader.start()
+    hasher = Hasher(desk)
+    try:
+        if desk.files:
+            streams.run(engine)
+        reader.join()
+        if desk.failure is not None:
+            raise desk.failure
+    finally:
+        desk.close()
+        hasher.join()
+    return b"".join(heard)
+
+
+def _read_chart(chart: Chart, desk: Desk, heard: list[bytes]) -> None:
+    size = 0
+    try:
+        for part in chart:
+            if isinstance(part, bytes):
+                heard.append(part)
+                size += len(part)
+                if size > _MOST_MANIFEST_BYTES:
+                    raise VerifyError("artifact.bad_manifest", "the box's manifest does not end")
+                continue
+            if "file" in part:
+                desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])
+            for number, sha256 in part.get("sums", ()):
+                desk.summed(int(number), str(sha256))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        desk.fail(LinkError("link.strange", f"the box broke the protocol: {type(error).__name__} in its chart"))
+    except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
+        desk.fail(error)
+
+
+def _files(listing: Listing, folder: Path, arrivals: Arrivals) -> list[Coming]:
+    files: list[Coming] = []
+    for cell, entry in ((cell, entry) for cell, entries in listing.items() for entry in entries):
+        try:
+            target = join_checked(str(folder / "cells" / cell), entry["path"])
+        except UnsafePath as error:
+            raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
+        file = Coming(len(files), cell, entry["path"], int(entry["bytes"]), int(entry["mtime_ns"]), target)
+        _part_from_roof(target)
+        file.home = arrivals.of(file.key, target, file.bytes)
+        files.append(file)
+    return files
+
+
+def _part_from_roof(target: str) -> None:
+    """Nothing is ever written through a hard link into an older copy: such a file is linked anew."""
+    with contextlib.suppress(OSError):
+        if os.lstat(target).st_nlink > 1:
+            os.unlink(target)
+
+
+def _drop_changed(folder: Path, listing: Listing) -> None:
+    """Forget parts of files that are no longer listed, or not as they were."""
+    kept = read_json(str(folder / LISTING)) or read_json(str(folder / "manifest.json")) or {}
+    try:
+        before = {
+            (cell, entry["path"]): _identity(entry) for cell, entries in kept["cells"].items() for entry in entries
+        }
+    except (KeyError, TypeError, AttributeError):
+        before = {}
+    now = {(cell, entry["path"]): _identity(entry) for cell, entries in listing.items() for entry in entries}
+    gone = [key for key, was in before.items() if now.get(key) != was]
+    for cell, path in gone:
+        with contextlib.suppress(UnsafePath, TypeError):
+            where = join_checked(str(folder / "cells" / cell), path)
+            with contextlib.suppress(OSError):
+                os.unlink(where)
+            with contextlib.suppress(OSError):  # an emptied folder may stand where a file belongs now
+                os.removedirs(os.path.dirname(where))
+    if gone:
+        _forget(folder / ARRIVALS, {f"{cell}/{path}" for cell, path in gone})
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def _forget(log: Path, keys: set[str]) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        log.write_text("".join(line for line in lines if _key(line) not in keys), encoding="utf-8")
+
+
+def _key(line: str) -> str:
+    try:
+        return str(json.loads(line)[0])
+    except (ValueError, IndexError, TypeError, KeyError):
+        return ""
+
+
+def _identity(entry: dict[str, Any]) -> tuple[Any, Any]:
+    return entry["bytes"], entry["mtime_ns"]  # no inode: a box that was parked may come back with others
+
+
+def _make_durable(folder: Path, files: list[Coming]) -> None:
+    """A receipt must not outlive the bytes it speaks of: wait until they are on the disk."""
+    if len(files) > _SYNC_EACH and hasattr(os, "sync"):
+        os.sync()
+        return
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(_sync_one, [file.target for file in files]))
+
+
+def _sync_one(path: str) -> None:
+    fd = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def forget_marks(folder: Path) -> None:
+    """Take away what only a pull on its way needs."""
+    for name in (LISTING, ARRIVALS):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder / name)

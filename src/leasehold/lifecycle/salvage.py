@@ -1,0 +1,39 @@
+"""Salvage: everything a cell left, promised or not, into quarantine, before anyone gives it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import BoxError
+from leasehold.kit.paths import UnsafePath, join_checked
+from leasehold.kit.terminal import one_line
+from leasehold.model.note import Note, Report
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+
+def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: Report) -> list[dict[str, Any]]:
+    """Copy everything a cell left behind into quarantine, promised or not, as far as it can be read."""
+    kept = []
+    for entry in engine.salvageable(run, cell):
+        path = str(entry["path"])
+        try:
+            kept.append({"path": path, "bytes": _salvage_one(engine.get(run, "out", cell, path), place, path)})
+        except (UnsafePath, BoxError) as error:
+            report(Note("not_salvaged", f"not salvaged: {one_line(path)}: {one_line(str(error))}"))
+    report(Note("salvaged", f"salvaged {len(kept)} files of {cell} into {place}"))
+    return kept
+
+
+def _salvage_one(chunks: Iterator[bytes], place: Path, path: str) -> int:
+    target = Path(join_checked(str(place), path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(target, "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+    except BoxError:
+        target.unlink()
+        raise
+    return target.stat().st_size

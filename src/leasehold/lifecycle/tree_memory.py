@@ -1,0 +1,59 @@
+"""Sums of the project's files, kept between commands: what has not changed is not read again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from leasehold.kit.atomic import write_atomic
+
+_RACY_NS = 2 * 10**9  # what was written this recently may change again within one tick of its clock
+_SCHEMA = 1
+
+
+class TreeMemory:
+    """A file of sums, bound to size, both times and inode. Lost or broken, it only costs time."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known = _load(path) if path else {}
+        self._used: dict[str, list[Any]] = {}
+        self._new = False
+
+    def find(self, path: str, info: os.stat_result) -> tuple[int, str] | None:
+        """Return (bytes, sha256) of a file that is still what it was."""
+        noted = self._known.get(path)
+        if noted is None or noted[:4] != [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino]:
+            return None
+        self._used[path] = noted
+        return noted[0], noted[4]
+
+    def note(self, path: str, info: os.stat_result, size: int, digest: str) -> None:
+        """Remember a sum, unless the file is too young to be trusted to its times."""
+        age_ns = time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns)
+        if self._path and size == info.st_size and age_ns > _RACY_NS:
+            self._used[path] = [size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, digest]
+            self._new = True
+
+    def save(self) -> None:
+        """Keep what is still there, if anything is new."""
+        if self._path is None or not self._new:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            data = json.dumps({"schema": _SCHEMA, "files": self._used}, separators=(",", ":")).encode()
+            write_atomic(str(self._path), data, durable=False)
+        except OSError:
+            return  # a full or read-only home: the next command hashes again
+
+
+def _load(path: Path) -> dict[str, list[Any]]:
+    try:
+        value = json.loads(path.read_bytes())
+        files = value["files"] if value["schema"] == _SCHEMA else {}
+        return {str(name): noted for name, noted in files.items() if isinstance(noted, list) and len(noted) == 5}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}

@@ -1,0 +1,107 @@
+"""`lease pull` over a real sshd and a bad network: cuts, a live trainer, a limit; said, and never a byte twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.beds import SshBed, ssh_bed
+from tests.support.front import Front, front
+from tests.support.lives import eventually
+from tests.support.tcp_proxy import TcpProxy
+
+pytestmark = pytest.mark.real_ssh
+
+MIB = 1 << 20
+TRAIN = f"""import os, time
+from pathlib import Path
+out = Path(os.environ["LEASE_OUT"])
+(out / "ckpt").mkdir(exist_ok=True)
+(out / "ckpt" / "epoch1.pt").write_bytes(os.urandom({6 * MIB}))
+os.utime(out / "ckpt" / "epoch1.pt", (time.time() - 60,) * 2)
+(out / "written").touch()
+print("trained one epoch", flush=True)
+while not Path("go").exists():
+    time.sleep(0.02)
+(out / "metrics.json").write_text('{{"loss": 1}}')
+"""
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[tuple[Front, SshBed, TcpProxy]]:
+    """A person whose way to the box leads through a proxy."""
+    with ssh_bed(tmp_path) as bed, TcpProxy(bed.box.port) as proxy:
+        ssh = shlex.join(bed.box.ssh_command_through(proxy.port))
+        with front(tmp_path, {**bed.environment, "LEASEHOLD_SSH": ssh}) as made:
+            made.write("train.py", TRAIN)
+            made.job(
+                name="far", run="python3 train.py", artifacts={"ckpt/*.pt": "bytes", "metrics.json": "json"}, smoke=None
+            )
+            yield made, bed, proxy
+
+
+def launch(person: Front, bed: SshBed) -> tuple[str, Path]:
+    done = person.lease("run", "--on", "ssh:box", "--detach")
+    assert done.code == 0, done.said
+    run = done.out.strip()
+    folder = bed.root / "active" / run
+    assert eventually((folder / "out" / "main" / "written").exists)
+    return run, folder
+
+
+def finish(person: Front, folder: Path, run: str) -> None:
+    (folder / "work" / "main" / "go").touch()
+    done = person.lease("watch", run)
+    assert done.code == 0, done.said
+
+
+def test_a_live_run_is_evacuated_and_its_end_fetches_only_the_rest(person: tuple[Front, SshBed, TcpProxy]) -> None:
+    front_, bed, proxy = person
+    run, folder = launch(front_, bed)
+    done = front_.lease("pull", run, "--json")
+    assert done.code == 0, done.said
+    assert json.loads(done.out)["receipt"] is None
+    assert json.loads(done.out)["evacuated"]["files"] == 1
+    finish(front_, folder, run)
+    before = proxy.carried_bytes()
+    done = front_.lease("pull", run, "--json")
+    assert done.code == 0, done.said
+    assert json.loads(done.out)["receipt"]["files"] == 2
+    assert proxy.carried_bytes() - before < 2 * MIB, "the checkpoint was home already"
+
+
+def test_a_pull_survives_cuts_and_says_so(person: tuple[Front, SshBed, TcpProxy]) -> None:
+    front_, bed, proxy = person
+    run, folder = launch(front_, bed)
+    finish(front_, folder, run)
+    before = proxy.carried_bytes()
+    proxy.cut_after(2 * MIB, times=2)
+    done = front_.lease("pull", run)
+    assert done.code == 0, done.said
+    assert len(re.findall("what came so far is kept; trying again in 1 s", done.said)) == 2
+    assert proxy.carried_bytes() - before < 8 * MIB
+    export = Path(done.out.strip())
+    assert (export / "cells/main/ckpt/epoch1.pt").read_bytes() == (folder / "out/main/ckpt/epoch1.pt").read_bytes()
+
+
+@pytest.mark.parametrize("rate, code", [("fast", 2), ("100MB", 0)])
+def test_a_limit_is_read_or_refused(person: tuple[Front, SshBed, TcpProxy], rate: str, code: int) -> None:
+    front_, bed, _ = person
+    run, folder = launch(front_, bed)
+    finish(front_, folder, run)
+    done = front_.lease("pull", run, "--limit-rate", rate)
+    assert done.code == code, done.said
+
+
+def test_code_that_runs_use_is_not_pruned(person: tuple[Front, SshBed, TcpProxy]) -> None:
+    front_, bed, _ = person
+    run, folder = launch(front_, bed)
+    finish(front_, folder, run)
+    done = front_.lease("box", "prune", "ssh:box", "--dry-run")
+    assert done.code == 0, done.said
+    assert "would remove 0 code trees" in done.out
