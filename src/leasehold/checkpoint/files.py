@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import mmap
@@ -10,7 +9,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Tuple
 
-from leasehold.kit.atomic import fsync_folder, write_all
+from leasehold.kit.atomic import replacing, write_all
 from leasehold.kit.checkpoint_file import (
     CHUNK_BYTES,
     DIGEST_AT,
@@ -41,21 +40,9 @@ class Written(NamedTuple):
 
 def write_file(path: str, snapshot: Snapshot, facts: Dict[str, str]) -> Written:
     """Write beside the path, hash meanwhile, force to the disk, then rename over it."""
-    temp = temp_name(path)
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o644)
-    try:
-        try:
-            snapshot.wait()
-            written = _write(fd, snapshot, facts)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.replace(temp, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temp)
-        raise
-    fsync_folder(os.path.dirname(path) or ".")
+    with replacing(path, temp_name(path)) as fd:
+        snapshot.wait()
+        written = _write(fd, snapshot, facts)
     return Written(path, *written)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from _thread import get_ident  # threading itself would cost the keeper memory
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, Iterator, Optional, Union
 
 
 def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644) -> None:
@@ -14,11 +14,18 @@ def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644
     folder = os.path.dirname(path) or "."
     mark = (os.path.basename(path)[:40], os.getpid(), get_ident())  # two threads may write one file
     temp = os.path.join(folder, ".%s.%d.%x.tmp" % mark)
+    with replacing(path, temp, durable, mode) as fd:
+        write_all(fd, data)
+
+
+@contextlib.contextmanager
+def replacing(path: str, temp: str, durable: bool = True, mode: int = 0o644) -> Iterator[int]:
+    """Give a sibling to write to; it takes the path's place when all went well, and is gone otherwise."""
     careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | careful, mode)
     try:
         try:
-            write_all(fd, data)
+            yield fd
             if durable:
                 os.fsync(fd)
         finally:
@@ -29,7 +36,7 @@ def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644
             os.unlink(temp)
         raise
     if durable:
-        fsync_folder(folder)
+        fsync_folder(os.path.dirname(path) or ".")
 
 
 def write_json(path: str, value: Any, durable: bool = True) -> None:
