@@ -40,7 +40,7 @@ def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") ->
 def down(home: Home, order: DownOrder, report: Report) -> str:
     """Pass the gate, get the yes, act; returns the box's end state."""
     from leasehold.lifecycle import approve as ways
-    from leasehold.lifecycle.teardown import tear_down
+    from leasehold.lifecycle.teardown import Wanted, tear_down
     from leasehold.model.receipt import Approval
 
     lease = _lease(home, order.word)
@@ -55,7 +55,7 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
         return ways.typed(request, f"{plan.verb.name} {lease.id}", ways.terminal_ask)
 
     landlord = _landlord(home, lease, order.verb)
-    return tear_down(home, lease, order.verb, landlord, approve, report, facts_checked=order.facts_checked).value
+    return tear_down(home, lease, Wanted(order.verb, order.facts_checked), landlord, approve, report).value
 
 
 def park(home: Home, order: DownOrder, report: Report) -> str:

@@ -23,7 +23,7 @@ from leasehold.transport.process import LocalTransport
 from .approve import Ask, new_request
 from .boxes import box_of
 from .home import Home
-from .teardown import TeardownPlan, platform_of, tear_down
+from .teardown import TeardownPlan, Wanted, platform_of, tear_down
 
 _LONGEST_S = 31 * 86400.0
 
@@ -130,7 +130,7 @@ def park_when_done(home: Home, record: RunRecord, report: Report) -> None:
         report(Note("next", text))
         return
     try:
-        tear_down(home, lease, verb.name, landlord_of(home, lease, verb), _stands(given), report)
+        tear_down(home, lease, Wanted(verb.name), landlord_of(home, lease, verb), _stands(given), report)
     except LeaseholdError as error:  # results are home; a park that is not possible now is no failure of the run
         report(Note("warning", f"not parked: {error.message}; {error.seen or error.hint}"))
 

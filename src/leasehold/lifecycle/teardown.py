@@ -129,10 +129,17 @@ def _has_unproven_run(home: Home, lease_id: str) -> bool:
 Approve = Callable[[TeardownPlan], Approval]
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a person wants done: the verb (empty: what stops the meter), and what they saw of doubtful facts."""
+
+    verb: str = ""
+    facts_checked: str = ""
+
+
 def tear_down(
-    home: Home, lease: Lease, verb_name: str, landlord: Landlord, approve: Approve, report: Report,
-    *, facts_checked: str = "",
-) -> BoxState:  # fmt: skip
+    home: Home, lease: Lease, wanted: Wanted, landlord: Landlord, approve: Approve, report: Report
+) -> BoxState:
     """Carry the verb out, if the gate passes before AND after the person's yes."""
     if not lease.open:
         report(Note("already_down", f"{lease.id} is already closed"))
@@ -142,7 +149,7 @@ def tear_down(
         report(Note("intent_resumed", f"`{begun['verb']}` was approved and carried out earlier"))
         _close(home, lease, begun["verb"], report)
         return BoxState.GONE
-    plan = plan_teardown(home, lease, verb_name, facts_checked)
+    plan = plan_teardown(home, lease, wanted.verb, wanted.facts_checked)
     _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
     if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
         report(
@@ -153,12 +160,16 @@ def tear_down(
         )
         return _act(home, lease, plan, landlord, report)
     approval = approve(plan)
-    plan = plan_teardown(home, lease, verb_name, facts_checked)  # a person may have thought for minutes: look again
+    plan = plan_teardown(
+        home, lease, wanted.verb, wanted.facts_checked
+    )  # a person may have thought for minutes: look again
     _require(plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done")
     judged = judge_approval(plan.readings, approval, time.time(), landlord.simulated, not plan.verb.reversible)
     _require(judged, "approval.refused", "the approval does not cover this; nothing was done")
     if plan.readings.doubts:
-        home.ledger.append("facts_checked", lease=lease.id, said=facts_checked, doubts=list(plan.readings.doubts))
+        home.ledger.append(
+            "facts_checked", lease=lease.id, said=wanted.facts_checked, doubts=list(plan.readings.doubts)
+        )
     books.record_intent(home.ledger, lease.id, plan.verb.name, approval)
     return _act(home, lease, plan, landlord, report)
 

@@ -256,7 +256,9 @@ def test_a_run_that_vanished_before_it_was_home_must_be_given_up_by_a_person(wor
 def test_a_refusal_says_what_was_seen_and_what_to_do(world):
     alive(world)
     with pytest.raises(Refusal) as caught:
-        teardown.tear_down(world.home, world.lease, "", world.landlord, lambda plan: pytest.fail("asked"), silent)
+        teardown.tear_down(
+            world.home, world.lease, teardown.Wanted(), world.landlord, lambda plan: pytest.fail("asked"), silent
+        )
     assert "pid 4711" in caught.value.seen
     assert "lease stop toy-1" in caught.value.hint
 

@@ -308,7 +308,9 @@ class World:
         was_open, was_gone, acts = self.lease.open, self.landlord.gone, len(self.landlord.acts)
         approving = self._approving(order, call)
         try:
-            outcome = teardown.tear_down(self.home, self.lease, "", self.landlord, approving, lambda note: None).value
+            outcome = teardown.tear_down(
+                self.home, self.lease, teardown.Wanted(), self.landlord, approving, lambda note: None
+            ).value
         except Crash:
             outcome = "crash"
         except LeaseholdError as error:
