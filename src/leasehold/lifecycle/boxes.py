@@ -99,6 +99,9 @@ def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransp
 
 def unknown_box(home: Home, name: str) -> UserError:
     """Say that the book has no such box, and what comes near."""
+    if name in home.shelf().names():
+        add = f"lease box add NAME 'ssh -p … root@…' --platform {name}, then --on NAME"
+        return UserError("box.unknown", f"{name!r} is a platform, and no box of it was named", hint=add)
     known = [entry.name for entry in box_book.entries(home.ledger)]
     near = difflib.get_close_matches(name, known, 1)
     ways = "lease box list; or --on local, --on ssh:ALIAS, --on ssh:user@host:port"

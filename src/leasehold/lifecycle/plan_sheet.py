@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,6 @@ from leasehold.model.profile import Clock, Profile, Verb
 from leasehold.model.sheet import Forecast, PlanSheet, Ticking, Wishes, plan_cadence
 from leasehold.model.units import parse_duration
 
-from .boxes import unknown_box
 from .home import Home
 
 EVERY = "all"
@@ -40,7 +40,14 @@ def candidates(home: Home, job: Job, asked: tuple[str, ...], wishes: Wishes, pro
         elif name in shelf.names():
             yield make_sheet(name, job, shelf.load(name), wishes)
         else:
-            raise unknown_box(home, name)
+            raise _nowhere(home, name, shelf.names())
+
+
+def _nowhere(home: Home, name: str, platforms: list[str]) -> UserError:
+    known = [*platforms, *(entry.name for entry in box_book.entries(home.ledger))]
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else "lease platforms and lease box list name them; ssh:HOST is one too"
+    return UserError("plan.unknown_candidate", f"{name!r} is neither a platform nor a box of the book", hint=hint)
 
 
 def make_sheet(candidate: str, job: Job, profile: Profile, wishes: Wishes) -> PlanSheet:

@@ -120,6 +120,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)
+    _parking(verbs)
     add_doctor_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     if wanted in ("", "box"):
         add_box_parser(verbs.all)
@@ -296,6 +297,9 @@ def _ending(verbs: _Verbs) -> None:
     how.add_argument("--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)")
     how.add_argument("--rehearsal", action="store_true", help="approve for a simulated landlord")
     how.add_argument("--stopped", action="store_true", help="record that you stopped the meter by hand")
+
+
+def _parking(verbs: _Verbs) -> None:
     park = _verb(
         verbs,
         "park",
