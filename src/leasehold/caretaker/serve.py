@@ -32,6 +32,7 @@ class Request:
         self._connection = connection
         self._number = number
         self.inbox: "queue.Queue[Optional[Frame]]" = queue.Queue(_BODY_FRAMES)
+        self.answered = threading.Event()  # nobody reads the inbox any more
 
     @property
     def gone(self) -> bool:
@@ -119,6 +120,7 @@ class Connection:
             said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
             last = frames.pack_json(number, said, frames.ERROR)
         self._open.pop(number, None)
+        request.answered.set()
         try:
             self.send(last)
         except OSError:
@@ -137,9 +139,11 @@ def serve(root: str) -> int:
 
 
 def _offer(request: Request, frame: Optional[Frame]) -> None:
-    while True:
+    """Hand a frame over, waiting while the operation is busy; what has answered takes no more."""
+    while not request.answered.is_set():
         try:
-            return request.inbox.put(frame, timeout=0.2)
+            request.inbox.put(frame, timeout=0.2)
         except queue.Full:
-            if frame is None:
-                return None
+            if frame is not None:
+                continue
+        return

@@ -107,3 +107,17 @@ def test_old_facts_are_listed_with_their_reason(project: Path, capsys: pytest.Ca
     assert found
     assert all(item["why"] and item["url"].startswith("https://") for item in found)
     assert main(["platforms", "check", "local"]) == 0
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["plan", "--on", "autodi"], "did you mean autodl?"),
+        (["run", "--on", "vastai"], "'vastai' is a platform, and no box of it was named"),
+    ],
+)
+def test_a_name_that_is_no_box_is_answered_with_what_was_meant(
+    project: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert said in capsys.readouterr().err

@@ -11,6 +11,7 @@ from typing import Any
 
 from leasehold import api
 from leasehold.model.note import Note
+from leasehold.model.words import one_line
 
 from . import output
 from .output import Screen
@@ -295,4 +296,4 @@ def _show_teardown(plan: Any) -> None:
     for finding in value["gate"]["findings"]:
         mark = "ok " if finding["outcome"] == "passed" else "NO "
         hint = f"   -> {finding['hint']}" if finding["hint"] else ""
-        output.say(f"  {mark} {finding['what']}{hint}")
+        output.say(f"  {mark} {one_line(finding['what'])}{hint}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from leasehold import api
 from leasehold.errors import UserError
 from leasehold.model.verdict import Outcome, Verdict
+from leasehold.model.words import one_line
 
 from . import output
 from .output import Screen
@@ -150,6 +151,6 @@ def show_verdict(verdict: Verdict) -> None:
     """Show a gate's every reading, what it means and what to do."""
     colour = {"passed": "green", "refused": "red"}.get(verdict.outcome.value, "yellow")
     for finding in verdict.findings:
-        hint = f"\n       -> {finding.hint}" if finding.hint and finding.outcome is not Outcome.PASSED else ""
-        output.say(f"  {_MARKS[finding.outcome]} {finding.what}{hint}")
+        hint = f"\n       -> {one_line(finding.hint)}" if finding.hint and finding.outcome is not Outcome.PASSED else ""
+        output.say(f"  {_MARKS[finding.outcome]} {one_line(finding.what)}{hint}")
     output.data(f"{verdict.gate}: {output.paint(verdict.outcome.value, colour)}")
