@@ -28,6 +28,7 @@ class RunFolder:
         self.downloads_log = os.path.join(path, "downloads.log")
         self.downloads_lock = os.path.join(path, "downloads.lock")
         self.gate = os.path.join(path, "gate.json")
+        self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
 
