@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +20,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.nvml import CannotAsk, Nvml
+from leasehold.caretaker.patrol import Patrol
+from leasehold.caretaker.series import read_ring
 from leasehold.caretaker.smi import FIELDS, Smi, parse
+from leasehold.kit.procs import MARK, look
+from leasehold.kit.runstate import CellState, RunState
 
 _LOAD = """
 import sys, time, torch
@@ -43,14 +49,15 @@ def main() -> int:
     parser.add_argument("--load-s", type=float, default=20.0)
     args = parser.parse_args()
     seen: dict[str, Any] = {"python": sys.version, "at_unix": int(time.time())}
-    for name, look in (
+    for name, gather in (
         ("memory_of_nvml", _memory_of_nvml),
         ("nvml", lambda: _nvml(args.load_s)),
         ("nvidia_smi", _nvidia_smi),
         ("kernel_log", _kernel_log),
+        ("patrol", lambda: _patrol(2 * args.load_s)),
     ):
         try:
-            seen[name] = look()
+            seen[name] = gather()
         except (CannotAsk, OSError, subprocess.SubprocessError) as error:
             seen[name] = {"problem": f"{type(error).__name__}: {error}"}
     text = json.dumps(seen, indent=1)
@@ -140,6 +147,59 @@ def _nvidia_smi() -> dict[str, Any]:
     found["loop_cpu_ticks"] = Path(f"/proc/{loop._child.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     loop.close()
     return found
+
+
+def _patrol(seconds: float) -> dict[str, Any]:
+    """Let the patrol itself watch a torch job, with a stranger's job on the same card, and weigh it."""
+    with tempfile.TemporaryDirectory(prefix="leasehold-evidence-") as name:
+        folder = RunFolder(os.path.join(name, "active", "evidence"))
+        place = Path(folder.attempt("main", 1))
+        place.mkdir(parents=True)
+        with open(place / "log", "wb") as log:
+            environ = {**os.environ, MARK: folder.mark("main", 1)}
+            asked = [sys.executable, "-c", _LOAD, str(seconds), "20000"]
+            trainer = subprocess.Popen(asked, stdout=log, stderr=log, env=environ, start_new_session=True)
+        stranger = _load(seconds, 500)
+        try:
+            return _watched(folder, trainer.pid, seconds)
+        finally:
+            for job in (trainer, stranger):
+                job.kill()
+                job.wait()
+
+
+def _watched(folder: RunFolder, pid: int, seconds: float) -> dict[str, Any]:
+    process = look(pid)
+    cell = CellState()
+    cell.state, cell.attempt, cell.pid, cell.started = "running", 1, pid, process.started if process else ""
+    run = RunState()
+    run.state, run.cells = "running", {"main": cell}
+    events: list[dict[str, Any]] = []
+    patrol = Patrol(folder, {"job": {}, "cells": ["main"]}, lambda kind, **facts: events.append({"k": kind, **facts}))
+    until = time.monotonic() + seconds
+    weighed: dict[str, Any] = {}
+    while time.monotonic() < until:
+        patrol.step(run, [], lambda: None)
+        if patrol.pid and patrol.facts():
+            weighed[str(patrol.pid)] = _weight(patrol.pid)
+        time.sleep(1)
+    facts, alarms = patrol.facts(), patrol.alarms
+    patrol.end()
+    return {
+        "seconds": seconds,
+        "last_sample": facts,
+        "events": events,
+        "alarms": alarms,
+        "weights_by_pid": weighed,
+        "series": read_ring(os.path.join(folder.readings, "5s.jsonl")),
+    }
+
+
+def _weight(pid: int) -> dict[str, Any]:
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    figures = {line.split(":")[0]: int(line.split()[1]) for line in rollup if line.endswith("kB")}
+    cpu_s = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    return {**{key: figures.get(key) for key in ("Rss", "Pss", "Private_Dirty")}, "cpu_s": cpu_s}
 
 
 def _kernel_log() -> dict[str, Any]:

@@ -62,6 +62,11 @@ class Patrol:
         """The alarms that stand."""
         return self._alarms.names if self._alarms else []
 
+    @property
+    def pid(self) -> int:
+        """The process that samples; 0 while there is none."""
+        return self._child.pid if self._child is not None else 0
+
     def end(self) -> None:
         """End the child."""
         if self._child is not None:

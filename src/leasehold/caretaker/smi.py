@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
-import subprocess
 from typing import Any, Dict, List, Optional
 
 from .nvml import CannotAsk, reasons_of
@@ -34,6 +32,9 @@ class Smi:
     hears_xids = False
 
     def __init__(self, every_s: int, tool: str = "nvidia-smi") -> None:
+        import shutil  # both lazily: with the library at hand they would be 3 MB for nothing
+        import subprocess
+
         path = shutil.which(tool)
         if path is None:
             raise CannotAsk("%s is not installed" % tool)
