@@ -43,6 +43,7 @@ class Patrol:
             self._alarms = self._alarms or Alarms(known)
             if self._child is None:
                 self._start(before)
+            if self._child is None:
                 return
             self._child.aim(run, self._alarms.names)
             for facts in self._child.hear():

@@ -110,11 +110,27 @@ def status(args: Namespace) -> int:
 
 def logs(args: Namespace) -> int:
     """lease logs"""
+    if args.patrol:
+        return _patrol(args)
     parts: list[str] = []
     emit = parts.append if args.json else lambda text: output.data(text, end="")
     api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
     if args.json:
         output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts)})
+    return 0
+
+
+def _patrol(args: Namespace) -> int:
+    records: list[dict[str, Any]] = []
+    run = api.patrol(
+        api.open_home(),
+        args.run,
+        args.since,
+        args.follow and not args.json,
+        lambda line, record: records.append(record) if args.json else output.data(line),
+    )
+    if args.json:
+        output.as_json({"run": run, "patrol": records})
     return 0
 
 
