@@ -149,7 +149,7 @@ def _kernel(readings: GpuReadings, limits: Thresholds) -> list[Health]:
     for (bus, number), times in sorted(counts.items()):
         fatal = number in limits.fatal_xids
         meaning = _XIDS.get(number, "see NVIDIA's list of Xid errors")
-        hint = _RENT if fatal else f"lease doctor Xid{number} explains it"
+        hint = _RENT if fatal else "lease doctor U22 says which Xid are the card's fault"
         found.append(
             Health(Level.FAIL if fatal else Level.WARN, f"Xid {number} on {bus}, {times} times: {meaning}", hint)
         )
@@ -224,9 +224,7 @@ def _links(card: Mapping[str, Any], limits: Thresholds) -> list[Health]:
     width, most = card.get("pcie_width"), card.get("pcie_width_max")
     if width and most and width < most:
         said = f"PCIe link is {width} lanes wide, not {most}: data reaches it more slowly"
-        found.append(
-            Health(Level.WARN, said, "a slot or cable of the host; if loading is slow, another machine")
-        )
+        found.append(Health(Level.WARN, said, "a slot or cable of the host; if loading is slow, another machine"))
     elif width:
         found.append(Health(Level.OK, f"PCIe {card.get('pcie_gen') or '?'}, {width} lanes"))
     if card.get("persistence") is False:

@@ -14,7 +14,5 @@ def add_hygiene_parsers(verb: AddVerb) -> None:
         "  lease gpu gpu1 --kill              end zombies that hold a card, after you typed their numbers",
     )
     gpu.add_argument("box", metavar="BOX", help="a box of the book, or what --on says")
-    gpu.add_argument(
-        "--samples", type=int, default=5, metavar="N", help="samples, a second apart (default: 5)"
-    )
+    gpu.add_argument("--samples", type=int, default=5, metavar="N", help="samples, a second apart (default: 5)")
     gpu.add_argument("--kill", action="store_true", help="end the zombies; asks you to type which")
