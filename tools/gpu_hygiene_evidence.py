@@ -35,6 +35,7 @@ while True:
         x = torch.nn.functional.normalize(x @ x)
     torch.cuda.synchronize()
 """
+_MIN_AGE_S = 1.0  # instead of 120: nobody waits two minutes for a demonstration
 _RAW = {
     "compute_apps": ["--query-compute-apps=pid,gpu_uuid,used_memory,name", "--format=csv"],
     "pmon": ["pmon", "-c", "1"],
@@ -42,44 +43,30 @@ _RAW = {
 }
 
 
-class _Asked:
-    """A request as `serve` would hand it over, with its answers kept."""
-
-    def __init__(self, root: str, **args: Any) -> None:
-        self.root = root
-        self.args = args
-        self.answers: list[dict[str, Any]] = []
-
-    def reply(self, value: dict[str, Any]) -> None:
-        """Keep an answer."""
-        self.answers.append(value)
-
-
 def main(argv: list[str]) -> int:
     """Take the four looks and write them down."""
     target = argv[0] if argv else os.path.join(os.environ.get("OUT", "."), "gpu-hygiene.json")
-    gpu_holders.YOUNG_S = 1.0  # said in the file: nobody waits two minutes for a demonstration
-    gpu_holders.holders.__defaults__ = (1.0,)
     with tempfile.TemporaryDirectory() as root:
-        found = {"min_age_s": 1.0, "own_namespace": gpu_holders.own_namespace(), "uid": os.geteuid()}
+        found: dict[str, Any] = {
+            "min_age_s": _MIN_AGE_S,
+            "own_namespace": gpu_holders.own_namespace(),
+            "uid": os.geteuid(),
+        }
         found["idle"] = _look(root, "idle")
         job = subprocess.Popen([sys.executable, "-c", _JOB], stdout=subprocess.PIPE, start_new_session=True)
         try:
             assert job.stdout is not None and job.stdout.readline() == b"ready\n"
             time.sleep(5)
-            found["working"] = _look(root, "under a torch job (pid %d)" % job.pid)
+            found["working"] = _look(root, f"under a torch job (pid {job.pid})")
             os.kill(job.pid, signal.SIGKILL)
             job.wait()
             time.sleep(3)
             found["orphaned"] = _look(root, "job killed, its worker still has the devices")
             zombies = [row for row in found["orphaned"]["survey"]["holders"] if row["zombie"]]
-            asked = _Asked(root, targets=zombies, watch_s=5.0, grace_s=3.0)
-            gpu_survey.end_holders(asked)  # type: ignore[arg-type]
-            found["ended"] = asked.answers
-            print("ended:", asked.answers)
+            found["ended"] = gpu_survey.end_now(root, zombies, 3.0, _MIN_AGE_S)
+            print("ended:", found["ended"])
         finally:
-            for pid in [job.pid] if job.poll() is None else []:
-                os.kill(pid, signal.SIGKILL)
+            job.kill()
         time.sleep(2)
         found["after"] = _look(root, "zombie ended")
     with open(target, "w", encoding="utf-8") as file:
@@ -89,18 +76,16 @@ def main(argv: list[str]) -> int:
 
 
 def _look(root: str, what: str) -> dict[str, Any]:
-    asked = _Asked(root, samples=5, period_s=1.0)
     begun = time.monotonic()
-    gpu_survey.survey(asked)  # type: ignore[arg-type]
+    survey = gpu_survey.look(root, 5, 1.0, _MIN_AGE_S)
     took_s = time.monotonic() - begun
-    survey = asked.answers[-1]
     known = {key: value for key, value in survey.items() if key in GpuReadings.__dataclass_fields__}
     health = judge_health(GpuReadings(**known))
-    print("== %s: %s, %.1f s" % (what, worst(health).value, took_s))
+    print(f"== {what}: {worst(health).value}, {took_s:.1f} s")
     for item in health:
-        print("   %-7s card %-2s %s" % (item.level.value, item.card or "-", item.what))
+        print(f"   {item.level.value:7} card {item.card or '-':2} {item.what}")
     for row in survey["holders"]:
-        print("   pid %-7d zombie=%-5s listed=%-5s %s" % (row["pid"], row["zombie"], row["listed"], row["why"]))
+        print(f"   pid {row['pid']:<7} zombie={row['zombie']!s:5} listed={row['listed']!s:5} {row['why']}")
     raw = {name: gpu_query.run_tool(words) for name, words in _RAW.items()}
     return {"survey": survey, "health": [item.as_dict() for item in health], "raw": raw, "took_s": round(took_s, 1)}
 
