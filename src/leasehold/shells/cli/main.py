@@ -14,6 +14,7 @@ from .box_parser import add_box_parser
 from .ckpt_parser import add_ckpt_parsers
 from .doctor_parser import add_doctor_parsers
 from .front_parser import add_front_parsers
+from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
 from .plot_parser import add_plot_parser
 
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
     "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
-    "ckpt", "cadence", "plot",
+    "ckpt", "cadence", "disk", "gpu", "plot",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
@@ -83,6 +84,8 @@ def _room(command: str) -> Any:
         return import_module(".ckpt_commands", __package__)
     if command == "plot":
         return import_module(".plot_commands", __package__)
+    if command in ("disk", "gpu"):
+        return import_module(".hygiene_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     if command in _DOCTOR:
@@ -125,6 +128,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     _home(verbs)
     _ending(verbs)
     _parking(verbs)
+    add_hygiene_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_doctor_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     if wanted in ("", "box"):
         add_box_parser(verbs.all)
