@@ -10,6 +10,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
+from leasehold.kit.atomic import write_atomic
 from leasehold.kit.procs import look
 from leasehold.kit.runstate import RunState
 
@@ -181,10 +182,20 @@ def _become_sampler(
         from .sampler import Pipes, live  # only here: what it imports must not weigh on the caretaker
 
         live(folder, plan, Pipes(*pipes), left_out)
-    except BaseException:  # noqa: BLE001 - a forked child must end here; its parent sees the pipe close
+    except BrokenPipeError:  # the caretaker is gone, and so are we
         pass
+    except BaseException:  # noqa: BLE001 - a forked child must end here; its parent sees the pipe close
+        _leave_word(folder)
     finally:
         os._exit(0)
+
+
+def _leave_word(folder: RunFolder) -> None:
+    """Keep why the sampler died, for whoever looks; the pipe's end says that it did."""
+    import traceback
+
+    with contextlib.suppress(OSError):
+        write_atomic(os.path.join(folder.readings, "error.txt"), traceback.format_exc().encode(), durable=False)
 
 
 def _lives(pid: int) -> bool:
