@@ -91,11 +91,11 @@ def summary(curve: Curve) -> str:
     """Say a curve in words: the newest value, and how far it went."""
     values = [value for _, value in curve.points if value is not None]
     if not values:
-        return "not a number"
+        return "last not a number"
     unit = f" {curve.unit}" if curve.unit and curve.unit != "/s" else curve.unit
     newest = curve.points[-1][1]
-    said = "not a number any more" if newest is None else figure(newest) + unit
-    return f"{said} last, {figure(min(values))} to {figure(max(values))}"
+    said = "not a number" if newest is None else figure(newest) + unit
+    return f"last {said}, {figure(min(values))} to {figure(max(values))}"
 
 
 def _panels(curves: Sequence[Curve], together: bool) -> list[list[Curve]]:
