@@ -116,6 +116,12 @@ def test_there_is_one_line_a_minute_and_the_running_minute_waits() -> None:
     assert [at for at, _, _ in lines_of(seen(*records), 655.0, whole=False)] == [715.0]
 
 
+def test_a_line_has_the_cards_as_last_heard_in_its_minute() -> None:
+    asked = {"t": 600.0, "gpus": [[97, 1, 2, 3, 4, 0]]}
+    said = [line for _, line, _ in lines_of(seen(asked, {"t": 605.0}, {"t": 660.0}), 0.0, whole=True)]
+    assert "gpu0 97%" in said[0] and "gpu0" not in said[1]
+
+
 def test_a_line_cannot_move_the_cursor() -> None:
     assert "\x1b" not in say({"t": 1.0, "s": "\x1b[2J", "a": ["\x1b]0;x"]})
 
