@@ -1,4 +1,4 @@
-"""What caretaker, sampler and keeper take from a box behind ssh: memory, processor time, and a busy trainer's time.
+"""What caretaker and keeper take from a box behind ssh: memory, processor time, and a busy trainer's time.
 
 Ours and the peer are measured one after the other: side by side they would share the interpreter's pages, and
 PSS would flatter both.
@@ -62,10 +62,10 @@ def measure(effort: Effort) -> Iterator[Row]:
             with _two_interpreters((box.home / ".leasehold/python").read_text().strip()) as peers:
                 theirs = _sampled(peers, 1)
     for kind, limit in (("Pss", 20), ("Rss", 30)):
-        what = f"caretaker + sampler + keeper, {kind.upper()}"
+        what = f"caretaker + keeper, {kind.upper()}"
         peer = (theirs[kind], "2 × idle python -IS")
         yield Row("caretaker", what, "MB", mine[kind], *peer, Goal("ours", "≤", limit))
-    yield Row("caretaker", "the three, of one core", "%", mine["cpu"], goal=Goal("ours", "≤", 0.5))
+    yield Row("caretaker", "caretaker + keeper, of one core", "%", mine["cpu"], goal=Goal("ours", "≤", 0.5))
     yield Row("caretaker", "added to a busy trainer's processor time", "%", added.own, goal=Goal("ours", "≤", 0.2))
     yield Row("caretaker", "added to it by the clock", "%", added.clock)
     if holder:
@@ -74,7 +74,7 @@ def measure(effort: Effort) -> Iterator[Row]:
 
 @contextmanager
 def _running(place: Path, box: SshBox, job: str) -> Iterator[list[int]]:
-    """Run a trainer; yield the pids of caretaker, keeper and sampler once they have settled."""
+    """Run a trainer; yield the pids of caretaker and keeper once they have settled."""
     code = place / "code"
     code.mkdir(parents=True)
     (code / "lease.yaml").write_text(job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import readings
 from .layout import RunFolder
@@ -51,32 +51,42 @@ def tiers_of(folder: RunFolder) -> List[Tier]:
     return list(kept.values())
 
 
-class Disks:
-    """Bytes and inodes of each tier."""
+def disk_figures(path: str) -> Optional[Dict[str, int]]:
+    """Read bytes and inodes of the filesystem under path, as an ordinary user can fill it; None when it is gone."""
+    try:
+        figures = os.statvfs(path)
+    except OSError:
+        return None
+    kept = figures.f_bfree - figures.f_bavail  # for root alone
+    return {
+        "total_bytes": max(0, figures.f_blocks - kept) * figures.f_frsize,
+        "free_bytes": figures.f_bavail * figures.f_frsize,
+        "total_inodes": figures.f_files,
+        "free_inodes": figures.f_favail,
+    }
 
-    def __init__(self, tiers: Sequence[Tier]) -> None:
-        self.tiers = list(tiers)
-        self._trends = {(tier.path, what): Trend() for tier in tiers for what in ("bytes", "inodes")}
 
-    def read(self, tier: Tier, now_s: float) -> Optional[Dict[str, Any]]:
-        """Read one tier; None when it cannot be read."""
-        try:
-            figures = os.statvfs(tier.path)
-        except OSError:
-            return None
-        total, free = figures.f_blocks * figures.f_frsize, figures.f_bavail * figures.f_frsize
-        kept = (figures.f_bfree - figures.f_bavail) * figures.f_frsize  # for root alone: nobody else can use it
-        value: Dict[str, Any] = {"role": tier.role, "path": tier.path}
-        value.update(total_bytes=max(0, total - kept), free_bytes=free)
-        value.update(total_inodes=figures.f_files, free_inodes=figures.f_favail)
-        for what in ("bytes", "inodes"):
-            whole, left = value["total_" + what], value["free_" + what]
-            trend = self._trends[tier.path, what]
+class Disk:
+    """One tier, its last figures and where they go."""
+
+    def __init__(self, tier: Tier) -> None:
+        self.tier = tier
+        self._trends = {"bytes": Trend(), "inodes": Trend()}
+        self.facts: Dict[str, Any] = {}
+
+    def take(self, figures: Optional[Dict[str, int]], now_s: float) -> None:
+        """Take new figures; None says that it cannot be read now."""
+        self.facts = {}
+        if figures is None:
+            return
+        value: Dict[str, Any] = dict(figures, role=self.tier.role, path=self.tier.path)
+        for what, trend in self._trends.items():
+            whole, left = figures["total_" + what], figures["free_" + what]
             trend.add(now_s, whole - left)
             left_s = trend.left_s(whole - left, whole) if whole else None
             if left_s is not None:
                 value["%s_full_in_s" % what] = round(left_s)
-        return value
+        self.facts = value
 
 
 class Memory:
