@@ -18,34 +18,44 @@ from typing import NamedTuple
 from .rounds import Effort
 
 
-class Added(NamedTuple):
-    """By how many percent the trainer is slower, one number a round: by its own processor time, and by the clock."""
+class Beside(NamedTuple):
+    """Seconds that a million rounds of the trainer take, one number a slice: of its processor, and of the clock."""
 
     own: list[float]
     clock: list[float]
 
 
+class Compared(NamedTuple):
+    """With us beside it, and with us stopped."""
+
+    with_us: Beside
+    alone: Beside
+
+
 class _Pace(NamedTuple):
-    per_cpu_s: float
-    per_s: float
-    beside_cpu_s: float  # what those beside it used, for each second of the clock
+    own_s: float
+    clock_s: float
+    ours_s: float  # what those beside it used meanwhile, in the same measure
 
 
-def added_percent(beside: Sequence[int], trainer: int, cpu_s: Callable[[int], float], effort: Effort) -> Added:
-    """Compare the trainer's pace with and without them, slice by slice."""
-    slice_s, own, clock = effort.choose(full=4, quick=2), [], []
+def compare(beside: Sequence[int], trainer: int, cpu_s: Callable[[int], float], effort: Effort) -> Compared:
+    """Take the trainer's pace with and without them, slice by slice; each slice is long enough for every reading."""
+    slice_s = effort.choose(full=15, quick=5)
+    found = Compared(Beside([], []), Beside([], []))
     try:
-        for _ in range(effort.choose(full=30, quick=5)):
+        for _ in range(effort.choose(full=12, quick=4)):
             _signal(beside, signal.SIGSTOP)
             alone = _pace(trainer, beside, cpu_s, slice_s)
             _signal(beside, signal.SIGCONT)
             with_us = _pace(trainer, beside, cpu_s, slice_s)
             # On the core that it fully uses, what we take is added to what our traffic costs its caches.
-            own.append(100 * (alone.per_cpu_s / with_us.per_cpu_s - 1 + with_us.beside_cpu_s))
-            clock.append(100 * (alone.per_s / with_us.per_s - 1))
+            found.with_us.own.append(with_us.own_s + with_us.ours_s)
+            found.alone.own.append(alone.own_s)
+            found.with_us.clock.append(with_us.clock_s)
+            found.alone.clock.append(alone.clock_s)
     finally:
         _signal(beside, signal.SIGCONT)
-    return Added(own, clock)
+    return found
 
 
 def _pace(trainer: int, beside: Sequence[int], cpu_s: Callable[[int], float], slice_s: float) -> _Pace:
@@ -53,7 +63,8 @@ def _pace(trainer: int, beside: Sequence[int], cpu_s: Callable[[int], float], sl
     time.sleep(slice_s)
     done, took_s = _count(trainer) - before, time.monotonic() - begun
     used_s, ours_s = cpu_s(trainer) - cpu_before, sum(map(cpu_s, beside)) - ours_before
-    return _Pace(done / used_s, done / took_s, ours_s / took_s)
+    millions = done / 1e6
+    return _Pace(used_s / millions, took_s / millions, ours_s / millions)
 
 
 def _count(trainer: int) -> int:

@@ -22,7 +22,7 @@ from tests.support.parts import missing_ssh
 from tests.support.sshd import SshBox
 
 from .bed import command
-from .beside import added_percent
+from .beside import compare
 from .rounds import LEASE, Effort, user_environment
 from .rows import Goal, MissingPart, Row
 
@@ -58,7 +58,7 @@ def measure(effort: Effort) -> Iterator[Row]:
                 holder = _tmux_above(ours[0])
                 held_mb = _memory_mb([holder], "Pss") if holder else 0.0
             with _running(place / "busy", box, _BUSY_JOB) as ours:
-                added = added_percent(ours, _trainer(ours), _cpu_s, effort)
+                seen = compare(ours, _trainer(ours), _cpu_s, effort)
             with _two_interpreters((box.home / ".leasehold/python").read_text().strip()) as peers:
                 theirs = _sampled(peers, 1)
     for kind, limit in (("Pss", 20), ("Rss", 30)):
@@ -66,8 +66,10 @@ def measure(effort: Effort) -> Iterator[Row]:
         peer = (theirs[kind], "2 × idle python -IS")
         yield Row("caretaker", what, "MB", mine[kind], *peer, Goal("ours", "≤", limit))
     yield Row("caretaker", "caretaker + keeper, of one core", "%", mine["cpu"], goal=Goal("ours", "≤", 0.5))
-    yield Row("caretaker", "added to a busy trainer's processor time", "%", added.own, goal=Goal("ours", "≤", 0.2))
-    yield Row("caretaker", "added to it by the clock", "%", added.clock)
+    what = "a busy trainer beside them, processor time with theirs"
+    goal = Goal("ratio", "≤", 1.002)
+    yield Row("caretaker", what, "s", seen.with_us.own, seen.alone.own, "they stopped", goal)
+    yield Row("caretaker", "the same by the clock", "s", seen.with_us.clock, seen.alone.clock, "they stopped")
     if holder:
         yield Row("caretaker", "the tmux server that holds them, PSS", "MB", [held_mb])
 

@@ -1,4 +1,4 @@
-"""Questions that may hang (a driver, a network disk) or weigh much (a driver's library), asked from short-lived children.
+"""Questions that may hang (a driver, a network disk) or weigh much (its library), asked from short-lived children.
 
 The more an answer costs, the more seldom it is asked for; what hung is left out for a while.
 """
