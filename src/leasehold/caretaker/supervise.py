@@ -11,6 +11,7 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
+from leasehold.kit import predicates
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.journal import Journal
 from leasehold.kit.procs import boot_id, look
@@ -26,6 +27,7 @@ from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
+from .pulse import Pulse
 from .reaper import adopt_orphans
 from .recovering import Recovery
 from .stopping import Stopping, request_stop
@@ -82,6 +84,7 @@ class Caretaker:
         self.recovery = Recovery(folder, plan, self.note)
         self.stopping = Stopping(folder, plan, self.note)
         self.preemption = Preemption(folder, plan, self.note)
+        self.pulse = Pulse(folder, plan, self.note)
         self.downloads = Downloads(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
 
@@ -135,6 +138,8 @@ class Caretaker:
         for name, cell in self.run.cells.items():
             if cell.state in _ALIVE:
                 self.attempts.look(name, cell, self.signals.clear)
+            if cell.state == "running":
+                self.pulse.step(name, cell)
             self.preemption.step(name, cell, self.signals.clear)
             self._judge(name, cell)
             if cell.state == "pending" and self.run.state == "running":
@@ -288,6 +293,17 @@ class Caretaker:
         forward_s = self.preemption.due_s()
         return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])
 
+    def _health(self) -> Dict[str, Any]:
+        """Spell the state of the cell at work, or of the last one."""
+        found: Dict[str, Any] = {}
+        for name, cell in self.run.cells.items():
+            felt = self.pulse.health(name) if cell.state in _ALIVE else None
+            judged = felt or predicates.judge(predicates.of_ended(cell.as_dict()))
+            found = {"cell": name, "state": judged.state, "evidence": list(judged.evidence), "alarms": []}
+            if cell.state not in (FINISHED, FAILED, STOPPED):
+                break
+        return found
+
     def _beat(self, force: bool = False) -> None:
         now = time.monotonic()
         if not force and now - self.beat_at < _HEARTBEAT_S:
@@ -296,6 +312,7 @@ class Caretaker:
         value = self.run.as_dict()
         value.update({"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()})
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
+        value["health"] = self._health()
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
 

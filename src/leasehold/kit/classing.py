@@ -33,6 +33,7 @@ _OF_VERDICT = {
     ladder.OOM: BUG,  # memory exhaustion is never retried blindly: R§19.4
     ladder.HANGUP: PROBABILISTIC,
     ladder.KILLED: PROBABILISTIC,
+    ladder.STALLED: PROBABILISTIC,
 }
 _SAYS = {
     ladder.REBOOT: "the box was restarted under it",
@@ -40,13 +41,14 @@ _SAYS = {
     ladder.WALLTIME: "a clock of the platform ended it",
     ladder.OOM: "the kernel killed it for memory: the same run needs more than this box gives",
     ladder.HANGUP: "it was hung up on",
+    ladder.STALLED: "it stalled",
     ladder.KILLED: "somebody or something killed it from outside",
     ladder.CRASHED: "it crashed, and its log says nothing that is known",
     ladder.EXITED: "it ended with a code of its own, and its log says nothing that is known",
     ladder.UNKNOWN: "it vanished, and nothing shows why",
 }
-_FIRST = (ladder.REBOOT, ladder.OOM, ladder.PREEMPTED, ladder.WALLTIME)
-_OUTSIDE = (*_FIRST, ladder.HANGUP, ladder.KILLED, ladder.UNKNOWN)
+_FIRST = (ladder.REBOOT, ladder.OOM, ladder.PREEMPTED, ladder.WALLTIME, ladder.STALLED)
+_OUTSIDE = (ladder.REBOOT, ladder.OOM, ladder.PREEMPTED, ladder.WALLTIME, ladder.HANGUP, ladder.KILLED, ladder.UNKNOWN)
 
 
 class DiskNow(NamedTuple):

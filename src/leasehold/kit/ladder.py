@@ -11,8 +11,8 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 EXITED = "exited"  # not vanished: the program ended with a code of its own
 REBOOT, OOM, PREEMPTED, WALLTIME = "reboot", "oom", "preempted", "walltime"
-HANGUP, KILLED, CRASHED, UNKNOWN = "hangup", "killed", "crashed", "unknown"
-VERDICTS = (EXITED, REBOOT, OOM, PREEMPTED, WALLTIME, HANGUP, KILLED, CRASHED, UNKNOWN)
+HANGUP, KILLED, CRASHED, STALLED, UNKNOWN = "hangup", "killed", "crashed", "stalled", "unknown"
+VERDICTS = (EXITED, REBOOT, OOM, PREEMPTED, WALLTIME, HANGUP, KILLED, CRASHED, STALLED, UNKNOWN)
 
 CLOCK_TOLERANCE_S = 180.0  # a platform's clock starts before our attempt does, and fires when its scheduler looks
 _BY_ITSELF = {
@@ -34,6 +34,7 @@ class Vanished(NamedTuple):
     boot_now: str = ""
     oom_kills_then: Optional[int] = None
     oom_kills_now: Optional[int] = None
+    stalled: bool = False  # we ended it ourselves because it stood still and the job says: again
     kernel: Sequence[str] = ()  # lines of the kernel's log about our own processes
     kernel_readable: bool = False
     noticed: str = ""  # who announced that the box will be taken away
@@ -51,7 +52,7 @@ class Verdict(NamedTuple):
 
 def descend(facts: Vanished) -> Verdict:
     """Go down the ladder; the first rung that holds is the verdict."""
-    for rung in (_reboot, _oom, _preempted, _walltime, _exited, _hangup, _crashed, _killed):
+    for rung in (_reboot, _oom, _preempted, _stalled, _walltime, _exited, _hangup, _crashed, _killed):
         found = rung(facts)
         if found is not None:
             return found
@@ -85,6 +86,12 @@ def _preempted(facts: Vanished) -> Optional[Verdict]:
     if facts.code == 0 and facts.signal is None:
         return None
     return Verdict(PREEMPTED, ("announced by %s before it ended" % facts.noticed,))
+
+
+def _stalled(facts: Vanished) -> Optional[Verdict]:
+    if not facts.stalled or (facts.signal is None and not facts.lost):
+        return None
+    return Verdict(STALLED, ("it stood still, and we ended it as its job says",))
 
 
 def _walltime(facts: Vanished) -> Optional[Verdict]:

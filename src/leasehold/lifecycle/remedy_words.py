@@ -37,7 +37,8 @@ def _pruned(event: dict[str, Any]) -> str:
         return f"scratch could not be pruned: {event['problem']}"
     kept = _listed(event, "kept")
     stays = f"; kept {', '.join(kept[:_SHOWN])}" + (" …" if len(kept) > _SHOWN else "") if kept else ""
-    return f"pruned {int(_number(event, 'files'))} scratch files, {say_bytes(int(_number(event, 'freed_bytes')))}{stays}"
+    size = say_bytes(int(_number(event, "freed_bytes")))
+    return f"pruned {int(_number(event, 'files'))} scratch files, {size}{stays}"
 
 
 def _short(event: dict[str, Any]) -> str:
@@ -46,7 +47,7 @@ def _short(event: dict[str, Any]) -> str:
         had = f"{free} inodes left, {need} needed"
     else:
         had = f"{say_bytes(free)} free, {say_bytes(need)} needed"
-    return f"the disk is too full for attempt {event.get('attempt')}: {event.get('path')} has {had}; {event.get('hint')}"
+    return f"no room for attempt {event.get('attempt')}: {event.get('path')} has {had}; {event.get('hint')}"
 
 
 def _stalled(event: dict[str, Any]) -> str:
