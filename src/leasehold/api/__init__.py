@@ -53,6 +53,7 @@ from leasehold.api.running import (
     verify,
     watch,
 )
+from leasehold.api.seeing import patrol, plot
 from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
@@ -106,10 +107,12 @@ __all__ = [
     "park_plan",
     "park_revoke",
     "park_standing",
+    "patrol",
     "plan",
     "plan_wishes",
     "platform",
     "platforms",
+    "plot",
     "pull",
     "run",
     "search",
