@@ -32,7 +32,7 @@ from leasehold.api.front import (
     tunnel,
     write_new,
 )
-from leasehold.api.hygiene import gpu, gpu_kill
+from leasehold.api.hygiene import disk, disk_empty, disk_free, disk_picked, disk_undo, gpu, gpu_kill
 from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
 from leasehold.api.running import (
     clock,
@@ -53,11 +53,12 @@ from leasehold.api.running import (
     verify,
     watch,
 )
-from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation, RunOrder, RunOutcome
+from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
     "BoxOrder",
     "BoxWord",
+    "DiskOrder",
     "DoctorOrder",
     "DownOrder",
     "Evacuation",
@@ -77,6 +78,11 @@ __all__ = [
     "clock",
     "convert",
     "diagnose",
+    "disk",
+    "disk_empty",
+    "disk_free",
+    "disk_picked",
+    "disk_undo",
     "down",
     "down_plan",
     "down_request",

@@ -39,6 +39,8 @@ _OURS = {  # folders right below our root
 }
 BESIDE = ".leasehold-quarantine"  # where a target lies on another disk than our root
 _TRASH = (".Trash", ".Trash-*")
+_PACKAGES = ("site-packages", "dist-packages", "node_modules")
+_PYTHON_LIB = re.compile(r"python\d+\.\d+\Z")
 _PARTS = ("models--*", "datasets--*", "spaces--*")  # of the Hugging Face cache: each can go alone
 _CHECKPOINT_FOLDER = re.compile(r"(?:checkpoint|ckpt|global_step|step|epoch|iter)[-_=.]?\d+\Z", re.IGNORECASE)
 _CHECKPOINT_FILE = (".pt", ".pth", ".ckpt", ".safetensors")
@@ -49,6 +51,7 @@ _CORE = re.compile(r"core(?:\.\d+)?\Z")
 _STEP = re.compile(r"(?:global_step|steps?|epochs?|iters?|iterations?|checkpoint|ckpt|ep)[-_=.]?(\d+)", re.IGNORECASE)
 _METRIC = re.compile(r"(?:loss|acc|score|bleu|fid|map|auc|ppl|f1|reward|metric)\w*[-_=]?\d", re.IGNORECASE)
 _KEPT_WORDS = re.compile(r"(?:\b|_)(?:best|last|latest|final|ema)(?:\b|_|\d)", re.IGNORECASE)
+_WORTH_BYTES = 1 << 20  # a small .pth is no checkpoint, and a small .part no download
 _DATA_MIN_BYTES = 256 << 20
 
 
@@ -88,6 +91,8 @@ def folder_class(path: str, root: str) -> str:
         return "cache.npm"
     if name == "pkgs" and os.path.isdir(os.path.join(above, "conda-meta")):
         return "cache.conda"
+    if name in _PACKAGES or near == "lib" and _PYTHON_LIB.match(name):
+        return "environment"
     if name == BESIDE:
         return "ours.quarantine"
     if any(fnmatch.fnmatch(name, pattern) for pattern in _TRASH):
@@ -110,12 +115,14 @@ def is_checkpoint_folder(name: str) -> bool:
 def file_class(name: str, size: int) -> str:
     """Name a file's class by its name and size; empty when it says nothing."""
     low = name.lower()
-    if low.endswith(_CHECKPOINT_FILE):
-        return "checkpoint"
     if low.endswith(_IMAGES):
         return "images"
     if "tfevents" in low:
         return "tensorboard"
+    if size < _WORTH_BYTES:
+        return ""
+    if low.endswith(_CHECKPOINT_FILE):
+        return "checkpoint"
     if low.endswith(_UNFINISHED):
         return "temp"
     if _CORE.match(name):

@@ -279,9 +279,7 @@ def _target(item: Any) -> Dict[str, Any]:
         numbers = {key: int(item[key]) for key in ("bytes", "names", "length")}
         return dict(numbers, path=path, identity=identity)
     except (KeyError, TypeError, ValueError) as error:
-        raise Refused(
-            "wire.bad_request", "a target needs path, identity, bytes, names and length: %r" % error
-        ) from None
+        raise Refused("wire.bad_request", "no target of a survey: %r" % error) from None
 
 
 def _free_bytes(path: str) -> int:
