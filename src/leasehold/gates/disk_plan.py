@@ -73,8 +73,8 @@ class Judged:
         """Spell for --json."""
         unit = self.unit
         return {
-            "path": unit.path, "class": unit.kind, "title": class_of(unit.kind).title, "tier": unit.tier, "bytes": unit.bytes,
-            "frees_bytes": unit.frees_bytes, "inodes": unit.inodes, "newest_unix": unit.newest_unix,
+            "path": unit.path, "class": unit.kind, "title": class_of(unit.kind).title, "tier": unit.tier,
+            "bytes": unit.bytes, "frees_bytes": unit.frees_bytes, "inodes": unit.inodes, "newest_unix": unit.newest_unix,
             "target": self.target, "why": self.why, "cost": self.cost, "many_files": unit.inodes > MANY_FILES,
             "held": not self.target and class_of(unit.kind).rank is not None,
         }  # fmt: skip

@@ -30,8 +30,9 @@ def gpu(args: Namespace) -> int:
     if args.json:
         output.as_json({**seen.as_dict(), **({"ended": ended} if args.kill else {})})
         return _GPU_EXITS[seen.level.value]
-    output.lines(card_lines(seen))
-    holders = [dict(row) for row in seen.readings.holders]
+    value = seen.as_dict()
+    output.lines(card_lines(value))
+    holders = value["holders"]
     if holders:
         output.table(holder_rows(holders), ["PID", "CARD", "AGE", "MEMORY", "WHAT", "WHY"], {"ZOMBIE": "yellow"})
     for row in ended:
@@ -63,7 +64,7 @@ def disk(args: Namespace) -> int:
     if args.json:
         output.as_json(seen.as_dict())
         return 0
-    output.lines(disk_lines(seen, everything=args.all))
+    output.lines(disk_lines(seen.as_dict(), everything=args.all))
     if wanted:
         output.lines(api.disk_picked(seen, order).splitlines())
         output.say(f"nothing was touched. To put it aside: leave --plan away; to see all: lease disk {args.box}")
