@@ -37,6 +37,7 @@ _OURS = {  # folders right below our root
     "data": "ours.data",
     "quarantine": "ours.quarantine",
 }
+_TRANSPARENT = ("active", "cache")  # below our root: what lies in them is told apart
 BESIDE = ".leasehold-quarantine"  # where a target lies on another disk than our root
 _TRASH = (".Trash", ".Trash-*")
 _PACKAGES = ("site-packages", "dist-packages", "node_modules")
@@ -81,7 +82,7 @@ def folder_class(path: str, root: str) -> str:
     """Name a folder's class by its name and place; empty when they say nothing."""
     above, name = os.path.split(path)
     near = os.path.basename(above)
-    if above == root:
+    if above == root and name not in _TRANSPARENT:
         return _OURS.get(name, "ours.other")
     if above == os.path.join(root, "active"):
         return "ours.run"

@@ -74,7 +74,8 @@ class Judged:
         unit = self.unit
         return {
             "path": unit.path, "class": unit.kind, "title": class_of(unit.kind).title, "tier": unit.tier,
-            "bytes": unit.bytes, "frees_bytes": unit.frees_bytes, "inodes": unit.inodes, "newest_unix": unit.newest_unix,
+            "bytes": unit.bytes, "frees_bytes": unit.frees_bytes, "inodes": unit.inodes,
+            "newest_unix": unit.newest_unix,
             "target": self.target, "why": self.why, "cost": self.cost, "many_files": unit.inodes > MANY_FILES,
             "held": not self.target and class_of(unit.kind).rank is not None,
         }  # fmt: skip
@@ -91,12 +92,12 @@ def judge_units(units: Iterable[DiskUnit], now_unix: float, proof: Proof) -> lis
     return sorted(judged, key=lambda item: (not item.target, item.rank, -item.unit.frees_bytes))
 
 
-def pick(judged: Sequence[Judged], tier: str, want_bytes: int, want_inodes: int = 0) -> list[Judged]:
-    """Take the cheapest targets of one tier until they suffice; all of them when they do not."""
+def pick(judged: Sequence[Judged], tiers: set[str], want_bytes: int, want_inodes: int = 0) -> list[Judged]:
+    """Take the cheapest targets of these tiers until they suffice; all of them when they do not."""
     chosen: list[Judged] = []
     freed = inodes = 0
     for item in judged:
-        if not item.target or item.unit.tier != tier:
+        if not item.target or item.unit.tier not in tiers:
             continue
         if freed >= want_bytes and inodes >= want_inodes:
             break

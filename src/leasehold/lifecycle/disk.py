@@ -134,12 +134,9 @@ def _survey(home: Home, box: Box, engine: CaretakerEngine, order: DiskOrder, rep
 
 
 def _report(order: DiskOrder, last: Mapping[str, Any], judged: Sequence[Judged]) -> DiskReport:
-    tier = order.tier or _tier_of(str(last["root"]), last["tiers"])
-    if order.tier and not any(item["real"] == order.tier for item in last["tiers"]):
-        known = ", ".join(str(item["real"]) for item in last["tiers"])
-        raise UserError("disk.unknown_tier", f"{order.tier} was not surveyed", hint=f"--tier with one of: {known}")
+    tiers = _on_one_disk(order.tier or str(last["root"]), last["tiers"])
     wanted = order.free_bytes or order.free_inodes
-    picked = pick(judged, tier, order.free_bytes, order.free_inodes)[:_MOST_TARGETS] if wanted else []
+    picked = pick(judged, tiers, order.free_bytes, order.free_inodes)[:_MOST_TARGETS] if wanted else []
     return DiskReport(
         box=order.box,
         tiers=tuple(dict(item) for item in last["tiers"]),
@@ -157,10 +154,14 @@ def _titles(tier: Mapping[str, Any]) -> dict[str, str]:
     return {str(kind): class_of(str(kind)).title for kind in tier["totals"]}
 
 
-def _tier_of(root: str, tiers: Sequence[Mapping[str, Any]]) -> str:
-    """Name the surveyed place that our folder lies in."""
-    inside = [str(tier["real"]) for tier in tiers if (root + "/").startswith(str(tier["real"]).rstrip("/") + "/")]
-    return max(inside, key=len) if inside else root
+def _on_one_disk(path: str, tiers: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Name the surveyed places on the same filesystem as this path: freeing any of them frees that disk."""
+    inside = [tier for tier in tiers if (path + "/").startswith(str(tier["real"]).rstrip("/") + "/")]
+    if not inside:
+        known = ", ".join(str(tier["real"]) for tier in tiers)
+        raise UserError("disk.unknown_tier", f"{path} was not surveyed", hint=f"--tier with one of: {known}")
+    mount = max(inside, key=lambda tier: len(str(tier["real"])))["mount"]
+    return {str(tier["real"]) for tier in tiers if tier["mount"] == mount}
 
 
 def _variables(profile: Profile) -> dict[str, str]:
