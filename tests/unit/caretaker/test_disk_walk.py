@@ -12,8 +12,8 @@ import pytest
 
 from leasehold.caretaker import disk_walk
 from leasehold.caretaker.disk_classes import cache_links, known_places
-from leasehold.caretaker.disk_units import Unit
 from leasehold.caretaker.disk_survey import outermost
+from leasehold.caretaker.disk_units import Unit
 from leasehold.caretaker.disk_walk import Bounds, Walk
 
 MIB = 1 << 20
