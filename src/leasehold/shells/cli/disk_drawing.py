@@ -11,6 +11,7 @@ from leasehold.model.words import one_line
 _SHOWN = 3  # units of a class
 _TARGETS_SHOWN = 20
 _DELETED_SHOWN = 5
+_FULL_SHARE = 0.95  # R§16.7, where the patrol raises its alarm
 
 
 def disk_lines(seen: Mapping[str, Any], *, everything: bool = False) -> Iterator[str]:
@@ -67,8 +68,9 @@ def _plan_lines(seen: Mapping[str, Any], everything: bool) -> Iterator[str]:
 
 
 def _full(tier: Mapping[str, Any], what: str) -> str:
-    total, free = int(tier[f"total_{what}"]), int(tier[f"free_{what}"])
+    total, free = int(tier.get(f"usable_{what}", tier[f"total_{what}"])), int(tier[f"free_{what}"])
     if not total:
         return f"counts no {what}"
     shown = say_bytes(free) if what == "bytes" else f"{free:,} inodes"
-    return f"{shown} free, {1 - free / total:.0%} used"
+    full = "  FULL" if 1 - free / total >= _FULL_SHARE else ""
+    return f"{shown} free, {1 - free / total:.0%} used{full}"
