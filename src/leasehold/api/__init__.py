@@ -3,7 +3,18 @@
 Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 """
 
-from leasehold.api.boxes import box_add, box_list, box_prune, box_remove, box_show, box_tell, box_test
+from leasehold.api.boxes import (
+    box_add,
+    box_list,
+    box_prune,
+    box_reboot,
+    box_reboot_allow,
+    box_reboot_forbid,
+    box_remove,
+    box_show,
+    box_tell,
+    box_test,
+)
 from leasehold.api.checkpoints import cadence, ckpt_inspect
 from leasehold.api.doctor import DoctorOrder, diagnose, lint, search
 from leasehold.api.doctor import explain as explain_id
@@ -68,6 +79,9 @@ __all__ = [
     "box_add",
     "box_list",
     "box_prune",
+    "box_reboot",
+    "box_reboot_allow",
+    "box_reboot_forbid",
     "box_remove",
     "box_show",
     "box_tell",

@@ -49,6 +49,13 @@ def empty_quarantine(request: Request) -> None:
     empty(request)
 
 
+def relaunch_hooks(request: Request) -> None:
+    """List, install or take away what goes on after a restart of the box."""
+    from .relaunch import hooks
+
+    hooks(request)
+
+
 OPERATIONS: Dict[str, Operation] = {
     "gpu_survey": gpu_survey,
     "end_holders": end_holders,
@@ -56,4 +63,5 @@ OPERATIONS: Dict[str, Operation] = {
     "quarantine": quarantine,
     "undo_quarantine": undo_quarantine,
     "empty_quarantine": empty_quarantine,
+    "relaunch_hooks": relaunch_hooks,
 }
