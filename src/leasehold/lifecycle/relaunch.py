@@ -1,4 +1,4 @@
-"""Going on after a box restarts: allowed by a person once per box, installed per run, listed, and taken back (R§16.13)."""
+"""Going on after a box restarts: allowed by a person once per box, installed per run, listed, taken back. R§16.13."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any
     ways = _ways(home.shelf().load(box.platform))
     phrase = f"allow reboot hooks on {box.name}"
     question = (
-        f"each run with `reboot: resume` on {box.name} will write one line or unit of its own there ({', '.join(ways)}),\n"
+        f"each run with `reboot: resume` on {box.name} will write one line or unit of its own there\n({', '.join(ways)}), "
         f"which starts its caretaker after the box restarts, and will take it away when the run ends.\n"
         f"To approve, type exactly:  {phrase}\n> "
     )

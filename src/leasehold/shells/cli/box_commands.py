@@ -127,6 +127,7 @@ def box_prune(args: Namespace) -> int:
 def box_reboot(args: Namespace) -> int:
     """lease box reboot"""
     home = api.open_home()
+    done: dict[str, Any]
     if args.allow:
         done = {"allowed": True, "installed": api.box_reboot_allow(home, args.name, Screen(args.json).report)}
     elif args.forbid:
