@@ -37,9 +37,9 @@ def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any
     ways = _ways(home.shelf().load(box.platform))
     phrase = f"allow reboot hooks on {box.name}"
     question = (
-        f"each run with `reboot: resume` on {box.name} will write one line or unit of its own there\n({', '.join(ways)}), "
-        f"which starts its caretaker after the box restarts, and will take it away when the run ends.\n"
-        f"To approve, type exactly:  {phrase}\n> "
+        f"each run with `reboot: resume` on {box.name} will write one line or unit of its own there\n"
+        f"({', '.join(ways)}), which starts its caretaker after the box restarts, and will take it away\n"
+        f"when the run ends. To approve, type exactly:  {phrase}\n> "
     )
     answer = ask(question).strip()
     if answer != phrase:
