@@ -6,6 +6,8 @@ import os
 import time
 from typing import Any, Dict, List, Set, Tuple
 
+from leasehold.kit.atomic import read_json
+
 from . import readings
 from .disk_classes import cache_links, known_places
 from .disk_units import Unit
@@ -49,6 +51,7 @@ def survey(request: Request) -> None:
             "links": cache_links(home, known),
             "quarantines": stamps(root),
             "runs": _runs(root),
+            "trends": _trends(root),
             "root": root,
             "user_id": os.geteuid(),
             "unread_processes": opened.unread,
@@ -115,6 +118,22 @@ def _tier(top: str, walk: Walk, opened: OpenFiles, table: ProcessTable) -> Dict[
         "unread_count": walk.unread_count,
         "deleted_open": [dict(item, commands=[table.command(pid) for pid in item["pids"][:3]]) for item in held],
     }
+
+
+def _trends(root: str) -> List[Dict[str, Any]]:
+    """When the patrols of live runs see a disk full, at the pace they measured."""
+    folder = os.path.join(root, "active")
+    found = []
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        status = read_json(os.path.join(folder, name, "status.json")) or {}
+        if status.get("state") != "running":
+            continue
+        for disk in (status.get("readings") or {}).get("disks") or ():
+            facts = {key: disk[key] for key in ("bytes_full_in_s", "inodes_full_in_s") if key in disk}
+            if facts:
+                mount = readings.mount_of(os.path.realpath(str(disk["path"])))[0]
+                found.append(dict(facts, run=name, mount=mount))
+    return found
 
 
 def _runs(root: str) -> Dict[str, Any]:

@@ -36,6 +36,7 @@ class DiskReport:
     quarantines: tuple[dict[str, Any], ...]
     root: str
     unread_processes: int
+    trends: tuple[dict[str, Any], ...] = ()  # when patrols see a disk full
     picked: tuple[Judged, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -48,6 +49,7 @@ class DiskReport:
             "units": [item.as_dict() for item in self.judged],
             "picked": [item.unit.path for item in self.picked],
             "links": list(self.links),
+            "trends": list(self.trends),
             "quarantines": list(self.quarantines),
             "targets_free_bytes": sum(item.unit.frees_bytes for item in self.judged if item.target),
             "complete": all(tier["complete"] for tier in self.tiers),
@@ -146,6 +148,7 @@ def _report(order: DiskOrder, last: Mapping[str, Any], judged: Sequence[Judged])
         quarantines=tuple(dict(item) for item in last["quarantines"]),
         root=str(last["root"]),
         unread_processes=int(last["unread_processes"]),
+        trends=tuple(dict(item) for item in last["trends"]),
         picked=tuple(picked),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leasehold.model.units import say_bytes
-from leasehold.model.words import one_line
+from leasehold.model.words import ago, one_line
 
 _SHOWN = 3  # units of a class
 _TARGETS_SHOWN = 20
@@ -31,6 +31,9 @@ def disk_lines(seen: Mapping[str, Any], *, everything: bool = False) -> Iterator
 def _tier_lines(seen: Mapping[str, Any], tier: Mapping[str, Any], everything: bool) -> Iterator[str]:
     where = f"{tier['real']}  ({tier['filesystem']} at {tier['mount']})"
     yield f"{where}: {_full(tier, 'bytes')}; {_full(tier, 'inodes')}"
+    for trend in seen["trends"]:
+        if trend["mount"] == tier["mount"]:
+            yield f"  full in {_soonest(trend)} at the pace of {trend['run']}, as its patrol reckons"
     if not tier["complete"]:
         at = one_line(str(tier["stopped_at"]))
         yield f"  INCOMPLETE: the time was up after {int(tier['entries']):,} files, at {at}; --limit 10min looks longer"
@@ -46,6 +49,12 @@ def _tier_lines(seen: Mapping[str, Any], tier: Mapping[str, Any], everything: bo
     for held in tier["deleted_open"][:_DELETED_SHOWN]:
         who = "; ".join(f"pid {pid} {command}" for pid, command in zip(held["pids"], held["commands"], strict=False))
         yield f"  {say_bytes(int(held['bytes'])):>10}  deleted, and held open by {who}: it is freed when that ends"
+
+
+def _soonest(trend: Mapping[str, Any]) -> str:
+    found = [(float(trend[f"{what}_full_in_s"]), what) for what in ("bytes", "inodes") if f"{what}_full_in_s" in trend]
+    left_s, what = min(found)
+    return f"{ago(left_s)} ({what})"
 
 
 def _remark(unit: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ def add_hygiene_parsers(verb: AddVerb) -> None:
     """Describe the commands that look after cards and disks."""
     gpu = verb(
         "gpu",
-        "say how healthy a box's cards are and who holds them; exit 0 well, 4 a card is broken, 5 not to be known",
+        "say how healthy a box's cards are and who holds them; exit 4 when one is broken",
         "  lease gpu gpu1                     five samples, faults, who has a card open\n"
         "  lease gpu gpu1 --kill              end zombies that hold a card, after you typed their numbers",
     )
