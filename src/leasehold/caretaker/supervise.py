@@ -60,6 +60,10 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     caretaker = Caretaker(folder, plan)
     caretaker.open(who, detach, resume_by)
     caretaker.live()
+    if os.path.exists(folder.relaunch):
+        from .relaunch import remove
+
+        remove(folder)
     if os.path.exists(folder.notify):
         from .nag import begin  # only now: what it imports must not weigh on the caretaker's life
 
