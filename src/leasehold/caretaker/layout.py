@@ -52,6 +52,10 @@ class RunFolder:
         """Its presence after an attempt says that the platform's hook did not let it begin."""
         return os.path.join(self.attempt(cell, attempt), "hook-due")
 
+    def save_request(self, cell: str) -> str:
+        """Its presence asks the trainer to save at its next step; `.done` beside it then holds the step."""
+        return os.path.join(self.cell(cell), "save-request")
+
     def work(self, cell: str) -> str:
         """The cell's private copy of the code: the trainer's working folder."""
         return os.path.join(self.path, "work", check_name(cell, "cell"))
