@@ -1,4 +1,4 @@
-"""How often this run is interrupted: what the journal saw, and before it saw anything what the platform is known for."""
+"""How often this run is interrupted: what its journal saw, and before that what the platform is known for."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import struct
 from pathlib import Path
 
@@ -180,6 +181,28 @@ def test_nan_and_infinity_are_counted_and_large_numbers_are_not(dtype: str, form
 def test_bfloat16_is_the_upper_half_of_a_float32() -> None:
     halves = b"".join(struct.pack("<f", value)[2:] for value in (1.0, -3.0e38, math.nan, -math.inf))
     assert count_bad(halves, "BF16") == 2
+
+
+@pytest.mark.parametrize(("dtype", "form"), [("F64", "d"), ("F32", "f")])
+def test_single_bad_numbers_are_found_wherever_they_lie(dtype: str, form: str) -> None:
+    width, chance = struct.calcsize(form), random.Random(dtype)
+    numbers = bytearray(struct.pack("<40000" + form, *([1.5, -3e38 if form == "f" else -1.7e308] * 20000)))
+    places = {0, 39999, *chance.sample(range(40000), 50)}
+    for place in places:
+        numbers[place * width : (place + 1) * width] = struct.pack(
+            "<" + form, chance.choice([math.inf, -math.inf, math.nan])
+        )
+    assert count_bad(bytes(numbers), dtype) == len(places)
+    assert count_bad(bytes(numbers)[: -width + 1], dtype) == len(places) - 1  # half a number is none
+
+
+def test_every_pattern_of_the_short_types_is_judged_as_its_definition_says() -> None:
+    halves = struct.pack("<65536H", *range(65536))
+    assert count_bad(halves, "F16") == sum(not math.isfinite(value) for (value,) in struct.iter_unpack("<e", halves))
+    brains = [struct.unpack("<f", b"\0\0" + halves[at : at + 2])[0] for at in range(0, len(halves), 2)]
+    assert count_bad(halves, "BF16") == sum(not math.isfinite(value) for value in brains)
+    assert count_bad(bytes(range(256)), "F8_E5M2") == 8
+    assert count_bad(bytes(range(256)), "F8_E4M3") == 2
 
 
 def test_a_torch_file_with_a_nan_says_so(reading_of) -> None:

@@ -35,21 +35,25 @@ class Source:
             self._buffer = bytearray(CHUNK_BYTES)
         window = memoryview(self._buffer)
         while count > 0:
-            got = self._fill(window[: min(count, CHUNK_BYTES)], offset)
-            yield window[:got]
-            offset += got
-            count -= got
+            piece = window[: min(count, CHUNK_BYTES)]
+            self._fill(piece, offset)
+            yield piece
+            offset += len(piece)
+            count -= len(piece)
 
-    def _fill(self, window: memoryview, offset: int) -> int:
-        try:
-            # Seek each time: the consumer may read elsewhere between two pieces.
-            self._file.seek(offset)
-            got = self._file.readinto(window)
-        except OSError as error:
-            raise Unreadable(f"reading byte {offset} failed: {error.strerror}") from error
-        if not got:
-            raise Unreadable(f"the file ended at byte {offset}; it had {self.size} bytes when it was opened")
-        return got
+    def _fill(self, window: memoryview, offset: int) -> None:
+        """Fill the window to its end: pieces begin where an element does, however little the system gives at once."""
+        done = 0
+        while done < len(window):
+            try:
+                # Seek each time: the consumer may read elsewhere between two pieces.
+                self._file.seek(offset + done)
+                got = self._file.readinto(window[done:])
+            except OSError as error:
+                raise Unreadable(f"reading byte {offset + done} failed: {error.strerror}") from error
+            if not got:
+                raise Unreadable(f"the file ended at byte {offset + done}; it had {self.size} bytes when it was opened")
+            done += got
 
     def close(self) -> None:
         self._file.close()
