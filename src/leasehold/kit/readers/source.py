@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from copy import copy
 from types import TracebackType
 from typing import Iterator, Optional, Type
 
@@ -18,6 +19,7 @@ class Source:
     def __init__(self, fd: int, path: str) -> None:
         self._file = os.fdopen(fd, "rb", buffering=0)
         self._buffer = bytearray(0)
+        self._begin = 0
         self.path = path
         self.size = _regular_size(os.fstat(fd))
 
@@ -28,6 +30,14 @@ class Source:
                 f"cut short or lying: bytes {offset} to {offset + count} are needed, the file has {self.size}"
             )
         return b"".join(bytes(piece) for piece in self.pieces(offset, count))
+
+    def window(self, offset: int, count: int) -> Source:
+        """Return a part of this file as a source of its own, which lives as long as this one is open."""
+        if offset < 0 or count <= 0 or offset + count > self.size:
+            raise Unreadable(f"cut short or lying: a part of {count} bytes at {offset}, the file has {self.size}")
+        part = copy(self)
+        part._begin, part.size, part._buffer = self._begin + offset, count, bytearray(0)
+        return part
 
     def pieces(self, offset: int, count: int) -> Iterator[memoryview]:
         """Yield the bytes in pieces of at most CHUNK_BYTES; a piece is valid until the next is asked for."""
@@ -47,7 +57,7 @@ class Source:
         while done < len(window):
             try:
                 # Seek each time: the consumer may read elsewhere between two pieces.
-                self._file.seek(offset + done)
+                self._file.seek(self._begin + offset + done)
                 got = self._file.readinto(window[done:])
             except OSError as error:
                 raise Unreadable(f"reading byte {offset + done} failed: {error.strerror}") from error
