@@ -65,7 +65,6 @@ from leasehold.api.running import (
     watch,
 )
 from leasehold.api.seeing import patrol, plot
-from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation, RunOrder, RunOutcome
 from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
