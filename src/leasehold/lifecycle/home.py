@@ -25,6 +25,7 @@ class Home:
     path: Path
     config: Path | None = None  # your own settings: profiles/ holds overlays
     project: Path | None = None  # where the command was typed
+    links: Path | None = None  # where connections lie that short askings share
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Home:
@@ -34,7 +35,7 @@ class Home:
         data = Path(environ.get("XDG_DATA_HOME") or user / ".local/share") / "leasehold"
         chosen = (environ.get("LEASEHOLD_HOME") or data, environ.get("LEASEHOLD_CONFIG") or settings)
         path, config = (Path(place).expanduser().absolute() for place in chosen)
-        return cls(path, config, _here())
+        return cls(path, config, _here(), _links(environ, path))
 
     def shelf(self, project: Path | None = None) -> Shelf:
         """Return the platform profiles: what ships, your overlays, then the project's."""
@@ -73,6 +74,15 @@ class Home:
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""
         return self.path / "boxes" / name
+
+
+def _links(environ: Mapping[str, str], home: Path) -> Path | None:
+    """Choose where shared connections lie: LEASEHOLD_LINKS (or `none`), the session's runtime folder, else the home."""
+    chosen = environ.get("LEASEHOLD_LINKS", "")
+    if chosen:
+        return None if chosen == "none" else Path(chosen).expanduser().absolute()
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    return Path(runtime) / "leasehold" if runtime and os.path.isdir(runtime) else home / "links"
 
 
 def _here() -> Path | None:

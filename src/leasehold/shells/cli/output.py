@@ -108,15 +108,32 @@ def lines(texts: Iterable[str]) -> None:
 
 def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None = None) -> None:
     """Print columns; narrow where the content is."""
-    if not rows:
-        return
-    everything = [[one_line(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(_width(row[i]) for row in everything) for i in range(len(head))]
-    lines = []
-    for row in everything:
-        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
-        lines.append(_tinted("  ".join(cells).rstrip(), row, colours or {}))
-    data("\n".join([paint(lines[0], "dim", sys.stdout), *lines[1:]]))
+    Columns(head, rows, colours).show(rows)
+
+
+class Columns:
+    """Columns as wide as some rows need; rows may then come in parts, the head before the first."""
+
+    def __init__(self, head: list[str], rows: list[list[str]], colours: dict[str, str] | None = None) -> None:
+        self._head = head
+        self._widths = [max(_width(one_line(row[i])) for row in (head, *rows)) for i in range(len(head))]
+        self._colours = colours or {}
+        self._begun = False
+
+    def show(self, rows: list[list[str]]) -> None:
+        """Print some rows."""
+        if not rows:
+            return
+        lines = [_tinted(self._line(row), row, self._colours) for row in rows]
+        if not self._begun:
+            lines.insert(0, paint(self._line(self._head), "dim", sys.stdout))
+            self._begun = True
+        data("\n".join(lines))
+
+    def _line(self, row: list[str]) -> str:
+        cells = [one_line(cell) for cell in row]
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, self._widths, strict=True))
+        return "  ".join(padded).rstrip()
 
 
 def bullets(items: Iterable[str]) -> None:
