@@ -11,11 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from leasehold.ledger import books
-from leasehold.ledger.store import Ledger
-from leasehold.model.job import Artifact, Job
-from leasehold.model.plan import Plan
-from tests.support.fleet import Fleet
+from tests.support.fleet import Fleet, settle
 from tests.support.parts import find_program
 
 from .rounds import LEASE, Effort, user_environment
@@ -63,18 +59,9 @@ class _Home:
         self._environment = user_environment(
             LEASEHOLD_HOME=str(place / "home"), LEASEHOLD_SSH=shlex.join(self._ssh), LEASEHOLD_LINKS=str(self._links)
         )
-        ledger = Ledger(place / "home" / "ledger.sqlite", clock=lambda: time.time() - 3600)
-        job = Job("train", "python train.py", (Artifact("best.pt", "torch"),))
         for number, address in enumerate(fleet.addresses):
-            root, run = place / f"box{number}", f"train-{number:010d}"
-            lease = books.open_lease(ledger, f"ssh:{address}", "generic-ssh", str(root), "1.98USD/h")
-            plan = Plan(run, job, f"{number:064x}", "generic-ssh", ("setsid",)).as_dict()
-            where = {"box": lease.box, "project": "/p", "results": "/p/lease-results"}
-            ledger.append("run_planned", lease=lease.id, run=run, plan=plan, name="train", **where)
-            status = root / "active" / run / "status.json"
-            status.parent.mkdir(parents=True)
-            status.write_text(json.dumps({"run": run, "state": "finished", "seq": 6, "reason": ""}))
-        ledger.close()
+            root = place / f"box{number}"
+            settle(place / "home" / "ledger.sqlite", f"ssh:{address}", root, [f"train-{number:010d}"])
         self._expect = len(fleet.addresses)
 
     def plain(self) -> float:

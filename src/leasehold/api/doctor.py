@@ -43,7 +43,7 @@ def diagnose(order: DoctorOrder) -> dict[str, Any]:
     return _run_or_box(book, order.targets[0], context)
 
 
-def explain(word: str) -> dict[str, Any] | None:
+def explain_id(word: str) -> dict[str, Any] | None:
     """Say everything the catalogue knows of an entry; None when the word is no id."""
     from leasehold.doctor.finding import ACTIONS
     from leasehold.facts.ailments import find

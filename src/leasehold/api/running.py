@@ -13,19 +13,15 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import DownOrder, Evacuation, RunOrder, RunOutcome
 from leasehold.model.lease import Lease, RunRecord
-from leasehold.model.note import Note, Report
 
 if TYPE_CHECKING:
     from leasehold.kit.progress import ProgressReader
     from leasehold.lifecycle.metering import LeaseMeter
+    from leasehold.lifecycle.orders import Evacuation, RunOrder, RunOutcome
     from leasehold.model.fleet import FleetTurn
+    from leasehold.model.note import Report
     from leasehold.model.receipt import Receipt
-
-__all__ = ["DownOrder", "RunOrder", "RunOutcome"]
-
-# Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 
 
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
@@ -77,6 +73,7 @@ def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> R
     """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
     from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.minder import Minder
+    from leasehold.lifecycle.orders import RunOutcome
     from leasehold.lifecycle.watch import Watch
 
     record = books.find_run(home.ledger, word)
@@ -161,6 +158,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any
     """End exactly this run's processes and wait until they are gone."""
     from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.watch import Watch
+    from leasehold.model.note import Note
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)

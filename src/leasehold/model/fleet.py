@@ -27,7 +27,7 @@ class FleetTurn:
         text = f"{self.answered} of {self.asked} boxes answered"
         if self.silent:
             text += f", {len(self.silent)} silent"
-        over = len(self.waiting)
-        if 0 < over <= 3:
+        last = self.answered + len(self.silent) + len(self.waiting) == self.asked
+        if last and 0 < len(self.waiting) <= 3:
             text += f"; {', '.join(self.waiting)}: {self.left_s:.0f} s left to answer"
         return text[: max(20, columns - 1)]

@@ -18,6 +18,7 @@ from .output import Screen
 
 _HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
 _STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
+_STATUS_ROOM = ["", "stopping", "", "", "59 min ago", "given up", ""]  # what a refresh may turn up
 _STATE_COLOURS = {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}
 
 
@@ -88,7 +89,9 @@ def status(args: Namespace) -> int:
     """lease status"""
     home = api.open_home()
     known = [] if args.refresh and args.json else api.status(home, args.run)
-    columns = output.Columns(_STATUS_HEAD, [_status_row(row) for row in known], _STATE_COLOURS)
+    room = [_STATUS_ROOM] if args.refresh else []
+    drawn = [] if args.json else [_status_row(row) for row in known]
+    columns = output.Columns(_STATUS_HEAD, [*drawn, *room], _STATE_COLOURS)
     fleet: dict[str, Any] = {}
     rows = known
     if args.refresh:
@@ -97,7 +100,7 @@ def status(args: Namespace) -> int:
         rows, turn = refreshed(home, args, lambda told: columns.show([_status_row(row) for row in told]))
         fleet = {"boxes": turn.as_dict()}
     elif not args.json:
-        columns.show([_status_row(row) for row in rows])
+        columns.show(drawn)
     wanted = {row["lease"] for row in rows} if args.run else None
     meters = [meter for meter in api.meters(home) if wanted is None or meter.lease.id in wanted]
     if args.json:

@@ -32,7 +32,7 @@ def refreshed(home: Any, args: Namespace, show: Show) -> tuple[list[dict[str, An
                 line.draw(turn)
         except KeyboardInterrupt:
             line.clear()
-            output.say(f"{turn.line(0)}; what they said is kept")
+            output.say(f"{turn.line(500)}; what they said is kept")
             raise
     line.clear()
     if not args.json:
