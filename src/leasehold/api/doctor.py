@@ -20,7 +20,14 @@ class DoctorOrder:
 
 
 def diagnose(order: DoctorOrder) -> dict[str, Any]:
-    """Say what the logs, a run or a box show; the findings are in rank order."""
+    """Say what the logs, a run or a box show, without the secrets they quote; the findings are in rank order."""
+    from leasehold.model.words import without_secrets
+
+    seen: dict[str, Any] = without_secrets(_diagnosed(order))
+    return seen
+
+
+def _diagnosed(order: DoctorOrder) -> dict[str, Any]:
     from leasehold.doctor.context import Context
     from leasehold.kit.signs import shipped
 

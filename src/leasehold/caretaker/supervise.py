@@ -25,6 +25,7 @@ from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .platform_shell import hook_failed, say_hook
 from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
+from .scrubbing import Scrubber
 from .tensorboard import link
 from .worktime import WorkClock
 
@@ -76,6 +77,7 @@ class Caretaker:
         self.run: RunState = fold(self.journal.events)
         self.keepers: Dict[int, str] = {}  # keeper pid -> cell
         self.adopts = adopt_orphans()
+        self.scrubber = Scrubber(folder)
         self.beat_at = 0.0
         self.money_at = 0.0
         self.stop_deadline: Optional[float] = None
@@ -109,17 +111,19 @@ class Caretaker:
             self.heard_unix = 0.0
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._mind_budget()
+            self.scrubber.turn([(name, cell.attempt) for name, cell in self.run.cells.items()])
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
         self._beat(force=True)
         self.journal.close()
+        self.scrubber.finish_downloads()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.folder.secrets)  # a resume brings them anew
 
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in."""
-        fold([self.journal.append(kind, **data)], into=self.run)
+        fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)
         self._beat(force=True)
 
     def _turn(self) -> None:
@@ -192,6 +196,7 @@ class Caretaker:
                 self.note(kind, cell=name, attempt=cell.attempt, **known)
 
     def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
+        self.scrubber.finish(name, cell.attempt)  # before anybody is told that it can be read to its end
         facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
         if "ended_unix" in record:
             facts["at"] = record["ended_unix"]

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leasehold.kit.redact import Redactor, in_environment
 from leasehold.ledger.store import Ledger
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Home:
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, opened on first use."""
-        return Ledger(self.path / "ledger.sqlite")
+        return Ledger(self.path / "ledger.sqlite", redactor=Redactor(in_environment(os.environ)))
 
     @property
     def signers(self) -> Path:

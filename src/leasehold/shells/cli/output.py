@@ -10,7 +10,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.model.note import Note
-from leasehold.model.words import one_line
+from leasehold.model.words import one_line, without_secrets
 
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _QUIET = {"event"}
@@ -71,12 +71,13 @@ def as_json(value: Any) -> None:
 
 
 def error(problem: LeaseholdError, json_wanted: bool) -> None:
-    """Render an error once."""
+    """Render an error once, without the secrets it may quote."""
+    shown = without_secrets(problem.as_dict())
     if json_wanted:
-        as_json({"error": problem.as_dict()})
+        as_json({"error": shown})
         return
-    say(paint(f"error[{problem.code}]", "red") + f": {one_line(problem.message)}")
-    for label, text in (("seen", problem.seen), ("hint", problem.hint)):
+    say(paint(f"error[{problem.code}]", "red") + f": {one_line(shown['message'])}")
+    for label, text in (("seen", shown["seen"]), ("hint", shown["hint"])):
         first, *more = text.splitlines() if text else [""]
         if first:
             say(f"  {label}: {one_line(first)}")
@@ -90,7 +91,7 @@ def defect(problem: Exception, json_wanted: bool) -> None:
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="leasehold-defect-", suffix=".txt", delete=False) as file:
-        file.write("".join(traceback.format_exception(problem)))
+        file.write(without_secrets("".join(traceback.format_exception(problem))))
     hint = f"runs on boxes are not touched by this; please report it with {file.name}"
     error(LeaseholdError("leasehold.defect", f"{type(problem).__name__}: {problem}", hint=hint), json_wanted)
 
