@@ -96,11 +96,13 @@ class Following:
     def _send_attempt_log(self, name: str, attempt: int) -> bool:
         key = "%s/%d" % (name, attempt)
         offset = self._logs.get(key, 0)
-        path = os.path.join(self._folder.attempt(name, attempt), "log")
+        place = self._folder.attempt(name, attempt)
+        path = os.path.join(place, "log")
         if not os.path.exists(path) or os.path.getsize(path) <= offset:
             return False
+        growing = not os.path.exists(os.path.join(place, "exit.json")) and is_held(self._folder.cell_lock(name))
         data = read_log(path, offset, _LOG_BURST_BYTES, redactor_of(self._folder))
-        data = whole_words(data) if is_held(self._folder.cell_lock(name)) else data
+        data = whole_words(data) if growing else data
         if not data:
             return False
         self._request.reply({"log": {"cell": name, "attempt": attempt, "offset": offset, "bytes": len(data)}})
