@@ -20,6 +20,7 @@ from .layout import RunFolder
 from .platform_shell import Outfit
 from .reaper import trainer_processes
 from .run_requests import count_of, folder_of, plan_of
+from .scrubbing import read_clean, read_log, redactor_of, whole_words
 from .serve import Operation, Refused, Request
 
 _POLL_S = 0.05
@@ -98,7 +99,7 @@ def tail(request: Request) -> None:
     deadline = time.monotonic() + float(request.args.get("follow_s", 0))
     while not request.gone:
         ended = os.path.exists(os.path.join(place, "exit.json"))
-        offset = _send_from(request, os.path.join(place, "log"), offset)
+        offset = _send_from(request, os.path.join(place, "log"), offset, growing=not ended)
         if ended or time.monotonic() >= deadline:
             return
         time.sleep(_POLL_S)
@@ -139,6 +140,9 @@ def get(request: Request) -> None:
         fd = open_below(os.path.join(folder.path, *_area(request)), str(request.args["path"]))
     except (OSError, UnsafePath) as error:
         raise Refused("artifact.unreadable", "%s: %s" % (request.args.get("path"), error)) from None
+    if request.args.get("area") == "cells" and os.path.basename(str(request.args["path"])) == "log":
+        _send_log(request, fd, offset)
+        return
     with os.fdopen(fd, "rb", buffering=0) as file:
         file.seek(offset)
         while remaining != 0 and not request.gone:
@@ -148,6 +152,19 @@ def get(request: Request) -> None:
                 return
             remaining -= len(chunk) if remaining > 0 else 0
             request.data(chunk)
+
+
+def _send_log(request: Request, fd: int, offset: int) -> None:
+    redactor = redactor_of(folder_of(request))
+    try:
+        while not request.gone:
+            chunk = read_clean(fd, offset, frames.CHUNK_BYTES, redactor)
+            if not chunk:
+                return
+            request.data(chunk)
+            offset += len(chunk)
+    finally:
+        os.close(fd)
 
 
 def take_readings(request: Request) -> None:
@@ -246,15 +263,16 @@ def _process_table() -> str:
         return ""
 
 
-def _send_from(request: Request, path: str, offset: int) -> int:
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            for chunk in iter(lambda: file.read(frames.CHUNK_BYTES), b""):
-                request.data(chunk)
-                offset += len(chunk)
-    except FileNotFoundError:
-        return offset
+def _send_from(request: Request, path: str, offset: int, growing: bool) -> int:
+    redactor = redactor_of(folder_of(request))
+    while not request.gone:
+        chunk = read_log(path, offset, frames.CHUNK_BYTES, redactor)
+        if growing and len(chunk) < frames.CHUNK_BYTES:
+            chunk = whole_words(chunk)
+        if not chunk:
+            break
+        request.data(chunk)
+        offset += len(chunk)
     return offset
 
 

@@ -24,6 +24,10 @@ def take(paths: List[str]) -> Dict[str, Any]:
     import shutil  # lazily: the patrol lives long, reads memory alone, and must stay small
 
     gpus, problem = cards()
+    if any(card.get("memory_used_bytes") for card in gpus):
+        from .gpu_holders import on_cards  # only where somebody is
+
+        gpus = on_cards(gpus)
     return {
         "disks": [disk(path) for path in paths],
         "memory": memory(),
@@ -42,7 +46,6 @@ def disk(path: str) -> Dict[str, Any]:
     if not os.path.exists(expanded):
         return {"path": path, "exists": False}
     real = os.path.realpath(expanded)
-    figures = os.statvfs(real)
     point, kind = mount_of(real)
     return {
         "path": path,
@@ -51,8 +54,19 @@ def disk(path: str) -> Dict[str, Any]:
         "mount": point,
         "filesystem": kind,
         "is_mount": real == point,
-        "read_only": bool(figures.f_flag & getattr(os, "ST_RDONLY", 1)),
-        "total_bytes": figures.f_blocks * figures.f_frsize,
+        "read_only": bool(os.statvfs(real).f_flag & getattr(os, "ST_RDONLY", 1)),
+        **room(real),
+    }
+
+
+def room(path: str) -> Dict[str, int]:
+    """Bytes and inodes, for everybody who judges them; `usable` is without what only root may fill, as df reckons."""
+    figures = os.statvfs(path)
+    kept = (figures.f_bfree - figures.f_bavail) * figures.f_frsize
+    total = figures.f_blocks * figures.f_frsize
+    return {
+        "total_bytes": total,
+        "usable_bytes": max(0, total - kept),
         "free_bytes": figures.f_bavail * figures.f_frsize,
         "total_inodes": figures.f_files,
         "free_inodes": figures.f_favail,

@@ -54,16 +54,11 @@ def tiers_of(folder: RunFolder) -> List[Tier]:
 def disk_figures(path: str) -> Optional[Dict[str, int]]:
     """Read bytes and inodes of the filesystem under path, as an ordinary user can fill it; None when it is gone."""
     try:
-        figures = os.statvfs(path)
+        room = readings.room(path)
     except OSError:
         return None
-    kept = figures.f_bfree - figures.f_bavail  # for root alone
-    return {
-        "total_bytes": max(0, figures.f_blocks - kept) * figures.f_frsize,
-        "free_bytes": figures.f_bavail * figures.f_frsize,
-        "total_inodes": figures.f_files,
-        "free_inodes": figures.f_favail,
-    }
+    value = {name: room[name] for name in ("free_bytes", "total_inodes", "free_inodes")}
+    return dict(value, total_bytes=room["usable_bytes"])
 
 
 class Disk:

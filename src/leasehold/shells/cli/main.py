@@ -223,7 +223,10 @@ def _seeing(verbs: _Verbs) -> None:
         "  lease status --refresh",
     )
     status.add_argument("run", nargs="?", default="", help="one run (id, its beginning, or the job's name)")
-    status.add_argument("--refresh", action="store_true", help="ask the boxes now")
+    status.add_argument("--refresh", action="store_true", help="ask the boxes now; rows come as they answer")
+    status.add_argument(
+        "--wait", type=float, default=15.0, metavar="S", help="with --refresh: give each box so long (default: 15)"
+    )
     watch = _verb(
         verbs,
         "watch",
