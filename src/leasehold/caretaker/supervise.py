@@ -95,6 +95,7 @@ class Caretaker:
         self.downloads = Downloads(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.patrol = Patrol(folder, plan, self.note)
+        self.pulse.facts = self.patrol.facts
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
