@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
-import subprocess
 from typing import Any, Dict, List, Optional, Tuple
 
 _GPU_FIELDS = ("index", "name", "memory.total", "memory.used", "driver_version", "utilization.gpu", "temperature.gpu")
@@ -23,6 +21,8 @@ _GPU_TIMEOUT_S = 30.0
 
 def take(paths: List[str]) -> Dict[str, Any]:
     """Read everything once; what cannot be read is absent or None, never invented."""
+    import shutil  # lazily: the patrol lives long, reads memory alone, and must stay small
+
     gpus, problem = cards()
     if any(card.get("memory_used_bytes") for card in gpus):
         from .gpu_holders import on_cards  # only where somebody is
@@ -136,6 +136,9 @@ def cpu() -> Dict[str, Any]:
 
 def cards() -> Tuple[List[Dict[str, Any]], str]:
     """Ask the driver's tool for the cards; say why when it cannot."""
+    import shutil
+    import subprocess
+
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return [], "nvidia-smi is not installed"
