@@ -31,26 +31,13 @@ def main(argv: List[str]) -> int:
         from .platform_shell import settle
 
         settle(argv[1:])
-    if door in ("fetch", "pull") and len(argv) == 2:
-        from . import fetch
-        from .layout import RunFolder
-
-        return (fetch.fetch if door == "fetch" else fetch.pull)(RunFolder(argv[1]))
-    if door == "copy" and len(argv) == 2:
-        from .durable import copy_run
-        from .layout import RunFolder
-
-        return copy_run(RunFolder(argv[1]))
+    if door in _OF_A_RUN and len(argv) == 2:
+        return _for_run(door, argv[1])
     if door == "ready" and len(argv) == 4:
         from .layout import RunFolder
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
-    if door == "revive" and len(argv) == 2:
-        from .layout import RunFolder
-        from .relaunch import revive
-
-        return revive(RunFolder(argv[1]))
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -67,7 +54,7 @@ def main(argv: List[str]) -> int:
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
-        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | nag RUN | notice | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice | whoami\n"
     )
     return 64
 
@@ -94,4 +81,23 @@ def _run_errand(door: str, words: List[str]) -> int:
     return prune(folder, words[1])
 
 
+def _for_run(door: str, path: str) -> int:
+    """Do something long for a run, beside its caretaker; or bring that back after a restart of the box."""
+    from .layout import RunFolder
+
+    folder = RunFolder(path)
+    if door == "revive":
+        from .relaunch import revive
+
+        return revive(folder)
+    if door == "copy":
+        from .durable import copy_run
+
+        return copy_run(folder)
+    from . import fetch
+
+    return (fetch.fetch if door == "fetch" else fetch.pull)(folder)
+
+
+_OF_A_RUN = ("fetch", "pull", "copy", "revive")
 _ERRANDS = ("judge", "seal", "prune-scratch", "rescue")
