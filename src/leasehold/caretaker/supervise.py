@@ -332,6 +332,7 @@ class Caretaker:
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
         value["readings"] = self.patrol.facts()
         value["health"] = self._health()
+        value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
 
