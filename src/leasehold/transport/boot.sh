@@ -9,12 +9,19 @@ if [ "$verb" = status ]; then
   echo "$hello status"; now=$(date +%s);
   for f in "$R"/active/*/status.json; do
     if [ -f "$f" ]; then
-      m=$(stat -c %Y "$f" 2>/dev/null || stat -f %m "$f"); printf %s "$((now - m)) "; cat "$f"; echo;
+      m=$(stat -c %Y "$f" 2>/dev/null || stat -f %m "$f" 2>/dev/null || date -r "$f" +%s 2>/dev/null) || m=0;
+      printf %s "$((now - m)) "; cat "$f"; echo;
     fi;
   done;
   echo end; exit 0;
 fi;
-if mkdir -p "$R/caretaker" "$R/active" 2>/dev/null; then :; else echo "$hello noroot $R"; exit 4; fi;
+umask g-w,o-w;
+if w=$(mkdir -p "$R/caretaker" 2>&1 && mkdir -p "$R/active" 2>&1) && [ -w "$R/caretaker" ]; then :; else r=;
+  for d in /workspace /root/autodl-tmp /data /mnt /scratch /var/tmp; do
+    if [ -d "$d" ] && [ -w "$d" ]; then r="$r $d"; fi;
+  done;
+  echo "$hello noroot ${w:-$R cannot be written} room:$r"; exit 4;
+fi;
 P=; if [ -f "$R/python" ]; then read -r P < "$R/python"; fi;
 if [ -x "$P" ]; then :; else P=;
   for c in "$hint" python3 python /root/miniconda3/bin/python /opt/conda/bin/python "$HOME/miniconda3/bin/python"

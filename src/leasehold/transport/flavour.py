@@ -5,25 +5,33 @@ Our own protocol needs commands and nothing else; a relay that only carries a te
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 import selectors
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from leasehold.errors import LinkError
+from leasehold.errors import BoxError, LinkError
 from leasehold.kit.terminal import one_line, plain
 from leasehold.model.box import Flavour
 from leasehold.model.verdict import Finding, passes, refuses, unknown
 
 from . import parcel
+from .contract import Transport
 from .openssh import SshTransport
 from .process import LocalTransport, ProcessLink
 
 DIRECT_ADDRESS = "use the direct TCP address that the console shows, not the proxy"
+_ONLY_FILES = "this account may only copy files; a run needs one that may run commands"
+_SWALLOWED = (
+    "does a ~/.bashrc or ~/.profile there start another shell (`exec zsh`) or wait for input? Let it do so for people "
+    "only: case $- in *i*) … ;; esac. If this is a provider's proxy: " + DIRECT_ADDRESS
+)
 _NO_PYTHON = "install python3 on the box, or choose an image that has it"
 _DOOR_SPEAKS = re.compile(r"request failed on channel|pty|terminal|not allowed|not supported|restricted", re.IGNORECASE)
-_NOISE_BYTES = 256 << 10
+_NOISE_BYTES = 64 << 20
+_HELD_BYTES = 64 << 10
 _PINGS = 3
 _SFTP_INIT = b"\x00\x00\x00\x05\x01\x00\x00\x00\x03"
 _SFTP_VERSION = 2
@@ -31,12 +39,19 @@ _SFTP_VERSION = 2
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait, in seconds: for a first word, for silence after noise, for an answer, for a terminal."""
+    """How long to wait, in seconds.
+
+    hello_s: for a first word; quiet_s: in silence, before a door counts as closed; doubt_s: in silence, before it is
+    asked by hanging up on our side, (without a word from it, after some words); answer_s; terminal_s; prompt_s: in
+    silence, until a terminal has shown what it shows.
+    """
 
     hello_s: float = 40.0
     quiet_s: float = 10.0
+    doubt_s: tuple[float, float] = (5.0, 1.5)
     answer_s: float = 60.0
     terminal_s: float = 10.0
+    prompt_s: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -66,12 +81,37 @@ def detect(
     link = transport.open(f"{parcel.shell_line('flavour.sh')} leasehold {nonce}")
     talk = _Talk(link, nonce)
     try:
-        if talk.hear("hello", patience.hello_s, patience.quiet_s) is None:
-            return _unanswered(transport, talk, patience)
+        if talk.hear("hello", patience.hello_s, patience.doubt_s) is None:
+            if not _hear_out(talk, patience):
+                return _unanswered(transport, talk, patience)
+            return detect(transport, root, replace(patience, doubt_s=(patience.hello_s, patience.quiet_s)))
         heard = _Heard(talk.noise_text(), time.monotonic() - begun, *_converse(talk, root, patience.answer_s))
     finally:
         link.close()
     return _reading(heard, _ask_sftp(transport, patience) if isinstance(transport, SshTransport) else None)
+
+
+def refuse_closed_door(transport: Transport) -> None:
+    """Raise where an ssh door lets us in and runs no commands; say nothing of one that does."""
+    ssh = transport if isinstance(transport, SshTransport) else getattr(transport, "called", None)
+    if isinstance(ssh, SshTransport):
+        refuse_shell_only(ssh.name, str(ssh.address), detect(ssh))
+
+
+def refuse_shell_only(name: str, address: str, reading: DoorReading) -> None:
+    """Raise for a door that runs no commands, with the way round it."""
+    if reading.flavour is Flavour.SHELL_ONLY:
+        first = reading.findings[0]
+        box = name if address in name else f"{name} ({address})"
+        raise BoxError("box.shell_only", f"{box} lets us in and runs no commands", seen=first.what, hint=first.hint)
+
+
+def _hear_out(talk: _Talk, patience: Patience) -> bool:
+    """Hang up on our side: a menu that reads a choice ends then, a slow login goes on and says hello."""
+    if not talk.open:
+        return False
+    talk.hush()
+    return talk.hear("hello", patience.hello_s, (patience.hello_s, patience.quiet_s)) is not None
 
 
 @dataclass
@@ -82,6 +122,7 @@ class _Talk:
     nonce: str
     noise: bytearray = field(default_factory=bytearray)
     _buffer: bytes = b""
+    _skipped_bytes: int = 0
     open: bool = True
 
     def say(self, text: str) -> None:
@@ -91,27 +132,41 @@ class _Talk:
         except OSError:
             raise self.link.failure() from None
 
-    def hear(self, word: str, limit_s: float, quiet_s: float = 0.0) -> str | None:
-        """Wait for a line of ours that starts with word; None at the end, or after quiet_s of silence upon noise."""
+    def hush(self) -> None:
+        """Say no more."""
+        with contextlib.suppress(OSError):
+            self.link.writer.close()
+
+    def hear(self, word: str, limit_s: float, quiet_s: tuple[float, float] | None = None) -> str | None:
+        """Wait for a line of ours that starts with word; None at the end, or after silence.
+
+        quiet_s is how long a silence may last before anything was heard, and after.
+        """
         mark = f"LEASEHOLD-PROBE/1 {self.nonce} {word}".encode()
         deadline = time.monotonic() + limit_s
-        while len(self.noise) < _NOISE_BYTES:
-            *lines, self._buffer = self._buffer.split(b"\n")
-            for place, line in enumerate(lines):
-                if mark in line:
-                    before, _, heard = line.partition(mark)
-                    self.noise += before
-                    self._buffer = b"\n".join([*lines[place + 1 :], self._buffer])
-                    return heard.decode("utf-8", "replace").strip()
-                self.noise += line + b"\n"
+        while self._skipped_bytes < _NOISE_BYTES:
+            before, found, after = self._buffer.partition(mark)
+            heard, end, after = after.partition(b"\n")
+            if end:
+                self._skip(before)
+                self._buffer = after
+                return heard.decode("utf-8", "replace").strip()
+            if not found and len(self._buffer) > _HELD_BYTES:
+                self._skip(self._buffer[: -len(mark)])
+                self._buffer = self._buffer[-len(mark) :]
             left_s = deadline - time.monotonic()
-            chunk = _read(self.link, min(left_s, quiet_s) if quiet_s and (self.noise or self._buffer) else left_s)
+            patience_s = quiet_s[bool(self.noise or self._buffer)] if quiet_s else left_s
+            chunk = _read(self.link, min(left_s, patience_s))
             if not chunk:
                 self.open = chunk is None
-                self.noise += self._buffer
                 return None
             self._buffer += chunk
         return None
+
+    def _skip(self, noise: bytes) -> None:
+        """Count noise, and keep its beginning."""
+        self._skipped_bytes += len(noise)
+        self.noise += noise[: _HELD_BYTES - len(self.noise)]
 
     def must_hear(self, word: str, limit_s: float) -> str:
         heard = self.hear(word, limit_s)
@@ -120,7 +175,7 @@ class _Talk:
         return heard
 
     def noise_text(self) -> str:
-        return _first_line(bytes(self.noise))
+        return _first_line(bytes(self.noise) + self._buffer)
 
 
 @dataclass(frozen=True)
@@ -179,7 +234,7 @@ def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience:
     """Tell a door that runs no commands from a box that cannot be reached; the second raises."""
     code, said = talk.link.ended()
     known = talk.link.failure()
-    by_ssh = code == 255 and not talk.open and not talk.noise  # ssh's own exit status: perhaps no door at all
+    by_ssh = code == 255 and not talk.open and not talk.noise_text()  # ssh's own exit status: perhaps no door at all
     spoke = talk.noise_text() or (_last_line(said) if _DOOR_SPEAKS.search(said) or not by_ssh else "")
     if not isinstance(transport, SshTransport) or (by_ssh and (not spoke or known.code != "link.lost")):
         raise known
@@ -187,9 +242,10 @@ def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience:
     if not spoke and not terminal:
         raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=DIRECT_ADDRESS)
     silent = f"nothing (exit {code})" if not talk.open else "nothing"
-    findings = [refuses(f"commands: not run; the door answers {spoke or silent!r}", DIRECT_ADDRESS)]
+    way_out = _ONLY_FILES if "sftp" in spoke else DIRECT_ADDRESS if spoke else _SWALLOWED
+    findings = [refuses(f"commands: not run; the door answers {spoke or silent!r}", way_out)]
     if terminal:
-        findings.append(refuses(f"terminal: only this answers: {terminal!r}", DIRECT_ADDRESS))
+        findings.append(refuses(f"terminal: only this answers: {terminal!r}", way_out))
     return DoorReading(Flavour.SHELL_ONLY, tuple(findings), noise=spoke)
 
 
@@ -219,9 +275,9 @@ def _ask_terminal(transport: SshTransport, patience: Patience) -> str:
     shown = b""
     deadline = time.monotonic() + patience.terminal_s
     try:
-        while len(shown) < _NOISE_BYTES:
+        while len(shown) < _HELD_BYTES:
             left_s = deadline - time.monotonic()
-            chunk = _read(link, min(left_s, patience.quiet_s / 5) if shown else left_s)
+            chunk = _read(link, min(left_s, patience.prompt_s) if shown else left_s)
             if not chunk:
                 break
             shown += chunk
