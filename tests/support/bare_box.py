@@ -39,7 +39,7 @@ class BareBox(SshBox):
     ) -> None:
         """Prepare a box.
 
-        mounts is sh that runs in the box's namespace before the server does, with $HOME_THERE and $BED, our folder, set;
+        mounts is sh that runs in the box's namespace before the server does; it finds $HOME_THERE and $BED, our folder;
         server lines replace those of sshd_config on the same matter.
         """
         super().__init__(folder, home, environment)
@@ -57,7 +57,9 @@ class BareBox(SshBox):
         """Give this user another home and shell; a passwd line holds every name without a colon or line end."""
         me = pwd.getpwuid(os.geteuid())
         line = ":".join([me.pw_name, "x", str(me.pw_uid), str(me.pw_gid), "", str(self.home), self._shell])
-        others = [entry for entry in Path("/etc/passwd").read_text().splitlines() if entry.split(":")[2] != str(me.pw_uid)]
+        others = [
+            entry for entry in Path("/etc/passwd").read_text().splitlines() if entry.split(":")[2] != str(me.pw_uid)
+        ]
         (self.folder / "passwd").write_text("\n".join([line, *others]) + "\n", encoding="utf-8")
 
     def _server_config(self) -> str:
@@ -85,8 +87,8 @@ def hide(*names: str) -> str:
     lines = ['mkdir -p "$BED/veil"; mount -t tmpfs tmpfs "$BED/veil"']
     for number, place in enumerate(_BINS):
         veil = '"$BED/veil/%d' % number
-        options = "lowerdir=%s,upperdir=%s/up\",workdir=%s/work\"" % (place, veil, veil)
-        lines.append("mkdir -p %s/up\" %s/work\"; mount -t overlay overlay -o %s %s" % (veil, veil, options, place))
+        options = 'lowerdir=%s,upperdir=%s/up",workdir=%s/work"' % (place, veil, veil)
+        lines.append('mkdir -p %s/up" %s/work"; mount -t overlay overlay -o %s %s' % (veil, veil, options, place))
         lines += ["rm -f %s/%s %s/%s[0-9]*" % (place, name, place, name) for name in names]
     return "; ".join(lines)
 
@@ -110,7 +112,7 @@ def program(folder: Path, name: str, script: str) -> Path:
 def stands_for(folder: Path, **names: str) -> Path:
     """Write programs that become others: stands_for(bin, python=sys.executable)."""
     for name, target in names.items():
-        program(folder, name, "exec %s \"$@\"\n" % _quoted(target))
+        program(folder, name, 'exec %s "$@"\n' % _quoted(target))
     return folder
 
 

@@ -22,16 +22,20 @@ from .contract import Transport
 from .openssh import SshTransport
 from .process import LocalTransport, ProcessLink
 
-DIRECT_ADDRESS = "use the direct TCP address that the console shows, not the proxy"
+DIRECT_ADDRESS = (
+    "use the direct TCP address that the console shows, not the proxy; if this is the box itself, use an account whose "
+    "login shell runs commands (its ForceCommand or login shell answers instead)"
+)
 _ONLY_FILES = "this account may only copy files; a run needs one that may run commands"
-_SWALLOWED = (
+SWALLOWED = (
     "does a ~/.bashrc or ~/.profile there start another shell (`exec zsh`) or wait for input? Let it do so for people "
-    "only: case $- in *i*) … ;; esac. If this is a provider's proxy: " + DIRECT_ADDRESS
+    "only: case $- in *i*) … ;; esac. If this is a provider's proxy: use the direct TCP address that the console shows"
 )
 _NO_PYTHON = "install python3 on the box, or choose an image that has it"
 _DOOR_SPEAKS = re.compile(r"request failed on channel|pty|terminal|not allowed|not supported|restricted", re.IGNORECASE)
-_NOISE_BYTES = 64 << 20
+_NOISE_BYTES = 32 << 20
 _HELD_BYTES = 64 << 10
+_LATER_S = 5.0  # how much later than the first time a slow login may answer the second time
 _PINGS = 3
 _SFTP_INIT = b"\x00\x00\x00\x05\x01\x00\x00\x00\x03"
 _SFTP_VERSION = 2
@@ -77,25 +81,30 @@ def detect(
     """Try the door; with a root, also write, read and delete a file in it. Raises LinkError when nobody answers."""
     patience = patience or Patience()
     begun = time.monotonic()
-    nonce = secrets.token_hex(8)
-    link = transport.open(f"{parcel.shell_line('flavour.sh')} leasehold {nonce}")
-    talk = _Talk(link, nonce)
+    talk = _enter(transport, patience)
+    if isinstance(talk, DoorReading):
+        return talk
     try:
-        if talk.hear("hello", patience.hello_s, patience.doubt_s) is None:
-            if not _hear_out(talk, patience):
-                return _unanswered(transport, talk, patience)
-            return detect(transport, root, replace(patience, doubt_s=(patience.hello_s, patience.quiet_s)))
         heard = _Heard(talk.noise_text(), time.monotonic() - begun, *_converse(talk, root, patience.answer_s))
     finally:
-        link.close()
+        talk.link.close()
     return _reading(heard, _ask_sftp(transport, patience) if isinstance(transport, SshTransport) else None)
 
 
-def refuse_closed_door(transport: Transport) -> None:
-    """Raise where an ssh door lets us in and runs no commands; say nothing of one that does."""
+def refuse_closed_door(transport: Transport, *, thorough: bool = False) -> None:
+    """Raise where an ssh door lets us in and runs no commands; say nothing of one that does.
+
+    One that ran our line late, after we had hung up, counts as open unless thorough: then it must also hear us.
+    """
     ssh = transport if isinstance(transport, SshTransport) else getattr(transport, "called", None)
-    if isinstance(ssh, SshTransport):
-        refuse_shell_only(ssh.name, str(ssh.address), detect(ssh))
+    if not isinstance(ssh, SshTransport) or (ssh.proven and not thorough):
+        return
+    entered = _enter(ssh, Patience(), hear_late=not thorough)
+    if isinstance(entered, DoorReading):
+        refuse_shell_only(ssh.name, str(ssh.address), entered)
+    else:
+        entered.link.close()
+    ssh.proven = True
 
 
 def refuse_shell_only(name: str, address: str, reading: DoorReading) -> None:
@@ -106,12 +115,31 @@ def refuse_shell_only(name: str, address: str, reading: DoorReading) -> None:
         raise BoxError("box.shell_only", f"{box} lets us in and runs no commands", seen=first.what, hint=first.hint)
 
 
-def _hear_out(talk: _Talk, patience: Patience) -> bool:
-    """Hang up on our side: a menu that reads a choice ends then, a slow login goes on and says hello."""
-    if not talk.open:
-        return False
-    talk.hush()
-    return talk.hear("hello", patience.hello_s, (patience.hello_s, patience.quiet_s)) is not None
+def _enter(
+    transport: SshTransport | LocalTransport, patience: Patience, late_s: float = 0.0, hear_late: bool = False
+) -> _Talk | DoorReading:
+    """Open a conversation with the probe line, or say why there is none.
+
+    In doubt we hang up on our side, having said nothing: a menu that reads a choice ends then, a slow login goes on
+    and says hello. With hear_late that is enough; else it is called again, with the patience that its hello took.
+    """
+    begun = time.monotonic()
+    nonce = secrets.token_hex(8)
+    talk = _Talk(transport.open(f"{parcel.shell_line('flavour.sh')} leasehold {nonce}"), nonce)
+    quiet_s = (patience.hello_s, patience.quiet_s)
+    try:
+        if talk.hear("hello", patience.hello_s, quiet_s if late_s else patience.doubt_s) is not None:
+            return talk
+        came_late = talk.open and not late_s and talk.hang_up_and_hear(patience.hello_s, quiet_s)
+        if came_late and hear_late:
+            return talk
+        closed = None if came_late else _unanswered(transport, talk, patience)
+    except BaseException:
+        talk.link.close()
+        raise
+    talk.link.close()
+    limit_s = time.monotonic() - begun + _LATER_S
+    return closed or _enter(transport, replace(patience, hello_s=limit_s, quiet_s=limit_s), limit_s)
 
 
 @dataclass
@@ -132,10 +160,11 @@ class _Talk:
         except OSError:
             raise self.link.failure() from None
 
-    def hush(self) -> None:
-        """Say no more."""
+    def hang_up_and_hear(self, limit_s: float, quiet_s: tuple[float, float]) -> bool:
+        """Close our side; tell whether the probe line says hello after all."""
         with contextlib.suppress(OSError):
             self.link.writer.close()
+        return self.hear("hello", limit_s, quiet_s) is not None
 
     def hear(self, word: str, limit_s: float, quiet_s: tuple[float, float] | None = None) -> str | None:
         """Wait for a line of ours that starts with word; None at the end, or after silence.
@@ -240,10 +269,10 @@ def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience:
         raise known
     terminal = _ask_terminal(transport, patience)
     if not spoke and not terminal:
-        raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=DIRECT_ADDRESS)
+        raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=SWALLOWED)
     silent = f"nothing (exit {code})" if not talk.open else "nothing"
-    way_out = _ONLY_FILES if "sftp" in spoke else DIRECT_ADDRESS if spoke else _SWALLOWED
-    findings = [refuses(f"commands: not run; the door answers {spoke or silent!r}", way_out)]
+    way_out = _ONLY_FILES if "sftp" in spoke else DIRECT_ADDRESS if spoke else SWALLOWED
+    findings = [refuses(f"commands: not run; the door answers {repr(spoke) if spoke else silent}", way_out)]
     if terminal:
         findings.append(refuses(f"terminal: only this answers: {terminal!r}", way_out))
     return DoorReading(Flavour.SHELL_ONLY, tuple(findings), noise=spoke)

@@ -13,11 +13,11 @@ from leasehold.kit.terminal import one_line
 
 from . import parcel
 from .contract import Link, Transport
-from .flavour import refuse_closed_door
+from .flavour import SWALLOWED, refuse_closed_door
 
 _LIMIT_S = 60.0
 _DOUBT_S = (10.0, 2.0)  # so long a silence makes us look at the door: of a mute one, of one that prints and then waits
-_NOISE_BYTES = 64 << 20
+_NOISE_BYTES = 32 << 20
 _KEPT_BYTES = 64 << 10
 _BLOCK_BYTES = 1 << 16
 
@@ -27,7 +27,8 @@ def greet(link: Link, root: str, python_hint: str, verb: str) -> str:
     nonce = secrets.token_hex(8)
     built = parcel.build()
     escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
-    lines = [nonce, escaped, python_hint, built.sha256, str(len(built.data)), verb]
+    # No line is blank: at whatever menu may answer in the box's place, a bare Enter could choose something.
+    lines = [nonce, f"={escaped}", f"={python_hint}", built.sha256, str(len(built.data)), verb]
     try:
         link.writer.write("".join(line + "\n" for line in lines).encode())
         link.writer.flush()
@@ -80,7 +81,7 @@ class Ear:
     def _unheard(self, still_open: bool, heard: bytes) -> LinkError:
         if still_open:
             self.link.close()
-            return LinkError("link.timeout", f"no answer within {_LIMIT_S:.0f} s", seen=_tail(heard))
+            return LinkError("link.timeout", f"no answer within {_LIMIT_S:.0f} s", seen=_tail(heard), hint=SWALLOWED)
         known = self.link.failure()
         if heard.strip() or known.code == "link.lost":  # somebody let us in: did they run what we asked for?
             refuse_closed_door(self._transport)

@@ -60,6 +60,8 @@ class SshTransport:
         self.name = name or f"ssh:{address}"
         self.address = address
         self.pins = pins
+        self.proven = False  # it ran a command for this process
+        self._met = pins.with_name(pins.name + ".met")
         self._alive_s = alive_s
         self._only_pins = only_pins
         self._ssh = shlex.split(os.environ.get("LEASEHOLD_SSH", "ssh"))
@@ -118,6 +120,16 @@ class SshTransport:
     def pinned(self) -> bool:
         """Whether this box's host key was already met and kept."""
         return self.pins.exists() and self.pins.stat().st_size > 0
+
+    @property
+    def met(self) -> bool:
+        """Whether this door has ever run a command of ours, or its key was pinned at a contact."""
+        return self.pinned or self._met.exists()
+
+    def note_met(self) -> None:
+        """Remember that it did."""
+        if not self.met:
+            self._met.touch()
 
     def fingerprint(self) -> str:
         """Say the pinned key's SHA256 fingerprint; empty when ssh trusted the user's own known_hosts."""
