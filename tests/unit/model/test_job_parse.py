@@ -41,6 +41,8 @@ expect: 6h
 budget: 20USD
 when_done: park
 attempts: 7
+evaluate: python eval.py
+stall: {after: 45m, then: again}
 """
 
 
@@ -73,6 +75,9 @@ def test_everything_a_job_can_say() -> None:
         budget="20USD",
         when_done="park",
         attempts=7,
+        evaluate="python eval.py",
+        stall_after_s=2700.0,
+        on_stall="again",
     )
 
 
