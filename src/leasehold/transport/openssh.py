@@ -163,12 +163,13 @@ class SshTransport:
         last = said.splitlines()[-1] if said else ""
         book = self.name if not self.name.startswith("ssh:") else ""
         box = f"{book} ({self.address})" if book else str(self.address)
+        moved = f"lease box add {book or 'NAME'} 'ssh -p NEW …'" + (" --replace" if book else "")
         accept = f"lease box add {book} --replace --fingerprint SHA256:…" if book else f"remove {self.pins}"
         for pattern, error, message, hint in MEANINGS:
             if re.search(pattern, said):
                 sent = _SENT_KEY.search(said) if error == "link.host_key_changed" else None
                 seen = f"it sent {sent[2]} ({sent[1]}); pinned is {self.fingerprint() or 'none'}" if sent else last
-                return LinkError(error, message.format(box=box), seen=seen, hint=hint.format(accept=accept))
+                return LinkError(error, message.format(box=box), seen=seen, hint=hint.format(accept=accept, moved=moved))
         return LinkError("link.lost", f"the ssh connection to {box} ended (exit {code})", seen=last)
 
 
@@ -191,7 +192,7 @@ MEANINGS = [
         "Connection refused",
         "link.refused",
         "nothing listens at {box}",
-        "is the box on, and is the port still the same? Ports change when a box is re-created",
+        "is the box on, and is the port still the same? Ports change when a box is re-created or powered on again: {moved}",
     ),
     (
         "Could not resolve hostname",

@@ -179,7 +179,7 @@ def _handshake(ear: Ear, root: str, python_hint: str) -> bytes:
     if verdict == "ready":
         return ear.rest
     if verdict == "nopython":
-        hint = "install python3 on the box; one that a login does not find: lease box add NAME … (docs/boxes.md)"
+        hint = "install python3 on the box, or choose an image that has it"
         raise BoxError("box.no_python", "the box has no Python 3.8 or newer", hint=hint)
     if verdict.startswith("noroot"):
         raise _no_root(one_line(verdict[7:]))
