@@ -44,7 +44,7 @@ class UserError(LeaseholdError):
 
 
 class NotDurable(UserError):
-    """Training ended well, yet its results do not lie where they outlive the box; no code of training's own is lost."""
+    """Training exited 0, yet its results do not lie where they outlive the box: its disk must change."""
 
 
 class Refusal(LeaseholdError):
