@@ -1,6 +1,7 @@
 """The caretaker's side of the durable copy: start the copier once training is done, and know how it ended.
 
-Only the copier touches the tier: a mount that hangs takes whoever looks at it along, and no signal brings it back.
+Only the copier (durable.py) touches the tier: a mount that hangs takes whoever looks at it along, and no signal brings
+it back. It is not imported here either: what hashing weighs must not weigh on the caretaker.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, Callable, Dict, List
 
 from leasehold.kit.atomic import read_json
 
-from . import durable
 from .layout import RunFolder
 from .worker import Worker
 
@@ -102,7 +102,7 @@ class DurableCopy:
 
     def _judge(self) -> None:
         self._done = True
-        outcome = durable.outcome_of(self.folder)
+        outcome = outcome_of(self.folder)
         if not outcome.get("ok"):
             self._fail(str(outcome.get("problem")))
             return
@@ -119,4 +119,15 @@ class DurableCopy:
         self.note("durable_failed", why=why)
 
     def _target(self) -> str:
-        return durable.target_of(self.folder.platform())
+        return target_of(self.folder.platform())
+
+
+def target_of(platform: Dict[str, Any]) -> str:
+    """Name our folder on the durable tier, or nothing when the platform has none."""
+    tier = str(platform.get("durable", ""))
+    return os.path.join(tier, "leasehold") if tier.startswith("/") else ""
+
+
+def outcome_of(folder: RunFolder) -> Dict[str, Any]:
+    """Read what the last copier left; a copier that left nothing died."""
+    return read_json(folder.durable) or {"ok": False, "problem": "the copier ended without an outcome"}

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
 import time
 from typing import Any, Dict, Iterator, Optional
 
@@ -19,6 +18,7 @@ from leasehold.kit.atomic import fsync_folder, read_json, write_all, write_atomi
 from leasehold.kit.paths import open_below
 from leasehold.kit.pause import pause_at
 
+from .copying import target_of
 from .layout import RunFolder
 from .locks import wait_lock
 from .reread import BLOCK_BYTES, LAG_S, forget_cached, sha256_of, size_of, wait_for
@@ -33,12 +33,6 @@ _GONE = (errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, err
 
 class CopyFailed(Exception):
     """The copy is not whole; str() says why and what to do."""
-
-
-def target_of(platform: Dict[str, Any]) -> str:
-    """Name our folder on the durable tier, or nothing when the platform has none."""
-    tier = str(platform.get("durable", ""))
-    return os.path.join(tier, "leasehold") if tier.startswith("/") else ""
 
 
 def why_not(platform: Dict[str, Any]) -> str:
@@ -270,14 +264,10 @@ def _said(error: Exception) -> str:
         return str(error)
     where = os.path.dirname(os.fsdecode(error.filename or ""))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        left = shutil.disk_usage(where).free >> 20 if where and os.path.isdir(where) else None
-        inodes = os.statvfs(where).f_favail if left is not None else None
+        disk = os.statvfs(where) if where and os.path.isdir(where) else None
+        left = (disk.f_bavail * disk.f_frsize) >> 20 if disk is not None else None
+        inodes = disk.f_favail if disk is not None else None
         return "no space left in %s (%s MB and %s inodes free)" % (where or "the durable tier", left, inodes)
     if error.errno in _GONE:
         return "%s takes no files any more (%s); is it attached and writable?" % (where or "the tier", error.strerror)
     return str(error)
-
-
-def outcome_of(folder: RunFolder) -> Dict[str, Any]:
-    """Read what the last copier left; a copier that left nothing died."""
-    return read_json(folder.durable) or {"ok": False, "problem": "the copier ended without an outcome"}

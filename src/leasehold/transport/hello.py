@@ -15,17 +15,17 @@ from . import parcel
 from .contract import Link, Transport
 from .flavour import SWALLOWED, refuse_closed_door
 
-_LIMIT_S = 60.0
+HANDSHAKE_TIMEOUT_S = 60.0
+_NO_PARCEL = parcel.Parcel("-", b"")
 _DOUBT_S = (10.0, 2.0)  # so long a silence makes us look at the door: of a mute one, of one that prints and then waits
 _NOISE_BYTES = 32 << 20
 _KEPT_BYTES = 64 << 10
 _BLOCK_BYTES = 1 << 16
 
 
-def greet(link: Link, root: str, python_hint: str, verb: str) -> str:
+def greet(link: Link, root: str, python_hint: str = "", built: parcel.Parcel = _NO_PARCEL, verb: str = "serve") -> str:
     """Say what varies to the boot line; return the nonce that its answer will carry."""
     nonce = secrets.token_hex(8)
-    built = parcel.build()
     escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
     # No line is blank: at whatever menu may answer in the box's place, a bare Enter could choose something.
     lines = [nonce, f"={escaped}", f"={python_hint}", built.sha256, str(len(built.data)), verb]
@@ -45,10 +45,10 @@ class Ear:
         self.rest = b""
         self._transport = transport
 
-    def hello(self, nonce: str) -> str:
+    def hello(self, nonce: str, patience_s: float) -> str:
         """Skip noise up to our own line and return its verdict; raises for a door that runs no commands."""
         wanted = MAGIC + nonce.encode()
-        deadline = time.monotonic() + _LIMIT_S
+        deadline = time.monotonic() + patience_s
         heard, self.rest, skipped, doubted = self.rest, b"", 0, False
         while skipped < _NOISE_BYTES:
             start = heard.find(wanted)
@@ -67,7 +67,7 @@ class Ear:
                 doubted = True
                 refuse_closed_door(self._transport)
             else:
-                raise self._unheard(block is None, heard)
+                raise self._silent(patience_s, heard) if block is None else self._over(heard)
         raise LinkError("link.noise", "the box's login prints too much to find our answer in", seen=_tail(heard))
 
     def _read(self, limit_s: float) -> bytes | None:
@@ -78,10 +78,10 @@ class Ear:
                 return None
         return os.read(self.link.reader.fileno(), _BLOCK_BYTES)
 
-    def _unheard(self, still_open: bool, heard: bytes) -> LinkError:
-        if still_open:
-            self.link.close()
-            return LinkError("link.timeout", f"no answer within {_LIMIT_S:.0f} s", seen=_tail(heard), hint=SWALLOWED)
+    def _silent(self, patience_s: float, heard: bytes) -> LinkError:
+        return LinkError("link.timeout", f"no answer within {patience_s:.0f} s", seen=_tail(heard), hint=SWALLOWED)
+
+    def _over(self, heard: bytes) -> LinkError:
         known = self.link.failure()
         if heard.strip() or known.code == "link.lost":  # somebody let us in: did they run what we asked for?
             refuse_closed_door(self._transport)

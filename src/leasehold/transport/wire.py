@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import queue
 import re
+import selectors
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
@@ -16,7 +18,7 @@ from leasehold.kit.terminal import one_line
 
 from . import parcel
 from .contract import Link, Transport
-from .hello import Ear, greet
+from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet
 
 _INBOX_FRAMES = 256
 _CLOSED = object()
@@ -28,7 +30,9 @@ Body = Iterable[dict[str, Any] | bytes]
 class Wire:
     """An open conversation with a box's `serve`. Any thread may ask; close() ends it for all."""
 
-    def __init__(self, transport: Transport, root: str, python_hint: str = "") -> None:
+    def __init__(
+        self, transport: Transport, root: str, python_hint: str = "", patience_s: float = HANDSHAKE_TIMEOUT_S
+    ) -> None:
         self.name = transport.name
         self._link = transport.open(parcel.boot_command())
         self._write_lock = threading.Lock()
@@ -36,7 +40,7 @@ class Wire:
         self._next = 1
         self._dead: LinkError | None = None
         try:
-            self._early = _handshake(Ear(self._link, transport), root, python_hint)
+            self._early = _handshake(Ear(self._link, transport), root, python_hint, patience_s)
         except BaseException:
             self._link.close()
             raise
@@ -152,30 +156,32 @@ def object_of(frame: Frame) -> dict[str, Any]:
         raise LinkError("link.strange", f"the box broke the protocol: {one_line(str(error))}") from None
 
 
-def ask_status(transport: Transport, root: str) -> list[tuple[int, str]]:
+def ask_status(transport: Transport, root: str, patience_s: float = HANDSHAKE_TIMEOUT_S) -> list[tuple[int, str]]:
     """Let the boot line itself answer with each run's status.json and its age; no Python starts there."""
+    deadline = time.monotonic() + patience_s
     link = transport.open(parcel.boot_command())
     try:
         ear = Ear(link, transport)
-        verdict = ear.hello(greet(link, root, "", "status"))
+        verdict = ear.hello(greet(link, root, verb="status"), patience_s)
         if verdict != "status":
             raise LinkError("link.strange", f"{transport.name} answered {verdict!r} to a status request")
-        lines = _lines_until_end(link, ear.rest)
+        lines = _lines_until_end(link, ear.rest, deadline)
     finally:
         link.close()
     parts = [line.partition(" ") for line in lines]
     return [(int(age), text) for age, _, text in parts if _AGE.match(age)]
 
 
-def _handshake(ear: Ear, root: str, python_hint: str) -> bytes:
+def _handshake(ear: Ear, root: str, python_hint: str, patience_s: float) -> bytes:
     """Begin the conversation; return what the far end said after its last word of greeting."""
-    nonce = greet(ear.link, root, python_hint, "serve")
-    verdict = ear.hello(nonce)
+    built = parcel.build()
+    nonce = greet(ear.link, root, python_hint, built)
+    verdict = ear.hello(nonce, patience_s)
     if verdict == "need":
         program = parcel.unpacker()
-        ear.link.writer.write(b"%d\n" % len(program) + program + parcel.build().data)
+        ear.link.writer.write(b"%d\n" % len(program) + program + built.data)
         ear.link.writer.flush()
-        verdict = ear.hello(nonce)
+        verdict = ear.hello(nonce, HANDSHAKE_TIMEOUT_S)
     if verdict == "ready":
         return ear.rest
     if verdict == "nopython":
@@ -199,16 +205,24 @@ def _no_root(said: str) -> BoxError:
     )
 
 
-def _lines_until_end(link: Link, first: bytes) -> list[str]:
-    buffer = first
-    while block := link.reader.read(1 << 16):
-        buffer += block
-        if buffer.endswith(b"end\n") or len(buffer) > frames.MAX_PAYLOAD_BYTES:
+def _lines_until_end(link: Link, buffer: bytes, deadline: float) -> list[str]:
+    while not buffer.endswith(b"end\n") and len(buffer) <= frames.MAX_PAYLOAD_BYTES:
+        block = _read_by(link, deadline)
+        if not block:
             break
+        buffer += block
     lines = buffer.decode("utf-8", "replace").rstrip("\n").split("\n")  # JSON may hold other line ends as they are
     if not lines or lines[-1] != "end":
         raise LinkError("link.lost", "the status answer ended early")
     return lines[:-1]
+
+
+def _read_by(link: Link, deadline: float) -> bytes:
+    with selectors.DefaultSelector() as selector:
+        selector.register(link.reader, selectors.EVENT_READ)
+        if not selector.select(max(0.0, deadline - time.monotonic())):
+            raise LinkError("link.timeout", "the answer stopped half-way")
+    return link.reader.read(1 << 16)
 
 
 def _body_frames(number: int, body: Body) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from leasehold.caretaker import durable, reread, worker
-from leasehold.caretaker.copying import GIVE_UP_S, DurableCopy
+from leasehold.caretaker.copying import GIVE_UP_S, DurableCopy, outcome_of
 from leasehold.caretaker.layout import RunFolder
 
 CELLS = ["a", "b"]
@@ -45,7 +45,7 @@ def export(folder: RunFolder, tmp_path: Path) -> Path:
 
 
 def outcome(folder: RunFolder) -> dict[str, object]:
-    return dict(durable.outcome_of(folder))
+    return dict(outcome_of(folder))
 
 
 def test_promised_files_arrive_whole_and_nothing_else(run: RunFolder, tmp_path: Path) -> None:
