@@ -13,6 +13,11 @@ bwrap      bubblewrap
 ip         iproute2
 unshare    util-linux
 hostname   hostname
+fish       fish
+csh        csh
+tcsh       tcsh
+zsh        zsh
+busybox    busybox-static
 '
 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

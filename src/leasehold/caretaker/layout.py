@@ -112,6 +112,11 @@ class RunFolder:
         return os.path.join(self.path, "durable.json")
 
     @property
+    def durable_progress(self) -> str:
+        """How far the copier is."""
+        return os.path.join(self.path, "durable-progress.json")
+
+    @property
     def durable_lock(self) -> str:
         """Held by the one copier."""
         return os.path.join(self.path, "durable.lock")

@@ -10,9 +10,11 @@ from leasehold.kit.atomic import read_json, replacing, write_all, write_json
 from leasehold.kit.match import Found, matching
 from leasehold.kit.paths import UnsafePath, open_below
 
-from .durable import target_of, why_not
+from .copying import target_of
+from .durable import why_not
 from .errand import answer
 from .layout import RunFolder
+from .reread import sha256_of
 
 _BLOCK = 1 << 20
 
@@ -79,11 +81,7 @@ def _copy(root: str, found: Found, to: str) -> str:
                 write_all(fd, block)
     finally:
         os.close(source)
-    back = hashlib.sha256()
-    with open(to, "rb", buffering=0) as file:
-        for block in iter(lambda: file.read(_BLOCK), b""):
-            back.update(block)
-    if back.digest() != sha.digest():
+    if sha256_of(to, lambda count: None) != sha.hexdigest():
         os.unlink(to)
         raise OSError("%s reads back differently" % to)
     return sha.hexdigest()

@@ -245,7 +245,7 @@ class Caretaker:
             self.note("run_stopped", reason="stopped before its results were on the durable tier")
         elif self.copy.step(self.signals.clear):
             if self.copy.problem:
-                self.note("run_failed", reason=self.copy.problem)
+                self.note("run_failed", reason=self.copy.problem, cause="durable")
             else:
                 self.note("run_finished")
 

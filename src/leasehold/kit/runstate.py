@@ -64,6 +64,7 @@ class RunState:
         self.detach = ""
         self.stops: List[str] = []
         self.reason = ""
+        self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
 
     @property
@@ -204,7 +205,7 @@ def _cell_failed(run: RunState, event: Dict[str, Any]) -> None:
 def _run_state(name: str) -> Any:
     def step(run: RunState, event: Dict[str, Any]) -> None:
         run.state = name
-        run.reason = event.get("reason", "")
+        run.reason, run.cause = event.get("reason", ""), event.get("cause", "")
 
     return step
 
@@ -223,7 +224,7 @@ def _stopped(run: RunState, event: Dict[str, Any]) -> None:
 
 
 def _resumed(run: RunState, event: Dict[str, Any]) -> None:
-    run.state, run.reason = RUNNING, ""
+    run.state, run.reason, run.cause = RUNNING, "", ""
     run.detach = event.get("detach", run.detach)
     for cell in run.cells.values():
         if cell.state != FINISHED:

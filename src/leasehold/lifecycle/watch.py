@@ -13,6 +13,7 @@ from leasehold.kit.runstate import RunState, fold
 from leasehold.kit.terminal import plain
 from leasehold.ledger.store import Ledger
 from leasehold.model.note import Note, Report
+from leasehold.model.units import say_bytes
 from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
@@ -211,6 +212,12 @@ def _used(event: dict[str, Any]) -> str:
     return f"{event.get('spent')} of {event.get('limit')} {event.get('currency')}"
 
 
+def _copied(event: dict[str, Any]) -> str:
+    told = [event.get(key) for key in ("bytes", "of_bytes")]
+    done, total = (say_bytes(value) if isinstance(value, int) else "?" for value in told)
+    return f"{event.get('phase', 'starting')}, {done} of {total}"
+
+
 def _recorded(event: dict[str, Any]) -> str:
     seen = event.get("frameworks")
     builds = {name: facts for name, facts in seen.items() if isinstance(facts, dict)} if isinstance(seen, dict) else {}
@@ -256,6 +263,11 @@ _TELLERS: dict[str, Any] = {
     "durable_started": lambda event: f"copying the results to {event.get('to')}",
     "durable_copied": lambda event: f"cell {event.get('cell')}: {event.get('how')}, in {event.get('to')}",
     "durable_skipped": lambda event: f"no durable copy: {event.get('why')}; results come home as always",
+    "durable_progress": lambda event: f"durable copy: {_copied(event)}",
+    "durable_waiting": lambda event: (
+        f"{event.get('to')} has not answered for {event.get('silent_s')} s ({_copied(event)}); "
+        f"given up after {event.get('limit_s')} s"
+    ),
     "durable_failed": lambda event: f"the durable copy FAILED: {event.get('why')}",
     "budget_warned": lambda event: f"{event.get('percent')} % of its budget is used: {_used(event)}",
     "budget_reached": lambda event: (
