@@ -26,7 +26,7 @@ def read_job(path: Path) -> Job:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("job.unreadable", f"{path}: {error}", hint="job files are UTF-8 text") from None
-    return parse_text(text, str(path))
+    return parse_text(text, str(path), path.parent)
 
 
 def resolve(job: Job, tree: str, profile: Profile, again: int = 0) -> Plan:

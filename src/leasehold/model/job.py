@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .cells import Cell, cell_from_dict
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -71,10 +73,14 @@ class Job:
     when_done: str = "ask"
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
+    cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
+    at_once: int = 0
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
-        what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        what: dict[str, Any] = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        if self.cells:
+            what["sweep"] = True  # not its cells: one that is added belongs to the same sweep
         return {**what, **self._newer(), "secrets": list(self.secrets)}
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,8 +91,9 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
-        del value["setup_frameworks"], value["downloads"]
-        return {**value, **self._newer()}
+        del value["setup_frameworks"], value["downloads"], value["cells"], value["at_once"]
+        sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}
+        return {**value, **self._newer(), **sweep}
 
     def _newer(self) -> dict[str, Any]:
         """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
@@ -107,6 +114,7 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["downloads"] = tuple(
         Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
     )
+    known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

@@ -75,6 +75,22 @@ DOWNLOAD_WORDS = (
     Word("sha256", "what one file must hash to", {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}),
     Word("size", "how long one file must be, in bytes", {"type": "integer", "minimum": 1}, example="548105171"),
 )
+CELL_WORDS = (
+    Word(
+        "grid",
+        "parameters and their values; every combination is a cell",
+        {"type": "object"},
+        example="{lr: [0.1, 0.01]}",
+    ),
+    Word("zip", "parameters walked side by side", {"type": "object"}, example="{epochs: [5, 9], warmup: [1, 2]}"),
+    Word("exclude", "combinations of the grid to leave out", {"type": "array"}, example="[{lr: 0.1, model: big}]"),
+    Word("list", "cells one by one, with a name if you like", {"type": "array"}, example="[{name: base, lr: 0.1}]"),
+    Word("file", "cells from a file: `config task [epochs]` lines, .csv or .yaml", _TEXT, example="queue.txt"),
+    Word("seeds", "every cell once for each seed: how many, or a list", {}, example="3"),
+    Word("compare", "the only parameters that may differ (seeds apart); others are refused", _GLOBS, example="[lr]"),
+    Word("cost", "the parameter that says how much work a cell is; long ones start first", _TEXT, example="epochs"),
+    Word("at_once", "how many run side by side at most", {"type": "integer", "minimum": 0}, example="4"),
+)
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word(
@@ -102,6 +118,7 @@ WORDS = (
         _TEXT,
         example="python train.py --steps 3",
     ),
+    Word("cells", "a sweep: cells as a list, a grid or a file; a parameter `lr` is {{lr}} and $LEASE_PARAM_lr", {}),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
         "secrets",
@@ -142,6 +159,7 @@ def json_schema() -> dict[str, Any]:
     properties["budget"] = {"anyOf": [_MONEY, {**_object(BUDGET_WORDS), "required": ["limit"]}]}
     item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
     properties["downloads"] = {"type": "array", "items": item}
+    properties["cells"] = {"anyOf": [{"type": "array", "minItems": 1}, _object(CELL_WORDS)]}
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)
     properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)

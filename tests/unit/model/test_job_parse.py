@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.yaml_text import parse_text
+from leasehold.model.cells import Cell
 from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, job_from_dict
 from leasehold.model.job_parse import guess_loader
 from leasehold.model.job_words import WORDS, json_schema
@@ -41,6 +42,7 @@ expect: 6h
 budget: 20USD
 when_done: park
 attempts: 7
+cells: [{lr: 1}]
 """
 
 
@@ -73,6 +75,7 @@ def test_everything_a_job_can_say() -> None:
         budget="20USD",
         when_done="park",
         attempts=7,
+        cells=(Cell("lr-1", {"lr": 1}),),
     )
 
 
