@@ -15,16 +15,16 @@ def main(argv: List[str]) -> int:
 
         return serve(argv[1])
     if door == "care" and len(argv) in (2, 4):
-        from .layout import RunFolder
+        from .layout import folder_at
         from .supervise import care
 
         os.chdir("/")
-        return care(RunFolder(argv[1]), *argv[2:])
+        return care(folder_at(argv[1]), *argv[2:])
     if door == "keep" and len(argv) == 4:
         from .keeper import keep
-        from .layout import RunFolder
+        from .layout import folder_at
 
-        return keep(RunFolder(argv[1]), argv[2], int(argv[3]))
+        return keep(folder_at(argv[1]), argv[2], int(argv[3]))
     if door == "settle" and len(argv) > 1:
         from .platform_shell import settle
 
@@ -44,6 +44,12 @@ def main(argv: List[str]) -> int:
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "task" and len(argv) == 3:
+        from .layout import RunFolder
+        from .slurm.task import task
+
+        os.chdir("/")
+        return task(RunFolder(argv[1]), int(argv[2]), os.environ)
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -59,6 +65,6 @@ def main(argv: List[str]) -> int:
         return notice(sys.stdin)
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
-        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | nag RUN | notice | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | task RUN SUBMISSION | nag RUN | notice | whoami\n"
     )
     return 64

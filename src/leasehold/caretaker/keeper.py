@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any, Dict, List, NamedTuple
 
-from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import MARK, look
 
 from .layout import RunFolder
@@ -44,7 +44,7 @@ def keep(folder: RunFolder, cell: str, attempt: int) -> int:
     os.makedirs(place, exist_ok=True)
     if not _claim(place):
         return 0
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
     log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -84,7 +84,7 @@ def respawn_caretaker(folder: RunFolder) -> None:
         os.setsid()
         if os.fork():
             os._exit(0)
-        os.execv(sys.executable, own_argv("care", folder.path))
+        os.execv(sys.executable, own_argv("care", folder.address))
     os.waitpid(child, 0)
 
 
@@ -146,7 +146,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os.chdir(folder.work(what.cell))
         from .platform_shell import outfit_of  # here: what it weighs ends with the exec
 
-        outfit = outfit_of(folder, plan, _own_variables(folder, what))
+        outfit = outfit_of(folder, plan, _own_variables(folder, plan["job"], what))
         command = _command(folder, plan["job"], what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))
@@ -168,9 +168,10 @@ def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]
 _WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
 
 
-def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
+def _own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
     """What we tell the trainer; nobody else may set these."""
     return {
+        **parameters(job, what.cell),
         "LEASE_RUN": folder.run,
         "LEASE_CELL": what.cell,
         "LEASE_ATTEMPT": str(what.number),
@@ -178,6 +179,21 @@ def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
         "LEASE_DATA": folder.data,
         MARK: folder.mark(what.cell, what.number),
     }
+
+
+def parameters(job: Dict[str, Any], cell: str) -> Dict[str, str]:
+    """Spell a cell's parameters for its trainer: one variable each, and all of them as JSON."""
+    for one in job.get("cells") or []:
+        if one["name"] == cell:
+            import json
+
+            each = {"LEASE_PARAM_" + key: _spell(value) for key, value in one["params"].items()}
+            return dict(each, LEASE_PARAMS=json.dumps(one["params"], ensure_ascii=False))
+    return {}
+
+
+def _spell(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 def _write_started(place: str) -> None:

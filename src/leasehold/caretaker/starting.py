@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_atomic, write_json
@@ -22,6 +22,8 @@ from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes, poke
 from .serve import Refused, Request
+from .slurm import engine as slurm
+from .slurm.gather import Gatherer
 from .supervise import caretaker_identity, request_stop
 from .trees import tree_path
 
@@ -31,6 +33,9 @@ _LEAVE_WAIT_S = 5.0
 
 def observe(folder: RunFolder) -> Dict[str, Any]:
     """Fold the journal and check it against locks and processes."""
+    cluster = gatherer_of(folder)
+    if cluster is not None:
+        cluster.gather()
     events, offset = journal.read_from(folder.journal, 0)
     run = fold(events)
     seen = run.as_dict()
@@ -43,7 +48,8 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         folder=folder.path,
         offset=offset,
         terminal=run.terminal,
-        caretaker_alive=is_held(folder.caretaker_lock),
+        caretaker_alive=is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal,
+        cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
         now_unix=time.time(),
@@ -51,6 +57,12 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         holder=read_json(folder.holder) or {},
     )
     return seen
+
+
+def gatherer_of(folder: RunFolder) -> Optional[Gatherer]:
+    """Who folds the journals of a run whose cells a cluster cares for; None where one caretaker has them all."""
+    plan = read_json(folder.plan)
+    return Gatherer(folder) if plan is not None and slurm.is_slurm(plan) else None
 
 
 def start(request: Request) -> None:
@@ -89,6 +101,7 @@ def resume(request: Request) -> None:
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
             _prepare_cells(request.root, folder, plan)
+            _forget_stop(folder)
             write_json(folder.holder, _holder(request, folder))
             _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
@@ -119,10 +132,20 @@ def stop(request: Request) -> None:
             return
         wish: Dict[str, Any] = {key: request.args[key] for key in ("id", "by", "grace_s") if key in request.args}
         request_stop(folder, wish)
+        if slurm.is_slurm(plan):
+            slurm.stop(folder, wish)
+            request.reply(dict(observe(folder), did="asked"))
+            return
         who = caretaker_identity(folder)
         if who is None or not poke(int(who[0]), who[1]):
             _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="asked"))
+
+
+def _forget_stop(folder: RunFolder) -> None:
+    """Take back an old wish to stop: a cell that never ran has not heard it yet."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(folder.stop)
 
 
 def _let_leave(folder: RunFolder) -> None:
@@ -214,6 +237,8 @@ def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:
 
 def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Give each cell an out folder and its own copy of the code, which it may then write to."""
+    if slurm.is_slurm(plan):  # each task makes its own, on the node where it runs
+        return
     for cell in plan["cells"]:
         os.makedirs(folder.out(cell), exist_ok=True)
         os.makedirs(folder.cell(cell), exist_ok=True)
@@ -231,6 +256,9 @@ def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:
     """Start a caretaker detached and wait until it, or one that a keeper started meanwhile, has taken over."""
+    if slurm.is_slurm(plan):
+        slurm.begin(folder, folder.read_plan() or plan, resume_by)
+        return
 
     def argv(primitive: str) -> Any:
         return own_argv("care", folder.path, primitive, resume_by)

@@ -48,7 +48,7 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)  # whoever merely looks holds it for a moment
     if lock is None:
         return 0
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
     me = look(os.getpid())
@@ -155,7 +155,7 @@ class Caretaker:
             try:
                 self.signals.clear()
                 os.setsid()
-                argv = own_argv("keep", self.folder.path, name, str(attempt))
+                argv = own_argv("keep", self.folder.address, name, str(attempt))
                 os.execv(argv[0], argv)
             finally:
                 os._exit(127)

@@ -26,6 +26,7 @@ class CellState:
         self.recorded = 0  # the attempt whose frameworks were journaled before set-up
         self.judged = 0  # the attempt whose environment was judged after set-up
         self.refused = ""  # why that judgement ended the attempt
+        self.waits = ""  # why the cluster has not started it yet
 
     def as_dict(self) -> Dict[str, Any]:
         """Spell for status.json and the wire."""
@@ -82,6 +83,17 @@ def _opened(run: RunState, event: Dict[str, Any]) -> None:
     run.detach = event.get("detach", "")
     for name in event.get("cells", []):
         run.cells.setdefault(name, CellState())
+
+
+def _cells_added(run: RunState, event: Dict[str, Any]) -> None:
+    for name in event.get("cells", []):
+        run.cells.setdefault(name, CellState())
+    if run.state in (FINISHED, FAILED):
+        run.state, run.reason = RUNNING, ""
+
+
+def _task_seen(run: RunState, event: Dict[str, Any]) -> None:
+    _cell(run, event).waits = event.get("why", "") if event.get("state") == "PENDING" else ""
 
 
 def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:
@@ -165,6 +177,8 @@ def _resumed(run: RunState, event: Dict[str, Any]) -> None:
 
 _STEPS = {
     "run_opened": _opened,
+    "cells_added": _cells_added,
+    "task_seen": _task_seen,
     "caretaker_started": _caretaker_started,
     "attempt_starting": _starting,
     "attempt_started": _started,

@@ -7,6 +7,7 @@ from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
+from leasehold.model.cells import MAIN
 from leasehold.model.job import Job
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
@@ -33,8 +34,9 @@ def resolve(job: Job, tree: str, profile: Profile, again: int = 0) -> Plan:
     """Combine job, code and platform; equal inputs give the same run on every home."""
     run = run_id(job, tree) + (f"-{again}" if again else "")
     environment = environment_of(profile)
-    cells = ("main",) if job.artifacts else ()  # a job that promises nothing only fetches
-    return Plan(run, job, tree, profile.id, profile.detach, cells, environment)
+    cells = tuple(cell.name for cell in job.cells) or (MAIN,)
+    cells = cells if job.artifacts else ()  # a job that promises nothing only fetches
+    return Plan(run, job, tree, profile.id, profile.detach, cells, environment, profile.engine)
 
 
 def run_id(job: Job, tree: str) -> str:

@@ -75,6 +75,7 @@ class Job:
     downloads: tuple[Download, ...] = ()
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
+    slurm: Mapping[str, Any] = field(default_factory=dict)
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
@@ -91,9 +92,9 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
-        del value["setup_frameworks"], value["downloads"], value["cells"], value["at_once"]
+        del value["setup_frameworks"], value["downloads"], value["cells"], value["at_once"], value["slurm"]
         sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}
-        return {**value, **self._newer(), **sweep}
+        return {**value, **self._newer(), **sweep, **({"slurm": dict(self.slurm)} if self.slurm else {})}
 
     def _newer(self) -> dict[str, Any]:
         """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""

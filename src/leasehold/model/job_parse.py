@@ -14,6 +14,7 @@ from leasehold.kit.paths import UnsafePath, check_name, check_relative
 from .cell_parse import ReadFile, Roster, parse_cells
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
+from .job_slurm import parse_slurm
 from .job_words import (
     ARTIFACT_WORDS,
     AT_LIMIT,
@@ -96,6 +97,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
         cells=roster.cells,
         at_once=roster.at_once,
+        slurm=parse_slurm(job.get("slurm", {}), source.bad),
     )
 
 

@@ -91,6 +91,18 @@ CELL_WORDS = (
     Word("cost", "the parameter that says how much work a cell is; long ones start first", _TEXT, example="epochs"),
     Word("at_once", "how many run side by side at most", {"type": "integer", "minimum": 0}, example="4"),
 )
+SLURM_WORDS = (
+    Word("partition", "where it is queued", _TEXT, example="gpu"),
+    Word("account", "whose allocation it uses", _TEXT, example="my-lab"),
+    Word("qos", "the quality of service", _TEXT, example="normal"),
+    Word("time", "the wall time of one task; it resumes after it", _DURATION, example="8h"),
+    Word("cpus", "cores of one task", {"type": "integer", "minimum": 1}, example="8"),
+    Word("mem", "memory of one task", _SIZE, example="64GB"),
+    Word("constraint", "features that a node must have", _TEXT, example="a100"),
+    Word("gres", "cards as the site names them; left out, gpu:N from resources.gpu", _TEXT, example="gpu:a100:1"),
+    Word("modules", "modules to load before anything starts", _GLOBS, example="[cuda/12.4]"),
+    Word("flags", "further options for sbatch, as you would type them", _GLOBS, example="[--exclude=node7]"),
+)
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word(
@@ -141,6 +153,7 @@ WORDS = (
     Word("expect", "how long the run should take", _DURATION, example="6h"),
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
+    Word("slurm", "how it is submitted where the platform is a Slurm cluster", {"type": "object"}),
     Word("attempts", "how often a killed trainer is started again", {"type": "integer", "minimum": 1, "maximum": 100}),
 )
 
@@ -160,6 +173,7 @@ def json_schema() -> dict[str, Any]:
     item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
     properties["downloads"] = {"type": "array", "items": item}
     properties["cells"] = {"anyOf": [{"type": "array", "minItems": 1}, _object(CELL_WORDS)]}
+    properties["slurm"] = _object(SLURM_WORDS)
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)
     properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)

@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.kit.canon import digest
 
 from .job import Job, job_from_dict
+from .job_slurm import submit_options
 
 SCHEMA = "leasehold.plan/1"
 
@@ -24,6 +25,7 @@ class Plan:
     detach: tuple[str, ...]
     cells: tuple[str, ...] = ("main",)
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
+    engine: str = "caretaker"
 
     @property
     def patterns(self) -> list[str]:
@@ -43,7 +45,12 @@ class Plan:
             "patterns": self.patterns,
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
+            **({"engine": self.engine, "slurm": self._slurm()} if self.engine == "slurm" else {}),
         }
+
+    def _slurm(self) -> dict[str, Any]:
+        gpus = self.job.gpu.count if self.job.gpu else 0
+        return submit_options(self.job.slurm, gpus, self.job.at_once, self.job.checkpoint.write_s)
 
     @property
     def sha256(self) -> str:
@@ -65,4 +72,5 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         detach=tuple(value["detach"]),
         cells=tuple(value["cells"]),
         environment=value.get("environment", {}),
+        engine=value.get("engine", "caretaker"),
     )
