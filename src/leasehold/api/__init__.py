@@ -32,6 +32,7 @@ from leasehold.api.front import (
     tunnel,
     write_new,
 )
+from leasehold.api.hygiene import gpu, gpu_kill
 from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
 from leasehold.api.running import (
     clock,
@@ -85,6 +86,8 @@ __all__ = [
     "explain_id",
     "fetch",
     "fill_in",
+    "gpu",
+    "gpu_kill",
     "init",
     "leases",
     "lint",

@@ -29,6 +29,7 @@ class RunFolder:
         self.downloads_lock = os.path.join(path, "downloads.lock")
         self.gate = os.path.join(path, "gate.json")
         self.added = os.path.join(path, "added.json")  # cells that joined a sweep after its plan was written
+        self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
 

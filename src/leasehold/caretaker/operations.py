@@ -13,7 +13,7 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, power, pruning, readings, sending, shared_notes, starting, trees
+from . import environment, hogs, hygiene, power, pruning, readings, sending, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
@@ -293,4 +293,5 @@ OPERATIONS: Dict[str, Operation] = {
     "power_off": power.power_off,
     "check_secrets": check_secrets,
     "get": get,
+    **hygiene.OPERATIONS,
 }

@@ -23,6 +23,7 @@ from .downloads import Downloads
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
 from .locks import is_held, wait_lock
+from .patrol import Patrol
 from .platform_shell import hook_failed, say_hook
 from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
 from .tensorboard import link
@@ -84,6 +85,7 @@ class Caretaker:
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
         self.downloads = Downloads(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
+        self.patrol = Patrol(folder, plan, self.note)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -109,9 +111,11 @@ class Caretaker:
             self.heard_unix = 0.0
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._mind_budget()
+            self.patrol.step(self.run, self.journal.events, self.signals.clear)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
+        self.patrol.end()
         self._beat(force=True)
         self.journal.close()
         with contextlib.suppress(FileNotFoundError):
@@ -323,6 +327,7 @@ class Caretaker:
         value = self.run.as_dict()
         value.update({"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()})
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
+        value["readings"], value["health"] = self.patrol.facts(), {"alarms": self.patrol.alarms}
         try:
             write_json(self.folder.status, value, durable=False)
         except OSError:  # a full disk must not end the watch; the journal stays the record
