@@ -53,6 +53,7 @@ from leasehold.api.running import (
     verify,
     watch,
 )
+from leasehold.api.sweeps import sweep_plan, sweep_spelled, sweep_standing, sweep_table
 from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
@@ -116,6 +117,10 @@ __all__ = [
     "show",
     "status",
     "stop",
+    "sweep_plan",
+    "sweep_spelled",
+    "sweep_standing",
+    "sweep_table",
     "tunnel",
     "verify",
     "waive",

@@ -12,6 +12,7 @@ Value = str | int | float | bool | None
 _MAGIC = b"PAR1"
 _BOOLEAN, _INT64, _DOUBLE, _BYTES = 0, 2, 5, 6  # physical types
 _OPTIONAL, _UTF8, _PLAIN, _RLE, _DATA_PAGE = 1, 0, 0, 3, 0
+Field = tuple[int, int, int | bytes]
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12  # thrift compact types
 
 
@@ -51,7 +52,7 @@ def _page(values: Sequence[Value], kind: int) -> bytes:
     return struct.pack("<I", len(levels)) + levels + _plain(there, kind)
 
 
-def _plain(there: list[Value], kind: int) -> bytes:
+def _plain(there: Sequence[Value], kind: int) -> bytes:
     if kind == _BOOLEAN:
         bits = bytearray((len(there) + 7) // 8)
         for place, value in enumerate(there):
@@ -80,8 +81,10 @@ def _footer(chunks: list[tuple[str, int, int, int, int]], rows: int) -> bytes:
     schema = [_struct([(4, _BINARY, b"sweep"), (5, _I32, len(chunks))])]
     groups = []
     for name, kind, start, size, count in chunks:
-        leaf = [(1, _I32, kind), (3, _I32, _OPTIONAL), (4, _BINARY, name.encode("utf-8"))]
-        schema.append(_struct([*leaf, *([(6, _I32, _UTF8)] if kind == _BYTES else [])]))
+        leaf: list[Field] = [(1, _I32, kind), (3, _I32, _OPTIONAL), (4, _BINARY, name.encode("utf-8"))]
+        if kind == _BYTES:
+            leaf.append((6, _I32, _UTF8))
+        schema.append(_struct(leaf))
         meta = _struct(
             [
                 (1, _I32, kind),
@@ -97,11 +100,16 @@ def _footer(chunks: list[tuple[str, int, int, int, int]], rows: int) -> bytes:
         groups.append(_struct([(2, _I64, start), (3, _STRUCT, meta)]))
     whole = sum(chunk[3] for chunk in chunks)
     group = _struct([(1, _LIST, _list(_STRUCT, groups)), (2, _I64, whole), (3, _I64, rows)])
-    fields = [(1, _I32, 1), (2, _LIST, _list(_STRUCT, schema)), (3, _I64, rows), (4, _LIST, _list(_STRUCT, [group]))]
+    fields: list[Field] = [
+        (1, _I32, 1),
+        (2, _LIST, _list(_STRUCT, schema)),
+        (3, _I64, rows),
+        (4, _LIST, _list(_STRUCT, [group])),
+    ]
     return _struct([*fields, (6, _BINARY, b"leasehold")])
 
 
-def _struct(fields: Sequence[tuple[int, int, int | bytes]]) -> bytes:
+def _struct(fields: Sequence[Field]) -> bytes:
     out, last = bytearray(), 0
     for number, kind, value in fields:
         out.append((number - last) << 4 | kind)

@@ -16,6 +16,7 @@ from .doctor_parser import add_doctor_parsers
 from .front_parser import add_front_parsers
 from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
+from .sweep_parser import add_sweep_parser
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 _COMMANDS = (
     "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
     "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
-    "ckpt", "cadence", "disk", "gpu",
+    "ckpt", "cadence", "disk", "gpu", "sweep",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
@@ -83,6 +84,8 @@ def _room(command: str) -> Any:
         return import_module(".ckpt_commands", __package__)
     if command in ("disk", "gpu"):
         return import_module(".hygiene_commands", __package__)
+    if command == "sweep":
+        return import_module(".sweep_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     if command in _DOCTOR:
@@ -120,6 +123,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_ckpt_parsers(lambda name, about, example: _verb(verbs, name, about, example))
+    add_sweep_parser(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     _home(verbs)
     _ending(verbs)
