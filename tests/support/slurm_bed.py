@@ -125,7 +125,8 @@ class SlurmCluster:
     def stop(self) -> None:
         """End every daemon and what still runs of its jobs."""
         if "slurmctld" in self._children:
-            subprocess.run(["scancel", "-u", getpass.getuser(), "--full"], env=self.environ, capture_output=True, check=False)  # fmt: skip
+            everything = ["scancel", "-u", getpass.getuser(), "--full"]
+            subprocess.run(everything, env=self.environ, capture_output=True, check=False)
             deadline = time.monotonic() + 5
             while time.monotonic() < deadline and self._queue():
                 time.sleep(0.1)
@@ -158,7 +159,12 @@ class SlurmCluster:
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
 
     def _start_munge(self) -> None:
-        at = {"--key-file": "munge.key", "--socket": "munge.sock", "--pid-file": "munged.pid", "--log-file": "munged.log"}
+        at = {
+            "--key-file": "munge.key",
+            "--socket": "munge.sock",
+            "--pid-file": "munged.pid",
+            "--log-file": "munged.log",
+        }
         files = [word for flag, name in at.items() for word in (flag, str(self.folder / name))]
         seed = ["--seed-file", str(self.folder / "munge.seed")]
         self._start("munged", f"{_SBIN}/munged", "-F", "--force", *files, *seed)
