@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
@@ -157,6 +157,7 @@ _VALUE = st.one_of(st.text(max_size=6), st.integers(-5, 5), st.booleans())
 _ROW = st.dictionaries(st.sampled_from("abc"), _VALUE, min_size=1, max_size=3)
 
 
+@settings(deadline=None)
 @given(st.lists(_ROW, max_size=6))
 def test_names_are_injective_or_refused(rows: list[dict[str, str]]) -> None:
     cells = [Cell(name_cell(row), row) for row in rows]
@@ -168,6 +169,7 @@ def test_names_are_injective_or_refused(rows: list[dict[str, str]]) -> None:
         assert len({cell.name for cell in kept}) == len(rows)
 
 
+@settings(deadline=None)
 @given(_ROW)
 def test_a_long_name_is_cut_and_still_tells_cells_apart(row: dict[str, str]) -> None:
     long = {**row, "z": "x" * 200}
@@ -175,6 +177,7 @@ def test_a_long_name_is_cut_and_still_tells_cells_apart(row: dict[str, str]) -> 
     assert name_cell(long) != name_cell({**long, "z": "x" * 199 + "y"})
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("ab"), st.lists(st.integers(), unique=True, min_size=1, max_size=4)))
 def test_the_product_has_every_combination_once(grid: dict[str, list[int]]) -> None:
     rows = product(grid, {})  # type: ignore[arg-type]

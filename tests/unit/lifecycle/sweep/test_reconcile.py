@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.lifecycle.sweep.reconcile import reconcile
@@ -68,6 +68,7 @@ def test_equal_results_of_two_cells_are_remarked() -> None:
 _STATES = st.sampled_from(["pending", "starting", "running", "ended", "finished", "failed", "stopped", "", "odd"])
 
 
+@settings(deadline=None)
 @given(_STATES, st.booleans(), st.booleans(), st.lists(st.integers(0, 3), max_size=3))
 def test_only_a_receipt_or_a_waiver_settles(state: str, home: bool, waived: bool, sizes: list[int]) -> None:
     files = [{"path": f"f{place}", "bytes": size, "mtime_ns": 0} for place, size in enumerate(sizes)]

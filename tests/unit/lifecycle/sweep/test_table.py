@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
@@ -109,6 +109,7 @@ def test_a_file_that_holds_no_numbers_gives_none(tmp_path: Path, text: str) -> N
 _VALUE = st.one_of(st.none(), st.integers(-(1 << 62), 1 << 62), st.floats(allow_nan=False), st.text(), st.booleans())
 
 
+@settings(deadline=None)
 @given(
     st.integers(0, 20).flatmap(lambda n: st.dictionaries(st.text(min_size=1), st.lists(_VALUE, min_size=n, max_size=n)))
 )
