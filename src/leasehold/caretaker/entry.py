@@ -20,11 +20,13 @@ def main(argv: List[str]) -> int:
 
         os.chdir("/")
         return care(folder_at(argv[1]), *argv[2:])
-    if door == "keep" and len(argv) == 4:
+    if door == "keep" and len(argv) in (4, 5):
         from .keeper import keep
         from .layout import folder_at
 
-        return keep(folder_at(argv[1]), argv[2], int(argv[3]))
+        return keep(folder_at(argv[1]), argv[2], int(argv[3]), *argv[4:])
+    if door in _ERRANDS:
+        return _run_errand(door, argv[1:])
     if door == "settle" and len(argv) > 1:
         from .platform_shell import settle
 
@@ -65,6 +67,32 @@ def main(argv: List[str]) -> int:
         return notice(sys.stdin)
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
+        " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | task RUN SUBMISSION | nag RUN | notice | whoami\n"
     )
     return 64
+
+
+def _run_errand(door: str, words: List[str]) -> int:
+    """Find something out for a caretaker: the answer goes to stdout, and so does nothing else."""
+    from .layout import folder_at
+
+    folder = folder_at(words[0])
+    if door == "judge":
+        from .judging import judge
+
+        return judge(folder, words[1], int(words[2]))
+    if door == "seal":
+        from .sealing import seal
+
+        return seal(folder, words[1])
+    if door == "rescue":
+        from .rescuing import rescue
+
+        return rescue(folder, words[1])
+    from .scratch import prune
+
+    return prune(folder, words[1])
+
+
+_ERRANDS = ("judge", "seal", "prune-scratch", "rescue")

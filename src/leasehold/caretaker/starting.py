@@ -24,7 +24,8 @@ from .reaper import end_processes, poke
 from .serve import Refused, Request
 from .slurm import engine as slurm
 from .slurm.gather import Gatherer
-from .supervise import caretaker_identity, request_stop
+from .stopping import request_stop
+from .supervise import caretaker_identity
 from .trees import tree_path
 
 _START_LOCK_WAIT_S = 30.0
@@ -78,6 +79,7 @@ def start(request: Request) -> None:
     with _StartLock(folder):
         opened = _open_folder(request, folder, plan)
         _keep_budget(request, folder)
+        _keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
@@ -105,6 +107,7 @@ def resume(request: Request) -> None:
             write_json(folder.holder, _holder(request, folder))
             _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
+            _keep_promises(folder, request.args.get("patterns"))
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
@@ -218,6 +221,14 @@ def _keep_budget(request: Request, folder: RunFolder) -> None:
         write_json(folder.budget, dict(value, as_of_unix=round(time.time(), 3)))
     elif isinstance(value, dict) and os.path.exists(folder.budget):
         os.unlink(folder.budget)
+
+
+def _keep_promises(folder: RunFolder, patterns: Any) -> None:
+    """Write down what must be there at the end, where a person has mended it since the plan was made."""
+    planned = (read_json(folder.plan) or {}).get("patterns")
+    kept = (read_json(folder.promises) or {}).get("patterns", planned)
+    if isinstance(patterns, list) and patterns and patterns != kept:
+        write_json(folder.promises, {"patterns": [str(pattern) for pattern in patterns]})
 
 
 def _work(plan: Dict[str, Any]) -> Dict[str, Any]:

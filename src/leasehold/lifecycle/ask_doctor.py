@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leasehold.doctor.context import Context, from_readings
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
-from leasehold.doctor.reading import ReadLog, read_log, read_stream
+from leasehold.doctor.reading import read_log, read_stream
 from leasehold.errors import LinkError, UserError
+from leasehold.kit.evidence import Context, from_readings
 from leasehold.kit.signs import Book
+from leasehold.kit.suspects import ReadLog
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from leasehold.kit.predicates import STALL_AFTER_S
+
 from .cells import Cell, cell_from_dict
 
 
@@ -73,6 +75,9 @@ class Job:
     when_done: str = "ask"
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
+    evaluate: str = ""
+    stall_after_s: float = STALL_AFTER_S  # 0 is never
+    on_stall: str = "tell"
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
     slurm: Mapping[str, Any] = field(default_factory=dict)
@@ -92,7 +97,11 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
-        del value["setup_frameworks"], value["downloads"], value["cells"], value["at_once"], value["slurm"]
+        del value["setup_frameworks"], value["downloads"], value["evaluate"]
+        del value["cells"], value["at_once"], value["slurm"]
+        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell")):
+            if value[name] == usual:
+                del value[name]
         sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}
         return {**value, **self._newer(), **sweep, **({"slurm": dict(self.slurm)} if self.slurm else {})}
 
@@ -101,6 +110,8 @@ class Job:
         newer: dict[str, Any] = {}
         if self.setup_frameworks != "keep":
             newer["setup_frameworks"] = self.setup_frameworks
+        if self.evaluate:
+            newer["evaluate"] = self.evaluate
         if self.downloads:
             newer["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
         return newer

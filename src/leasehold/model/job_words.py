@@ -8,6 +8,7 @@ from typing import Any
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
 WHEN_DONE = ("ask", "park")
 AT_LIMIT = ("warn", "stop")
+ON_STALL = ("tell", "again")
 SETUP_FRAMEWORKS = ("keep", "replace")
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -61,6 +62,15 @@ BUDGET_WORDS = (
         "warn (default), or stop: end the run as `lease stop` does; the box is never touched",
         {"enum": list(AT_LIMIT)},
         example="stop",
+    ),
+)
+STALL_WORDS = (
+    Word("after", "how long without a line or a file, the card and the processor idle; or off", {}, example="45m"),
+    Word(
+        "then",
+        "tell (default), or again: end it and start the identical command from its last checkpoint",
+        {"enum": list(ON_STALL)},
+        example="again",
     ),
 )
 DOWNLOAD_WORDS = (
@@ -130,6 +140,12 @@ WORDS = (
         _TEXT,
         example="python train.py --steps 3",
     ),
+    Word(
+        "evaluate",
+        "run after `run` exited with 0, in the same folder and environment; a failure fails the cell; " + _FILLED,
+        _TEXT,
+        example="python eval.py {{out}}/best.pt",
+    ),
     Word("cells", "a sweep: cells as a list, a grid or a file; a parameter `lr` is {{lr}} and $LEASE_PARAM_lr", {}),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
@@ -152,9 +168,16 @@ WORDS = (
     Word("progress", "auto, none, or a regex with a named group `step`", _TEXT, example="auto"),
     Word("expect", "how long the run should take", _DURATION, example="6h"),
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
+    Word(
+        "stall", "when a live trainer counts as stalled: 45m, off, or {after, then}; 30m by default", {}, example="45m"
+    ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word("slurm", "how it is submitted where the platform is a Slurm cluster", {"type": "object"}),
-    Word("attempts", "how often a killed trainer is started again", {"type": "integer", "minimum": 1, "maximum": 100}),
+    Word(
+        "attempts",
+        "how many attempts a cell gets until it leaves new work or a person resumes it",
+        {"type": "integer", "minimum": 1, "maximum": 100},
+    ),
 )
 
 
@@ -169,6 +192,10 @@ def json_schema() -> dict[str, Any]:
             {"type": "array", "minItems": 1, "items": _TEXT},
         ]
     }
+    after = {"anyOf": [_DURATION, {"enum": ["off", False]}]}
+    stall = _object(STALL_WORDS)
+    stall["properties"]["after"] = {**after, "description": STALL_WORDS[0].meaning}
+    properties["stall"] = {"anyOf": [*after["anyOf"], stall]}
     properties["budget"] = {"anyOf": [_MONEY, {**_object(BUDGET_WORDS), "required": ["limit"]}]}
     item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
     properties["downloads"] = {"type": "array", "items": item}
