@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from binascii import crc32
 from typing import Any, Dict, Optional
@@ -93,7 +94,7 @@ class RunFolder:
     @property
     def reserve(self) -> str:
         """Room that is kept for the last words."""
-        return os.path.join(self.path, "reserve")
+        return os.path.join(self.address, "reserve")
 
     def platform(self) -> Dict[str, Any]:
         """What home last said of the platform: a mended hook must reach a run whose plan is older."""
@@ -145,6 +146,11 @@ class RunFolder:
         own = ".leasehold-secrets-" + "%08x" % crc32(os.fsencode(self.root))
         return os.path.join(private, own, self.run + ".json")
 
+    def forget_secrets(self) -> None:
+        """Remove the values: the run has ended."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.secrets)
+
     @property
     def notify(self) -> str:
         """The user's notification channels, 0600: their addresses are as good as passwords."""
@@ -178,7 +184,7 @@ class CellFolder(RunFolder):
         place = self.cell(cell)
         self.journal = os.path.join(place, "journal.jsonl")
         self.status = os.path.join(place, "status.json")
-        self.downloads_lock = os.path.join(place, "downloads.lock")
+        self.readings = os.path.join(place, "readings")
         self.start_lock = os.path.join(place, "start.lock")
         self.caretaker_lock = os.path.join(place, "caretaker.lock")
 
@@ -186,6 +192,9 @@ class CellFolder(RunFolder):
     def address(self) -> str:
         """The cell's own folder."""
         return self.cell(self.only)
+
+    def forget_secrets(self) -> None:
+        """Leave them: the other cells need them, and whoever gathers the run's end removes them."""
 
     def read_plan(self) -> Optional[Dict[str, Any]]:
         """Return the plan as if the run had this cell alone."""

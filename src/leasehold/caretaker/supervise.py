@@ -53,18 +53,23 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     plan = folder.read_plan()
     if plan is None:
         return 1
-    me = look(os.getpid())
-    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
     caretaker = Caretaker(folder, plan)
-    caretaker.open(who, detach, resume_by)
+    caretaker.open(sign(lock), detach, resume_by)
     caretaker.live()
     if os.path.exists(folder.notify):
         from .nag import begin  # only now: what it imports must not weigh on the caretaker's life
 
         begin(folder)
     return 0
+
+
+def sign(lock: int) -> Dict[str, Any]:
+    """Write into the lock that we hold who holds it, and return that."""
+    me = look(os.getpid())
+    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
+    return who
 
 
 class Caretaker:
@@ -107,7 +112,7 @@ class Caretaker:
 
     def live(self) -> None:
         """Turn until the run is over."""
-        while not self.run.terminal:
+        while not self.run.terminal and not self.leaves():
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._reap()
                 self._hear_stop()
@@ -123,8 +128,11 @@ class Caretaker:
         self._beat(force=True)
         self.journal.close()
         reserve.drop(self.folder)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.folder.secrets)  # a resume brings them anew
+        self.folder.forget_secrets()  # a resume brings them anew
+
+    def leaves(self) -> bool:
+        """Whether somebody else will go on with the run though it has not ended; a box's caretaker never leaves it."""
+        return False
 
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in; a full disk gives up its reserve for it."""
