@@ -13,6 +13,8 @@ bwrap      bubblewrap
 ip         iproute2
 unshare    util-linux
 hostname   hostname
+slurmctld  slurm-wlm
+munged     munge
 '
 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

@@ -5,16 +5,14 @@ from __future__ import annotations
 import getpass
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Dict
 
 _SBIN = "/usr/sbin"
-_DAEMONS = ("munged", "slurmctld", "slurmd")
-_TOOLS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo")
 _UP_WITHIN_S = 60.0
 _GPUS_A_NODE = 4
 
@@ -64,13 +62,6 @@ PartitionName=urgent Nodes=ALL DefMemPerCPU=100 PriorityTier=10 PreemptMode=OFF 
 """
 
 
-def missing() -> str:
-    """Say what this machine lacks for a cluster, or nothing."""
-    lacks = [name for name in _DAEMONS if not os.access(f"{_SBIN}/{name}", os.X_OK)]
-    lacks += [name for name in _TOOLS if shutil.which(name) is None]
-    return f"{', '.join(lacks)} not installed (apt-get install slurm-wlm munge)" if lacks else ""
-
-
 class SlurmCluster:
     """Virtual nodes n1..nN with four pretended A100 each, and a partition `urgent` that preempts `main`."""
 
@@ -78,7 +69,7 @@ class SlurmCluster:
         self.folder = folder
         self.nodes = nodes
         self.environ = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "TZ": "UTC"}
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: "Dict[str, subprocess.Popen[bytes]]" = {}
 
     def __enter__(self) -> SlurmCluster:
         try:

@@ -53,7 +53,7 @@ def copy_run(folder: RunFolder) -> int:
     lock = wait_lock(folder.durable_lock, _LOCK_WAIT_S)
     if lock is None:
         return 1
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     try:
         outcome = _copy(folder, plan, target_of(folder.platform()))
     except (CopyFailed, manifest.ManifestError, OSError) as error:

@@ -20,7 +20,7 @@ def main(argv: List[str]) -> int:
 
         os.chdir("/")
         return care(folder_at(argv[1]), *argv[2:])
-    if door == "keep" and len(argv) in (4, 5):
+    if door == "keep" and 4 <= len(argv) <= 6:
         from .keeper import keep
         from .layout import folder_at
 

@@ -34,10 +34,11 @@ class Attempt(NamedTuple):
     cell: str
     number: int
     stage: str = "train"
+    cards: str = ""  # that are its own on a box with several
 
 
-def keep(folder: RunFolder, cell: str, attempt: int, stage: str = "train") -> int:
-    """Run one attempt; a second keeper for the same attempt does nothing."""
+def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
+    """Run one attempt; a second keeper for the same attempt does nothing. `how`: stage and cards."""
     signals = Wakeups()
     lock = wait_lock(folder.cell_lock(cell), _LOCK_WAIT_S)
     if lock is None:
@@ -53,14 +54,14 @@ def keep(folder: RunFolder, cell: str, attempt: int, stage: str = "train") -> in
     pid = os.fork()
     if pid == 0:
         signals.clear()
-        _become_trainer(folder, plan, Attempt(cell, attempt, stage), lock, log)
+        _become_trainer(folder, plan, Attempt(cell, attempt, *how), lock, log)
     os.close(log)
     begun = time.monotonic()
     record = _wait(folder, pid, signals)
     record["ran_s"] = round(time.monotonic() - begun, 3)
     record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
     write_exit(folder, place, record)
-    if not is_held(folder.caretaker_lock):
+    if folder.respawns and not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
 
@@ -177,6 +178,7 @@ def _own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dic
     """What we tell the trainer; nobody else may set these."""
     return {
         **parameters(job, what.cell),
+        **({"CUDA_VISIBLE_DEVICES": what.cards} if what.cards else {}),
         "LEASE_RUN": folder.run,
         "LEASE_CELL": what.cell,
         "LEASE_ATTEMPT": str(what.number),
@@ -230,7 +232,7 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
                 os.killpg(pid, signal.SIGTERM)
         signals.sleep(max(0.0, next_check - time.monotonic()))
         if time.monotonic() >= next_check:
-            if is_held(folder.caretaker_lock):
+            if not folder.respawns or is_held(folder.caretaker_lock):
                 pause_s = _CARETAKER_CHECK_S
             else:
                 respawn_caretaker(folder)

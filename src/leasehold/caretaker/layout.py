@@ -14,6 +14,8 @@ from leasehold.kit.paths import check_name
 class RunFolder:
     """The paths of one run below the box's root."""
 
+    respawns = True  # a keeper starts a caretaker anew when it has died
+
     def __init__(self, path: str) -> None:
         self.path = path
         self.run = os.path.basename(path)
@@ -177,6 +179,8 @@ class CellFolder(RunFolder):
 
     Code, outputs and attempts lie where the run's other cells have them, so that results are brought home as always.
     """
+
+    respawns = False  # whoever lent the machine ends what is left on it, and starts the cell anew elsewhere
 
     def __init__(self, path: str, cell: str) -> None:
         super().__init__(path)

@@ -20,6 +20,7 @@ from .platform_shell import Outfit
 from .reaper import trainer_processes
 from .run_requests import count_of, folder_of, plan_of
 from .serve import Operation, Refused, Request
+from .slurm import engine as slurm
 
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
@@ -293,5 +294,6 @@ OPERATIONS: Dict[str, Operation] = {
     "power_off": power.power_off,
     "check_secrets": check_secrets,
     "get": get,
+    "slurm_rehearse": slurm.rehearse,
     **hygiene.OPERATIONS,
 }

@@ -28,7 +28,7 @@ _MOST_LISTED = 100
 
 def seal(folder: RunFolder, cell: str) -> int:
     """Answer {ok, files, bytes, sha256, from_before}, or {lacking}."""
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     patterns = promises(folder, plan)
     root = folder.out(cell)
     try:

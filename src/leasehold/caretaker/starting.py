@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_atomic, write_json
@@ -81,12 +81,16 @@ def start(request: Request) -> None:
         _keep_budget(request, folder)
         _keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
-        if seen["terminal"] or seen["caretaker_alive"]:
+        new = [] if opened else _unheard(folder, seen)
+        if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             request.reply(dict(seen, did="attached"))
             return
         _keep_private(request, folder, plan.get("environment") or {})
-        _revive(folder, plan, seen["seq"])
-        request.reply(dict(observe(folder), did="opened" if opened else "revived"))
+        if new and seen["caretaker_alive"] and not slurm.is_slurm(plan):
+            _wake(folder, new)
+        else:
+            _revive(folder, plan, seen["seq"])
+        request.reply(dict(observe(folder), did="opened" if opened else "added" if new else "revived"))
 
 
 def resume(request: Request) -> None:
@@ -180,6 +184,7 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
     _prepare_cells(request.root, folder, plan)
     if existing is not None:
+        _add_cells(folder, plan)
         return False
     body = {key: value for key, value in plan.items() if key != "plan_sha256"}
     if digest(body) != plan.get("plan_sha256"):
@@ -187,6 +192,37 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     write_json(folder.holder, _holder(request, folder))
     write_json(folder.plan, plan)
     return True
+
+
+def _add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
+    """Write down the cells that this plan has beyond those the run was opened with; a known name keeps its meaning."""
+    before = folder.read_plan() or {}
+    known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
+    cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
+    for name, cell in cells.items():
+        if name in known and known[name] != cell["params"]:
+            raise Refused("sweep.cell_differs", "cell %s of %s has other parameters on this box" % (name, folder.run))
+    new = [cells[name] for name in plan["cells"] if name in cells and name not in before.get("cells", [])]
+    if new:
+        added = (read_json(folder.added) or {}).get("cells") or []
+        write_json(folder.added, {"cells": added + new})
+
+
+def _unheard(folder: RunFolder, seen: Dict[str, Any]) -> List[str]:
+    """List cells that were added and that the journal does not know yet."""
+    return [name for name in (folder.read_plan() or {}).get("cells", []) if name not in seen["cells"]]
+
+
+def _wake(folder: RunFolder, new: List[str]) -> None:
+    """Have the caretaker take up new cells, and see that it did."""
+    who = caretaker_identity(folder)
+    if who is not None:
+        poke(int(who[0]), who[1])
+    deadline = time.monotonic() + _LEAVE_WAIT_S
+    while time.monotonic() < deadline:
+        if all(name in fold(journal.read_from(folder.journal, 0)[0]).cells for name in new):
+            return
+        time.sleep(0.05)
 
 
 def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:
@@ -235,7 +271,8 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     """What is executed; promises and policies may differ between two homes that mean the same run."""
     job = plan.get("job", {})
     names = ("setup", "run", "env", "secrets")
-    what = {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+    cells = "a sweep" if job.get("cells") else plan.get("cells")  # a sweep may grow
+    what = {"tree": plan.get("tree"), "cells": cells, **{name: job.get(name) for name in names}}
     what["downloads"] = job.get("downloads") or []
     what["setup_frameworks"] = job.get("setup_frameworks", "keep")
     return what

@@ -26,6 +26,7 @@ from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .patrol import Patrol
+from .places import Places, in_order, new_cells
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .pulse import Pulse
@@ -92,6 +93,7 @@ class Caretaker:
         self.preemption = Preemption(folder, plan, self.note)
         self.pulse = Pulse(folder, plan, self.note)
         self.downloads = Downloads(folder, plan, self.note)
+        self.places = Places(plan)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.patrol = Patrol(folder, plan, self.note)
 
@@ -102,10 +104,11 @@ class Caretaker:
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
         elif resume_by and self.run.state in (FAILED, STOPPED):
             self.note("resumed", by=resume_by, detach=detach, **who)
-        elif self.run.terminal:
+        elif self.run.terminal and not self._hear_added():
             return  # respawned while another one was already ending the run: nothing to add to its journal
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
+        self._hear_added()
         linked = link(self.folder, self.folder.platform(), self.plan["cells"])
         if linked is not None:
             self.note("tensorboard_linked", **linked)
@@ -116,6 +119,7 @@ class Caretaker:
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._reap()
                 self._hear_stop()
+                self._hear_added()
                 self._turn()
                 self.attempts.heard_unix = 0.0
                 self._mind_budget()
@@ -147,7 +151,8 @@ class Caretaker:
         if self.signals.terminate:
             self.signals.terminate = False
             self.preemption.notice(self.run, "SIGTERM")
-        for name, cell in self.run.cells.items():
+        free = self.places.count()
+        for name, cell in in_order(self.run):
             if cell.state in _ALIVE:
                 self.attempts.look(name, cell, self.signals.clear)
             if cell.state == "running":
@@ -158,7 +163,8 @@ class Caretaker:
                 if not self._has_data():
                     return
                 self._begin(name, cell)
-            if cell.state in (*_ALIVE, "ended", "pending"):
+            free -= cell.state in (*_ALIVE, "ended", "pending")
+            if free <= 0:
                 break  # one cell at a time on a card
         if not any(cell.state in _ALIVE for cell in self.run.cells.values()):
             self._close()
@@ -184,7 +190,8 @@ class Caretaker:
             return
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
-            self.attempts.start(name, cell, stage, self.signals.clear)
+            how = {"stage": stage, "cards": self.places.free(self.run)}
+            self.attempts.start(name, cell, how, self.signals.clear)
             return
         self.note("disk_short", cell=name, attempt=cell.attempt + 1, **short)
         self.note("cell_failed", cell=name, attempt=cell.attempt, why=disk_gate.say(short))
@@ -247,6 +254,14 @@ class Caretaker:
                 self.note("run_failed", reason=self.copy.problem)
             else:
                 self.note("run_finished")
+
+    def _hear_added(self) -> bool:
+        """Take up cells that joined the sweep; what is promised of them is in the plan that is read then."""
+        if not os.path.exists(self.folder.added) or not new_cells(self.folder, self.run.cells, self.note):
+            return False
+        self.plan.update(self.folder.read_plan() or {})
+        self.copy = DurableCopy(self.folder, list(self.plan["cells"]), self.note)
+        return True
 
     def _hear_stop(self) -> None:
         grace_s = self.stopping.hear(self.run)

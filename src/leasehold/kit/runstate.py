@@ -45,6 +45,7 @@ class CellState:
         self.stalled_unix = 0.0
         self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously soon: took_s, expected_s
         self.sealed = 0  # the attempt whose artifacts were found whole and hashed
+        self.cards = ""  # that its newest attempt was given, on a box with several
         self.waits = ""  # why the cluster has not started it yet
 
     def as_dict(self) -> Dict[str, Any]:
@@ -126,6 +127,7 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
     cell.why = ""
     cell.refused = ""
+    cell.cards = event.get("cards", "")
     cell.stage = str(event.get("stage", "train"))
     cell.short, cell.fast, cell.stalled_unix = None, None, 0.0
 

@@ -238,7 +238,7 @@ def _pass_gates(
     findings = check.credentials(engine, job, secret_values(job), platform).findings
     key = check.environment_key(job, tree, platform)
     asked = check.needs_environment(job, tree) and not check.passed_before(gatekeeper.ledger, gatekeeper.lease, key)
-    judged = check.environment(engine, job, tree, platform) if asked else None
+    judged = check.environment(engine, check.met_here(job, profile), tree, platform) if asked else None
     findings += judged.findings if judged else ()
     if findings:
         gatekeeper.pass_through(Verdict("env", findings))
@@ -288,6 +288,7 @@ def _begin(
 _SAYS = {
     "opened": "started",
     "attached": "already there, attached",
+    "added": "its new cells joined it",
     "revived": "its caretaker had died; revived, the run goes on",
     "resumed": "resumed from its last checkpoint",
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from leasehold.errors import UserError
 
+from .job import Job
 from .job_words import SLURM_WORDS
 from .units import parse_duration, parse_size
 
@@ -55,10 +56,10 @@ def parse_slurm(value: Any, bad: Bad) -> dict[str, Any]:
     return found
 
 
-def submit_options(slurm: Mapping[str, Any], gpus: int, at_once: int, write_s: float) -> dict[str, Any]:
+def slurm_options(job: Job) -> dict[str, Any]:
     """Join what the job asks of Slurm with what it says elsewhere."""
-    cards = {"gres": f"gpu:{gpus}"} if gpus and "gres" not in slurm else {}
-    return {**cards, **slurm, "at_once": at_once, "write_s": write_s}
+    cards = {"gres": f"gpu:{job.gpu.count}"} if job.gpu and "gres" not in job.slurm else {}
+    return {**cards, **job.slurm, "at_once": job.at_once, "write_s": job.checkpoint.write_s}
 
 
 def _word(value: Any, key: str, bad: Bad) -> str:

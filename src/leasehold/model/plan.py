@@ -9,7 +9,7 @@ from typing import Any
 from leasehold.kit.canon import digest
 
 from .job import Job, job_from_dict
-from .job_slurm import submit_options
+from .job_slurm import slurm_options
 
 SCHEMA = "leasehold.plan/1"
 
@@ -45,12 +45,8 @@ class Plan:
             "patterns": self.patterns,
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
-            **({"engine": self.engine, "slurm": self._slurm()} if self.engine == "slurm" else {}),
+            **({"engine": self.engine, "slurm": slurm_options(self.job)} if self.engine == "slurm" else {}),
         }
-
-    def _slurm(self) -> dict[str, Any]:
-        gpus = self.job.gpu.count if self.job.gpu else 0
-        return submit_options(self.job.slurm, gpus, self.job.at_once, self.job.checkpoint.write_s)
 
     @property
     def sha256(self) -> str:

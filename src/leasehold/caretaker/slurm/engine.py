@@ -9,13 +9,14 @@ from typing import Any, Dict, List
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
-from leasehold.caretaker.serve import Refused
+from leasehold.caretaker.serve import Refused, Request
 from leasehold.kit import journal
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
 
 from .gather import Gatherer
 from .submit import Submission, carry_out, submissions, submit
+from .submit import rehearse as submit_rehearsal
 from .tools import SlurmDown, SlurmRefused, ask
 
 _LOCK_WAIT_S = 60.0
@@ -52,6 +53,12 @@ def stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
         for one in submissions(folder):
             if one.job:
                 cancel(one, "PENDING")
+
+
+def rehearse(request: Request) -> None:
+    """Say whether Slurm would take a job with these options."""
+    with _refusals():
+        request.reply(submit_rehearsal(request.root, dict(request.args.get("slurm") or {})))
 
 
 def cancel(one: Submission, state: str = "") -> None:

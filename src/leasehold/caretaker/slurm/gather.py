@@ -22,7 +22,7 @@ from .tools import SlurmDown, SlurmRefused
 
 _LOCK_WAIT_S = 20.0
 _ASK_EVERY_S = 2.0
-_TOO_LONG = 3  # so often Slurm may run a cell that leaves no word of itself
+_WORKING = ("starting", "running")
 _OWN_KINDS = ("run_", "caretaker_", "stop_", "resumed", "tensorboard_", "budget_")
 
 
@@ -62,7 +62,7 @@ class Gatherer:
             new = [event for name in _open(run) for event in self._from_cell(name, told.get(name, 0))]
             fold(book.extend(new), into=run)
             fold(book.extend(self._from_queue(run, book.events)), into=run)
-            fold(book.extend(_closing(run)), into=run)
+            fold(book.extend(self._closing(run)), into=run)
             self._beat(run)
             return run
         finally:
@@ -106,14 +106,14 @@ class Gatherer:
             if task.in_queue:
                 why = "" if task.state in LIVE else say_waiting(task.reason)
                 new.append(dict(about, k="task_seen", why=why))
-            elif task.state != "COMPLETED" or run.cells[name].state in ("starting", "running"):
+            elif run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING):
                 new += self._lost(name, run.cells[name], task, about)
         return new
 
     def _lost(self, name: str, cell: CellState, task: Task, about: Dict[str, Any]) -> List[Dict[str, Any]]:
         why = say_ended(task.state)
         new = [dict(about, k="task_seen", why=why)]
-        if cell.state in ("starting", "running"):
+        if cell.state in _WORKING:
             new.append(
                 {
                     "k": "attempt_ended",
@@ -124,6 +124,19 @@ class Gatherer:
                 }
             )
         return [*new, {"k": "cell_pending", "cell": name, "why": "%s; it continues from its last checkpoint" % why}]
+
+    def _closing(self, run: RunState) -> List[Dict[str, Any]]:
+        """End the run when nothing of it is left to do; a stopped one when nothing of it lives."""
+        states = {name: cell.state for name, cell in run.cells.items()}
+        if any(state not in (FINISHED, FAILED) for state in states.values()):
+            stopped = run.state == "stopping" and not self.alive
+            return [{"k": "run_stopped", "reason": "stopped on request"}] if stopped else []
+        self.folder.forget_secrets()
+        failed = [name for name, state in states.items() if state == FAILED]
+        if not failed:
+            return [{"k": "run_finished"}]
+        shown = "; ".join("%s: %s" % (name, run.cells[name].why) for name in failed[:20])
+        return [{"k": "run_failed", "reason": "%d of %d cells failed: %s" % (len(failed), len(states), shown)}]
 
     def _beat(self, run: RunState) -> None:
         value = run.as_dict()
@@ -150,15 +163,3 @@ def _told(events: Iterable[Dict[str, Any]]) -> Dict[str, int]:
 def _last_word(events: Iterable[Dict[str, Any]]) -> Dict[str, List[str]]:
     seen = (event for event in events if event["k"] == "task_seen")
     return {event["cell"]: [event["task"], event["state"], event["reason"]] for event in seen}
-
-
-def _closing(run: RunState) -> List[Dict[str, Any]]:
-    """End the run when nothing of it is left to do; a stopped one when nothing of it lives."""
-    states = {name: cell.state for name, cell in run.cells.items()}
-    if any(state not in (FINISHED, FAILED) for state in states.values()):
-        return []
-    failed = [name for name, state in states.items() if state == FAILED]
-    if not failed:
-        return [{"k": "run_finished"}]
-    shown = "; ".join("%s: %s" % (name, run.cells[name].why) for name in failed[:20])
-    return [{"k": "run_failed", "reason": "%d of %d cells failed: %s" % (len(failed), len(states), shown)}]

@@ -90,3 +90,14 @@ def cell_of(folder: RunFolder, number: int, index: int) -> Optional[str]:
     record = read_json(_path(folder, number, "json"))
     cells = record["cells"] if record else []
     return cells[index] if 0 <= index < len(cells) else None
+
+
+def rehearse(root: str, wishes: Dict[str, Any]) -> Dict[str, str]:
+    """Have Slurm judge the options without submitting: {says} when it would run, {problem} when never."""
+    folder = RunFolder.below(root, "rehearsal")
+    options = [word for word in scripts.options(folder, wishes, 1, "leasehold") if not word.startswith("--output")]
+    try:
+        said = ask(["sbatch", "--test-only", *options], "#!/bin/sh\n")
+    except SlurmRefused as error:
+        return {"problem": str(error), "says": ""}
+    return {"problem": "", "says": " ".join(said.split())[:300]}

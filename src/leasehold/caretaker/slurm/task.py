@@ -92,11 +92,14 @@ def _prepare(folder: CellFolder, plan: Dict[str, Any]) -> None:
 
 def _put_back(environ: Mapping[str, str]) -> int:
     """Have Slurm start this very task again; where it may not, the next look submits the cell anew."""
-    job = environ.get("SLURM_JOB_ID", "")
+    # Never SLURM_JOB_ID: one element of an array carries the id of them all.
+    name = "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", ""))
     for number in range(_REQUEUE_TRIES):
         try:
-            ask(["scontrol", "requeue", job])
+            ask(["scontrol", "requeue", name])
         except SlurmRefused as error:
+            if "pending" in str(error):
+                return 0  # Slurm has put it back by itself
             return _say("could not be put back into the queue: %s" % error, EX_TEMPFAIL)
         except SlurmDown as error:
             _say("the controller does not answer: %s" % error, 0)

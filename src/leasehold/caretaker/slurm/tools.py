@@ -43,7 +43,7 @@ def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
     except subprocess.TimeoutExpired:
         raise SlurmDown("%s did not answer in %g s" % (argv[0], timeout_s)) from None
     if done.returncode == 0:
-        return done.stdout.decode("utf-8", "replace")
+        return (done.stdout or done.stderr).decode("utf-8", "replace")  # --test-only answers on the other one
     said = " ".join(done.stderr.decode("utf-8", "replace").split())[:400] or "exit code %d" % done.returncode
     if any(word in said for word in _SAYS_DOWN):
         raise SlurmDown(said)
