@@ -117,6 +117,7 @@ def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: S
     slurm.run("scontrol", "update", f"JobId={_array(person)}_2", "EndTime=now+2")
     slurm.run("scontrol", "update", f"NodeName={nodes['3']}", "State=DOWN", "Reason=test")
     slurm.run("scontrol", "update", f"NodeName={nodes['3']}", "State=RESUME")
+    _until(lambda: len(list(_out(person).glob("*/metrics.json"))) == 4, "a cell was lost", within_s=120.0)
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said
     for cell in ("lr-1", "lr-2", "lr-3", "lr-4"):

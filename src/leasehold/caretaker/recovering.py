@@ -55,6 +55,10 @@ class Recovery:
             self._due[name] = time.monotonic() + left_s
         return max(0.0, self._due[name] - time.monotonic())
 
+    def at_once(self, name: str) -> None:
+        """Let a cell's next attempt begin now: what it was to wait for is over."""
+        self._due[name] = 0.0
+
     def end(self) -> None:
         """End what is under way: the run is to stop."""
         for errand in self._errands.values():

@@ -63,6 +63,7 @@ class TaskCaretaker(Caretaker):
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Take over; an attempt that the cluster took away with its node ended because of that."""
         super().open(who, detach, resume_by if self.run.state in (FAILED, STOPPED) else "")
+        self.recovery.at_once(self.cell)  # the queue was pause enough
         if self.restarts and not self.run.terminal:
             self.preemption.notice(self.run, "Slurm put the task back")
 
