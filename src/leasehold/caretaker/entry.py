@@ -52,6 +52,11 @@ def main(argv: List[str]) -> int:
 
         os.chdir("/")
         return task(RunFolder(argv[1]), int(argv[2]), os.environ)
+    if door == "revive" and len(argv) == 2:
+        from .layout import RunFolder
+        from .relaunch import revive
+
+        return revive(RunFolder(argv[1]))
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 

@@ -65,7 +65,7 @@ class Pulse:
         feel = self._felt.get(name)
         if feel is None or feel.attempt != cell.attempt:
             feel = self._felt[name] = _Feel(cell.attempt, now_s)
-        if now_s - feel.looked_s < _LOOK_EVERY_S:
+        if now_s - feel.looked_s < min(_LOOK_EVERY_S, self._limits.stall_after_s / 4 or _LOOK_EVERY_S):
             return
         feel.looked_s = now_s
         self._look(name, cell, feel, now_s)

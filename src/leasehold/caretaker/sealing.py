@@ -21,6 +21,7 @@ from .errand import answer
 from .hash_memory import HashMemory
 from .layout import RunFolder
 from .reserve import with_room
+from .run_requests import strayed
 
 _SLACK_S = 2.0  # what a filesystem's own clock may be behind
 _MOST_LISTED = 100
@@ -38,8 +39,10 @@ def seal(folder: RunFolder, cell: str) -> int:
     found = manifest.unique(hits)
     born_unix, newest_unix = _births(folder, cell)
     lacking = [
-        "nothing matches %r in %s" % (pattern, root) for pattern, listed in zip(patterns, hits) if not listed
+        "nothing in $LEASE_OUT matches %r" % pattern for pattern, listed in zip(patterns, hits) if not listed
     ]  # fmt: skip
+    if lacking:
+        lacking += [hint for hint in [strayed(folder, [cell], {"patterns": patterns}).lstrip("; ")] if hint]
     lacking += [line for one in found for line in _faults(one, born_unix)]
     if lacking:
         return answer({"lacking": lacking[:_MOST_LISTED]})

@@ -76,6 +76,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     notices: tuple[Finding, ...] = ()
     read: tuple[dict[str, Any], ...] = ()  # what was looked at: name, lines, bytes
+    done: tuple[str, ...] = ()  # what the box's caretaker saw and did by itself
 
     @property
     def retry(self) -> bool | None:
@@ -89,4 +90,5 @@ class Diagnosis:
             "notices": [finding.as_dict() for finding in self.notices],
             "retry": self.retry,
             "read": list(self.read),
+            **({"done": list(self.done)} if self.done else {}),
         }

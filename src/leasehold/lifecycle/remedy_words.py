@@ -20,6 +20,16 @@ _DOES = {
 _SHOWN = 4
 
 
+def say_cell(cell: dict[str, Any], attempt: int) -> str:
+    """Say in a line why an attempt failed and what was done, from a cell's state; empty when that is not known."""
+    if not attempt or cell.get("classed") != attempt:
+        return ""
+    klass = str(cell.get("klass", "unknown")).replace("_", "-")
+    does = _DOES.get(str(cell.get("remedy")), "") if cell.get("remedied") == attempt else ""
+    then = f" -> {does}" if does else ""
+    return one_line(f"attempt {attempt} failed: {klass} ({cell.get('verdict')}): {cell.get('because')}{then}")
+
+
 def _classed(event: dict[str, Any]) -> str:
     klass = str(event.get("class", "unknown")).replace("_", "-")
     lines = [f"why it failed: {klass} ({event.get('verdict')}): {event.get('why')}"]

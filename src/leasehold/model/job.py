@@ -81,6 +81,7 @@ class Job:
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
     slurm: Mapping[str, Any] = field(default_factory=dict)
+    reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
@@ -99,7 +100,7 @@ class Job:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
         del value["cells"], value["at_once"], value["slurm"]
-        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell")):
+        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell"), ("reboot", "nothing")):
             if value[name] == usual:
                 del value[name]
         sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}

@@ -40,9 +40,12 @@ checkpoint: {path: last.pt, size: 3GB, write_time: 30s}
 progress: 'it (?P<step>\\d+)/(?P<total>\\d+)'
 expect: 6h
 budget: 20USD
+reboot: resume
 when_done: park
 attempts: 7
 cells: [{lr: 1}]
+evaluate: python eval.py
+stall: {after: 45m, then: again}
 """
 
 
@@ -73,9 +76,13 @@ def test_everything_a_job_can_say() -> None:
         progress=r"it (?P<step>\d+)/(?P<total>\d+)",
         expect_s=21600.0,
         budget="20USD",
+        reboot="resume",
         when_done="park",
         attempts=7,
         cells=(Cell("lr-1", {"lr": 1}),),
+        evaluate="python eval.py",
+        stall_after_s=2700.0,
+        on_stall="again",
     )
 
 
