@@ -44,6 +44,7 @@ reboot: resume
 when_done: park
 attempts: 7
 cells: [{lr: 1}]
+slurm: {partition: gpu, time: 8h}
 evaluate: python eval.py
 stall: {after: 45m, then: again}
 """
@@ -80,6 +81,7 @@ def test_everything_a_job_can_say() -> None:
         when_done="park",
         attempts=7,
         cells=(Cell("lr-1", {"lr": 1}),),
+        slurm={"partition": "gpu", "time": "0-08:00:00"},
         evaluate="python eval.py",
         stall_after_s=2700.0,
         on_stall="again",
