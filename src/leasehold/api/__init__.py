@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         watch,
     )
     from leasehold.api.seeing import patrol, plot
-    from leasehold.api.sweeps import sweep_plan, sweep_spelled, sweep_standing, sweep_table
+    from leasehold.api.sweeps import run_fleet, sweep_plan, sweep_spelled, sweep_standing, sweep_table
     from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
@@ -144,6 +144,7 @@ __all__ = [
     "pull",
     "refresh",
     "run",
+    "run_fleet",
     "search",
     "show",
     "status",

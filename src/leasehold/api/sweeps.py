@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from leasehold.lifecycle.home import Home
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.orders import RunOrder
     from leasehold.model.cells import Scalar
     from leasehold.model.job import Job
+    from leasehold.model.note import Report
     from leasehold.model.sweep import Best, CellRow, Group, Standing
 
 
@@ -20,6 +22,13 @@ def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]]]:
 
     job = read_job(path)
     return job, differing(job.cells)
+
+
+def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
+    """Run a job's cells over several boxes and bring every one home; the identical call goes on where it stands."""
+    from leasehold.lifecycle.sweep.fleet import run_fleet as run_over
+
+    return run_over(home, order, [name.strip() for name in order.on.split(",") if name.strip()], report)
 
 
 def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState
@@ -66,10 +66,17 @@ def visible_cards() -> List[str]:
     return [str(card["index"]) for card in cards()[0]]
 
 
-def new_cells(folder: RunFolder, known: Iterable[str], note: Callable[..., None]) -> bool:
-    """Journal cells that joined the sweep since; say whether there were any."""
-    added = (read_json(folder.added) or {}).get("cells") or []
-    names = [cell["name"] for cell in added if cell["name"] not in set(known)]
-    if names:
-        note("cells_added", cells=names)
-    return bool(names)
+def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> bool:
+    """Take up cells that joined the sweep and give back those that go elsewhere, if not begun; say if any came."""
+    wish = read_json(folder.roster)
+    if wish is None:
+        return False
+    added = [str(name) for name in wish.get("add") or [] if name not in run.cells]
+    if added:
+        note("cells_added", cells=added)
+    unbegun = [name for name, cell in run.cells.items() if cell.state == "pending" and not cell.attempt]
+    released = [name for name in unbegun if name in set(wish.get("release") or [])]
+    if released:
+        note("cells_released", cells=released)
+    os.unlink(folder.roster)
+    return bool(added)

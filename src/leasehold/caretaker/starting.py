@@ -81,14 +81,14 @@ def start(request: Request) -> None:
         _keep_budget(request, folder)
         _keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
-        new = [] if opened else _unheard(folder, seen)
+        new = [] if opened else _unheard(folder, plan, seen)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             request.reply(dict(seen, did="attached"))
             return
         _keep_private(request, folder, plan.get("environment") or {})
         relaunch = {} if slurm.is_slurm(plan) else {"relaunch": _keep_relaunch(request, folder)}
         if new and seen["caretaker_alive"] and not slurm.is_slurm(plan):
-            _wake(folder, new)
+            _wake(folder)
         else:
             _revive(folder, plan, seen["seq"])
         did = "opened" if opened else "added" if new else "revived"
@@ -199,7 +199,7 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
 
 
 def _add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Write down the cells that this plan has beyond those the run was opened with; a known name keeps its meaning."""
+    """Write down the cells that this plan has beyond those the run has now; a known name keeps its meaning."""
     before = folder.read_plan() or {}
     known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
     cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
@@ -212,21 +212,41 @@ def _add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
         write_json(folder.added, {"cells": added + new})
 
 
-def _unheard(folder: RunFolder, seen: Dict[str, Any]) -> List[str]:
-    """List cells that were added and that the journal does not know yet."""
-    return [name for name in (folder.read_plan() or {}).get("cells", []) if name not in seen["cells"]]
+def _unheard(folder: RunFolder, plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
+    """List cells of this plan that the journal does not have, and leave the wish to take them up."""
+    new = [name for name in plan["cells"] if name not in seen["cells"]] if seen["seq"] else []
+    if new and not slurm.is_slurm(plan):
+        write_json(folder.roster, {"add": new})
+    return new
 
 
-def _wake(folder: RunFolder, new: List[str]) -> None:
-    """Have the caretaker take up new cells, and see that it did."""
+def release(request: Request) -> None:
+    """Give back cells that have not begun: they go to another box."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    plan = read_json(folder.plan)
+    if plan is None or slurm.is_slurm(plan):
+        raise Refused("run.absent", "this box has no run %s that could give cells back" % folder.run)
+    wanted = [str(name) for name in request.args.get("cells") or []]
+    with _StartLock(folder):
+        write_json(folder.roster, {"release": wanted})
+        _wake(folder)
+        if os.path.exists(folder.roster):
+            os.unlink(folder.roster)
+            raise Refused("run.busy", "the caretaker of %s did not answer" % folder.run)
+        events = journal.read_from(folder.journal, 0)[0]
+        given = [name for event in events if event["k"] == "cells_released" for name in event["cells"]]
+        left = fold(events).cells
+        request.reply({"released": [name for name in wanted if name in given and name not in left]})
+
+
+def _wake(folder: RunFolder) -> None:
+    """Have the caretaker take up the wish about its roster, and see that it did."""
     who = caretaker_identity(folder)
     if who is not None:
         poke(int(who[0]), who[1])
     deadline = time.monotonic() + _LEAVE_WAIT_S
-    while time.monotonic() < deadline:
-        if all(name in fold(journal.read_from(folder.journal, 0)[0]).cells for name in new):
-            return
-        time.sleep(0.05)
+    while time.monotonic() < deadline and os.path.exists(folder.roster):
+        time.sleep(0.02)
 
 
 def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:

@@ -26,7 +26,7 @@ from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .patrol import Patrol
-from .places import Places, in_order, new_cells
+from .places import Places, hear_roster, in_order
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .pulse import Pulse
@@ -265,7 +265,7 @@ class Caretaker:
 
     def _hear_added(self) -> bool:
         """Take up cells that joined the sweep; what is promised of them is in the plan that is read then."""
-        if not os.path.exists(self.folder.added) or not new_cells(self.folder, self.run.cells, self.note):
+        if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
             return False
         self.plan.update(self.folder.read_plan() or {})
         self.copy = DurableCopy(self.folder, list(self.plan["cells"]), self.note)

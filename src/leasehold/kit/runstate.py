@@ -112,6 +112,11 @@ def _cells_added(run: RunState, event: Dict[str, Any]) -> None:
         run.state, run.reason = RUNNING, ""
 
 
+def _cells_released(run: RunState, event: Dict[str, Any]) -> None:
+    for name in event.get("cells", []):
+        run.cells.pop(name, None)
+
+
 def _task_seen(run: RunState, event: Dict[str, Any]) -> None:
     _cell(run, event).waits = event.get("why", "") if event.get("state") == "PENDING" else ""
 
@@ -249,6 +254,7 @@ def _resumed(run: RunState, event: Dict[str, Any]) -> None:
 _STEPS = {
     "run_opened": _opened,
     "cells_added": _cells_added,
+    "cells_released": _cells_released,
     "task_seen": _task_seen,
     "caretaker_started": _caretaker_started,
     "attempt_starting": _starting,

@@ -26,6 +26,8 @@ class RunOrder:
     alongside: bool = False
     skip_gates: tuple[str, ...] = ()
     because: str = ""
+    cells: tuple[str, ...] = ()  # of a sweep over several boxes: those that this one is given
+    part: str = ""  # which of its runs that is
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,10 @@ def run(args: Namespace) -> int:
         skip_gates=tuple(args.skip_gate),
         because=args.because,
     )
+    if "," in order.on:
+        from .sweep_commands import fleet
+
+        return fleet(order, args.json)
     outcome = api.run(api.open_home(), order, Screen(args.json).report)
     if args.json:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None

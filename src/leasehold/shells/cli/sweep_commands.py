@@ -14,9 +14,12 @@ from leasehold.model.cells import spell
 from . import output
 
 if TYPE_CHECKING:
+    from leasehold.api import RunOrder
     from leasehold.model.sweep import Account, Best, CellRow, Group, Standing
 
 _EXIT_OWED = 3
+_EXIT_FAILED = 6
+_WENT_ON = "the same lease run goes on with what is owed"
 _COLOURS = {"home": "green", "waived": "dim", "running": "bold", "failed": "red", "missing": "red", "unknown": "yellow"}
 _SHOWN = 40  # rows on a screen; --json and files have them all
 
@@ -33,11 +36,21 @@ def sweep(args: Namespace) -> int:
     if args.action == "table":
         return _table(args, found)
     if args.json:
-        accounts = [account.as_dict() for account in found.accounts]
-        output.as_json({"sweep": found.sweep, "settled": found.settled, "counts": found.counts(), "cells": accounts})
+        _standing_json(found)
     else:
         _say_standing(found, only_owed=args.action == "reconcile")
     return _EXIT_OWED if args.action == "reconcile" and not found.settled else 0
+
+
+def fleet(order: RunOrder, json: bool) -> int:
+    """lease run over several boxes"""
+    found = api.run_fleet(api.open_home(), order, output.Screen(json).report)
+    if json:
+        _standing_json(found)
+    else:
+        _say_standing(found, only_owed=True)
+        output.say(f"lease sweep table {found.sweep} shows what they measured" if found.settled else _WENT_ON)
+    return 0 if found.settled or order.detach else _EXIT_FAILED
 
 
 def _plan(args: Namespace) -> int:
@@ -59,6 +72,11 @@ def _plan(args: Namespace) -> int:
         output.data(f"  {cell.name}")
     _say_more(len(job.cells) - _SHOWN)
     return 0
+
+
+def _standing_json(found: Standing) -> None:
+    accounts = [account.as_dict() for account in found.accounts]
+    output.as_json({"sweep": found.sweep, "settled": found.settled, "counts": found.counts(), "cells": accounts})
 
 
 def _say_standing(found: Standing, *, only_owed: bool) -> None:
