@@ -117,8 +117,10 @@ def _cells_released(run: RunState, event: Dict[str, Any]) -> None:
         run.cells.pop(name, None)
 
 
-def _task_seen(run: RunState, event: Dict[str, Any]) -> None:
-    _cell(run, event).waits = event.get("why", "") if event.get("state") == "PENDING" else ""
+def _tasks_seen(run: RunState, event: Dict[str, Any]) -> None:
+    for name in event.get("tasks", {}):
+        if name in run.cells:
+            run.cells[name].waits = event.get("why", "") if event.get("state") == "PENDING" else ""
 
 
 def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:
@@ -255,7 +257,7 @@ _STEPS = {
     "run_opened": _opened,
     "cells_added": _cells_added,
     "cells_released": _cells_released,
-    "task_seen": _task_seen,
+    "tasks_seen": _tasks_seen,
     "caretaker_started": _caretaker_started,
     "attempt_starting": _starting,
     "attempt_started": _started,

@@ -52,6 +52,7 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
     tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
     minder = Minder(home, plan.run)
     watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes, minder=minder)
+    watch.patience_s = order.patience_s or watch.patience_s
     second: CaretakerEngine | None = engine
     probe: Verdict | None = None
     if seen["did"] != "opened":

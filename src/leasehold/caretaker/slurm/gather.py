@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.locks import wait_lock
@@ -92,38 +92,23 @@ class Gatherer:
         return new
 
     def _from_queue(self, run: RunState, events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-        """Say what only Slurm knows: why a cell waits, and how one ended that left no word."""
+        """Say what only Slurm knows: why cells wait, and how those ended that left no word; one event for all alike."""
         if self.problem:
             return []
         said = _last_word(events)
-        new: List[Dict[str, Any]] = []
+        alike: Dict[Tuple[str, str], List[Task]] = {}
+        lost: List[Dict[str, Any]] = []
         for name in _open(run):
             task = self.queue.get(name)
             word = (task.state, task.reason if task.state == "PENDING" else "") if task else ("", "")
-            if task is None or said.get(name) == [task.name, *word]:
+            if task is None or said.get(name) == (task.name, *word):
                 continue
-            about = {"cell": name, "task": task.name, "state": task.state, "reason": word[1]}
-            if task.in_queue:
-                why = "" if task.state in LIVE else say_waiting(task.reason)
-                new.append(dict(about, k="task_seen", why=why))
-            elif run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING):
-                new += self._lost(name, run.cells[name], task, about)
-        return new
-
-    def _lost(self, name: str, cell: CellState, task: Task, about: Dict[str, Any]) -> List[Dict[str, Any]]:
-        why = say_ended(task.state)
-        new = [dict(about, k="task_seen", why=why)]
-        if cell.state in _WORKING:
-            new.append(
-                {
-                    "k": "attempt_ended",
-                    "cell": name,
-                    "attempt": cell.attempt,
-                    "lost": True,
-                    "verdict": task.state.lower(),
-                }
-            )
-        return [*new, {"k": "cell_pending", "cell": name, "why": "%s; it continues from its last checkpoint" % why}]
+            silent = run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING)
+            if task.in_queue or silent:
+                alike.setdefault(word, []).append(task)
+            if silent and not task.in_queue:
+                lost += _lost(name, run.cells[name], task)
+        return [_seen(word, found) for word, found in alike.items()] + lost
 
     def _closing(self, run: RunState) -> List[Dict[str, Any]]:
         """End the run when nothing of it is left to do; a stopped one when nothing of it lives."""
@@ -160,6 +145,30 @@ def _told(events: Iterable[Dict[str, Any]]) -> Dict[str, int]:
     return told
 
 
-def _last_word(events: Iterable[Dict[str, Any]]) -> Dict[str, List[str]]:
-    seen = (event for event in events if event["k"] == "task_seen")
-    return {event["cell"]: [event["task"], event["state"], event["reason"]] for event in seen}
+def _last_word(events: Iterable[Dict[str, Any]]) -> Dict[str, Tuple[str, str, str]]:
+    found: Dict[str, Tuple[str, str, str]] = {}
+    for event in events:
+        if event["k"] == "tasks_seen":
+            found.update((cell, (task, event["state"], event["reason"])) for cell, task in event["tasks"].items())
+    return found
+
+
+def _seen(word: Tuple[str, str], found: List[Task]) -> Dict[str, Any]:
+    state, reason = word
+    why = "" if state in LIVE else say_waiting(reason) if found[0].in_queue else say_ended(state)
+    return {
+        "k": "tasks_seen",
+        "tasks": {one.cell: one.name for one in found},
+        "state": state,
+        "reason": reason,
+        "why": why,
+    }
+
+
+def _lost(name: str, cell: CellState, task: Task) -> List[Dict[str, Any]]:
+    """A cell whose task ended without a word of ours: its attempt, if one ran, is lost, and it waits for another."""
+    new: List[Dict[str, Any]] = []
+    if cell.state in _WORKING:
+        new.append({"k": "attempt_ended", "cell": name, "attempt": cell.attempt, "lost": True})
+    why = "%s; it continues from its last checkpoint" % say_ended(task.state)
+    return [*new, {"k": "cell_pending", "cell": name, "why": why}]

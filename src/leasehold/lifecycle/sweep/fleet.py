@@ -71,6 +71,7 @@ class _Fleet:
         parts = self._meet([_Part(box) for box in boxes])
         self._take_up(parts)
         for part in parts:
+            self._fence(part)
             if part.cells:
                 self._begin(part)
         while any(part.busy for part in parts):
@@ -142,6 +143,26 @@ class _Fleet:
         benches = [Bench(part.box.name, part.places, sum(self._costs[c] for c in part.cells)) for part in parts]
         for name, cells in split(free, benches).items():
             mine[name].cells += cells
+
+    def _fence(self, part: _Part) -> None:
+        """Have a box that comes back give up what was given to others while it was away."""
+        run = self._run_of(part)
+        if not run:
+            return
+        try:
+            engine = part.box.connect()
+            try:
+                seen = engine.look(run)
+                foreign = [name for name in seen["cells"] if name not in part.cells]
+                kept = set(foreign) - set(engine.release(run, foreign) if foreign and not seen["terminal"] else foreign)
+            finally:
+                engine.wire.close()
+        except LeaseholdError:
+            return  # whoever tends it will say so
+        begun = sorted(name for name in kept if seen["cells"][name]["state"] in ("starting", "running"))
+        if begun:
+            what = f"still runs {', '.join(begun[:5])}, which went to another box; whichever is home first counts"
+            self._say(part, Note("warning", what))
 
     def _begin(self, part: _Part) -> None:
         part.busy, part.failed = True, ""

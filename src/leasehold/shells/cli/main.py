@@ -181,7 +181,7 @@ def _run(verbs: _Verbs) -> None:
         "--on",
         default="",
         metavar="BOX",
-        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] "
+        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port]; several, with commas, share cells "
         "(default: the first of the job's candidates that answers and fits; without candidates, local)",
     )
     run.add_argument(
@@ -190,6 +190,12 @@ def _run(verbs: _Verbs) -> None:
         default=[],
         metavar="NAME",
         help="pass by a gate (audit, env, smoke, launch); needs --because, and is recorded",
+    )
+    run.add_argument(
+        "--move-after",
+        default="10m",
+        metavar="D",
+        help="with several boxes: how long one may be silent until its cells go to the others (default: 10m)",
     )
     run.add_argument("--because", default="", metavar="WHY", help="why a gate is skipped")
     run.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)")
