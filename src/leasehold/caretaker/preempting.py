@@ -17,6 +17,7 @@ from .errand import Errand
 from .layout import RunFolder
 from .reaper import signal_all, trainer_processes
 
+GONE_MARGIN_S = 30.0  # a box that is still here so long after its announced end was not taken away
 _RESCUE_LIMIT_S = 600.0
 _FORWARD_AFTER_S = 0.2  # whoever told us most likely told everybody: a second SIGTERM may hurt
 
@@ -34,14 +35,20 @@ class Preemption:
         self._rescue: Dict[str, Tuple[Errand, Phase]] = {}
         self._sent: Set[Phase] = set()
         self._forward_at: Optional[float] = None
+        self._gone_by = 0.0
 
     def notice(self, run: RunState, by: str) -> None:
         """Take an announcement: write it down for every live attempt."""
         grace_s = float(self.folder.platform().get("grace_s") or 0.0)
+        self._gone_by = time.monotonic() + grace_s + GONE_MARGIN_S
         for name, cell in run.cells.items():
             if cell.state in ("starting", "running") and cell.preempted != cell.attempt:
                 self.note("preempt_noticed", cell=name, attempt=cell.attempt, by=by, grace_s=grace_s)
                 self._forward_at = time.monotonic() + _FORWARD_AFTER_S
+
+    def going(self) -> bool:
+        """Whether the box is in its last seconds, as far as it was announced: nothing is begun then."""
+        return time.monotonic() < self._gone_by
 
     def step(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> bool:
         """Go on with saving a cell; tell whether nothing is left to be sent."""

@@ -15,10 +15,10 @@ from . import disk_gate
 from .attempts import failure
 from .errand import Errand
 from .layout import RunFolder
+from .preempting import GONE_MARGIN_S
 
 _JUDGE_LIMIT_S = 60.0
 _PRUNE_LIMIT_S = 600.0
-_GONE_MARGIN_S = 30.0  # a box that is still here so long after its announced end was not taken away
 
 
 class Recovery:
@@ -94,7 +94,7 @@ class Recovery:
         """A box that was announced to go is not given a new attempt in its last seconds."""
         if cell.preempted != cell.attempt:
             return 0.0
-        return float(self.folder.platform().get("grace_s") or 0.0) + _GONE_MARGIN_S
+        return float(self.folder.platform().get("grace_s") or 0.0) + GONE_MARGIN_S
 
     def _prune(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         errand = self._errands.setdefault(name, Errand(_PRUNE_LIMIT_S, before_exec))

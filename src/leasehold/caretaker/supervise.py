@@ -38,7 +38,7 @@ _LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
-_BUSY_TICK_S = 0.1
+_STOPPING_TICK_S = 0.1
 _BUDGET_EVERY_S = 2.0
 _BUDGET_GRACE_S = 30.0
 _ALIVE = ("starting", "running")
@@ -168,7 +168,7 @@ class Caretaker:
         if stage == SEAL:
             self.chain.seal(name, cell, self.journal.events, self.signals.clear)
             return
-        if self.recovery.waits_s(name, cell) > 0:
+        if self.recovery.waits_s(name, cell) > 0 or self.preemption.going():
             return
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
@@ -287,8 +287,8 @@ class Caretaker:
         cells = self.run.cells
         if any(cell.state == "starting" for cell in cells.values()):
             return _STARTING_TICK_S
-        if self.run.state == "stopping" or any(cell.state == "ended" for cell in cells.values()):
-            return _BUSY_TICK_S
+        if self.run.state == "stopping":
+            return _STOPPING_TICK_S
         waits = [self.recovery.waits_s(name, cell) for name, cell in cells.items() if cell.state == "pending"]
         forward_s = self.preemption.due_s()
         return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])

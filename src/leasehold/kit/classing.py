@@ -8,12 +8,9 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import ladder
+from .classes import BUG, DISK_FULL, HARDWARE, PREEMPTED, PROBABILISTIC, TRANSPORT, UNKNOWN, WALLTIME
 from .ladder import Verdict
 from .precedence import Candidate
-
-PROBABILISTIC, DISK_FULL, BUG, HARDWARE = "probabilistic", "disk_full", "bug", "hardware"
-PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN = "preempted", "walltime", "transport", "unknown"
-CLASSES = (PROBABILISTIC, DISK_FULL, BUG, HARDWARE, PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN)
 
 _HARDWARE_TIER = 1
 _FALLBACK_TIER = 9

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.classing import CLASSES
+from leasehold.kit.classes import CLASSES
 from leasehold.kit.ladder import VERDICTS
 from leasehold.kit.remedies import GOES_ON, WAITS_S, Ended, choose, wait_s
 
