@@ -14,7 +14,7 @@ from typing import Any
 from .rounds import Effort
 from .rows import MissingPart, Row, markdown
 
-NAMES = ("help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer")
+NAMES = ("help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer", "fuzz")
 
 
 def main() -> int:

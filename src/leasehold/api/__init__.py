@@ -3,7 +3,18 @@
 Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 """
 
-from leasehold.api.boxes import box_add, box_list, box_prune, box_remove, box_show, box_tell, box_test
+from leasehold.api.boxes import (
+    box_add,
+    box_list,
+    box_prune,
+    box_reboot,
+    box_reboot_allow,
+    box_reboot_forbid,
+    box_remove,
+    box_show,
+    box_tell,
+    box_test,
+)
 from leasehold.api.checkpoints import cadence, ckpt_inspect
 from leasehold.api.doctor import DoctorOrder, diagnose, lint, search
 from leasehold.api.doctor import explain as explain_id
@@ -32,6 +43,7 @@ from leasehold.api.front import (
     tunnel,
     write_new,
 )
+from leasehold.api.hygiene import disk, disk_empty, disk_free, disk_picked, disk_undo, gpu, gpu_kill
 from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
 from leasehold.api.running import (
     clock,
@@ -52,11 +64,13 @@ from leasehold.api.running import (
     verify,
     watch,
 )
-from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation, RunOrder, RunOutcome
+from leasehold.api.seeing import patrol, plot
+from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
     "BoxOrder",
     "BoxWord",
+    "DiskOrder",
     "DoctorOrder",
     "DownOrder",
     "Evacuation",
@@ -66,6 +80,9 @@ __all__ = [
     "box_add",
     "box_list",
     "box_prune",
+    "box_reboot",
+    "box_reboot_allow",
+    "box_reboot_forbid",
     "box_remove",
     "box_show",
     "box_tell",
@@ -76,6 +93,11 @@ __all__ = [
     "clock",
     "convert",
     "diagnose",
+    "disk",
+    "disk_empty",
+    "disk_free",
+    "disk_picked",
+    "disk_undo",
     "down",
     "down_plan",
     "down_request",
@@ -85,6 +107,8 @@ __all__ = [
     "explain_id",
     "fetch",
     "fill_in",
+    "gpu",
+    "gpu_kill",
     "init",
     "leases",
     "lint",
@@ -103,10 +127,12 @@ __all__ = [
     "park_plan",
     "park_revoke",
     "park_standing",
+    "patrol",
     "plan",
     "plan_wishes",
     "platform",
     "platforms",
+    "plot",
     "pull",
     "run",
     "search",

@@ -107,8 +107,9 @@ class Following:
     def _send_beat(self, last: bool = False) -> None:
         if last or time.monotonic() - self._beat_at >= _BEAT_S:
             self._beat_at = time.monotonic()
-            work = (read_json(self._folder.status) or {}).get("work")
-            self._request.reply({"beat_unix": time.time(), "deserted": self._deserted(), "work": work})
+            status = read_json(self._folder.status) or {}
+            told = {name: status.get(name) for name in ("work", "readings", "health")}
+            self._request.reply(dict(told, beat_unix=time.time(), deserted=self._deserted()))
 
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""

@@ -28,6 +28,7 @@ class RunFolder:
         self.downloads_log = os.path.join(path, "downloads.log")
         self.downloads_lock = os.path.join(path, "downloads.lock")
         self.gate = os.path.join(path, "gate.json")
+        self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
 
@@ -132,6 +133,16 @@ class RunFolder:
     def notify(self) -> str:
         """The user's notification channels, 0600: their addresses are as good as passwords."""
         return os.path.join(os.path.dirname(self.secrets), self.run + ".notify.json")
+
+    @property
+    def relaunch(self) -> str:
+        """What was installed to go on after a restart of the box."""
+        return os.path.join(self.path, "relaunch.json")
+
+    @property
+    def relaunch_environment(self) -> str:
+        """Variables that a restarted box would not give us, 0600."""
+        return os.path.join(os.path.dirname(self.secrets), self.run + ".relaunch.json")
 
     @property
     def nagged(self) -> str:

@@ -9,11 +9,12 @@ import time
 from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, journal, manifest
+from leasehold.kit.atomic import read_json
 from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, power, pruning, readings, sending, shared_notes, starting, trees
+from . import environment, hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
@@ -24,6 +25,7 @@ from .serve import Operation, Refused, Request
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
 _ENTRIES_A_FRAME = 250  # of the longest paths, escaped: 3 MB
+_RECORDS_A_FRAME = 500
 
 
 def probe(request: Request) -> None:
@@ -152,6 +154,17 @@ def take_readings(request: Request) -> None:
     """Measure disks, memory, CPU, cards and tools."""
     paths = [str(path) for path in request.args.get("paths") or [request.root]]
     request.reply(readings.take(paths))
+
+
+def tell_series(request: Request) -> None:
+    """Send what the patrol measured in the last seconds, oldest first, then its newest sample and our clock."""
+    folder, now = folder_of(request), time.time()
+    since = now - count_of(request, "last_s") if request.args.get("last_s") else 0.0
+    records = list(series.read_window(folder.readings, since, now))
+    for start in range(0, len(records), _RECORDS_A_FRAME):
+        request.reply({"records": records[start : start + _RECORDS_A_FRAME]})
+    status = read_json(folder.status) or {}
+    request.reply({"now_unix": now, "newest": status.get("readings") or {}, "health": status.get("health") or {}})
 
 
 def probe_tier(request: Request) -> None:
@@ -284,6 +297,7 @@ OPERATIONS: Dict[str, Operation] = {
     "fingerprint": fingerprint,
     "salvageable": salvageable,
     "readings": take_readings,
+    "series": tell_series,
     "probe_tier": probe_tier,
     "leave_note": leave_note,
     "find_note": find_note,
@@ -293,4 +307,5 @@ OPERATIONS: Dict[str, Operation] = {
     "power_off": power.power_off,
     "check_secrets": check_secrets,
     "get": get,
+    **hygiene.OPERATIONS,
 }

@@ -25,6 +25,7 @@ from .downloads import Downloads
 from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
+from .patrol import Patrol
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .pulse import Pulse
@@ -59,6 +60,10 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     caretaker = Caretaker(folder, plan)
     caretaker.open(who, detach, resume_by)
     caretaker.live()
+    if os.path.exists(folder.relaunch):
+        from .relaunch import remove
+
+        remove(folder)
     if os.path.exists(folder.notify):
         from .nag import begin  # only now: what it imports must not weigh on the caretaker's life
 
@@ -87,6 +92,7 @@ class Caretaker:
         self.pulse = Pulse(folder, plan, self.note)
         self.downloads = Downloads(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
+        self.patrol = Patrol(folder, plan, self.note)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -113,9 +119,11 @@ class Caretaker:
                 self.attempts.heard_unix = 0.0
                 self._mind_budget()
                 self._keep_reserve()
+            self.patrol.step(self.run, self.journal.events, self.signals.clear)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
+        self.patrol.end()
         self._beat(force=True)
         self.journal.close()
         reserve.drop(self.folder)
@@ -299,7 +307,12 @@ class Caretaker:
         for name, cell in self.run.cells.items():
             felt = self.pulse.health(name) if cell.state in _ALIVE else None
             judged = felt or predicates.judge(predicates.of_ended(cell.as_dict()))
-            found = {"cell": name, "state": judged.state, "evidence": list(judged.evidence), "alarms": []}
+            found = {
+                "cell": name,
+                "state": judged.state,
+                "evidence": list(judged.evidence),
+                "alarms": self.patrol.alarms,
+            }
             if cell.state not in (FINISHED, FAILED, STOPPED):
                 break
         return found
@@ -312,6 +325,7 @@ class Caretaker:
         value = self.run.as_dict()
         value.update({"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()})
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
+        value["readings"] = self.patrol.facts()
         value["health"] = self._health()
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))

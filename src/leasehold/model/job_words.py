@@ -7,6 +7,7 @@ from typing import Any
 
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
 WHEN_DONE = ("ask", "park")
+REBOOT = ("nothing", "resume")
 AT_LIMIT = ("warn", "stop")
 ON_STALL = ("tell", "again")
 SETUP_FRAMEWORKS = ("keep", "replace")
@@ -141,6 +142,11 @@ WORDS = (
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
     Word(
         "stall", "when a live trainer counts as stalled: 45m, off, or {after, then}; 30m by default", {}, example="45m"
+    ),
+    Word(
+        "reboot",
+        "nothing, or resume: go on by itself after the box restarts, once you allowed it (lease box reboot)",
+        {"enum": list(REBOOT)},
     ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word(

@@ -39,6 +39,7 @@ checkpoint: {path: last.pt, size: 3GB, write_time: 30s}
 progress: 'it (?P<step>\\d+)/(?P<total>\\d+)'
 expect: 6h
 budget: 20USD
+reboot: resume
 when_done: park
 attempts: 7
 evaluate: python eval.py
@@ -73,6 +74,7 @@ def test_everything_a_job_can_say() -> None:
         progress=r"it (?P<step>\d+)/(?P<total>\d+)",
         expect_s=21600.0,
         budget="20USD",
+        reboot="resume",
         when_done="park",
         attempts=7,
         evaluate="python eval.py",

@@ -178,6 +178,10 @@ class CaretakerEngine:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
 
+    def series(self, run: str, last_s: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield {records} that the patrol measured in the last seconds (0: ever), then {now_unix, newest, health}."""
+        return self.wire.objects("series", run=run, last_s=last_s)
+
     def leave_note(self, path: str, name: str, text: str) -> str:
         """Leave a note on a shared disk; return what went wrong."""
         return str(self.wire.ask("leave_note", path=path, name=name, text=text)["problem"])

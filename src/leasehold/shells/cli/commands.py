@@ -110,6 +110,8 @@ def status(args: Namespace) -> int:
 
 def logs(args: Namespace) -> int:
     """lease logs"""
+    if args.patrol:
+        return _patrol(args)
     parts: list[str] = []
     emit = parts.append if args.json else lambda text: output.data(text, end="")
     verdict = api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
@@ -117,6 +119,20 @@ def logs(args: Namespace) -> int:
         output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts), "verdict": verdict})
     elif verdict:
         output.say(verdict)
+    return 0
+
+
+def _patrol(args: Namespace) -> int:
+    records: list[dict[str, Any]] = []
+    run = api.patrol(
+        api.open_home(),
+        args.run,
+        args.since,
+        args.follow and not args.json,
+        lambda line, record: records.append(record) if args.json else output.data(line),
+    )
+    if args.json:
+        output.as_json({"run": run, "patrol": records})
     return 0
 
 
