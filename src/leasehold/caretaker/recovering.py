@@ -15,7 +15,6 @@ from . import disk_gate
 from .attempts import failure
 from .errand import Errand
 from .layout import RunFolder
-from .preempting import GONE_MARGIN_S
 
 _JUDGE_LIMIT_S = 60.0
 _PRUNE_LIMIT_S = 600.0
@@ -28,6 +27,7 @@ class Recovery:
         self.folder = folder
         self.plan = plan
         self.note = note
+        self.left_s: Callable[[], float] = lambda: 0.0  # how long a box that goes may still be seen
         self._errands: Dict[str, Errand] = {}
         self._due: Dict[str, float] = {}  # cell -> monotonic time at which its wait is over
 
@@ -50,6 +50,8 @@ class Recovery:
         """Return how long the next attempt must still wait; a clock that was set cannot lengthen it."""
         if not cell.wait_s:
             return 0.0
+        if name not in self._due and cell.verdict == "preempted":
+            return 0.0  # the box was to go, and somebody started us on it since: it lives
         if name not in self._due:
             left_s = min(max(0.0, cell.remedied_unix + cell.wait_s - time.time()), cell.wait_s)
             self._due[name] = time.monotonic() + left_s
@@ -80,7 +82,7 @@ class Recovery:
             repeats=cell.repeats,
             saved=cell.saved,
             scratch=bool(self.plan["job"].get("scratch")),
-            grace_s=self._grace_s(cell),
+            grace_s=self.left_s(),
         )
         chosen = remedies.choose(ended)
         self._due.pop(name, None)
@@ -89,12 +91,6 @@ class Recovery:
             facts["fresh"] = True
         self.note("remedy_chosen", cell=name, attempt=cell.attempt, **facts)
         self._due[name] = time.monotonic() + chosen.wait_s
-
-    def _grace_s(self, cell: CellState) -> float:
-        """A box that was announced to go is not given a new attempt in its last seconds."""
-        if cell.preempted != cell.attempt:
-            return 0.0
-        return float(self.folder.platform().get("grace_s") or 0.0) + GONE_MARGIN_S
 
     def _prune(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         errand = self._errands.setdefault(name, Errand(_PRUNE_LIMIT_S, before_exec))
@@ -109,7 +105,7 @@ class Recovery:
         if cell.remedy == remedies.RENT_AGAIN:
             return said + "; leave this box and resume on another one"
         if cell.remedy == remedies.ASK:
-            return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name))
+            return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name, cell.largest_bytes))
         return said
 
 

@@ -47,6 +47,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         caretaker_alive=is_held(folder.caretaker_lock),
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
+        health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),
         holder=read_json(folder.holder) or {},
