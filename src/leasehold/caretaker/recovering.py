@@ -112,8 +112,8 @@ class Recovery:
 def _going_on(cell: CellState) -> str:
     how = "exit unknown" if cell.lost else "ended by signal %s" % cell.signal
     how = "exited with code %s" % cell.code if cell.signal is None and not cell.lost else how
-    wait = "in %g s " % cell.wait_s if cell.wait_s else ""
-    return "%s (%s); %sthe same command again, from its last checkpoint" % (how, cell.klass.replace("_", "-"), wait)
+    wait = " in %g s" % cell.wait_s if cell.wait_s else ""
+    return "%s; same command again%s, from its last checkpoint" % (how, wait)
 
 
 def _unjudged(cell: CellState, problem: str) -> Dict[str, Any]:
