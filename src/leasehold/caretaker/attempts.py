@@ -25,18 +25,21 @@ _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", 
 class Attempts:
     """Keepers of this caretaker, and the attempt folders of everybody's."""
 
-    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
+    def __init__(
+        self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None], clean_log: Callable[[str, int], None]
+    ) -> None:
         self.folder = folder
         self.plan = plan
         self.note = note
+        self.clean_log = clean_log
         self.keepers: Dict[int, str] = {}  # keeper pid -> cell
         # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
 
-    def start(self, name: str, cell: CellState, stage: str, before_exec: Callable[[], None]) -> None:
-        """Begin the next attempt of a cell, once nothing of an earlier one is left."""
+    def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
+        """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
         self._end_strays(name)
-        extra = {} if stage == "train" else {"stage": stage}
+        extra = {key: value for key, value in how.items() if value not in ("", "train")}
         self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
         self.spawn_keeper(name, cell, before_exec)
 
@@ -47,7 +50,7 @@ class Attempts:
             try:
                 before_exec()
                 os.setsid()
-                argv = own_argv("keep", self.folder.path, name, str(cell.attempt), cell.stage)
+                argv = own_argv("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
                 os.execv(argv[0], argv)
             finally:
                 os._exit(127)
@@ -93,6 +96,7 @@ class Attempts:
                 self.note(kind, cell=name, attempt=cell.attempt, **known)
 
     def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
+        self.clean_log(name, cell.attempt)  # before anybody is told that it can be read to its end
         facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
         if "ended_unix" in record:
             facts["at"] = max(record["ended_unix"], cell.started_unix)  # a clock may have been set back meanwhile

@@ -11,7 +11,6 @@ import zlib
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from leasehold.kit import journal, signs
-from leasehold.kit.atomic import read_json
 from leasehold.kit.classes import DISK_FULL
 from leasehold.kit.classing import Classed, DiskNow, classify
 from leasehold.kit.evidence import Context
@@ -39,7 +38,7 @@ _BROKEN = ("gpu_xid", "gpu_lost", "gpu_ecc")  # alarms of the patrol that mean t
 
 def judge(folder: RunFolder, cell: str, attempt: int) -> int:
     """Answer what failed an attempt, in the words of `failure_classed`."""
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     life = Life(journal.read_from(folder.journal, 0)[0], cell, attempt)
     log = os.path.join(folder.attempt(cell, attempt), "log")
     kernel = kernel_log.since(life.started_up_s, [life.pid])
