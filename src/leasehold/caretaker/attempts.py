@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Callable, Dict
 
@@ -39,6 +40,8 @@ class Attempts:
     def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
         """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
         self._end_strays(name)
+        with contextlib.suppress(OSError):  # a wish of the last attempt is none of this one
+            os.unlink(self.folder.save_request(name))
         extra = {key: value for key, value in how.items() if value not in ("", "train")}
         self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
         self.spawn_keeper(name, cell, before_exec)
