@@ -104,9 +104,9 @@ class Chain:
         self.note("cell_finished", cell=name, attempt=cell.attempt)
 
     def _expected_s(self, events: List[Dict[str, Any]], name: str) -> float:
-        """What the job says of its one cell, else what the cells that finished before lead to expect of this cost."""
+        """What the job says, else what the cells that finished before lead to expect of one of this cost."""
         said = float(self.plan["job"].get("expect_s") or 0.0)
-        if said and len(self.plan["cells"]) == 1:
+        if said:
             return said
         done = [str(event.get("cell")) for event in events if event.get("k") == "cell_finished"]
         costs = {cell["name"]: float(cell.get("cost") or 1.0) for cell in self.plan["job"].get("cells") or []}

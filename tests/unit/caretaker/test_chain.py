@@ -68,8 +68,7 @@ def test_without_a_word_of_the_job_the_other_cells_tell(tmp_path: Path) -> None:
     done = [{"k": "cell_finished", "cell": name} for name in "abc"]
     cells = ["a", "b", "c", "d"]
     assert finish(tmp_path / "fast", cells, [*before, *done, *ran("d", 1, ran_s=3.0)])[0] == "fast_finished"
-    whole = {"expect_s": 9999}  # of all cells together
-    assert finish(tmp_path / "fair", cells, [*before, *done, *ran("d", 1, ran_s=90.0)], **whole) == ["cell_finished"]
+    assert finish(tmp_path / "fair", cells, [*before, *done, *ran("d", 1, ran_s=90.0)]) == ["cell_finished"]
 
 
 def test_a_clock_that_nobody_read_expects_nothing(tmp_path: Path) -> None:
