@@ -275,8 +275,8 @@ def _idle(facts: Dict[str, Any], kept: Memory, limits: Limits) -> Iterator[Sign]
         yield Sign("gpu_idle", "", False, busy, WARN, "", "a card is busy again" if busy else "no trainer", "")
         return
     if kept.idle_since_s is None:
-        kept.idle_since_s, kept.idle_step = facts["t"], progress.get("step")
-    idle_s = facts["t"] - kept.idle_since_s
+        kept.idle_since_s, kept.idle_step = facts["tick_s"], progress.get("step")
+    idle_s = facts["tick_s"] - kept.idle_since_s
     moves = progress.get("step") != kept.idle_step
     yield Sign(
         "gpu_idle",

@@ -25,7 +25,7 @@ class Watch:
         before = len(self.events)
         for _ in range(times):
             self.at += 15
-            sample = dict({"t": self.at, "fresh": ["gpu"], "hung": []}, **facts)
+            sample = dict({"t": 5e9 - self.at, "tick_s": self.at, "fresh": ["gpu"], "hung": []}, **facts)
             self.alarms.judge(signs_of(sample, self.memory), self.note)
         return ["%s %s" % (event["k"][6:], event["name"]) for event in self.events[before:]]
 

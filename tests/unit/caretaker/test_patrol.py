@@ -13,6 +13,7 @@ import pytest
 
 from leasehold.caretaker import patrol as patrol_module
 from leasehold.caretaker import sampler as sampler_module
+from leasehold.caretaker import vitals as vitals_module
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import is_held, try_lock
 from leasehold.caretaker.patrol import Patrol
@@ -75,7 +76,7 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
 
 
 def full(path: str) -> Dict[str, int]:
-    return {"total_bytes": 100, "free_bytes": 2, "total_inodes": 10, "free_inodes": 10}
+    return {"device": 1, "total_bytes": 100, "free_bytes": 2, "total_inodes": 10, "free_inodes": 10}
 
 
 def test_samples_are_told_and_kept(bed: Bed) -> None:
@@ -88,7 +89,7 @@ def test_samples_are_told_and_kept(bed: Bed) -> None:
 
 
 def test_a_full_disk_becomes_an_event_that_names_it(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler_module, "disk_figures", full)
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
     assert bed.turn_until_told("alarm_raised", "disk_bytes")
     raised = next(event for event in bed.events if event["where"] == bed.folder.path)
     assert raised["level"] == "alarm" and raised["what"].endswith("is 98 % full")
@@ -100,7 +101,7 @@ def test_children_do_not_hold_the_caretakers_lock(bed: Bed, tmp_path: Path, monk
         signal.pause()
         return {}
 
-    monkeypatch.setattr(sampler_module, "disk_figures", hang)
+    monkeypatch.setattr(vitals_module, "disk_figures", hang)
     lock = try_lock(str(tmp_path / "caretaker.lock"))
     assert lock is not None
     assert bed.turn_until(lambda: bed.asked() == "disk " + bed.folder.path)
@@ -113,7 +114,7 @@ def test_a_hanging_disk_holds_up_nothing(bed: Bed, monkeypatch: pytest.MonkeyPat
         signal.pause()
         return {}
 
-    monkeypatch.setattr(sampler_module, "disk_figures", hang)
+    monkeypatch.setattr(vitals_module, "disk_figures", hang)
     assert bed.turn_until(lambda: len(read_ring(os.path.join(bed.folder.readings, "5s.jsonl"))) >= 5)
     assert bed.patrol.facts()["disks"] == [] and bed.patrol.facts()["memory"]
 
@@ -124,7 +125,7 @@ def test_a_journal_that_cannot_be_written_ends_nothing(bed: Bed, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     bed.patrol._note = refuse
-    monkeypatch.setattr(sampler_module, "disk_figures", full)
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
     assert bed.turn_until(lambda: len([event for event in bed.events if event["k"] == "tried"]) > 2)
     assert bed.patrol.alarms == []
 
