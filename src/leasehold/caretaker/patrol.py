@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 from leasehold.kit.atomic import write_atomic
 from leasehold.kit.runstate import RunState
 
-from .alarms import Alarms, Memory, signs_of
+from .alarms import Alarms, Recall, signs_of
 from .layout import RunFolder
 from .sampler import Sampler, record_of
 from .series import Series
@@ -28,7 +28,7 @@ class Patrol:
         self._sampler: Optional[Sampler] = None
         self._series: Optional[Series] = None
         self._alarms: Optional[Alarms] = None
-        self._memory = Memory()
+        self._recall = Recall()
         self._facts: Dict[str, Any] = {}
         self._due_s = float("-inf")
 
@@ -68,7 +68,7 @@ class Patrol:
         target = target_of(run, self._alarms.names)
         self._facts = self._sampler.sample(target, time.time(), now_s)
         self._facts["kept"] = self._keep(record_of(self._facts, target))
-        self._alarms.judge(signs_of(self._facts, self._memory), self._note)
+        self._alarms.judge(signs_of(self._facts, self._recall), self._note)
 
     def _keep(self, record: Dict[str, Any]) -> bool:
         try:

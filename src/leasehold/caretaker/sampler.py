@@ -26,6 +26,7 @@ class Sampler:
         self._log = LogReader(str(plan["job"].get("progress") or "auto"))
         self._disks = Disks(tiers_of(folder))
         self._cards: Dict[str, Any] = {"gpus": [], "gpu_problem": ""}
+        self._wants_gpu = bool(plan["job"].get("gpu"))
         self._places: Dict[Any, int] = {}  # cards by their bus, kept when one falls off it
         self._hung: List[str] = []
         self._fresh: List[str] = []
@@ -51,7 +52,7 @@ class Sampler:
             facts["cell"], facts["attempt"] = target.cell, target.attempt
             log = os.path.join(self._folder.attempt(target.cell, target.attempt), "log")
             facts["progress"] = self._log.read(log, now_s)
-        facts.update(self._cards, hung=list(self._hung), xids=self._new_xids())
+        facts.update(self._cards, wants_gpu=self._wants_gpu, hung=list(self._hung), xids=self._new_xids())
         facts["fresh"], self._fresh = self._fresh, []
         return facts
 
@@ -92,6 +93,7 @@ def record_of(facts: Dict[str, Any], target: Target) -> Dict[str, Any]:
         "rss": _mib(trainer.get("rss_bytes")),
         "mem": _mib(memory.get("used_bytes")),
         "lim": _mib(memory.get("limit_bytes")),
+        "oom": memory.get("oom_kills") or None,
         "disks": [_disk_row(disk) for disk in facts.get("disks") or []] if _asked(facts, "disk ") else [],
         "gpus": [_card_row(card) for card in facts.get("gpus") or []] if _asked(facts, _GPU) else [],
         "a": list(target.alarms),
