@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
+from leasehold.caretaker import alarms as alarms_module
 from leasehold.caretaker import patrol as patrol_module
 from leasehold.caretaker import sampler as sampler_module
 from leasehold.caretaker import vitals as vitals_module
@@ -134,7 +135,7 @@ def test_a_defect_ends_nothing_and_leaves_its_traceback(bed: Bed, monkeypatch: p
     def broken(facts: Any, memory: Any) -> Any:
         raise KeyError("a defect of ours")
 
-    monkeypatch.setattr(patrol_module, "signs_of", broken)
+    monkeypatch.setattr(alarms_module, "signs_of", broken)
     error = Path(bed.folder.path) / "patrol-defect.txt"
     assert bed.turn_until(lambda: error.exists() and "a defect of ours" in error.read_text())
 
