@@ -39,6 +39,8 @@ class Patrol:
 
     def step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None]) -> None:
         """Go on with it; `known` is the run's journal, `before` gives a forked child its own signals back."""
+        if run.terminal:
+            return  # whoever heard of the end must be able to rely on its being the last word
         try:
             self._step(run, known, before, time.monotonic())
         except OSError:  # a full disk, or no more processes: the next tick tries again

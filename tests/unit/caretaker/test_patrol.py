@@ -120,6 +120,17 @@ def test_a_hanging_disk_holds_up_nothing(bed: Bed, monkeypatch: pytest.MonkeyPat
     assert bed.patrol.facts()["disks"] == [] and bed.patrol.facts()["memory"]
 
 
+def test_nothing_is_said_after_the_runs_end(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
+    assert bed.turn_until(lambda: bed.patrol.facts())
+    bed.events.clear()
+    bed.run.state = "finished"
+    for _ in range(40):
+        bed.patrol.step(bed.run, bed.events, lambda: None)
+        time.sleep(0.01)
+    assert bed.events == []
+
+
 def test_a_journal_that_cannot_be_written_ends_nothing(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(kind: str, **facts: Any) -> None:
         bed.events.append({"k": "tried", "name": kind})
