@@ -18,6 +18,8 @@ csh        csh
 tcsh       tcsh
 zsh        zsh
 busybox    busybox-static
+slurmctld  slurm-wlm
+munged     munge
 '
 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

@@ -104,7 +104,7 @@ class Copier:
 
     def copy(self) -> Dict[str, Any]:
         """Copy, read back, and only then give it the name that says it is whole."""
-        plan = read_json(self.folder.plan) or {}
+        plan = self.folder.read_plan() or {}
         cells = {name: self.folder.out(name) for name in plan["cells"]}
         sealed = manifest.build(self.folder.run, plan["plan_sha256"], cells, plan["patterns"])
         there = _read_sealed(os.path.join(self.export, "manifest.json"))

@@ -66,7 +66,7 @@ class Preemption:
         if name not in self._rescue:
             return
         errand, phase = self._rescue[name]
-        found = errand.step("rescue", self.folder.path, name)
+        found = errand.step("rescue", self.folder.address, name)
         if found is None:
             return
         del self._rescue[name]

@@ -6,7 +6,7 @@ import hashlib
 import os
 from typing import Any, Dict, List
 
-from leasehold.kit.atomic import read_json, replacing, write_all, write_json
+from leasehold.kit.atomic import replacing, write_all, write_json
 from leasehold.kit.match import Found, matching
 from leasehold.kit.paths import UnsafePath, open_below
 
@@ -21,7 +21,7 @@ _BLOCK = 1 << 20
 
 def rescue(folder: RunFolder, cell: str) -> int:
     """Answer {to, how, files, bytes, state_unix}, {} when there is nothing to send, or {problem}."""
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     platform = folder.platform()
     why = why_not(platform)
     if why:

@@ -79,6 +79,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
         done = {**answers[-1], "results": answers[:-1], "deleted": order.delete}
         kind = "disk_deleted" if order.delete else "disk_quarantined"
         home.ledger.append(kind, box=order.box, by=person(), **done)
+        _note_runs(home, seen.picked, done)
         return seen, done
 
 
@@ -99,6 +100,15 @@ def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
     done = {**answers[-1], "results": answers[:-1]}
     home.ledger.append("disk_emptied", box=box, by=person(), **done)
     return done
+
+
+def _note_runs(home: Home, picked: Sequence[Judged], done: Mapping[str, Any]) -> None:
+    """Write down which runs left the box: the teardown gate must not take them for lost."""
+    gone = {str(row["path"]) for row in done["results"] if row["done"]}
+    for item in picked:
+        if item.unit.kind == "ours.run" and item.unit.path in gone:
+            record = books.find_run(home.ledger, item.unit.path.rsplit("/", 1)[-1])
+            home.ledger.append("run_removed", lease=record.lease, run=record.run, stamp=done.get("stamp", ""))
 
 
 def say_picked(seen: DiskReport, order: DiskOrder) -> str:

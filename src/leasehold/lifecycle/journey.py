@@ -30,7 +30,7 @@ from .orders import RunOrder, RunOutcome
 from .parking import park_when_done
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .pulling import pull_home
-from .resolve import read_job
+from .resolve import Share, read_job
 from .smoke import passed_before, smoke, smoke_key
 from .watch import Watch
 
@@ -61,6 +61,7 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
     tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
     minder = Minder(home, plan.run)
     watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes, minder=minder)
+    watch.patience_s = order.patience_s or watch.patience_s
     second: CaretakerEngine | None = engine
     probe: Verdict | None = None
     if seen["did"] != "opened":
@@ -160,7 +161,8 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)
-    return replace(wanted, met=chosen.met, absent_on=chosen.absent_on), (job, tree)
+    share = Share(order.cells, order.part)
+    return replace(wanted, met=chosen.met, absent_on=chosen.absent_on, share=share), (job, tree)
 
 
 def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, *, kill_check: bool = False) -> None:
