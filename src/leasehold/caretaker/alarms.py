@@ -104,9 +104,10 @@ def signs_of(facts: Dict[str, Any], memory: "Memory", limits: Limits = LIMITS) -
     yield from _killed(facts.get("memory") or {}, memory)
     for index, code in facts.get("xids") or []:
         yield _xid(index, code)
-    if not facts.get("gpus_fresh"):
-        return
-    yield _hung(facts)
+    for name in facts.get("fresh") or ():
+        yield _hung(name, name in facts["hung"])
+    if "gpu" not in (facts.get("fresh") or ()):
+        return  # the cards are as they were when last judged
     for card in facts.get("gpus") or []:
         yield from _card(card, memory, limits)
     yield from _idle(facts, memory, limits)
@@ -240,11 +241,16 @@ def _ecc(card: Dict[str, Any], where: str, kept: Memory) -> Iterator[Sign]:
     yield Sign("gpu_ecc", where + (" new" if fresh else ""), bad, False, level, what, seen, hint)
 
 
-def _hung(facts: Dict[str, Any]) -> Sign:
-    hung = bool(facts.get("gpu_hung"))
-    hint = "a lost card looks like this (Xid 79); if steps stand too, leave this box: rent another and resume there"
-    seen = str(facts.get("gpu_problem")) if hung else "it answers"
-    return Sign("gpu_silent", "", hung, not hung, ALARM, "the GPU driver does not answer", seen, hint)
+def _hung(name: str, hangs: bool) -> Sign:
+    kind, _, where = name.partition(" ")
+    what = "%s does not answer" % ("the GPU driver" if kind == "gpu" else where)
+    seen = "asked, and heard nothing for 30 s" if hangs else "it answers"
+    hint = (
+        "a lost card looks like this (Xid 79); if steps stand too, leave this box: rent another and resume there"
+        if kind == "gpu"
+        else "a network disk whose server is gone looks like this; the trainer's next write there hangs too"
+    )
+    return Sign(kind + "_silent", where, hangs, not hangs, ALARM, what, seen, hint)
 
 
 def _xid(index: int, code: int) -> Sign:

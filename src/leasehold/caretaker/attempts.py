@@ -36,10 +36,10 @@ class Attempts:
         # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
 
-    def start(self, name: str, cell: CellState, stage: str, before_exec: Callable[[], None]) -> None:
-        """Begin the next attempt of a cell, once nothing of an earlier one is left."""
+    def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
+        """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
         self._end_strays(name)
-        extra = {} if stage == "train" else {"stage": stage}
+        extra = {key: value for key, value in how.items() if value not in ("", "train")}
         self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
         self.spawn_keeper(name, cell, before_exec)
 
@@ -50,7 +50,7 @@ class Attempts:
             try:
                 before_exec()
                 os.setsid()
-                argv = own_argv("keep", self.folder.path, name, str(cell.attempt), cell.stage)
+                argv = own_argv("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
                 os.execv(argv[0], argv)
             finally:
                 os._exit(127)

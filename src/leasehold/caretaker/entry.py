@@ -15,16 +15,16 @@ def main(argv: List[str]) -> int:
 
         return serve(argv[1])
     if door == "care" and len(argv) in (2, 4):
-        from .layout import RunFolder
+        from .layout import folder_at
         from .supervise import care
 
         os.chdir("/")
-        return care(RunFolder(argv[1]), *argv[2:])
-    if door == "keep" and len(argv) in (4, 5):
+        return care(folder_at(argv[1]), *argv[2:])
+    if door == "keep" and 4 <= len(argv) <= 6:
         from .keeper import keep
-        from .layout import RunFolder
+        from .layout import folder_at
 
-        return keep(RunFolder(argv[1]), argv[2], int(argv[3]), *argv[4:])
+        return keep(folder_at(argv[1]), argv[2], int(argv[3]), *argv[4:])
     if door in _ERRANDS:
         return _run_errand(door, argv[1:])
     if door == "settle" and len(argv) > 1:
@@ -38,6 +38,12 @@ def main(argv: List[str]) -> int:
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "task" and len(argv) == 3:
+        from .layout import RunFolder
+        from .slurm.task import task
+
+        os.chdir("/")
+        return task(RunFolder(argv[1]), int(argv[2]), os.environ)
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -54,16 +60,17 @@ def main(argv: List[str]) -> int:
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
-        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | task RUN SUBMISSION | nag RUN | notice"
+        " | whoami\n"
     )
     return 64
 
 
 def _run_errand(door: str, words: List[str]) -> int:
     """Find something out for a caretaker: the answer goes to stdout, and so does nothing else."""
-    from .layout import RunFolder
+    from .layout import folder_at
 
-    folder = RunFolder(words[0])
+    folder = folder_at(words[0])
     if door == "judge":
         from .judging import judge
 

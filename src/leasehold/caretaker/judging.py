@@ -10,7 +10,6 @@ import zlib
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from leasehold.kit import journal, signs
-from leasehold.kit.atomic import read_json
 from leasehold.kit.classing import Classed, DiskNow, classify
 from leasehold.kit.evidence import Context
 from leasehold.kit.ladder import Vanished, descend
@@ -34,7 +33,7 @@ _SIGNALLED = 128
 
 def judge(folder: RunFolder, cell: str, attempt: int) -> int:
     """Answer what failed an attempt, in the words of `failure_classed`."""
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     life = Life(journal.read_from(folder.journal, 0)[0], cell, attempt)
     log = os.path.join(folder.attempt(cell, attempt), "log")
     kernel = kernel_log.since(life.started_up_s, [life.pid])

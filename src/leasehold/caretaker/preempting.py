@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from leasehold.kit.runstate import CellState, RunState
 
-from .durable import why_not
+from .copying import target_of
 from .errand import Errand
 from .layout import RunFolder
 from .reaper import signal_all, trainer_processes
@@ -49,7 +49,7 @@ class Preemption:
             return True
         alive = cell.state in ("starting", "running")
         phase = (name, cell.attempt, alive)  # sent once when it was announced, and once more when the trainer left
-        if name not in self._rescue and phase not in self._sent and not why_not(self.folder.platform()):
+        if name not in self._rescue and phase not in self._sent and target_of(self.folder.platform()):
             self._rescue[name] = (Errand(_RESCUE_LIMIT_S, before_exec), phase)
         self._send(name)
         if cell.state == "running" and self._forward_at and time.monotonic() >= self._forward_at:
@@ -66,7 +66,7 @@ class Preemption:
         if name not in self._rescue:
             return
         errand, phase = self._rescue[name]
-        found = errand.step("rescue", self.folder.path, name)
+        found = errand.step("rescue", self.folder.address, name)
         if found is None:
             return
         del self._rescue[name]

@@ -55,6 +55,10 @@ class Recovery:
             self._due[name] = time.monotonic() + left_s
         return max(0.0, self._due[name] - time.monotonic())
 
+    def at_once(self, name: str) -> None:
+        """Let a cell's next attempt begin now: what it was to wait for is over."""
+        self._due[name] = 0.0
+
     def end(self) -> None:
         """End what is under way: the run is to stop."""
         for errand in self._errands.values():
@@ -63,7 +67,7 @@ class Recovery:
 
     def _class(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         errand = self._errands.setdefault(name, Errand(_JUDGE_LIMIT_S, before_exec))
-        found = errand.step("judge", self.folder.path, name, str(cell.attempt))
+        found = errand.step("judge", self.folder.address, name, str(cell.attempt))
         if found is None:
             return
         del self._errands[name]
@@ -98,7 +102,7 @@ class Recovery:
 
     def _prune(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         errand = self._errands.setdefault(name, Errand(_PRUNE_LIMIT_S, before_exec))
-        found = errand.step("prune-scratch", self.folder.path, name)
+        found = errand.step("prune-scratch", self.folder.address, name)
         if found is None:
             return
         del self._errands[name]

@@ -26,6 +26,7 @@ from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .patrol import Patrol
+from .places import Places, hear_roster, in_order
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .pulse import Pulse
@@ -51,15 +52,11 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)  # whoever merely looks holds it for a moment
     if lock is None:
         return 0
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
-    me = look(os.getpid())
-    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
     caretaker = Caretaker(folder, plan)
-    caretaker.open(who, detach, resume_by)
+    caretaker.open(sign(lock), detach, resume_by)
     caretaker.live()
     if os.path.exists(folder.relaunch):
         from .relaunch import remove
@@ -70,6 +67,15 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
 
         begin(folder)
     return 0
+
+
+def sign(lock: int) -> Dict[str, Any]:
+    """Write into the lock that we hold who holds it, and return that."""
+    me = look(os.getpid())
+    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
+    return who
 
 
 class Caretaker:
@@ -93,8 +99,10 @@ class Caretaker:
         self.preemption = Preemption(folder, plan, self.note)
         self.pulse = Pulse(folder, plan, self.note)
         self.downloads = Downloads(folder, plan, self.note)
+        self.places = Places(plan)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.patrol = Patrol(folder, plan, self.note)
+        self.pulse.facts = self.patrol.facts
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -103,20 +111,22 @@ class Caretaker:
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
         elif resume_by and self.run.state in (FAILED, STOPPED):
             self.note("resumed", by=resume_by, detach=detach, **who)
-        elif self.run.terminal:
+        elif self.run.terminal and not self._hear_added():
             return  # respawned while another one was already ending the run: nothing to add to its journal
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
+        self._hear_added()
         linked = link(self.folder, self.folder.platform(), self.plan["cells"])
         if linked is not None:
             self.note("tensorboard_linked", **linked)
 
     def live(self) -> None:
         """Turn until the run is over."""
-        while not self.run.terminal:
+        while not self.run.terminal and not self.leaves():
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._reap()
                 self._hear_stop()
+                self._hear_added()
                 self._turn()
                 self.attempts.heard_unix = 0.0
                 self._mind_budget()
@@ -131,8 +141,11 @@ class Caretaker:
         self.journal.close()
         reserve.drop(self.folder)
         self.scrubber.finish_downloads()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.folder.secrets)  # a resume brings them anew
+        self.folder.forget_secrets()  # a resume brings them anew
+
+    def leaves(self) -> bool:
+        """Whether somebody else will go on with the run though it has not ended; a box's caretaker never leaves it."""
+        return False
 
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in; a full disk gives up its reserve for it."""
@@ -147,7 +160,8 @@ class Caretaker:
         if self.signals.terminate:
             self.signals.terminate = False
             self.preemption.notice(self.run, "SIGTERM")
-        for name, cell in self.run.cells.items():
+        free = self.places.count()
+        for name, cell in in_order(self.run):
             if cell.state in _ALIVE:
                 self.attempts.look(name, cell, self.signals.clear)
             if cell.state == "running":
@@ -158,7 +172,8 @@ class Caretaker:
                 if not self._has_data():
                     return
                 self._begin(name, cell)
-            if cell.state in (*_ALIVE, "ended", "pending"):
+            free -= cell.state in (*_ALIVE, "ended", "pending")
+            if free <= 0:
                 break  # one cell at a time on a card
         if not any(cell.state in _ALIVE for cell in self.run.cells.values()):
             self._close()
@@ -184,7 +199,8 @@ class Caretaker:
             return
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
-            self.attempts.start(name, cell, stage, self.signals.clear)
+            how = {"stage": stage, "cards": self.places.free(self.run)}
+            self.attempts.start(name, cell, how, self.signals.clear)
             return
         self.note("disk_short", cell=name, attempt=cell.attempt + 1, **short)
         self.note("cell_failed", cell=name, attempt=cell.attempt, why=disk_gate.say(short))
@@ -244,9 +260,17 @@ class Caretaker:
             self.note("run_stopped", reason="stopped before its results were on the durable tier")
         elif self.copy.step(self.signals.clear):
             if self.copy.problem:
-                self.note("run_failed", reason=self.copy.problem)
+                self.note("run_failed", reason=self.copy.problem, cause="durable")
             else:
                 self.note("run_finished")
+
+    def _hear_added(self) -> bool:
+        """Take up cells that joined the sweep; what is promised of them is in the plan that is read then."""
+        if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
+            return False
+        self.plan.update(self.folder.read_plan() or {})
+        self.copy = DurableCopy(self.folder, list(self.plan["cells"]), self.note)
+        return True
 
     def _hear_stop(self) -> None:
         grace_s = self.stopping.hear(self.run)
@@ -331,6 +355,7 @@ class Caretaker:
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
         value["readings"] = self.patrol.facts()
         value["health"] = self._health()
+        value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
 

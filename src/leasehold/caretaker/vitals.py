@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import readings
 from .layout import RunFolder
@@ -51,30 +51,37 @@ def tiers_of(folder: RunFolder) -> List[Tier]:
     return list(kept.values())
 
 
-class Disks:
-    """Bytes and inodes of each tier."""
+def disk_figures(path: str) -> Optional[Dict[str, int]]:
+    """Read bytes and inodes of the filesystem under path, as an ordinary user can fill it; None when it is gone."""
+    try:
+        room = readings.room(path)
+    except OSError:
+        return None
+    value = {name: room[name] for name in ("free_bytes", "total_inodes", "free_inodes")}
+    return dict(value, total_bytes=room["usable_bytes"])
 
-    def __init__(self, tiers: Sequence[Tier]) -> None:
-        self.tiers = list(tiers)
-        self._trends = {(tier.path, what): Trend() for tier in tiers for what in ("bytes", "inodes")}
 
-    def read(self, tier: Tier, now_s: float) -> Optional[Dict[str, Any]]:
-        """Read one tier; None when it cannot be read."""
-        try:
-            room = readings.room(tier.path)
-        except OSError:
-            return None
-        value: Dict[str, Any] = {"role": tier.role, "path": tier.path}
-        value.update(total_bytes=room["usable_bytes"], free_bytes=room["free_bytes"])
-        value.update(total_inodes=room["total_inodes"], free_inodes=room["free_inodes"])
-        for what in ("bytes", "inodes"):
-            whole, left = value["total_" + what], value["free_" + what]
-            trend = self._trends[tier.path, what]
+class Disk:
+    """One tier, its last figures and where they go."""
+
+    def __init__(self, tier: Tier) -> None:
+        self.tier = tier
+        self._trends = {"bytes": Trend(), "inodes": Trend()}
+        self.facts: Dict[str, Any] = {}
+
+    def take(self, figures: Optional[Dict[str, int]], now_s: float) -> None:
+        """Take new figures; None says that it cannot be read now."""
+        self.facts = {}
+        if figures is None:
+            return
+        value: Dict[str, Any] = dict(figures, role=self.tier.role, path=self.tier.path)
+        for what, trend in self._trends.items():
+            whole, left = figures["total_" + what], figures["free_" + what]
             trend.add(now_s, whole - left)
             left_s = trend.left_s(whole - left, whole) if whole else None
             if left_s is not None:
                 value["%s_full_in_s" % what] = round(left_s)
-        return value
+        self.facts = value
 
 
 class Memory:

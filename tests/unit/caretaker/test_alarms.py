@@ -25,7 +25,7 @@ class Watch:
         before = len(self.events)
         for _ in range(times):
             self.at += 15
-            sample = dict({"t": self.at, "gpus_fresh": True}, **facts)
+            sample = dict({"t": self.at, "fresh": ["gpu"], "hung": []}, **facts)
             self.alarms.judge(signs_of(sample, self.memory), self.note)
         return ["%s %s" % (event["k"][6:], event["name"]) for event in self.events[before:]]
 
@@ -134,7 +134,7 @@ def test_an_xid_is_told_once_with_its_meaning_and_what_to_do() -> None:
 
 
 def test_an_xid_is_heard_also_while_the_cards_are_not_asked() -> None:
-    assert Watch().see(gpus_fresh=False, xids=[(0, 48)]) == ["raised gpu_xid"]
+    assert Watch().see(fresh=[], xids=[(0, 48)]) == ["raised gpu_xid"]
 
 
 def test_a_new_memory_error_is_an_alarm_and_an_old_one_a_warning() -> None:
@@ -154,8 +154,15 @@ def test_a_lost_card_is_an_alarm() -> None:
 
 def test_a_driver_that_hangs_is_told_until_it_answers() -> None:
     watch = Watch()
-    assert watch.see(2, gpus=[], gpu_hung=True, gpu_problem="no answer") == ["raised gpu_silent"]
+    assert watch.see(2, gpus=[], hung=["gpu"]) == ["raised gpu_silent"]
     assert watch.see(2, gpus=[card()]) == ["cleared gpu_silent"]
+
+
+def test_a_disk_that_hangs_is_told_by_its_path_until_it_answers() -> None:
+    watch = Watch()
+    assert watch.see(2, fresh=["disk /nfs/my data"], hung=["disk /nfs/my data"]) == ["raised disk_silent"]
+    assert watch.events[0]["where"] == "/nfs/my data"
+    assert watch.see(2, fresh=["disk /nfs/my data"]) == ["cleared disk_silent"]
 
 
 def test_a_stranger_on_our_card_is_told_and_one_on_another_card_is_not() -> None:

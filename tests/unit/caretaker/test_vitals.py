@@ -13,7 +13,7 @@ import pytest
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.log_reader import LogReader
-from leasehold.caretaker.vitals import Disks, Memory, Target, Tier, Trainer, tiers_of
+from leasehold.caretaker.vitals import Disk, Memory, Target, Tier, Trainer, disk_figures, tiers_of
 from leasehold.kit.procs import MARK, look
 from tests.support.front import SOURCES, Tmpfs
 from tests.support.parts import missing_namespaces
@@ -52,8 +52,7 @@ def test_every_filesystem_is_listed_once_by_the_role_that_comes_first(folder: Ru
 
 
 def test_a_disk_is_read_as_an_ordinary_user_could_fill_it(tmp_path: Path) -> None:
-    disks = Disks([Tier("state", str(tmp_path))])
-    value = disks.read(disks.tiers[0], 0.0)
+    value = disk_figures(str(tmp_path))
     seen = os.statvfs(str(tmp_path))
     assert value is not None
     kept = seen.f_bfree - seen.f_bavail
@@ -62,15 +61,19 @@ def test_a_disk_is_read_as_an_ordinary_user_could_fill_it(tmp_path: Path) -> Non
 
 
 def test_a_disk_that_is_gone_is_absent(tmp_path: Path) -> None:
-    disks = Disks([Tier("durable", str(tmp_path / "gone"))])
-    assert disks.read(disks.tiers[0], 0.0) is None
+    assert disk_figures(str(tmp_path / "gone")) is None
+    disk = Disk(Tier("durable", str(tmp_path)))
+    disk.take(disk_figures(str(tmp_path)), 0.0)
+    assert disk.facts["role"] == "durable"
+    disk.take(None, 5.0)
+    assert disk.facts == {}
 
 
 _FILLING = """
 import os, sys
-from leasehold.caretaker.vitals import Disks, Tier
+from leasehold.caretaker.vitals import Disk, Tier, disk_figures
 place = sys.argv[1]
-disks = Disks([Tier("state", place)])
+disk = Disk(Tier("state", place))
 for number in range(30):
     if sys.argv[2] == "bytes":
         with open(os.path.join(place, "grows"), "ab") as file:
@@ -78,8 +81,8 @@ for number in range(30):
     else:
         for part in range(5):
             open(os.path.join(place, "%d-%d" % (number, part)), "w").close()
-    value = disks.read(disks.tiers[0], number * 30.0)
-print(value.get("bytes_full_in_s", 0), value.get("inodes_full_in_s", 0))
+    disk.take(disk_figures(place), number * 30.0)
+print(disk.facts.get("bytes_full_in_s", 0), disk.facts.get("inodes_full_in_s", 0))
 """
 
 

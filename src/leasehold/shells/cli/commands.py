@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from leasehold import api
+from leasehold.errors import UserError
 from leasehold.model.note import Note
+from leasehold.model.units import parse_duration
 from leasehold.model.words import one_line
 
 from . import output
@@ -36,7 +38,12 @@ def run(args: Namespace) -> int:
         alongside=args.alongside,
         skip_gates=tuple(args.skip_gate),
         because=args.because,
+        patience_s=_patience_s(args),
     )
+    if "," in order.on:
+        from .sweep_commands import fleet
+
+        return fleet(order, args.json)
     outcome = api.run(api.open_home(), order, Screen(args.json).report)
     if args.json:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None
@@ -48,6 +55,15 @@ def run(args: Namespace) -> int:
         output.say(_HOME_NEXT.format(run=outcome.run))
         output.data(outcome.export)
     return 0
+
+
+def _patience_s(args: Namespace) -> float:
+    if "," not in args.on:
+        return 0.0
+    try:
+        return parse_duration(args.move_after)
+    except ValueError as error:
+        raise UserError("usage", f"--move-after: {error}") from None
 
 
 def watch(args: Namespace) -> int:
