@@ -12,10 +12,13 @@ from leasehold.kit.runstate import RunState, fold
 
 from .layout import RunFolder
 from .locks import is_held
+from .scrubbing import read_log, redactor_of, whole_words
 from .serve import Request
+from .starting import gatherer_of
 
 _POLL_S = 0.03
 _BEAT_S = 5.0
+_GATHER_S = 0.5
 _JOURNAL_READ_BYTES = 1 << 20
 _LOG_BURST_BYTES = 4 << 20
 
@@ -30,6 +33,8 @@ class Following:
         self._offset = offset
         self._run: RunState = fold(journal.read_from(folder.journal, 0)[0]) if offset else RunState()
         self._beat_at = 0.0
+        self._cluster = gatherer_of(folder)
+        self._gathered_at = 0.0
         self._held: List[Dict[str, Any]] = []  # events of an end that wait for the log before it
 
     def only_tail(self, tail_bytes: int) -> None:
@@ -44,6 +49,7 @@ class Following:
     def live(self, until: float) -> None:
         """Send what is new until the run has ended and its log is drained, home hangs up, or time is up."""
         while not self._request.gone:
+            self._gather()
             moved = self._send_log()
             moved = self._send_events(log_moves=moved) or moved
             self._send_beat()
@@ -54,6 +60,11 @@ class Following:
                 return
             if not moved:
                 time.sleep(_POLL_S)
+
+    def _gather(self) -> None:
+        if self._cluster is not None and time.monotonic() - self._gathered_at > _GATHER_S:
+            self._cluster.gather()
+            self._gathered_at = time.monotonic()
 
     def _send_events(self, log_moves: bool = False) -> bool:
         """Send what is new; the end of a cell's newest attempt waits until its log is told."""
@@ -95,7 +106,13 @@ class Following:
     def _send_attempt_log(self, name: str, attempt: int) -> bool:
         key = "%s/%d" % (name, attempt)
         offset = self._logs.get(key, 0)
-        data = _read(os.path.join(self._folder.attempt(name, attempt), "log"), offset)
+        place = self._folder.attempt(name, attempt)
+        path = os.path.join(place, "log")
+        if not os.path.exists(path) or os.path.getsize(path) <= offset:
+            return False
+        growing = not os.path.exists(os.path.join(place, "exit.json")) and is_held(self._folder.cell_lock(name))
+        data = read_log(path, offset, _LOG_BURST_BYTES, redactor_of(self._folder))
+        data = whole_words(data) if growing else data
         if not data:
             return False
         self._request.reply({"log": {"cell": name, "attempt": attempt, "offset": offset, "bytes": len(data)}})
@@ -107,13 +124,16 @@ class Following:
     def _send_beat(self, last: bool = False) -> None:
         if last or time.monotonic() - self._beat_at >= _BEAT_S:
             self._beat_at = time.monotonic()
-            work = (read_json(self._folder.status) or {}).get("work")
-            self._request.reply({"beat_unix": time.time(), "deserted": self._deserted(), "work": work})
+            status = read_json(self._folder.status) or {}
+            told = {name: status.get(name) for name in ("work", "readings", "health")}
+            self._request.reply(dict(told, beat_unix=time.time(), deserted=self._deserted()))
 
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""
         if self._held:  # there is more to tell, perhaps its end
             return False
+        if self._cluster is not None:
+            return not self._run.terminal and not self._cluster.alive
         locks = [self._folder.cell_lock(name) for name in self._run.cells] + [self._folder.caretaker_lock]
         locks += [self._folder.downloads_lock, self._folder.durable_lock]
         return not self._run.terminal and not any(is_held(lock) for lock in locks)
@@ -127,12 +147,3 @@ def parse_logs(value: object) -> Dict[str, int]:
             if isinstance(key, str) and isinstance(offset, int) and offset >= 0:
                 pairs[key] = offset
     return pairs
-
-
-def _read(path: str, offset: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            return file.read(_LOG_BURST_BYTES)
-    except FileNotFoundError:
-        return b""

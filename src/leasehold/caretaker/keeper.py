@@ -15,12 +15,13 @@ import sys
 import time
 from typing import Any, Dict, List, NamedTuple
 
-from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.procs import MARK, look
+from leasehold.kit.atomic import write_json
+from leasehold.kit.procs import MARK, boot_id, look
 
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes
+from .reserve import with_room
 
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
@@ -28,14 +29,16 @@ _LEFTOVER_GRACE_S = 5.0
 
 
 class Attempt(NamedTuple):
-    """Which try of which cell."""
+    """Which try of which cell, and at which of its commands."""
 
     cell: str
     number: int
+    stage: str = "train"
+    cards: str = ""  # that are its own on a box with several
 
 
-def keep(folder: RunFolder, cell: str, attempt: int) -> int:
-    """Run one attempt; a second keeper for the same attempt does nothing."""
+def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
+    """Run one attempt; a second keeper for the same attempt does nothing. `how`: stage and cards."""
     signals = Wakeups()
     lock = wait_lock(folder.cell_lock(cell), _LOCK_WAIT_S)
     if lock is None:
@@ -44,28 +47,30 @@ def keep(folder: RunFolder, cell: str, attempt: int) -> int:
     os.makedirs(place, exist_ok=True)
     if not _claim(place):
         return 0
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
     log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     pid = os.fork()
     if pid == 0:
         signals.clear()
-        _become_trainer(folder, plan, Attempt(cell, attempt), lock, log)
+        _become_trainer(folder, plan, Attempt(cell, attempt, *how), lock, log)
     os.close(log)
+    begun = time.monotonic()
     record = _wait(folder, pid, signals)
+    record["ran_s"] = round(time.monotonic() - begun, 3)
     record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
-    write_exit(place, record)
-    if not is_held(folder.caretaker_lock):
+    write_exit(folder, place, record)
+    if folder.respawns and not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
 
 
-def write_exit(place: str, record: Dict[str, Any]) -> None:
+def write_exit(folder: RunFolder, place: str, record: Dict[str, Any]) -> None:
     """Write the attempt's exit record once; the first writer is the one who saw the exit."""
     path = os.path.join(place, "exit.json")
     if not os.path.exists(path):
-        write_json(path, record)
+        with_room(folder, lambda: write_json(path, record))
 
 
 def exit_record(status: int, by: str) -> Dict[str, Any]:
@@ -84,7 +89,7 @@ def respawn_caretaker(folder: RunFolder) -> None:
         os.setsid()
         if os.fork():
             os._exit(0)
-        os.execv(sys.executable, own_argv("care", folder.path))
+        os.execv(sys.executable, own_argv("care", folder.address))
     os.waitpid(child, 0)
 
 
@@ -147,8 +152,8 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         from .interruptions import gap_s  # here: what these weigh ends with the exec
         from .platform_shell import outfit_of
 
-        ours = {**_own_variables(folder, what), "LEASE_GAP_S": "%.0f" % gap_s(folder, time.time())}
-        outfit = outfit_of(folder, plan, ours)
+        own = _own_variables(folder, plan["job"], what)
+        outfit = outfit_of(folder, plan, dict(own, LEASE_GAP_S="%.0f" % gap_s(folder, time.time())))
         command = _command(folder, plan["job"], what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))
@@ -161,18 +166,21 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
 
 def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]:
     """Spell the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
+    line = job["evaluate"] if what.stage == "evaluate" else job["run"]
     if not job.get("setup"):
-        return ["/bin/sh", "-c", job["run"]]
+        return ["/bin/sh", "-c", line]
     step = own_argv("ready", folder.path, what.cell, str(what.number))
-    return ["/bin/sh", "-c", _WITH_SETUP, "sh", job["run"], folder.env_passed(what.cell), *step]
+    return ["/bin/sh", "-c", _WITH_SETUP, "sh", line, folder.env_passed(what.cell), *step]
 
 
 _WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
 
 
-def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
+def _own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
     """What we tell the trainer; nobody else may set these."""
     return {
+        **parameters(job, what.cell),
+        **({"CUDA_VISIBLE_DEVICES": what.cards} if what.cards else {}),
         "LEASE_RUN": folder.run,
         "LEASE_CELL": what.cell,
         "LEASE_ATTEMPT": str(what.number),
@@ -183,16 +191,33 @@ def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
     }
 
 
+def parameters(job: Dict[str, Any], cell: str) -> Dict[str, str]:
+    """Spell a cell's parameters for its trainer: one variable each, and all of them as JSON."""
+    for one in job.get("cells") or []:
+        if one["name"] == cell:
+            import json
+
+            each = {"LEASE_PARAM_" + key: _spell(value) for key, value in one["params"].items()}
+            return dict(each, LEASE_PARAMS=json.dumps(one["params"], ensure_ascii=False))
+    return {}
+
+
+def _spell(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
 def _write_started(place: str) -> None:
+    from .readings import oom_kills  # platform_shell has paid for it
+
     me = look(os.getpid())
-    started = me.started if me else ""
-    write_json(
-        os.path.join(place, "started.json"),
-        {"pid": os.getpid(), "started": started, "at": round(time.time(), 3)},
-    )
+    facts = {"pid": os.getpid(), "started": me.started if me else "", "at": round(time.time(), 3)}
+    # What the ladder of a vanished process compares with when it has ended.
+    facts.update(boot=boot_id(), up_s=round(time.monotonic(), 3), oom_kills=oom_kills())
+    write_json(os.path.join(place, "started.json"), facts)
 
 
 def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
+    told = False
     pause_s = _CARETAKER_CHECK_S
     next_check = time.monotonic() + pause_s
     while True:
@@ -201,14 +226,15 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
             record = exit_record(status, "keeper")
             record["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 3)
             record["max_rss_kib"] = usage.ru_maxrss
-            return record
+            return dict(record, told=True) if told else record
         if signals.terminate:  # the box is going down: pass it on, then keep waiting for the real exit
             signals.terminate = False
+            told = True
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGTERM)
         signals.sleep(max(0.0, next_check - time.monotonic()))
         if time.monotonic() >= next_check:
-            if is_held(folder.caretaker_lock):
+            if not folder.respawns or is_held(folder.caretaker_lock):
                 pause_s = _CARETAKER_CHECK_S
             else:
                 respawn_caretaker(folder)

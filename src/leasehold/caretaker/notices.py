@@ -8,12 +8,15 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, List
 
+from leasehold.kit.redact import Redactor
+
 _TIMEOUT_S = 20
 
 
 def send_all(channels: List[Dict[str, str]], message: Dict[str, Any]) -> List[str]:
     """Send to every channel; return what went wrong, naming the channel's kind and never its address."""
     problems = []
+    message = Redactor().tree(message)
     for channel in channels:
         sender = _SENDERS.get(channel.get("kind", ""))
         if sender is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -9,21 +10,25 @@ import time
 from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, journal, manifest
+from leasehold.kit.atomic import read_json, write_atomic
 from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, power, pruning, readings, sending, shared_notes, starting, trees
+from . import environment, hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
 from .reaper import trainer_processes
 from .run_requests import count_of, folder_of, plan_of
+from .scrubbing import read_clean, read_log, redactor_of, whole_words
 from .serve import Operation, Refused, Request
+from .slurm import engine as slurm
 
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
 _ENTRIES_A_FRAME = 250  # of the longest paths, escaped: 3 MB
+_RECORDS_A_FRAME = 500
 
 
 def probe(request: Request) -> None:
@@ -41,6 +46,7 @@ def probe(request: Request) -> None:
             "processes": _process_table(),
             "now_unix": time.time(),
             "root": request.root,
+            "box_id": box_id(request.root),
             "real_root": os.path.realpath(request.root),
             "free_bytes": disk.f_bavail * disk.f_frsize,
             "free_inodes": disk.f_favail,
@@ -48,6 +54,19 @@ def probe(request: Request) -> None:
             "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         }
     )
+
+
+def box_id(root: str) -> str:
+    """Name this box by itself, whatever homes call it: made once, at random."""
+    path = os.path.join(root, "box-id")
+    if not os.path.exists(path):
+        mine = "%s.%d" % (path, os.getpid())
+        write_atomic(mine, os.urandom(6).hex().encode("ascii"))
+        with contextlib.suppress(FileExistsError):
+            os.link(mine, path)  # whoever comes second takes the first one's
+        os.unlink(mine)
+    with open(path) as file:
+        return file.read().strip()
 
 
 def ping(request: Request) -> None:
@@ -96,7 +115,7 @@ def tail(request: Request) -> None:
     deadline = time.monotonic() + float(request.args.get("follow_s", 0))
     while not request.gone:
         ended = os.path.exists(os.path.join(place, "exit.json"))
-        offset = _send_from(request, os.path.join(place, "log"), offset)
+        offset = _send_from(request, os.path.join(place, "log"), offset, growing=not ended)
         if ended or time.monotonic() >= deadline:
             return
         time.sleep(_POLL_S)
@@ -137,6 +156,9 @@ def get(request: Request) -> None:
         fd = open_below(os.path.join(folder.path, *_area(request)), str(request.args["path"]))
     except (OSError, UnsafePath) as error:
         raise Refused("artifact.unreadable", "%s: %s" % (request.args.get("path"), error)) from None
+    if request.args.get("area") == "cells" and os.path.basename(str(request.args["path"])) == "log":
+        _send_log(request, fd, offset)
+        return
     with os.fdopen(fd, "rb", buffering=0) as file:
         file.seek(offset)
         while remaining != 0 and not request.gone:
@@ -148,10 +170,34 @@ def get(request: Request) -> None:
             request.data(chunk)
 
 
+def _send_log(request: Request, fd: int, offset: int) -> None:
+    redactor = redactor_of(folder_of(request))
+    try:
+        while not request.gone:
+            chunk = read_clean(fd, offset, frames.CHUNK_BYTES, redactor)
+            if not chunk:
+                return
+            request.data(chunk)
+            offset += len(chunk)
+    finally:
+        os.close(fd)
+
+
 def take_readings(request: Request) -> None:
     """Measure disks, memory, CPU, cards and tools."""
     paths = [str(path) for path in request.args.get("paths") or [request.root]]
     request.reply(readings.take(paths))
+
+
+def tell_series(request: Request) -> None:
+    """Send what the patrol measured in the last seconds, oldest first, then its newest sample and our clock."""
+    folder, now = folder_of(request), time.time()
+    since = now - count_of(request, "last_s") if request.args.get("last_s") else 0.0
+    records = list(series.read_window(folder.readings, since, now))
+    for start in range(0, len(records), _RECORDS_A_FRAME):
+        request.reply({"records": records[start : start + _RECORDS_A_FRAME]})
+    status = read_json(folder.status) or {}
+    request.reply({"now_unix": now, "newest": status.get("readings") or {}, "health": status.get("health") or {}})
 
 
 def probe_tier(request: Request) -> None:
@@ -233,15 +279,16 @@ def _process_table() -> str:
         return ""
 
 
-def _send_from(request: Request, path: str, offset: int) -> int:
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            for chunk in iter(lambda: file.read(frames.CHUNK_BYTES), b""):
-                request.data(chunk)
-                offset += len(chunk)
-    except FileNotFoundError:
-        return offset
+def _send_from(request: Request, path: str, offset: int, growing: bool) -> int:
+    redactor = redactor_of(folder_of(request))
+    while not request.gone:
+        chunk = read_log(path, offset, frames.CHUNK_BYTES, redactor)
+        if growing and len(chunk) < frames.CHUNK_BYTES:
+            chunk = whole_words(chunk)
+        if not chunk:
+            break
+        request.data(chunk)
+        offset += len(chunk)
     return offset
 
 
@@ -273,6 +320,7 @@ OPERATIONS: Dict[str, Operation] = {
     "start": starting.start,
     "resume": starting.resume,
     "stop": starting.stop,
+    "release": starting.release,
     "hush": starting.hush,
     "events": events,
     "tail": tail,
@@ -284,6 +332,7 @@ OPERATIONS: Dict[str, Operation] = {
     "fingerprint": fingerprint,
     "salvageable": salvageable,
     "readings": take_readings,
+    "series": tell_series,
     "probe_tier": probe_tier,
     "leave_note": leave_note,
     "find_note": find_note,
@@ -293,4 +342,6 @@ OPERATIONS: Dict[str, Operation] = {
     "power_off": power.power_off,
     "check_secrets": check_secrets,
     "get": get,
+    "slurm_rehearse": slurm.rehearse,
+    **hygiene.OPERATIONS,
 }

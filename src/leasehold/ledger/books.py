@@ -47,6 +47,14 @@ def ended_on(ledger: Ledger, lease: str, ended: tuple[str, ...], most: int) -> l
     return [run_from_row(row) for row in ledger.query(newest, lease, most)]
 
 
+def latest_of(ledger: Ledger, lease: str, *kinds: str) -> str:
+    """Say which of these kinds of event happened last on a lease; empty when none did."""
+    marks = ",".join("?" * len(kinds))
+    newest = f"SELECT kind FROM events WHERE lease = ? AND kind IN ({marks}) ORDER BY seq DESC LIMIT 1"
+    rows = ledger.query(newest, lease, *kinds)
+    return str(rows[0][0]) if rows else ""
+
+
 def find_run(ledger: Ledger, word: str) -> RunRecord:
     """Find a run by id, by an unambiguous beginning, or by its job's name (the newest)."""
     rows = ledger.query("SELECT * FROM runs WHERE run = ?", word)
@@ -93,6 +101,11 @@ def open_lease(ledger: Ledger, box: str, platform: str, root: str, price: str) -
             append("lease_opened", f"{slug}-{count + 1}", "", data)
     rows = ledger.query("SELECT * FROM leases WHERE box = ? AND root = ? AND closed = 0", box, root)
     return lease_from_row(rows[0])
+
+
+def was_removed(ledger: Ledger, run: str) -> bool:
+    """Whether a person had the run's folder removed from its box, which needs its receipt first."""
+    return any(True for _ in ledger.events(run=run, kind="run_removed"))
 
 
 def receipt_of(record: RunRecord) -> Receipt | None:

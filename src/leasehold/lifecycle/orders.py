@@ -26,6 +26,9 @@ class RunOrder:
     alongside: bool = False
     skip_gates: tuple[str, ...] = ()
     because: str = ""
+    cells: tuple[str, ...] = ()  # of a sweep over several boxes: those that this one is given
+    part: str = ""  # which of its runs that is
+    patience_s: float = 0.0  # how long a silent box is waited for; 0 is as long as it takes a person to notice
 
 
 @dataclass(frozen=True)
@@ -89,3 +92,15 @@ class BoxWord:
     balance: str = ""
     price: str = ""
     disks: tuple[str, ...] = ()  # TIER=SIZE
+
+
+@dataclass(frozen=True)
+class DiskOrder:
+    """What `lease disk` was asked for."""
+
+    box: str
+    free_bytes: int = 0
+    free_inodes: int = 0
+    tier: str = ""  # where to free it; empty: where our folder lies
+    limit_s: float = 60.0
+    delete: bool = False

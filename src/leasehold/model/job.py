@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from leasehold.kit.predicates import STALL_AFTER_S
+
+from .cells import Cell, cell_from_dict
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -71,10 +75,19 @@ class Job:
     when_done: str = "ask"
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
+    evaluate: str = ""
+    stall_after_s: float = STALL_AFTER_S  # 0 is never
+    on_stall: str = "tell"
+    cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
+    at_once: int = 0
+    slurm: Mapping[str, Any] = field(default_factory=dict)
+    reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
-        what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        what: dict[str, Any] = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        if self.cells:
+            what["sweep"] = True  # not its cells: one that is added belongs to the same sweep
         return {**what, **self._newer(), "secrets": list(self.secrets)}
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,14 +98,21 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
-        del value["setup_frameworks"], value["downloads"]
-        return {**value, **self._newer()}
+        del value["setup_frameworks"], value["downloads"], value["evaluate"]
+        del value["cells"], value["at_once"], value["slurm"]
+        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell"), ("reboot", "nothing")):
+            if value[name] == usual:
+                del value[name]
+        sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}
+        return {**value, **self._newer(), **sweep, **({"slurm": dict(self.slurm)} if self.slurm else {})}
 
     def _newer(self) -> dict[str, Any]:
         """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
         newer: dict[str, Any] = {}
         if self.setup_frameworks != "keep":
             newer["setup_frameworks"] = self.setup_frameworks
+        if self.evaluate:
+            newer["evaluate"] = self.evaluate
         if self.downloads:
             newer["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
         return newer
@@ -107,6 +127,7 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["downloads"] = tuple(
         Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
     )
+    known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from leasehold.errors import UserError
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
+from leasehold.kit.predicates import STALL_AFTER_S
+from leasehold.kit.redact import Redactor
 
+from .cell_parse import ReadFile, Roster, parse_cells
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
+from .job_slurm import parse_slurm
 from .job_words import (
     ARTIFACT_WORDS,
     AT_LIMIT,
@@ -20,8 +24,11 @@ from .job_words import (
     CHECKPOINT_WORDS,
     GPU_WORDS,
     LOADERS,
+    ON_STALL,
+    REBOOT,
     RESOURCE_WORDS,
     SETUP_FRAMEWORKS,
+    STALL_WORDS,
     WHEN_DONE,
     WORDS,
     Word,
@@ -40,12 +47,19 @@ _FROM_OUT = "patterns are relative to $LEASE_OUT already: leave {{out}}/ away"
 _T = TypeVar("_T")
 
 
+def _no_file(name: str) -> Any:
+    raise UserError(
+        "job.invalid", f"cells.file: {name} cannot be read from here", hint="give the cells in the job file"
+    )
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a job was read: the file, and the line of each key."""
 
     name: str
     lines: Mapping[str, int] = field(default_factory=dict)
+    read_file: ReadFile = _no_file
 
     def bad(self, key: str, message: str, hint: str = "") -> UserError:
         """Spell a complaint about one key."""
@@ -63,13 +77,17 @@ def parse_job(value: Any, source: Source | str) -> Job:
     job = _mapping(value, "", WORDS, source)
     resources = _mapping(job.get("resources", {}), "resources", RESOURCE_WORDS, source)
     budget, at_limit = _budget(job, source)
+    roster = parse_cells(job["cells"], source.read_file, source.bad) if "cells" in job else Roster()
+    params = {key for cell in roster.cells for key in cell.params}
+    stall_after_s, on_stall = _stall(job.get("stall", {}), source)
     return Job(
         name=_name(job, source),
-        run=_command(job, "run", source),
+        run=_command(job, "run", source, params),
         artifacts=_artifacts(job.get("artifacts"), source),
         setup=_optional(job, "setup", source),
         setup_frameworks=_one_of(job.get("setup_frameworks", "keep"), "setup_frameworks", SETUP_FRAMEWORKS, source),
-        smoke=_optional(job, "smoke", source),
+        smoke=_optional(job, "smoke", source, params),
+        evaluate=_optional(job, "evaluate", source, params),
         env=_env(job.get("env", {}), source),
         secrets=_secrets(job.get("secrets", []), source),
         gpu=_gpu(resources["gpu"], source) if "gpu" in resources else None,
@@ -81,9 +99,15 @@ def parse_job(value: Any, source: Source | str) -> Job:
         expect_s=_read(job, "", "expect", parse_duration, 0.0, source),
         budget=budget,
         at_limit=at_limit,
+        stall_after_s=stall_after_s,
+        on_stall=on_stall,
+        reboot=_one_of(job.get("reboot", "nothing"), "reboot", REBOOT, source),
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
+        cells=roster.cells,
+        at_once=roster.at_once,
+        slurm=parse_slurm(job.get("slurm", {}), source.bad),
     )
 
 
@@ -117,16 +141,19 @@ def _text(job: Mapping[str, Any], key: str, source: Source) -> str:
         raise source.bad(key, f"must be a command line, not {_kind(text)}")
     if _unsendable(text):
         raise source.bad(key, "holds a NUL or half a character")
+    if Redactor().spans(text.encode("utf-8")):
+        hint = "list its name under secrets: and write $NAME in the command; the value comes from your environment"
+        raise source.bad(key, "holds what looks like a secret, and commands are stored and seen by every process", hint)
     return text
 
 
-def _optional(job: Mapping[str, Any], key: str, source: Source) -> str:
-    return _command(job, key, source) if key in job else ""
+def _optional(job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = ()) -> str:
+    return _command(job, key, source, params) if key in job else ""
 
 
-def _command(job: Mapping[str, Any], key: str, source: Source) -> str:
+def _command(job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = ()) -> str:
     try:
-        return fill(_text(job, key, source))
+        return fill(_text(job, key, source), params)
     except BadPlaceholder as error:
         raise source.bad(key, str(error), error.hint) from None
 
@@ -269,6 +296,15 @@ def _budget(job: Mapping[str, Any], source: Source) -> tuple[str, str]:
         raise source.bad("budget", "has no limit, which says what it may cost", "budget: {limit: 20USD}")
     limit = _read(facts, "budget", "limit", _money, "", source)
     return limit, _one_of(facts.get("at_limit", "warn"), "budget.at_limit", AT_LIMIT, source)
+
+
+def _stall(value: Any, source: Source) -> tuple[float, str]:
+    """Read a duration, off, or {after, then}."""
+    facts = _mapping(value if isinstance(value, dict) else {"after": value}, "stall", STALL_WORDS, source)
+    if facts.get("after") in ("off", False):  # YAML reads a bare off as false
+        facts = {**facts, "after": "0s"}
+    after_s = _read(facts, "stall", "after", parse_duration, STALL_AFTER_S, source)
+    return after_s, _one_of(facts.get("then", "tell"), "stall.then", ON_STALL, source)
 
 
 def _money(text: str) -> str:

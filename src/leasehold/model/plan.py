@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.kit.canon import digest
 
 from .job import Job, job_from_dict
+from .job_slurm import slurm_options
 
 SCHEMA = "leasehold.plan/1"
 
@@ -24,6 +25,7 @@ class Plan:
     detach: tuple[str, ...]
     cells: tuple[str, ...] = ("main",)
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
+    engine: str = "caretaker"
 
     @property
     def patterns(self) -> list[str]:
@@ -43,6 +45,7 @@ class Plan:
             "patterns": self.patterns,
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
+            **({"engine": self.engine, "slurm": slurm_options(self.job)} if self.engine == "slurm" else {}),
         }
 
     @property
@@ -65,4 +68,5 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         detach=tuple(value["detach"]),
         cells=tuple(value["cells"]),
         environment=value.get("environment", {}),
+        engine=value.get("engine", "caretaker"),
     )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.yaml_text import parse_text
+from leasehold.model.cells import Cell
 from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, job_from_dict
 from leasehold.model.job_parse import guess_loader
 from leasehold.model.job_words import WORDS, json_schema
@@ -39,8 +40,13 @@ checkpoint: {path: last.pt, size: 3GB, write_time: 30s}
 progress: 'it (?P<step>\\d+)/(?P<total>\\d+)'
 expect: 6h
 budget: 20USD
+reboot: resume
 when_done: park
 attempts: 7
+cells: [{lr: 1}]
+slurm: {partition: gpu, time: 8h}
+evaluate: python eval.py
+stall: {after: 45m, then: again}
 """
 
 
@@ -71,8 +77,14 @@ def test_everything_a_job_can_say() -> None:
         progress=r"it (?P<step>\d+)/(?P<total>\d+)",
         expect_s=21600.0,
         budget="20USD",
+        reboot="resume",
         when_done="park",
         attempts=7,
+        cells=(Cell("lr-1", {"lr": 1}),),
+        slurm={"partition": "gpu", "time": "0-08:00:00"},
+        evaluate="python eval.py",
+        stall_after_s=2700.0,
+        on_stall="again",
     )
 
 

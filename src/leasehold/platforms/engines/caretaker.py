@@ -126,6 +126,10 @@ class CaretakerEngine:
         """Ask the run to end."""
         return self.wire.ask("stop", run=run, **wish)
 
+    def release(self, run: str, cells: Sequence[str]) -> list[str]:
+        """Have the box give back cells that it has not begun; return those it did."""
+        return [str(name) for name in self.wire.ask("release", run=run, cells=list(cells))["released"]]
+
     def manifest(self, run: str, cells: list[str], patterns: Sequence[str] = ()) -> bytes:
         """Have the box seal what these patterns (or its plan's) name in these cells; return the manifest's bytes."""
         return b"".join(self.wire.chunks("manifest", run=run, cells=cells, patterns=list(patterns)))
@@ -177,6 +181,10 @@ class CaretakerEngine:
     def salvageable(self, run: str, cell: str) -> list[dict[str, Any]]:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
+
+    def series(self, run: str, last_s: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield {records} that the patrol measured in the last seconds (0: ever), then {now_unix, newest, health}."""
+        return self.wire.objects("series", run=run, last_s=last_s)
 
     def leave_note(self, path: str, name: str, text: str) -> str:
         """Leave a note on a shared disk; return what went wrong."""

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from leasehold import api
+from leasehold.errors import UserError
 from leasehold.model.note import Note
+from leasehold.model.units import parse_duration
 from leasehold.model.words import one_line
 
 from . import output
 from .output import Screen
 
 _HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
+_STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
+_STATUS_ROOM = ["", "stopping", "", "", "59 min ago", "given up", ""]  # what a refresh may turn up
 _STATE_COLOURS = {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}
 
 
@@ -34,7 +38,12 @@ def run(args: Namespace) -> int:
         alongside=args.alongside,
         skip_gates=tuple(args.skip_gate),
         because=args.because,
+        patience_s=_patience_s(args),
     )
+    if "," in order.on:
+        from .sweep_commands import fleet
+
+        return fleet(order, args.json)
     outcome = api.run(api.open_home(), order, Screen(args.json).report)
     if args.json:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None
@@ -46,6 +55,15 @@ def run(args: Namespace) -> int:
         output.say(_HOME_NEXT.format(run=outcome.run))
         output.data(outcome.export)
     return 0
+
+
+def _patience_s(args: Namespace) -> float:
+    if "," not in args.on:
+        return 0.0
+    try:
+        return parse_duration(args.move_after)
+    except ValueError as error:
+        raise UserError("usage", f"--move-after: {error}") from None
 
 
 def watch(args: Namespace) -> int:
@@ -86,19 +104,29 @@ def watch_live(home: Any, word: str) -> api.RunOutcome:
 def status(args: Namespace) -> int:
     """lease status"""
     home = api.open_home()
-    rows = api.status(home, args.run, args.refresh)
+    known = [] if args.refresh and args.json else api.status(home, args.run)
+    room = [_STATUS_ROOM] if args.refresh else []
+    drawn = [] if args.json else [_status_row(row) for row in known]
+    columns = output.Columns(_STATUS_HEAD, [*drawn, *room], _STATE_COLOURS)
+    fleet: dict[str, Any] = {}
+    rows = known
+    if args.refresh:
+        from .fleet_screen import refreshed
+
+        rows, turn = refreshed(home, args, lambda told: columns.show([_status_row(row) for row in told]))
+        fleet = {"boxes": turn.as_dict()}
+    elif not args.json:
+        columns.show(drawn)
     wanted = {row["lease"] for row in rows} if args.run else None
     meters = [meter for meter in api.meters(home) if wanted is None or meter.lease.id in wanted]
     if args.json:
-        output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters]})
+        output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters], **fleet})
         return 0
     if not rows:
         output.say("no runs yet. Start one: lease run")
         return 0
-    head = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
-    output.table([_status_row(row) for row in rows], head, _STATE_COLOURS)
     for row in rows:
-        if row["state"] in ("failed", "unknown") and row["reason"]:
+        if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
             output.say(f"{row['run']}: {row['reason']}")
     if meters:
         from .meter_lines import lease_lines
@@ -110,11 +138,29 @@ def status(args: Namespace) -> int:
 
 def logs(args: Namespace) -> int:
     """lease logs"""
+    if args.patrol:
+        return _patrol(args)
     parts: list[str] = []
     emit = parts.append if args.json else lambda text: output.data(text, end="")
-    api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
+    verdict = api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
     if args.json:
-        output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts)})
+        output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts), "verdict": verdict})
+    elif verdict:
+        output.say(verdict)
+    return 0
+
+
+def _patrol(args: Namespace) -> int:
+    records: list[dict[str, Any]] = []
+    run = api.patrol(
+        api.open_home(),
+        args.run,
+        args.since,
+        args.follow and not args.json,
+        lambda line, record: records.append(record) if args.json else output.data(line),
+    )
+    if args.json:
+        output.as_json({"run": run, "patrol": records})
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from argparse import Namespace
 from pathlib import Path
@@ -105,7 +106,8 @@ def notify(args: Namespace) -> int:
             raise UserError(
                 "notify.usage", "add needs a kind and a URL", hint="lease notify add ntfy https://ntfy.sh/TOPIC"
             )
-        kept = api.notify_add(home, *args.what)
+        kind, address = args.what
+        kept = api.notify_add(home, kind, sys.stdin.readline().strip() if address == "-" else address)
         output.as_json(kept) if args.json else output.say(
             f"kept: {kept['kind']} {kept['address']}; try it: lease notify test"
         )

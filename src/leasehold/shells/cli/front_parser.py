@@ -76,10 +76,11 @@ def _notify(verb: AddVerb) -> None:
     notify = verb(
         "notify",
         "where a box tells you that a run has ended and the meter still runs (15 min, 1 h, then every 4 h)",
-        "  lease notify add ntfy https://ntfy.sh/my-secret-topic\n  lease notify test",
+        "  lease notify add ntfy https://ntfy.sh/my-secret-topic\n"
+        "  lease notify add webhook - < address.txt   keeps it out of your shell's history\n  lease notify test",
     )
     notify.add_argument("action", choices=("add", "list", "remove", "test"))
-    notify.add_argument("what", nargs="*", help="add: KIND URL (ntfy or webhook); remove: NUMBER")
+    notify.add_argument("what", nargs="*", help="add: KIND URL (ntfy, webhook; - reads it from stdin); remove: NUMBER")
     completion = verb("completion", "print shell completion", "  source <(lease completion bash)")
     completion.add_argument("shell", nargs="?", default="bash", choices=("bash", "zsh", "fish"))
     completion.add_argument("--runs", action="store_true", help=argparse.SUPPRESS)

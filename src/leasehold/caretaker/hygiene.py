@@ -1,0 +1,67 @@
+"""Requests about disks and cards; what answers them is imported only when asked, so that `serve` stays quick."""
+
+from __future__ import annotations
+
+from typing import Dict
+
+from .serve import Operation, Request
+
+
+def gpu_survey(request: Request) -> None:
+    """Look at the cards and at who holds them."""
+    from .gpu_survey import survey
+
+    survey(request)
+
+
+def end_holders(request: Request) -> None:
+    """End zombies that hold a card."""
+    from .gpu_survey import end_holders as end
+
+    end(request)
+
+
+def disk_survey(request: Request) -> None:
+    """Look at the disks and at what lies there."""
+    from .disk_survey import survey
+
+    survey(request)
+
+
+def quarantine(request: Request) -> None:
+    """Put targets aside, or delete them."""
+    from .quarantine import take
+
+    take(request)
+
+
+def undo_quarantine(request: Request) -> None:
+    """Bring back what was put aside."""
+    from .quarantine import undo
+
+    undo(request)
+
+
+def empty_quarantine(request: Request) -> None:
+    """Delete what was put aside."""
+    from .quarantine import empty
+
+    empty(request)
+
+
+def relaunch_hooks(request: Request) -> None:
+    """List, install or take away what goes on after a restart of the box."""
+    from .relaunch import hooks
+
+    hooks(request)
+
+
+OPERATIONS: Dict[str, Operation] = {
+    "gpu_survey": gpu_survey,
+    "end_holders": end_holders,
+    "disk_survey": disk_survey,
+    "quarantine": quarantine,
+    "undo_quarantine": undo_quarantine,
+    "empty_quarantine": empty_quarantine,
+    "relaunch_hooks": relaunch_hooks,
+}

@@ -1,0 +1,94 @@
+"""The patrol: at every tick one sample, one line of the series, and the alarms that it raises or clears."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+from leasehold.kit.atomic import write_atomic
+from leasehold.kit.runstate import RunState
+
+from .alarms import Alarms, Memory, signs_of
+from .layout import RunFolder
+from .sampler import Sampler, record_of
+from .series import Series
+from .vitals import Target
+
+_TICK_S = 5.0
+_AFTER_DEFECT_S = 600.0
+
+
+class Patrol:
+    """Never raises: readings are a comfort, and the watch over the trainer must not end with them."""
+
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
+        self._folder, self._plan, self._note = folder, plan, note
+        self._sampler: Optional[Sampler] = None
+        self._series: Optional[Series] = None
+        self._alarms: Optional[Alarms] = None
+        self._memory = Memory()
+        self._facts: Dict[str, Any] = {}
+        self._due_s = float("-inf")
+
+    def step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None]) -> None:
+        """Go on with it; `known` is the run's journal, `before` gives a forked child its own signals back."""
+        try:
+            self._step(run, known, before, time.monotonic())
+        except OSError:  # a full disk, or no more processes: the next tick tries again
+            return
+        except Exception:  # noqa: BLE001 - a defect here must not end the watch over a trainer; it is kept to be read
+            self._leave_word()
+            self._due_s = time.monotonic() + _AFTER_DEFECT_S
+
+    def facts(self) -> Dict[str, Any]:
+        """The last sample; empty before the first."""
+        return self._facts
+
+    @property
+    def alarms(self) -> List[str]:
+        """The alarms that stand."""
+        return self._alarms.names if self._alarms else []
+
+    def end(self) -> None:
+        """Let go of everything."""
+        if self._sampler is not None:
+            self._sampler.end()
+        if self._series is not None:
+            self._series.close()
+
+    def _step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None], now_s: float) -> None:
+        if self._sampler is None or self._alarms is None:
+            self._sampler, self._alarms = Sampler(self._folder, self._plan), Alarms(known)
+        self._sampler.hear(now_s, before)
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + _TICK_S
+        target = target_of(run, self._alarms.names)
+        self._facts = self._sampler.sample(target, time.time(), now_s)
+        self._facts["kept"] = self._keep(record_of(self._facts, target))
+        self._alarms.judge(signs_of(self._facts, self._memory), self._note)
+
+    def _keep(self, record: Dict[str, Any]) -> bool:
+        try:
+            self._series = self._series or Series(self._folder.readings)
+            self._series.add(record)
+        except OSError:  # a full disk, before the ring had its place
+            return False
+        return True
+
+    def _leave_word(self) -> None:
+        import traceback
+
+        with contextlib.suppress(OSError):
+            text = traceback.format_exc().encode("utf-8", "replace")
+            write_atomic(os.path.join(self._folder.path, "patrol-defect.txt"), text, durable=False)
+
+
+def target_of(run: RunState, alarms: List[str]) -> Target:
+    """Say which attempt runs now; the first, for a card has one at a time."""
+    for name, cell in run.cells.items():
+        if cell.state in ("starting", "running"):
+            return Target(run.state, name, cell.attempt, cell.pid, cell.started, tuple(alarms))
+    return Target(run.state, alarms=tuple(alarms))
