@@ -42,6 +42,7 @@ class Way:
     ssh: list[str]
     wrap: list[str] = field(default_factory=list)  # what each command is run under
     host: str = "box"
+    sftp: str = ""  # the same way as rclone spells it
     delete: bool = True
     made: int = 0
 
@@ -85,7 +86,7 @@ def measure(effort: Effort) -> Iterator[Row]:
         place = Path(name)
         with SshBox(place / "box", quick_kex=False) as box:
             os.environ["LEASEHOLD_SSH"] = shlex.join(box.ssh_command)
-            way = Way(place, place / "root", box.ssh_command)
+            way = Way(place, place / "root", box.ssh_command, sftp=_sftp(box))
             prepare(way)
             yield from _large(way, effort)
             yield from _small(way, effort)
@@ -164,10 +165,16 @@ def pulls(way: Way, cipher: str = "") -> dict[str, Callable[[], float]]:
         "scp -r": through(lambda into: ["scp", "-q", "-r", *ssh[1:], f"{way.host}:{way.out}", str(into)]),
         "tar | ssh": through(lambda into: ["/bin/bash", "-o", "pipefail", "-c", pipe + shlex.quote(str(into))]),
     }
-    if shutil.which("rclone"):
-        remote = f":sftp,ssh={shlex.quote(shlex.join([*ssh, way.host]))}:{way.out}"
-        found["rclone sftp"] = through(lambda into: ["rclone", "copy", "-q", remote, str(into)])
+    if shutil.which("rclone") and way.sftp:
+        ciphers = f",ciphers={cipher}" if cipher else ""
+        remote = f":sftp,{way.sftp}{ciphers}:{way.out}"
+        found["rclone sftp"] = through(lambda into: ["rclone", "copy", "-q", "--config", "", remote, str(into)])
     return found
+
+
+def _sftp(box: SshBox) -> str:
+    """Spell the box for rclone, whose older versions know no ssh command but have a client of their own."""
+    return f"host=127.0.0.1,port={box.port},user={box.user},key_file={box.folder / 'client_key'},shell_type=unix"
 
 
 def forget_sums(way: Way) -> None:

@@ -25,7 +25,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .pull.pace import Pace
 from .pull.streams import Way
-from .pull.whole import Listing, Place, Pulled, forget_marks, open_chart, pull
+from .pull.whole import Listing, Opened, Place, Pulled, forget_marks, open_chart, pull
 from .results import Folders
 from .verify import home_damage, read_receipt, sealed_entries, write_receipt
 
@@ -97,16 +97,16 @@ class _Homecoming:
         self.report(Note("receipt", f"receipt written: {where}", receipt.as_dict()))
         return receipt
 
-    def _open(self, cells: list[str]) -> Any:
+    def _open(self, cells: list[str]) -> Opened:
         """Take the list, and check it against what this home planned, not against what the box says was planned."""
         try:
-            listing, chart = open_chart(self.engine, self.record.run, cells, self.plan.patterns, -1.0)
+            opened = open_chart(self.engine, self.record.run, cells, self.plan.patterns, -1.0)
         except BoxError as error:
             raise _seal_error(error, self.record.run) if error.code == "artifact.unsealable" else error from None
-        _check_roster(listing, self.plan, cells)
-        return listing, chart
+        _check_roster(opened.listing, self.plan, cells)
+        return opened
 
-    def _pull(self, cells: list[str], opened: Any, way: Way, pace: Pace) -> Pulled:
+    def _pull(self, cells: list[str], opened: Opened, way: Way, pace: Pace) -> Pulled:
         place = Place(self.folders.partial, self.folders.roofs, self.folders.check_room)
         for left in reversed(range(_CHANGES)):
             try:

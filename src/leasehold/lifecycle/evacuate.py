@@ -40,7 +40,8 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
     with folders.one_at_a_time(report):
         way = Way(record.run, wish.more, engine.round_trip_s(), wish.limit_bytes_per_s, lenient=True)
         opened = open_chart(engine, record.run, list(plan.cells), _patterns(plan), _QUIET_S)
-        if not opened[0]:
+        if not opened.listing:
+            opened.talk.leave()
             raise RunFailed(
                 "run.unfinished",
                 f"{record.run} goes on and has finished no artifact or checkpoint yet",

@@ -20,6 +20,8 @@ from leasehold.lifecycle.pull.spans import Spans
 from leasehold.model.note import Note
 from leasehold.model.units import parse_rate
 
+from tests.support.fake_box import FakeChart
+
 from .conftest import FILES
 
 
@@ -219,7 +221,8 @@ def test_after_a_quarantine_only_what_was_wrong_is_fetched(new_scene):
 
 def test_a_run_that_has_finished_nothing_says_so(new_scene, monkeypatch):
     scene = new_scene()
-    monkeypatch.setattr("tests.support.fake_box.FakeEngine.chart", lambda self, *rest: iter([{"listed": 0}, b"{}"]))
+    nothing = FakeChart(iter([{"listed": 0}, b"{}"]))
+    monkeypatch.setattr("tests.support.fake_box.FakeEngine.chart", lambda self, *rest: nothing)
     with pytest.raises(RunFailed) as caught:
         take(scene)
     assert caught.value.code == "run.unfinished"

@@ -77,7 +77,8 @@ class Streams:
                 if not self._alive and not self._opening and not desk.complete:
                     raise self._lost or LinkError("link.lost", "every connection to the box ended")
                 self._pace.tick(desk.home_bytes, total, len(self._alive))
-                self._widen()
+                if not desk.complete:
+                    self._widen()
         finally:
             desk.close()
             self._close_extra()
@@ -215,6 +216,7 @@ class Streams:
     def _fetch(self, engine: CaretakerEngine, batch: Batch, number: int) -> None:
         items = [
             [piece.file.cell, piece.file.path, piece.start, piece.end - piece.start, piece.file.mtime_ns]
+            + [True] * piece.file.sealed
             for piece in batch.pieces
         ]
         landing = Landing(self._desk, batch.pieces)

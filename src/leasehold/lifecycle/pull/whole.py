@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.paths import UnsafePath, join_checked
 from leasehold.model.note import Note, Report
 from leasehold.model.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.engines.caretaker import CaretakerEngine, ChartTalk
 
 from .arrivals import NAME as ARRIVALS
 from .arrivals import Arrivals
@@ -31,10 +33,11 @@ from .streams import Streams, Way
 
 LISTING = "listing.json"
 _MOST_MANIFEST_BYTES = 1 << 30
+_GARBAGE = 100_000
 _SYNC_EACH = 64  # files; beyond it one sync of everything is cheaper
 
 Listing = dict[str, list[dict[str, Any]]]
-Chart = Iterator[dict[str, Any] | bytes]
+Parts = Iterator[dict[str, Any] | bytes]
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,22 @@ class Place:
     check_room: Callable[[Path, int, int], None]  # folder, bytes and files that are still to come
 
 
-def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: list[str], quiet_s: float) -> Any:
-    """Ask for the chart and read its list of files; return (listing, the rest of the chart)."""
-    chart = engine.chart(run, cells, patterns, quiet_s)
+@dataclass(frozen=True)
+class Opened:
+    """A chart whose list is read: the list, what else of it was read, and the talk that goes on."""
+
+    listing: Listing
+    talk: ChartTalk
+    parts: Parts
+
+
+def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: list[str], quiet_s: float) -> Opened:
+    """Ask for the chart and read its list of files."""
+    talk = engine.chart(run, cells, patterns, quiet_s)
+    parts = iter(talk)
     pairs: list[Any] = []
     rest: list[dict[str, Any] | bytes] = []
-    for part in chart:
+    for part in parts:
         if isinstance(part, bytes):
             rest.append(part)
             break
@@ -68,14 +81,24 @@ def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: li
         if "listed" in part:
             break
     try:
-        return manifests.parse_listing(pairs), _again(rest, chart)
+        return Opened(manifests.parse_listing(pairs), talk, chain(rest, parts))
     except manifests.ManifestError as error:
+        talk.leave()
         raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
 
 
-def pull(engine: CaretakerEngine, opened: Any, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+def pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
     """Bring every listed file into the place and prove it; what is there already is continued."""
-    listing, chart = opened
+    often = gc.get_threshold()
+    gc.set_threshold(_GARBAGE)  # what is made here stays to the end; looking through it is a tenth of the time
+    try:
+        return _pull(engine, opened, place, way, pace, report)
+    finally:
+        gc.set_threshold(*often)
+
+
+def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+    listing = opened.listing
     place.folder.mkdir(parents=True, exist_ok=True)
     _drop_changed(place.folder, listing)
     arrivals = Arrivals(place.folder)
@@ -85,14 +108,14 @@ def pull(engine: CaretakerEngine, opened: Any, place: Place, way: Way, pace: Pac
         place.check_room(place.folder, missing, sum(1 for file in files if not file.home.total))
         write_json(str(place.folder / LISTING), {"cells": listing}, durable=False)
         desk = Desk(files, arrivals, AtHome(place.roofs, way.run))
-        manifest = _run(engine, desk, chart, Streams(desk, way, pace, report))
+        manifest = _run(engine, desk, opened, Streams(desk, way, pace, report))
     finally:
+        opened.talk.leave()
         arrivals.close()
         with contextlib.suppress(UnboundLocalError):
             for file in files:
                 file.close()
     kept = [file for file in files if not file.skipped]
-    _make_durable(place.folder, kept)
     count, size = len(kept), sum(file.bytes for file in kept)
     text = f"pulled {count} {'file' if count == 1 else 'files'}, {say_bytes(size)}"
     more = f"; {say_bytes(pace.fetched_bytes)} over the wire" if pace.fetched_bytes != size else ""
@@ -100,19 +123,18 @@ def pull(engine: CaretakerEngine, opened: Any, place: Place, way: Way, pace: Pac
     return Pulled(manifest, {file.key: file.sha256 for file in kept}, files)
 
 
-def _again(first: list[dict[str, Any] | bytes], rest: Chart) -> Chart:
-    yield from first
-    yield from rest
-
-
-def _run(engine: CaretakerEngine, desk: Desk, chart: Chart, streams: Streams) -> bytes:
+def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) -> bytes:
     heard: list[bytes] = []
-    reader = threading.Thread(target=_read_chart, args=(chart, desk, heard), daemon=True, name="chart")
+    reader = threading.Thread(target=_read_chart, args=(opened.parts, desk, heard), daemon=True, name="chart")
     reader.start()
     hasher = Hasher(desk)
     try:
+        desk.ask_sums = opened.talk.want_sums
+        desk.ask_sums(desk.to_sum)
         if desk.files:
             streams.run(engine)
+        opened.talk.seal(desk.digests)
+        _make_durable([file for file in desk.files if not file.skipped])  # while the box writes its manifest
         reader.join()
         if desk.failure is not None:
             raise desk.failure
@@ -122,7 +144,7 @@ def _run(engine: CaretakerEngine, desk: Desk, chart: Chart, streams: Streams) ->
     return b"".join(heard)
 
 
-def _read_chart(chart: Chart, desk: Desk, heard: list[bytes]) -> None:
+def _read_chart(chart: Parts, desk: Desk, heard: list[bytes]) -> None:
     size = 0
     try:
         for part in chart:
@@ -144,15 +166,16 @@ def _read_chart(chart: Chart, desk: Desk, heard: list[bytes]) -> None:
 
 def _files(listing: Listing, folder: Path, arrivals: Arrivals) -> list[Coming]:
     files: list[Coming] = []
-    for cell, entry in ((cell, entry) for cell, entries in listing.items() for entry in entries):
-        try:
-            target = join_checked(str(folder / "cells" / cell), entry["path"])
-        except UnsafePath as error:
-            raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
-        file = Coming(len(files), cell, entry["path"], int(entry["bytes"]), int(entry["mtime_ns"]), target)
-        _part_from_roof(target)
-        file.home = arrivals.of(file.key, target, file.bytes)
-        files.append(file)
+    for cell, entries in listing.items():
+        base = str(folder / "cells" / cell)
+        some_are_here = os.path.isdir(base)
+        for entry in entries:
+            target = os.path.join(base, *entry["path"].split("/"))  # the list's paths are checked when it is read
+            file = Coming(len(files), cell, entry["path"], entry["bytes"], entry["mtime_ns"], target)
+            if some_are_here:
+                _part_from_roof(target)
+                file.home = arrivals.of(file.key, target, file.bytes)
+            files.append(file)
     return files
 
 
@@ -203,7 +226,7 @@ def _identity(entry: dict[str, Any]) -> tuple[Any, Any]:
     return entry["bytes"], entry["mtime_ns"]  # no inode: a box that was parked may come back with others
 
 
-def _make_durable(folder: Path, files: list[Coming]) -> None:
+def _make_durable(files: list[Coming]) -> None:
     """A receipt must not outlive the bytes it speaks of: wait until they are on the disk."""
     if len(files) > _SYNC_EACH and hasattr(os, "sync"):
         os.sync()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import zlib
@@ -13,10 +14,11 @@ from leasehold.errors import LinkError
 from leasehold.kit import frames
 from leasehold.kit.tree import name_of
 from leasehold.model.plan import Plan
-from leasehold.transport.wire import Wire, object_of
+from leasehold.transport.wire import Talk, Wire, object_of
 
 _NOTHING: Mapping[str, Any] = {}
 _BLOBS_A_HEAD = 1000
+_NUMBERS_A_FRAME = 100_000
 
 
 class Tree(Protocol):
@@ -147,19 +149,16 @@ class CaretakerEngine:
         """Yield a file's bytes from offset on."""
         return self.wire.chunks("get", run=run, area=area, cell=cell, path=path, offset=offset)
 
-    def chart(
-        self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0
-    ) -> Iterator[dict[str, Any] | bytes]:
-        """Yield {files}, {listed}, {file, upto, zeros, copies} and {sums} as the box hashes, then the manifest's bytes.
-
-        With quiet_s: of a run that still works, only files nobody has written for so long.
-        """
+    def chart(self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0) -> ChartTalk:
+        """Ask what there is. With quiet_s: of a run that still works, only files nobody has written for so long."""
         asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
-        for frame in self.wire.stream("chart", **asked):
-            yield frame.payload if frame.type == frames.DATA else object_of(frame)
+        return ChartTalk(self.wire.talk("chart", **asked))
 
     def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
-        """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other."""
+        """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
+
+        A sixth element that is true: a small file whole, with the 32 bytes of its sha256 behind it.
+        """
         unpacks_to = 0
         for frame in self.wire.stream("fetch", run=run, items=list(items), pack=pack, frame_bytes=frame_bytes):
             if frame.type != frames.DATA:
@@ -189,6 +188,38 @@ class CaretakerEngine:
     def drop_note(self, path: str, name: str) -> str:
         """Take a note away; one that is gone is no fault."""
         return str(self.wire.ask("drop_note", path=path, name=name)["problem"])
+
+
+class ChartTalk:
+    """A chart on its way: {files}, {listed}, {file, upto, zeros, copies} and {sums}, then the manifest's bytes."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._over = False
+
+    def __iter__(self) -> Iterator[dict[str, Any] | bytes]:
+        for frame in self._talk:
+            yield frame.payload if frame.type == frames.DATA else object_of(frame)
+
+    def want_sums(self, numbers: Sequence[int]) -> None:
+        """Have the box sum these small files itself: they may not be asked for, or are here in part."""
+        with contextlib.suppress(LinkError):  # whoever reads the chart hears of it too
+            for start in range(0, len(numbers), _NUMBERS_A_FRAME):
+                self._talk.say([{"sum": numbers[start : start + _NUMBERS_A_FRAME]}])
+
+    def seal(self, digests: bytes) -> None:
+        """Say what came, 32 bytes a file, zeros for what the box has summed itself; the manifest comes then."""
+        size = frames.MAX_PAYLOAD_BYTES
+        self._over = True
+        self._talk.say(digests[start : start + size] for start in range(0, len(digests), size))
+        self._talk.end()
+
+    def leave(self) -> None:
+        """Want no manifest any more. A second call does nothing."""
+        with contextlib.suppress(LinkError):
+            self._talk.say([] if self._over else [{"leave": True}])
+        self._over = True
+        self._talk.leave()
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
