@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 from leasehold.errors import LinkError
+from leasehold.lifecycle.boxes import Box
 from leasehold.lifecycle.project import read_tree
+from leasehold.lifecycle.pull.calling import Calls
 from leasehold.lifecycle.pull.pace import Pace
 from leasehold.lifecycle.pull.streams import Way
 from leasehold.lifecycle.pull.whole import Place, open_chart, pull
@@ -36,19 +38,22 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     """Pull as `lease pull` does, up to every hash compared and on the disk; the load check is left out."""
     folders = Folders(Path(into), run)
     folders.make()
-    engine = connect(root)
+    calls = Calls(Box("box", "generic-ssh", root, transport(root)), Path(root).parent / "way.json")
+    engine = calls.first()
     engine.look(run)
-    way = Way(run, lambda: connect(root), engine.round_trip_s())
     notes: list[Note] = []
     pace = Pace(notes.append)
     place = Place(folders.partial, folders.roofs, folders.check_room)
     try:
-        pulled = pull(engine, open_chart(engine, run, ["main"], ["**"], -1.0), place, way, pace, notes.append)
+        opened = open_chart(engine, run, ["main"], ["**"], -1.0)
+        pulled = pull(engine, opened, place, Way(run, calls.more, opened.round_trip_s), pace, notes.append)
+        calls.remember(opened.round_trip_s, pulled.total_bytes)
     except LinkError:
         Path(into, "fetched").write_text(str(pace.fetched_bytes))  # for who counts what came twice
         raise
     finally:
         engine.wire.close()
+        calls.hang_up()
     streams = max((int(note.data.get("streams", 1)) for note in notes if note.kind == "pulling"), default=1)
     return {"files": len(pulled.sums), "fetched_bytes": pace.fetched_bytes, "streams": streams}
 

@@ -20,6 +20,7 @@ from .serve import Refused, Request
 _SAMPLE_BYTES = 16 << 10
 _PAYS_BELOW = 0.8  # of its size; above it the box's CPU is better spent on the next block
 _LEAST_FRAME_BYTES = 4 << 10
+_TRIES = 3
 
 
 def seal(request: Request) -> None:
@@ -66,7 +67,7 @@ def fetch(request: Request) -> None:
     """
     opened = _Opened(folder_of(request))
     size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), BLOCK_BYTES))
-    pack = bool(request.args.get("pack"))
+    packing = _Packing(bool(request.args.get("pack")))
     held: List[bytes] = []
     held_bytes = 0
     try:
@@ -74,15 +75,15 @@ def fetch(request: Request) -> None:
             if request.gone:
                 return
             if len(block) == size and not held:
-                _emit(request, block, pack)
+                packing.emit(request, block)
                 continue
             held.append(block)
             held_bytes += len(block)
             if held_bytes >= size:
-                _emit(request, b"".join(held), pack)
+                packing.emit(request, b"".join(held))
                 held, held_bytes = [], 0
         if held:
-            _emit(request, b"".join(held), pack)
+            packing.emit(request, b"".join(held))
     finally:
         opened.close()
 
@@ -188,16 +189,23 @@ def _with_sum(fd: int, info: os.stat_result, name: str, length: int) -> Iterator
     yield hashlib.sha256(content).digest()
 
 
-def _emit(request: Request, block: bytes, pack: bool) -> None:
-    """Send a block, packed where home's link is slow and a sample says that it shrinks."""
-    if pack and len(block) >= _LEAST_FRAME_BYTES:
-        import zlib
+class _Packing:
+    """Sends blocks, packed where home's link is slow and samples say that they shrink."""
 
-        middle = len(block) // 2
-        sample = block[middle : middle + _SAMPLE_BYTES]
-        if len(zlib.compress(sample, 1)) < _PAYS_BELOW * len(sample):
-            packed = zlib.compress(block, 1)
+    def __init__(self, wanted: bool) -> None:
+        self._tries = _TRIES if wanted else 0  # that many samples in a row did not shrink: the rest will not either
+
+    def emit(self, request: Request, block: bytes) -> None:
+        """Send one block."""
+        if self._tries and len(block) >= _LEAST_FRAME_BYTES:
+            import zlib
+
+            middle = len(block) // 2
+            sample = block[middle : middle + _SAMPLE_BYTES]
+            pays = len(zlib.compress(sample, 1)) < _PAYS_BELOW * len(sample)
+            packed = zlib.compress(block, 1) if pays else block
+            self._tries = _TRIES if pays else self._tries - 1
             if len(packed) < len(block):
                 request.reply({"unpacks_to": len(block)})
                 block = packed
-    request.data(block)
+        request.data(block)

@@ -35,11 +35,12 @@ _CHANGES = 3  # how often the list is taken anew because a file changed under th
 
 @dataclass(frozen=True)
 class PullWish:
-    """How to pull: further connections on demand, a limit, and who counts what came."""
+    """How to pull: further connections on demand, a limit, who counts what came, who keeps how far it was."""
 
     more: Callable[[], CaretakerEngine] | None = None
     limit_bytes_per_s: float = 0.0
     pace: Pace | None = None
+    remember: Callable[[float, int], None] = lambda round_trip_s, pulled_bytes: None
 
 
 def bring_home(
@@ -79,10 +80,11 @@ class _Homecoming:
         if done is not None:
             self.report(Note("already_home", f"already home and verified: {self.folders.export}"))
             return done
-        way = Way(self.record.run, wish.more, self.engine.round_trip_s(), wish.limit_bytes_per_s)
         opened = self._open(cells)
+        way = Way(self.record.run, wish.more, opened.round_trip_s, wish.limit_bytes_per_s)
         try:
             pulled = self._pull(cells, opened, way, wish.pace or Pace(self.report))
+            wish.remember(opened.round_trip_s, pulled.total_bytes)
             manifest = self._read_manifest(pulled, cells)
             _pull_evidence(self.engine, self.plan, self.folders.partial, seen)
             receipt = write_receipt(

@@ -24,6 +24,7 @@ class Landing:
         self._done = 0  # how much of it is here
         self._noted = 0  # how much of it is in the log
         self._held: list[memoryview] = []  # of a small file, written at one go
+        self.sum_bytes = 0  # sums that came with files: no part of them
         self._whole: list[Coming] = []  # small files that are here and not in the log yet
 
     @property
@@ -76,6 +77,7 @@ class Landing:
             content, told = self._held[0] if len(self._held) == 1 else memoryview(b"".join(self._held)), ""
             if piece.file.sealed:
                 content, told = content[:-_SUM_BYTES], content[-_SUM_BYTES:].hex()
+                self.sum_bytes += _SUM_BYTES
             _write_small(piece.file, content)
             self._held = []
             self._whole.append(piece.file)

@@ -13,6 +13,7 @@ from leasehold.errors import BoxError, HomeError, LinkError
 from leasehold.model.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .calling import FAR_S
 from .coming import BLOCK_BYTES, Coming
 from .desk import Batch, Copy, Desk, Mend, Piece, Take, different
 from .landing import Landing
@@ -21,7 +22,6 @@ from .reuse import link_equal
 
 _MOST_STREAMS = 16
 _FIRST_WAVE = 10  # the first is in already; nine more stay below what sshd's MaxStartups (10:30:100) lets in unasked
-_FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
 _SLOW_BYTES_PER_S = 30e6  # below it packing costs less time than it saves
 _THREADS_A_STREAM = 2  # while one block is written, the next is under way
 _MOST_BATCH_BYTES = 8 << 20
@@ -112,7 +112,7 @@ class Streams:
             threading.Thread(target=self._open, daemon=True).start()
 
     def _wish(self) -> int:
-        if self._way.round_trip_s >= _FAR_S and self._wanted < _FIRST_WAVE:
+        if self._way.round_trip_s >= FAR_S and self._wanted < _FIRST_WAVE:
             return _FIRST_WAVE
         now = time.monotonic()
         then, streams, rate_then = self._looked
@@ -120,7 +120,7 @@ class Streams:
             return self._wanted
         rate, alive = self._pace.rate, len(self._alive)
         self._looked = (now, alive, rate)
-        near = self._way.round_trip_s < _FAR_S
+        near = self._way.round_trip_s < FAR_S
         most = min(4, (os.cpu_count() or 1) // 2) if near else _MOST_STREAMS
         soon_done = self._desk.missing_bytes < 3 * rate
         grew = alive == streams or rate > 1.15 * rate_then  # the last step paid, or there was none
@@ -207,7 +207,7 @@ class Streams:
     def _batch_bytes(self, number: int) -> int:
         """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
-        far = self._way.round_trip_s >= _FAR_S
+        far = self._way.round_trip_s >= FAR_S
         speed = self._speeds.get(number, 1e6 if far else 1e9)
         size = int(max(_FRAME_BYTES if far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
         limit = self._way.limit_bytes_per_s
@@ -221,7 +221,7 @@ class Streams:
         ]
         landing = Landing(self._desk, batch.pieces)
         rate, limit = self._pace.rate, self._way.limit_bytes_per_s
-        far = self._way.round_trip_s >= _FAR_S
+        far = self._way.round_trip_s >= FAR_S
         pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)
         frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
         begun, size = time.monotonic(), sum(piece.end - piece.start for piece in batch.pieces)
@@ -243,6 +243,7 @@ class Streams:
         finally:
             short = not landing.full
             landing.leave()
+            self._pace.add(-landing.sum_bytes)
             self._speeds[number] = size / max(time.monotonic() - begun, 1e-3)
         if short and len({piece.file for piece in batch.pieces}) == 1:
             self._strike(batch.pieces[0].file)

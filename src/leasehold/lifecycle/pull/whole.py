@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,11 @@ class Pulled:
     sums: dict[str, str]
     files: list[Coming]
 
+    @property
+    def total_bytes(self) -> int:
+        """How much it is."""
+        return sum(file.bytes for file in self.files)
+
 
 @dataclass(frozen=True)
 class Place:
@@ -65,11 +70,18 @@ class Opened:
     listing: Listing
     talk: ChartTalk
     parts: Parts
+    round_trip_s: float
 
 
 def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: list[str], quiet_s: float) -> Opened:
-    """Ask for the chart and read its list of files."""
-    talk = engine.chart(run, cells, patterns, quiet_s)
+    """Ask for the chart and read its list of files; how far the box is is measured meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        measured = pool.submit(engine.round_trip_s)
+        opened = _open(engine.chart(run, cells, patterns, quiet_s))
+        return replace(opened, round_trip_s=measured.result())
+
+
+def _open(talk: ChartTalk) -> Opened:
     parts = iter(talk)
     pairs: list[Any] = []
     rest: list[dict[str, Any] | bytes] = []
@@ -81,7 +93,7 @@ def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: li
         if "listed" in part:
             break
     try:
-        return Opened(manifests.parse_listing(pairs), talk, chain(rest, parts))
+        return Opened(manifests.parse_listing(pairs), talk, chain(rest, parts), 0.0)
     except manifests.ManifestError as error:
         talk.leave()
         raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
