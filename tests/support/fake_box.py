@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -180,10 +181,10 @@ class FakeEngine:
         except (ValueError, TypeError, RecursionError):
             yield data
             return
-        yield {"files": [[cell, entry] for cell, entry in listed]}
+        yield zlib.compress(json.dumps(listed).encode())
         yield {"listed": len(listed)}
         yield {"sums": sums}
-        yield data
+        yield zlib.compress(data)
 
     def fetch(self, run: str, items: List[Any], pack: bool, frame_bytes: int) -> Iterator[bytes]:
         """Yield ranges of files, one after the other."""

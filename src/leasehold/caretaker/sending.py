@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from typing import Any, Dict, Iterator, List, Tuple
 
 from leasehold.kit import frames, manifest
@@ -57,7 +58,7 @@ def chart(request: Request) -> None:
     data = manifest.encode(manifest.assemble(folder.run, plan["plan_sha256"], plan["patterns"], cells))
     if not lenient:
         write_atomic(folder.manifest, data)
-    _send(request, data)
+    _send(request, zlib.compress(data, 1))
 
 
 def fetch(request: Request) -> None:
@@ -68,22 +69,12 @@ def fetch(request: Request) -> None:
     opened = _Opened(folder_of(request))
     size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), BLOCK_BYTES))
     packing = _Packing(bool(request.args.get("pack")))
-    held: List[bytes] = []
-    held_bytes = 0
     try:
-        for block in _asked_for(opened, request.args.get("items") or [], size):
-            if request.gone:
-                return
-            if len(block) == size and not held:
+        with request.turn:
+            for block in _filled(_asked_for(opened, request.args.get("items") or [], size), size):
+                if request.gone:
+                    return
                 packing.emit(request, block)
-                continue
-            held.append(block)
-            held_bytes += len(block)
-            if held_bytes >= size:
-                packing.emit(request, b"".join(held))
-                held, held_bytes = [], 0
-        if held:
-            packing.emit(request, b"".join(held))
     finally:
         opened.close()
 
@@ -117,6 +108,7 @@ def _unsealable(error: Exception, folder: RunFolder, plan: Dict[str, Any], place
 
 
 def _send(request: Request, data: bytes) -> None:
+    """Send bytes in frames."""
     for start in range(0, len(data), frames.CHUNK_BYTES):
         request.data(data[start : start + frames.CHUNK_BYTES])
 
@@ -163,6 +155,20 @@ def _asked_for(opened: _Opened, items: List[Any], size: int) -> Iterator[bytes]:
             os.close(fd)
 
 
+def _filled(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Put small blocks together until they fill a frame."""
+    held: List[bytes] = []
+    held_bytes = 0
+    for block in blocks:
+        held.append(block)
+        held_bytes += len(block)
+        if held_bytes >= size:
+            yield b"".join(held) if len(held) > 1 else block
+            held, held_bytes = [], 0
+    if held:
+        yield b"".join(held)
+
+
 def _range(fd: int, span: Tuple[int, int], name: str, size: int) -> Iterator[bytes]:
     start, missing = span
     os.lseek(fd, start, os.SEEK_SET)
@@ -198,8 +204,6 @@ class _Packing:
     def emit(self, request: Request, block: bytes) -> None:
         """Send one block."""
         if self._tries and len(block) >= _LEAST_FRAME_BYTES:
-            import zlib
-
             middle = len(block) // 2
             sample = block[middle : middle + _SAMPLE_BYTES]
             pays = len(zlib.compress(sample, 1)) < _PAYS_BELOW * len(sample)

@@ -30,6 +30,7 @@ class Request:
     def __init__(self, connection: "Connection", number: int, args: Dict[str, Any]) -> None:
         self.args = args
         self.root = connection.root
+        self.turn = connection.turn
         self._connection = connection
         self._number = number
         self.inbox: "queue.Queue[Optional[Frame]]" = queue.Queue(_BODY_FRAMES)
@@ -67,6 +68,7 @@ class Connection:
 
     def __init__(self, root: str, reader: BinaryIO, writer: BinaryIO) -> None:
         self.root = root
+        self.turn = threading.Lock()  # bulk answers go one after the other: the next is under way when one has come
         self.closed = threading.Event()
         self._reader = reader
         self._writer = writer

@@ -14,7 +14,7 @@ from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.openssh import SshTransport
 
 FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
-_AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
+AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
 _WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further connections would
 
 
@@ -66,7 +66,7 @@ class Calls:
 
     def _call(self) -> None:
         assert isinstance(self._box.transport, SshTransport)
-        for _ in range(_AHEAD):
+        for _ in range(AHEAD):
             called = CalledAhead(self._box.transport)
             with self._lock:
                 if not self._over:

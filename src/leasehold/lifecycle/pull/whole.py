@@ -7,10 +7,10 @@ import gc
 import json
 import os
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,20 +83,41 @@ def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: li
 
 def _open(talk: ChartTalk) -> Opened:
     parts = iter(talk)
-    pairs: list[Any] = []
-    rest: list[dict[str, Any] | bytes] = []
-    for part in parts:
-        if isinstance(part, bytes):
-            rest.append(part)
-            break
-        pairs.extend(part.get("files", []))
-        if "listed" in part:
-            break
+    listed = _Unpacking("list of files")
     try:
-        return Opened(manifests.parse_listing(pairs), talk, chain(rest, parts), 0.0)
-    except manifests.ManifestError as error:
+        for part in parts:
+            if not isinstance(part, bytes):
+                break  # {listed}: what comes now are sums
+            listed.add(part)
+        pairs = json.loads(listed.whole() or b"[]")
+        return Opened(manifests.parse_listing(pairs), talk, parts, 0.0)
+    except (manifests.ManifestError, ValueError, RecursionError) as error:
         talk.leave()
         raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
+
+
+class _Unpacking:
+    """Unpacks what an untrusted box packed, up to a bound."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._opener = zlib.decompressobj()
+        self._size = 0
+        self._parts: list[bytes] = []
+
+    def add(self, packed: bytes) -> None:
+        """Take more of it."""
+        try:
+            self._parts.append(self._opener.decompress(packed, _MOST_MANIFEST_BYTES))
+        except zlib.error as error:
+            raise VerifyError("artifact.bad_manifest", f"the box's {self._what} does not unpack: {error}") from None
+        self._size += len(self._parts[-1])
+        if self._size > _MOST_MANIFEST_BYTES or self._opener.unconsumed_tail:
+            raise VerifyError("artifact.bad_manifest", f"the box's {self._what} does not end")
+
+    def whole(self) -> bytes:
+        """Return all of it."""
+        return b"".join(self._parts)
 
 
 def pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
@@ -136,7 +157,7 @@ def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace:
 
 
 def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) -> bytes:
-    heard: list[bytes] = []
+    heard = _Unpacking("manifest")
     reader = threading.Thread(target=_read_chart, args=(opened.parts, desk, heard), daemon=True, name="chart")
     reader.start()
     hasher = Hasher(desk)
@@ -153,18 +174,14 @@ def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) 
     finally:
         desk.close()
         hasher.join()
-    return b"".join(heard)
+    return heard.whole()
 
 
-def _read_chart(chart: Parts, desk: Desk, heard: list[bytes]) -> None:
-    size = 0
+def _read_chart(chart: Parts, desk: Desk, heard: _Unpacking) -> None:
     try:
         for part in chart:
             if isinstance(part, bytes):
-                heard.append(part)
-                size += len(part)
-                if size > _MOST_MANIFEST_BYTES:
-                    raise VerifyError("artifact.bad_manifest", "the box's manifest does not end")
+                heard.add(part)
                 continue
             if "file" in part:
                 desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])
