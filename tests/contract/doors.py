@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.caretaker.trees import lay_out
 from leasehold.kit.tree import tree_hash
 from leasehold.model.job import Artifact, Job
 from leasehold.model.plan import Plan
@@ -125,6 +126,12 @@ class Code:
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """A file's bytes."""
         yield self.files[entry["path"]]
+
+
+def laid_out(door: Door, code: Code, target: Path) -> dict[str, bytes]:
+    """What a run would get of this code."""
+    lay_out(str(door.root), code.sha256, str(target))
+    return {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
 
 
 CODE = Code({"train.sh": b"echo trained\n", "pkg/data.txt": b"x" * 1000})

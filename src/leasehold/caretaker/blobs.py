@@ -1,4 +1,4 @@
-"""Code files by content: each lies here once, and every tree that has it links to it.
+"""Code files by content: each lies here once, however many trees have it.
 
 A blob's modification time is derived from its hash. Whoever writes into one changes that time, so a look at size
 and time tells whether it is still what arrived; one that is not is simply asked for again.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import Dict, Optional
+from typing import Dict, Optional, Set
+
+from leasehold.kit.atomic import write_all
 
 from .serve import Refused
 
@@ -43,25 +45,35 @@ class BlobStore:
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         return Arriving(self.path(name), name, size)
 
-    def place(self, name: str, target: str) -> None:
-        """Put a blob's content at target: a link, or a copy where the disk cannot link."""
+    def copy(self, name: str, target: str) -> None:
+        """Copy a blob to a file of its own, hashed on the way; one that is not what it was refuses."""
+        import hashlib
+
+        sha = hashlib.sha256()
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if name.endswith("x") else 0o644)
         try:
-            os.link(self.path(name), target)
-        except OSError:
-            from leasehold.kit.tree import copy_file
+            with open(self.path(name), "rb", buffering=0) as blob:
+                for block in iter(lambda: blob.read(1 << 20), b""):
+                    sha.update(block)
+                    write_all(fd, block)
+        except FileNotFoundError:
+            raise Refused("code.tree_missing", "a file of the code is gone from the box; push it again") from None
+        finally:
+            os.close(fd)
+        if sha.hexdigest() != name[:64]:
+            raise Refused("code.tree_differs", "a file of the code was changed on the box; push it again")
 
-            copy_file(self.path(name), target, 0o755 if name.endswith("x") else 0o644)
-
-    def drop_unused(self, older_than_unix: float) -> Dict[str, int]:
-        """Remove blobs that no tree links to; say how many and how large."""
+    def drop_unused(self, used: Set[str], older_than_unix: float, dry_run: bool) -> Dict[str, int]:
+        """Remove blobs that no tree has; say how many and how large."""
         count = size = 0
         for folder, _, names in os.walk(self._folder):
             for name in names:
                 path = os.path.join(folder, name)
                 with contextlib.suppress(OSError):
                     info = os.lstat(path)
-                    if info.st_nlink == 1 and info.st_ctime < older_than_unix:
-                        os.unlink(path)
+                    if name not in used and info.st_ctime < older_than_unix:
+                        if not dry_run:
+                            os.unlink(path)
                         count, size = count + 1, size + info.st_size
         return {"blobs": count, "bytes": size}
 
@@ -85,9 +97,7 @@ class Arriving:
         assert self._fd is not None
         self._sha.update(chunk)
         self.missing -= len(chunk)
-        view = memoryview(chunk)
-        while view:
-            view = view[os.write(self._fd, view) :]
+        write_all(self._fd, chunk)
 
     def finish(self) -> None:
         """Check the hash and give the blob its name; a file that changed at home meanwhile refuses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import time
 from typing import Any, Dict
 
@@ -14,7 +15,6 @@ from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
 from leasehold.kit.procs import boot_id, is_alive
 from leasehold.kit.runstate import FAILED, STOPPED, fold
-from leasehold.kit.tree import copy_tree
 
 from . import detach
 from .keeper import own_argv
@@ -23,7 +23,7 @@ from .locks import is_held, wait_lock
 from .reaper import end_processes, poke
 from .serve import Refused, Request
 from .supervise import caretaker_identity, request_stop
-from .trees import tree_path
+from .trees import lay_out
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
@@ -220,13 +220,13 @@ def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
         work = folder.work(cell)
         if os.path.isdir(work):
             continue
-        source = tree_path(root, plan["tree"])
-        if not os.path.isdir(source):
-            raise Refused("code.tree_missing", "the code %s is not on this box" % plan["tree"][:12])
         os.makedirs(os.path.dirname(work), exist_ok=True)
         staging = "%s.partial-%d" % (work, os.getpid())
-        copy_tree(source, staging)
-        os.rename(staging, work)
+        try:
+            lay_out(root, str(plan["tree"]), staging)
+            os.rename(staging, work)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:

@@ -32,26 +32,3 @@ def check_link(path: str, target: str) -> str:
     if landed == ".." or landed.startswith("../"):
         raise ValueError("symlink %r points to %r, outside the project" % (path, target))
     return target
-
-
-def copy_tree(source: str, target: str) -> None:
-    """Copy plain files, folders and links; target must not exist."""
-    os.mkdir(target)
-    with os.scandir(source) as entries:
-        listed = list(entries)
-    for entry in listed:
-        into = os.path.join(target, entry.name)
-        if entry.is_symlink():
-            os.symlink(os.readlink(entry.path), into)
-        elif entry.is_dir():
-            copy_tree(entry.path, into)
-        else:
-            copy_file(entry.path, into, entry.stat().st_mode & 0o777)
-
-
-def copy_file(source: str, target: str, mode: int) -> None:
-    """Copy one plain file; the copy can be written."""
-    with open(source, "rb") as reader, open(target, "wb") as writer:
-        for block in iter(lambda: reader.read(1 << 20), b""):
-            writer.write(block)
-    os.chmod(target, mode | 0o200)
