@@ -1,7 +1,7 @@
 """Code files by content: each lies here once, however many trees have it.
 
-A blob's modification time is derived from its hash. Whoever writes into one changes that time, so a look at size
-and time tells whether it is still what arrived; one that is not is simply asked for again.
+A blob gets its name when its bytes have the hash, and is hashed again whenever a run's copy is made of it. One that
+somebody spoiled in between is thrown away then, and the next push sends it again.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import Dict, Optional, Set
+from typing import Dict, Iterable, List, Optional, Set
 
 from leasehold.kit.atomic import write_all
 
 from .serve import Refused
 
-_EPOCH_S = 1_000_000_000
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -29,13 +28,23 @@ class BlobStore:
         """Where the blob of this name lies."""
         return os.path.join(self._folder, name[:2], name)
 
-    def sound(self, name: str, size: int) -> bool:
-        """Whether the blob is here and was not touched since it arrived."""
+    def lacking(self, names: Iterable[str]) -> List[str]:
+        """Say which of these are not here; a look at each folder, not at each file."""
+        folders: Dict[str, Set[str]] = {}
+        missing = []
+        for name in names:
+            here = folders.get(name[:2])
+            if here is None:
+                here = folders[name[:2]] = self._in_folder(name[:2])
+            if name not in here:
+                missing.append(name)
+        return missing
+
+    def _in_folder(self, start: str) -> Set[str]:
         try:
-            info = os.lstat(self.path(name))
+            return set(os.listdir(os.path.join(self._folder, start)))
         except OSError:
-            return False
-        return info.st_size == size and info.st_mtime_ns == _mark_s(name) * 10**9
+            return set()
 
     def arriving(self, name: str, size: int) -> "Arriving":
         """Open a blob that home is about to send."""
@@ -57,11 +66,13 @@ class BlobStore:
                     sha.update(block)
                     write_all(fd, block)
         except FileNotFoundError:
-            raise Refused("code.tree_missing", "a file of the code is gone from the box; push it again") from None
+            raise Refused("code.tree_missing", "a file of the code is gone from the box; the next push sends it again") from None
         finally:
             os.close(fd)
         if sha.hexdigest() != name[:64]:
-            raise Refused("code.tree_differs", "a file of the code was changed on the box; push it again")
+            with contextlib.suppress(OSError):
+                os.unlink(self.path(name))
+            raise Refused("code.tree_differs", "a file of the code was changed on the box; the next push sends it again")
 
     def drop_unused(self, used: Set[str], older_than_unix: float, dry_run: bool) -> Dict[str, int]:
         """Remove blobs that no tree has; say how many and how large."""
@@ -107,7 +118,6 @@ class Arriving:
             raise Refused(
                 "code.tree_differs", "a file arrived different from its hash; did it change while it was sent?"
             )
-        os.utime(self._temp, (_mark_s(self._name), _mark_s(self._name)))
         os.rename(self._temp, self._path)
 
     def abandon(self) -> None:
@@ -120,7 +130,3 @@ class Arriving:
         if self._fd is not None:
             os.close(self._fd)
         self._fd = None
-
-
-def _mark_s(name: str) -> int:
-    return _EPOCH_S + int(name[:7], 16)

@@ -45,15 +45,14 @@ def want_tree(request: Request) -> None:
     entries = _read_listing(packed, name)
     with trees_locked(request.root):
         here = os.path.exists(target)
-        lacking = _lacking(BlobStore(request.root), entries)
+        lacking = BlobStore(request.root).lacking({name_of(entry) for entry in entries if "link" not in entry})
         if not lacking and not here:
             _write_whole(target, packed)
         elif lacking:
             write_atomic(_beside(target, COMING), packed, durable=False)
             write_json(_beside(target, LACKING), {"blobs": lacking}, durable=False)
-    names = list(lacking)
-    for start in range(0, len(names), _NAMES_A_FRAME):
-        request.reply({"names": names[start : start + _NAMES_A_FRAME]})
+    for start in range(0, len(lacking), _NAMES_A_FRAME):
+        request.reply({"names": lacking[start : start + _NAMES_A_FRAME]})
     request.reply({"have": here and not lacking, "lack": len(lacking)})
 
 
@@ -115,7 +114,7 @@ def _settle(blobs: BlobStore, target: str, name: str) -> None:
         if os.path.exists(target):  # another home was quicker
             return
         raise Refused("code.no_listing", "the tree %s was not announced" % name[:12])
-    missing = [blob for blob, size in announced["blobs"].items() if not blobs.sound(blob, size)]
+    missing = blobs.lacking(announced["blobs"])
     if missing:
         raise Refused("code.tree_differs", "%d files of %s did not arrive" % (len(missing), name[:12]))
     os.rename(_beside(target, COMING), target)
@@ -174,11 +173,6 @@ def _check_apart(paths: List[str]) -> None:
             folders.add(folder)
     if len(files) != len(paths) or not files.isdisjoint(folders):
         raise ValueError("two files of the code share a name")
-
-
-def _lacking(blobs: BlobStore, entries: Entries) -> Dict[str, int]:
-    wanted = {name_of(entry): int(entry["bytes"]) for entry in entries if "link" not in entry}
-    return {name: size for name, size in wanted.items() if not blobs.sound(name, size)}
 
 
 def _receive(request: Request, blobs: BlobStore) -> int:
