@@ -16,7 +16,18 @@ from leasehold.kit.manifest import encode, parse
 from leasehold.kit.tree import tree_hash
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import (
-    CODE, RESULT, RUN, WAITS, Code, Door, laid_out, let_go, plan_of, prints, seal, wait_end,
+    CODE,
+    RESULT,
+    RUN,
+    WAITS,
+    Code,
+    Door,
+    laid_out,
+    let_go,
+    plan_of,
+    prints,
+    seal,
+    wait_end,
 )  # fmt: skip
 from tests.support.lives import eventually
 

@@ -15,6 +15,8 @@ from leasehold.kit.atomic import write_all
 
 from .serve import Refused
 
+_GONE = "a file of the code is gone from the box; the next push sends it again"
+_SPOILED = "a file of the code was changed on the box; the next push sends it again"
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -66,13 +68,13 @@ class BlobStore:
                     sha.update(block)
                     write_all(fd, block)
         except FileNotFoundError:
-            raise Refused("code.tree_missing", "a file of the code is gone from the box; the next push sends it again") from None
+            raise Refused("code.tree_missing", _GONE) from None
         finally:
             os.close(fd)
         if sha.hexdigest() != name[:64]:
             with contextlib.suppress(OSError):
                 os.unlink(self.path(name))
-            raise Refused("code.tree_differs", "a file of the code was changed on the box; the next push sends it again")
+            raise Refused("code.tree_differs", _SPOILED)
 
     def drop_unused(self, used: Set[str], older_than_unix: float, dry_run: bool) -> Dict[str, int]:
         """Remove blobs that no tree has; say how many and how large."""

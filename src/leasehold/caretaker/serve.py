@@ -13,7 +13,7 @@ from leasehold.kit.frames import Frame
 
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
-_GARBAGE = 100_000
+_GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
 
 
 class Refused(Exception):
@@ -136,7 +136,7 @@ def serve(root: str) -> int:
 
     from .operations import OPERATIONS
 
-    gc.set_threshold(_GARBAGE)  # lists of ten thousand files are no garbage; looking through them is a tenth of the time
+    gc.set_threshold(_GARBAGE)
     writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a stray print must not land between frames
     connection = Connection(root, sys.stdin.buffer, writer)

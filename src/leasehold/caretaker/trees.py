@@ -1,4 +1,4 @@
-"""Code trees on the box: a list of files by content hash, never changed. Its files are blobs; work copies are made of them."""
+"""Code trees on the box: lists of files by content, never changed. The files are blobs; runs get copies of them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def put_tree(request: Request) -> None:
 
 
 def lay_out(root: str, name: str, target: str) -> None:
-    """Make a copy of a tree that its owner may write to; target must not exist. Every file is hashed as it is copied."""
+    """Make a copy of a tree that a run may write to, each file hashed on the way; target must not exist."""
     try:
         with open(tree_path(root, name), "rb") as file:
             entries = _read_listing(file.read(), name)

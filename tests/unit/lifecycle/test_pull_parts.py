@@ -19,7 +19,6 @@ from leasehold.lifecycle.pull.pace import Limiter, Pace
 from leasehold.lifecycle.pull.spans import Spans
 from leasehold.model.note import Note
 from leasehold.model.units import parse_rate
-
 from tests.support.fake_box import FakeChart
 
 from .conftest import FILES
