@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import subprocess
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -23,6 +22,8 @@ _GPU_TIMEOUT_S = 30.0
 
 def take(paths: List[str]) -> Dict[str, Any]:
     """Read everything once; what cannot be read is absent or None, never invented."""
+    import shutil  # lazily: it brings bz2 and lzma, and every connection would pay
+
     gpus, problem = cards()
     return {
         "disks": [disk(path) for path in paths],
@@ -122,6 +123,8 @@ def cpu() -> Dict[str, Any]:
 
 def cards() -> Tuple[List[Dict[str, Any]], str]:
     """Ask the driver's tool for the cards; say why when it cannot."""
+    import shutil
+
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return [], "nvidia-smi is not installed"

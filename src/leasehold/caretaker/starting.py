@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import time
 from typing import Any, Dict
 
@@ -214,6 +213,8 @@ def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:
 
 def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Give each cell an out folder and its own copy of the code, which it may then write to."""
+    import shutil  # lazily: it brings bz2 and lzma, and every connection would pay
+
     for cell in plan["cells"]:
         os.makedirs(folder.out(cell), exist_ok=True)
         os.makedirs(folder.cell(cell), exist_ok=True)
