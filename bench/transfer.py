@@ -196,7 +196,7 @@ def _large(way: Way, effort: Effort) -> Iterator[Row]:
     size = effort.choose(full=2 << 30, quick=512 << 20)
     fill_large(way, size)
     what = f"pull of one file, {size >> 20} MiB"
-    yield from against(what, interleave(pulls(way), effort.choose(full=5, quick=3)), 1.0)
+    yield from against(what, interleave(pulls(way), effort.choose(full=3, quick=3)), 1.0)
     fast = interleave(pulls(way, _FAST), effort.choose(full=3, quick=2))
     yield from against(f"{what}, peers with our cipher", fast, 1 / 0.6)
 

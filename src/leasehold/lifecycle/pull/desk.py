@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import VerifyError
+from leasehold.errors import LinkError, VerifyError
 from leasehold.kit.manifest import TINY_BYTES
 
 from .arrivals import Arrivals
@@ -70,6 +70,7 @@ class Desk:
         self.files = files
         self.arrivals = arrivals
         self.failure: BaseException | None = None
+        self.lost: LinkError | None = None
         self.closed = False
         self.ask_sums: Callable[[list[int]], None] = lambda numbers: None
         self.lock = threading.RLock()
@@ -164,7 +165,7 @@ class Desk:
     def take(self, batch_bytes: int) -> Job | None:
         """Hand out work, waiting for some; None when there will be no more."""
         with self.lock:
-            while not (self.closed or self.complete or self.failure):
+            while not (self.closed or self.complete or self.failure or self.lost):
                 job = self._next(batch_bytes)
                 if job is not None:
                     return job
@@ -259,6 +260,12 @@ class Desk:
         with self.lock:
             self.failure = self.failure or error
             self._end()
+
+    def lose(self, error: LinkError) -> None:
+        """The chart's connection is gone: hand out nothing more, but let what has come be written down."""
+        with self.lock:
+            self.lost = self.lost or error
+            self.work.notify_all()
 
     def close(self) -> None:
         """Hand out nothing more."""

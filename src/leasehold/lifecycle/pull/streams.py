@@ -77,9 +77,9 @@ class Streams:
                 if desk.failure is not None:
                     raise desk.failure
                 if not self._alive and not self._opening and not desk.complete:
-                    raise self._lost or LinkError("link.lost", "every connection to the box ended")
+                    raise self._lost or desk.lost or LinkError("link.lost", "every connection to the box ended")
                 self._pace.tick(desk.home_bytes, total, len(self._alive))
-                if not desk.complete:
+                if not (desk.complete or desk.lost):
                     self._widen()
         finally:
             desk.close()
@@ -194,7 +194,7 @@ class Streams:
         except LinkError as error:
             self._lost = error
         except OSError as error:
-            desk.fail(HomeError("home.unwritable", f"what came cannot be written: {error}", hint=_ROOM))
+            desk.fail(unwritable(error))
         except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
             desk.fail(error)
         finally:
@@ -292,7 +292,10 @@ class Streams:
         self._desk.drop(file, bad or [(0, file.bytes)])
 
 
-_ROOM = "is the disk full? Free some space, or choose another folder with --results DIR; what came is kept"
+def unwritable(error: OSError) -> HomeError:
+    """Say that the home has no room, or no right, for what came."""
+    hint = "is the disk full? Free some space, or choose another folder with --results DIR; what came is kept"
+    return HomeError("home.unwritable", f"what came cannot be written: {error}", hint=hint)
 
 
 def _copy(desk: Desk, job: Copy) -> None:

@@ -29,7 +29,7 @@ from .desk import Desk
 from .hashing import Hasher
 from .pace import Pace
 from .reuse import AtHome
-from .streams import Streams, Way
+from .streams import Streams, Way, unwritable
 
 LISTING = "listing.json"
 _MOST_MANIFEST_BYTES = 1 << 30
@@ -126,6 +126,8 @@ def pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: 
     gc.set_threshold(_GARBAGE)  # what is made here stays to the end; looking through it is a tenth of the time
     try:
         return _pull(engine, opened, place, way, pace, report)
+    except OSError as error:
+        raise unwritable(error) from None
     finally:
         gc.set_threshold(*often)
 
@@ -169,8 +171,8 @@ def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) 
         opened.talk.seal(desk.digests)
         _make_durable([file for file in desk.files if not file.skipped])  # while the box writes its manifest
         reader.join()
-        if desk.failure is not None:
-            raise desk.failure
+        if (failed := desk.failure or desk.lost) is not None:
+            raise failed
     finally:
         desk.close()
         hasher.join()
@@ -189,6 +191,8 @@ def _read_chart(chart: Parts, desk: Desk, heard: _Unpacking) -> None:
                 desk.summed(int(number), str(sha256))
     except (KeyError, IndexError, TypeError, ValueError) as error:
         desk.fail(LinkError("link.strange", f"the box broke the protocol: {type(error).__name__} in its chart"))
+    except LinkError as error:
+        desk.lose(error)
     except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
         desk.fail(error)
 
