@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from leasehold.caretaker.trees import lay_out
-from leasehold.kit.tree import tree_hash
+from leasehold.kit.tree import tree_hash, tree_text
 from leasehold.model.job import Artifact, Job
 from leasehold.model.plan import Plan
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -117,6 +117,11 @@ class Code:
             {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for path, data in self.files.items()
         ]
+
+    @property
+    def text(self) -> bytes:
+        """The list that the name is the hash of."""
+        return tree_text(self.entries)
 
     @property
     def sha256(self) -> str:

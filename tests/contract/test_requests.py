@@ -13,7 +13,7 @@ import pytest
 
 from leasehold.errors import BoxError
 from leasehold.kit.manifest import encode, parse
-from leasehold.kit.tree import tree_hash
+from leasehold.kit.tree import tree_hash, tree_text
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import (
     CODE,
@@ -182,7 +182,7 @@ class Unsafe:
     def __init__(self, head: dict[str, Any]) -> None:
         content = {} if "link" in head else {"bytes": 1, "sha256": "0" * 64}
         self.entries = [{**head, **content}]
-        self.sha256 = tree_hash(self.entries)
+        self.sha256, self.text = tree_hash(self.entries), tree_text(self.entries)
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """Never asked for."""

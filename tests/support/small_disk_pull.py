@@ -79,8 +79,8 @@ def main() -> int:
     folders = Folders(into / "results", RUN)
     folders.make()
     said = [once(Crowded(engine, into, what), folders), once(engine, folders)]
-    for path in (into / "filler").iterdir():
-        path.unlink()
+    for filler in (into / "filler").iterdir():
+        filler.unlink()
     said.append(once(engine, folders))
     came = folders.partial / "cells" / "main"
     equal = all((came / path).read_bytes() == (door.out() / path).read_bytes() for path in _FILES[what])

@@ -11,7 +11,7 @@ from leasehold.kit.paths import NAME
 
 from .blobs import BlobStore
 from .layout import RunFolder
-from .serve import Request
+from .serve import Refused, Request
 from .starting import observe
 from .trees import COMING, LIST, blobs_named, trees_locked
 
@@ -55,7 +55,7 @@ def _blobs_of(lists: List[str]) -> Optional[Set[str]]:
     for path in lists:
         try:
             used |= blobs_named(path)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, Refused, RecursionError):
             return None
     return used
 

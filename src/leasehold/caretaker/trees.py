@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import zlib
@@ -11,8 +10,8 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from leasehold.kit import frames
 from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
-from leasehold.kit.paths import UnsafePath, check_name, check_relative
-from leasehold.kit.tree import check_link, name_of, tree_hash
+from leasehold.kit.paths import check_name, check_relative
+from leasehold.kit.tree import check_link, name_of, read_tree_text
 
 from .blobs import Arriving, BlobStore
 from .locks import wait_lock
@@ -90,9 +89,10 @@ def lay_out(root: str, name: str, target: str) -> None:
 
 
 def blobs_named(path: str) -> Set[str]:
-    """Name the blobs of a list, whole or coming; one that cannot be read raises ValueError."""
+    """Name the blobs of a list, whole or coming; one that cannot be read is refused."""
     with open(path, "rb") as file:
-        return {name_of(entry) for entry in _unpacked(file.read()) if "link" not in entry}
+        entries = _read_listing(file.read(), os.path.basename(path).partition(".")[0])
+    return {name_of(entry) for entry in entries if "link" not in entry}
 
 
 @contextlib.contextmanager
@@ -134,9 +134,16 @@ def _beside(target: str, ending: str) -> str:
 
 
 def _read_listing(packed: bytes, name: str) -> Entries:
-    """Unpack, check every path, and check that the whole has the hash it goes by."""
+    """Unpack, check that the whole has the hash it goes by, and check every path."""
     try:
-        entries = _unpacked(packed)
+        text = zlib.decompressobj().decompress(packed, _MOST_LISTING_BYTES)
+    except zlib.error as error:
+        raise Refused("wire.bad_request", "not a list of files: %s" % error) from None
+    try:
+        entries = read_tree_text(text, name)
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise Refused("code.tree_differs", str(error)) from None
+    try:
         for entry in entries:
             check_relative(entry["path"])
             if "link" in entry:
@@ -144,23 +151,11 @@ def _read_listing(packed: bytes, name: str) -> Entries:
             elif not _SUM.match(entry["sha256"]) or int(entry["bytes"]) < 0:
                 raise TypeError("%r has no sum or size" % entry["path"])
         _check_apart([str(entry["path"]) for entry in entries])
-        got = tree_hash(entries)
-    except UnsafePath as error:
+    except ValueError as error:  # an UnsafePath too
         raise Refused("code.unsafe_path", str(error)) from None
-    except (KeyError, TypeError, UnicodeError) as error:
+    except (KeyError, TypeError) as error:
         raise Refused("wire.bad_request", "not a list of files: %s" % error) from None
-    except ValueError as error:
-        raise Refused("code.unsafe_path", str(error)) from None
-    if got != name:
-        raise Refused("code.tree_differs", "the code's list arrived as %s, not as %s" % (got[:12], name[:12]))
     return entries
-
-
-def _unpacked(packed: bytes) -> Entries:
-    try:
-        return list(json.loads(zlib.decompressobj().decompress(packed, _MOST_LISTING_BYTES).decode("utf-8")))
-    except zlib.error as error:
-        raise TypeError(error) from None
 
 
 def _check_apart(paths: List[str]) -> None:

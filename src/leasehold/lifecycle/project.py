@@ -16,7 +16,7 @@ from typing import Any
 from leasehold.errors import UserError
 from leasehold.kit.frames import CHUNK_BYTES
 from leasehold.kit.paths import UnsafePath, check_relative
-from leasehold.kit.tree import check_link, tree_hash
+from leasehold.kit.tree import check_link, tree_text
 
 from .ignoring import read_ignore
 from .tree_memory import TreeMemory
@@ -45,9 +45,14 @@ class CodeTree:
     entries: tuple[dict[str, Any], ...]
 
     @cached_property
+    def text(self) -> bytes:
+        """The list of files that the tree's name is the hash of."""
+        return tree_text(self.entries)
+
+    @cached_property
     def sha256(self) -> str:
         """The tree's name on every box."""
-        return tree_hash(list(self.entries))
+        return sha256(self.text).hexdigest()
 
     @property
     def total_bytes(self) -> int:
@@ -72,7 +77,10 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
     known = TreeMemory(memory)
     entries = []
     total = 0
-    for path in sorted(path for path in _paths(folder) if path != leave_out and not _inside(path, folder, results)):
+    own = _results_below(folder, results)
+    for path in sorted(
+        path for path in _paths(folder) if path != leave_out and not (own and f"{path}/".startswith(own))
+    ):
         entry = None if ignore.ignores(path) else _entry(folder, path, known)
         if entry is None:
             continue
@@ -102,9 +110,11 @@ def refuse_crlf(tree: CodeTree) -> None:
             raise UserError("code.crlf", f"{path} has Windows line ends; its shell would not understand it", hint=fix)
 
 
-def _inside(path: str, folder: Path, results: Path | None) -> bool:
-    """Results that come home into the project must not change the code's hash."""
-    return results is not None and results != folder and (folder / path).is_relative_to(results)
+def _results_below(folder: Path, results: Path | None) -> str:
+    """Spell where results come home inside the project: they must not change the code's hash."""
+    if results is None or results == folder or not results.is_relative_to(folder):
+        return ""
+    return results.relative_to(folder).as_posix() + "/"
 
 
 def _paths(folder: Path) -> list[str]:

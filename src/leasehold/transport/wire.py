@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import queue
 import re
-import secrets
 import selectors
 import threading
 import time
@@ -229,7 +229,7 @@ def _handshake(link: Link, root: str, python_hint: str) -> None:
 
 
 def _greet(link: Link, root: str, python_hint: str, verb: str) -> str:
-    nonce = secrets.token_hex(8)
+    nonce = os.urandom(8).hex()
     built = parcel.build()
     escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
     lines = [nonce, escaped, python_hint, built.sha256, str(len(built.data)), verb]

@@ -16,7 +16,7 @@ from leasehold.caretaker import pruning
 from leasehold.caretaker.pruning import prune
 from leasehold.caretaker.trees import lay_out, put_tree, want_tree
 from leasehold.kit import frames
-from leasehold.kit.tree import name_of, tree_hash
+from leasehold.kit.tree import name_of, tree_hash, tree_text
 
 AGO_S = 7200.0
 
@@ -49,7 +49,7 @@ class Shelf:
         """Say what a tree holds, and send none of it."""
         entries = _entries(files)
         name = tree_hash(entries)
-        packed = zlib.compress(json.dumps(entries).encode())
+        packed = zlib.compress(tree_text(entries))
         want_tree(Asked(self.root, [frames.Frame(1, frames.DATA, packed)], tree=name))  # type: ignore[arg-type]
         return name
 

@@ -79,7 +79,7 @@ class Streams:
                 if not self._alive and not self._opening and not desk.complete:
                     raise self._lost or desk.lost or LinkError("link.lost", "every connection to the box ended")
                 self._pace.tick(desk.home_bytes, total, len(self._alive))
-                if not (desk.complete or desk.lost):
+                if not desk.over.is_set() and desk.lost is None:
                     self._widen()
         finally:
             desk.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,10 @@ class Tree(Protocol):
     @property
     def sha256(self) -> str:
         """The tree's name on every box."""
+
+    @property
+    def text(self) -> bytes:
+        """The list that this name is the hash of."""
 
     @property
     def entries(self) -> Sequence[dict[str, Any]]:
@@ -69,7 +72,7 @@ class CaretakerEngine:
 
     def push(self, tree: Tree) -> Pushed:
         """Bring what the box lacks of the code; a tree that is there whole travels not at all."""
-        listing = zlib.compress(json.dumps(list(tree.entries), separators=(",", ":")).encode(), 1)
+        listing = zlib.compress(tree.text, 1)
         lacking: set[str] = set()
         answer: dict[str, Any] = {}
         for answer in self.wire.objects("want_tree", _pieces(listing), tree=tree.sha256):
