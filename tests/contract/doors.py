@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import posixpath
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,7 @@ class Code:
     """Files as they travel."""
 
     files: dict[str, bytes]
+    changed: Sequence[dict[str, Any]] = ()
 
     @property
     def entries(self) -> list[dict[str, Any]]:

@@ -105,6 +105,27 @@ def test_only_what_the_box_lacks_travels(door: Door, tmp_path: Path) -> None:
     assert not engine.push(Code(files)), "the older tree is still whole"
 
 
+def test_what_was_edited_goes_along_unasked_in_one_request(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = door.engine()
+    files = {f"{number}.py": b"%d" % number * 50 for number in range(9)}
+    engine.push(Code(files))
+    now = {**files, "7.py": b"seven"}
+    edited = Code(now, [entry for entry in Code(now).entries if entry["path"] == "7.py"])
+    asked: list[str] = []
+    stream = engine.wire.stream
+
+    def watched(op: str, *rest: Any, **args: Any) -> Any:
+        asked.append(op)
+        return stream(op, *rest, **args)
+
+    monkeypatch.setattr(engine.wire, "stream", watched)
+    pushed = engine.push(edited)
+    assert (pushed.new, pushed.files, pushed.bytes, asked) == (True, 1, 5, ["want_tree"])
+    assert laid_out(door, edited, tmp_path / "copy") == edited.files
+
+
 def blob(door: Door, content: bytes) -> Path:
     """Where a code file with this content lies."""
     name = hashlib.sha256(content).hexdigest()
@@ -178,6 +199,8 @@ UNSAFE: list[dict[str, Any]] = [
 
 class Unsafe:
     """A tree with one entry that must not be made."""
+
+    changed = ()
 
     def __init__(self, head: dict[str, Any]) -> None:
         content = {} if "link" in head else {"bytes": 1, "sha256": "0" * 64}

@@ -6,7 +6,8 @@ import contextlib
 import os
 import re
 import zlib
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from itertools import chain
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from leasehold.kit import frames
 from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
@@ -37,14 +38,25 @@ def have_tree(request: Request) -> None:
 
 
 def want_tree(request: Request) -> None:
-    """Take a tree's list of files and say which of them home must send; with none missing, the tree is here."""
+    """Take a tree's list of files and say which of them home must send; with none missing, the tree is here.
+
+    Files that home takes for new may follow the list at once: then one round trip is enough.
+    """
     name = str(request.args["tree"])
     target = tree_path(request.root, name)
-    packed = b"".join(frame.payload for frame in request.body() if frame.type == frames.DATA)
+    blobs = BlobStore(request.root)
+    body = request.body()
+    listed: List[bytes] = []
+    for frame in body:
+        if frame.type == frames.DATA:
+            listed.append(frame.payload)
+        else:
+            _receive(chain([frame], body), blobs)
+    packed = b"".join(listed)
     entries = _read_listing(packed, name)
     with trees_locked(request.root):
         here = os.path.exists(target)
-        lacking = BlobStore(request.root).lacking({name_of(entry) for entry in entries if "link" not in entry})
+        lacking = blobs.lacking({name_of(entry) for entry in entries if "link" not in entry})
         if not lacking and not here:
             _write_whole(target, packed)
         elif lacking:
@@ -60,7 +72,7 @@ def put_tree(request: Request) -> None:
     name = str(request.args["tree"])
     target = tree_path(request.root, name)
     blobs = BlobStore(request.root)
-    received = _receive(request, blobs)
+    received = _receive(request.body(), blobs)
     with trees_locked(request.root):
         _settle(blobs, target, name)
     request.reply({"tree": name, "received": received})
@@ -170,13 +182,13 @@ def _check_apart(paths: List[str]) -> None:
         raise ValueError("two files of the code share a name")
 
 
-def _receive(request: Request, blobs: BlobStore) -> int:
+def _receive(body: Iterable[frames.Frame], blobs: BlobStore) -> int:
     """Fill blobs from heads {blobs: [[name, bytes], …]} and the bytes of all of them, end to end."""
     received = 0
     current: Optional[Arriving] = None
     waiting: Iterator[Tuple[str, int]] = iter(())
     try:
-        for frame in request.body():
+        for frame in body:
             if frame.type != frames.DATA:
                 waiting = iter([(str(name), int(size)) for name, size in frame.json()["blobs"]])
                 current, done = _next_blob(blobs, waiting)

@@ -35,6 +35,7 @@ _SKIPPED_FOLDERS = {
 }
 _MAX_CODE_BYTES = 2 << 30
 _CRLF_LOOK_BYTES = 64 << 10
+_SENT_UNASKED_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class CodeTree:
 
     folder: Path
     entries: tuple[dict[str, Any], ...]
+    hashed: frozenset[str] = frozenset()  # paths that were read now; of all others the sums were known
 
     @cached_property
     def text(self) -> bytes:
@@ -53,6 +55,13 @@ class CodeTree:
     def sha256(self) -> str:
         """The tree's name on every box."""
         return sha256(self.text).hexdigest()
+
+    @property
+    def changed(self) -> tuple[dict[str, Any], ...]:
+        """What was edited since the last command, if it is little: no box is likely to have it."""
+        found = tuple(entry for entry in self.entries if entry["path"] in self.hashed)
+        small = sum(int(entry["bytes"]) for entry in found) <= _SENT_UNASKED_BYTES
+        return found if small and 2 * len(found) < len(self.entries) else ()
 
     @property
     def total_bytes(self) -> int:
@@ -93,7 +102,7 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
                 hint="data and checkpoints do not travel with the code: ignore them in .gitignore or .leaseignore",
             )
     known.save()
-    return CodeTree(folder, tuple(entries))
+    return CodeTree(folder, tuple(entries), frozenset(known.read))
 
 
 def refuse_crlf(tree: CodeTree) -> None:

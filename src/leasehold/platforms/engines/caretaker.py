@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 from leasehold.errors import LinkError
@@ -34,6 +35,10 @@ class Tree(Protocol):
     @property
     def entries(self) -> Sequence[dict[str, Any]]:
         """Files {path, bytes, sha256, exec} and links {path, link}."""
+
+    @property
+    def changed(self) -> Sequence[dict[str, Any]]:
+        """The few files that no box is likely to have: they are sent unasked."""
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """Yield a file's bytes."""
@@ -72,17 +77,19 @@ class CaretakerEngine:
 
     def push(self, tree: Tree) -> Pushed:
         """Bring what the box lacks of the code; a tree that is there whole travels not at all."""
-        listing = zlib.compress(tree.text, 1)
+        sent = {name_of(entry): int(entry["bytes"]) for entry in tree.changed}
+        body = chain(_pieces(zlib.compress(tree.text, 1)), _blobs(tree, set(sent)))
         lacking: set[str] = set()
         answer: dict[str, Any] = {}
-        for answer in self.wire.objects("want_tree", _pieces(listing), tree=tree.sha256):
+        for answer in self.wire.objects("want_tree", body, tree=tree.sha256):
             lacking.update(answer.get("names", ()))
         if answer.get("have"):
             return Pushed(False)
         if lacking:
             self.wire.ask("put_tree", _blobs(tree, lacking), tree=tree.sha256)
-        missing = {name_of(entry): int(entry["bytes"]) for entry in tree.entries if "link" not in entry}
-        return Pushed(True, len(lacking), sum(missing.get(name, 0) for name in lacking))
+            sizes = {name_of(entry): int(entry["bytes"]) for entry in tree.entries if "link" not in entry}
+            sent.update((name, sizes.get(name, 0)) for name in lacking)
+        return Pushed(True, len(sent), sum(sent.values()))
 
     def prune(self, *, dry_run: bool) -> dict[str, Any]:
         """Remove code on the box that nothing uses: {trees, kept, blobs, bytes}."""
