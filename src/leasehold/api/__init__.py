@@ -25,13 +25,10 @@ from leasehold.api.front import (
     fill_in,
     init,
     nags,
-    notify_add,
-    notify_list,
-    notify_remove,
-    notify_test,
     tunnel,
     write_new,
 )
+from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
 from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
 from leasehold.api.running import (
     clock,
@@ -94,6 +91,7 @@ __all__ = [
     "meters",
     "nags",
     "notify_add",
+    "notify_kinds",
     "notify_list",
     "notify_remove",
     "notify_test",

@@ -102,34 +102,6 @@ def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[in
         hold(near, panel.kind, panel.detail)
 
 
-def notify_list(home: Home) -> list[dict[str, str]]:
-    """List the notification channels, addresses hidden but to be told apart."""
-    from leasehold.lifecycle.notify import channels, shown
-
-    return [{"kind": item["kind"], "address": shown(item["url"])} for item in channels(home)]
-
-
-def notify_add(home: Home, kind: str, url: str) -> dict[str, str]:
-    """Keep a notification channel."""
-    from leasehold.lifecycle.notify import add
-
-    return add(home, kind, url)
-
-
-def notify_remove(home: Home, number: int) -> dict[str, str]:
-    """Forget a notification channel."""
-    from leasehold.lifecycle.notify import remove
-
-    return remove(home, number)
-
-
-def notify_test(home: Home) -> tuple[int, list[str]]:
-    """Send a test notice from here, as a box would; returns how many channels there are and what went wrong."""
-    from leasehold.lifecycle.notify import send_test
-
-    return send_test(home)
-
-
 def nags(home: Home) -> list[Nag | ClockNag]:
     """Say which ended runs sit on boxes that still bill; never fails, for it precedes every command."""
     from leasehold.lifecycle.nag import nags as find

@@ -1,4 +1,4 @@
-"""The parcel's doors: serve a connection, care for a run, keep an attempt and make it ready, nag, notice, whoami."""
+"""The parcel's doors: serve a connection, care for a run, keep an attempt and make it ready, tell, nag, whoami."""
 
 from __future__ import annotations
 
@@ -54,11 +54,16 @@ def main(argv: List[str]) -> int:
 
         return nag(RunFolder(argv[1]))
     if door == "notice" and len(argv) == 1:
-        from .nag import notice
+        from .notices import notice
 
         return notice(sys.stdin)
+    if door == "tell" and len(argv) == 2:
+        from .layout import RunFolder
+        from .telling import tell
+
+        return tell(RunFolder(argv[1]), sys.stdin)
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
-        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | nag RUN | notice | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | nag RUN | notice | tell RUN | whoami\n"
     )
     return 64

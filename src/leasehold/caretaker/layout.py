@@ -116,6 +116,21 @@ class RunFolder:
         return os.path.join(os.path.dirname(self.secrets), self.run + ".notify.json")
 
     @property
+    def notices(self) -> str:
+        """What is still to be told, to whom, and how far the journal was looked at."""
+        return os.path.join(self.path, "notices.json")
+
+    @property
+    def notices_done(self) -> str:
+        """How the last notice went, as its sender wrote it."""
+        return os.path.join(self.path, "notices-done.json")
+
+    @property
+    def notices_lock(self) -> str:
+        """Held by the one who changes what is to be told."""
+        return os.path.join(self.path, "notices.lock")
+
+    @property
     def nagged(self) -> str:
         """How many notices went out."""
         return os.path.join(self.path, "nagged.json")

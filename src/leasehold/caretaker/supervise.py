@@ -26,6 +26,7 @@ from .locks import is_held, wait_lock
 from .platform_shell import hook_failed, say_hook
 from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
 from .tensorboard import link
+from .watcher import Watcher
 from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
@@ -84,6 +85,7 @@ class Caretaker:
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
         self.downloads = Downloads(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
+        self.watcher = Watcher(folder, plan, self.note)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -109,6 +111,7 @@ class Caretaker:
             self.heard_unix = 0.0
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._mind_budget()
+            self.watcher.step(self.signals.clear)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
@@ -262,7 +265,6 @@ class Caretaker:
         if percent > allowance.told(self.journal.events, budget.name):
             facts = budget.facts(percent, time.time())
             self.note("budget_reached" if percent >= 100 else "budget_warned", **facts)
-            allowance.post(self.folder, allowance.message(self.folder, facts))
         if percent >= 100 and budget.at_limit == "stop":
             writes_s = float(self.plan["job"].get("checkpoint", {}).get("write_s") or 0.0)
             grace_s = max(_BUDGET_GRACE_S, 2 * writes_s)
@@ -290,6 +292,7 @@ class Caretaker:
                 return
             if pid == 0:
                 return
+            self.watcher.reaped(pid, status)
             if self.keepers.pop(pid, None) is None:
                 self._adopted_exit(pid, status)
 

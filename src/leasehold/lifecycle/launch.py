@@ -96,7 +96,7 @@ def launch(
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
-        _refuse_shared(engine, profile, job, notify.wishes(home, lease))
+        _refuse_shared(engine, profile, job, notify.wishes(home, lease, job))
         private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
         starts = state in ("absent", "failed", "stopped")
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
@@ -258,7 +258,7 @@ def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _private(home: Home, plan: Plan, lease: Lease) -> dict[str, Any]:
-    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease, plan.job)}
     return {**private, "environment": dict(plan.environment)}
 
 

@@ -48,6 +48,14 @@ class Download:
 
 
 @dataclass(frozen=True)
+class NotifyWish:
+    """Of what the person is told while this job runs, and by which of their channels; none named means all."""
+
+    on: tuple[str, ...]
+    channels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Job:
     """What to run and what must come home."""
 
@@ -71,6 +79,7 @@ class Job:
     when_done: str = "ask"
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
+    notify: NotifyWish | None = None
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
@@ -85,6 +94,8 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
+        if self.notify is None:
+            del value["notify"]
         del value["setup_frameworks"], value["downloads"]
         return {**value, **self._newer()}
 
@@ -107,6 +118,8 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["downloads"] = tuple(
         Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
     )
+    told = value.get("notify")
+    known["notify"] = NotifyWish(tuple(told["on"]), tuple(told["channels"])) if told else None
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

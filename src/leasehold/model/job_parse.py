@@ -13,6 +13,7 @@ from leasehold.kit.paths import UnsafePath, check_name, check_relative
 
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
+from .job_notify import parse_notify
 from .job_words import (
     ARTIFACT_WORDS,
     AT_LIMIT,
@@ -83,6 +84,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         at_limit=at_limit,
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
+        notify=parse_notify(job.get("notify"), source.bad),
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from leasehold.kit.topics import TOPICS, USUAL
+
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
 WHEN_DONE = ("ask", "park")
 AT_LIMIT = ("warn", "stop")
@@ -62,6 +64,15 @@ BUDGET_WORDS = (
         {"enum": list(AT_LIMIT)},
         example="stop",
     ),
+)
+NOTIFY_WORDS = (
+    Word(
+        "on",
+        f"what you are told of: {', '.join(TOPICS)}; left out: {', '.join(USUAL)}",
+        {"type": "array", "items": {"enum": list(TOPICS)}},
+        example="[ended, failed, budget]",
+    ),
+    Word("channels", "names from `lease notify list`; left out: all", _GLOBS, example="[phone]"),
 )
 DOWNLOAD_WORDS = (
     Word(
@@ -123,6 +134,7 @@ WORDS = (
     Word("progress", "auto, none, or a regex with a named group `step`", _TEXT, example="auto"),
     Word("expect", "how long the run should take", _DURATION, example="6h"),
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
+    Word("notify", "of what your `lease notify` channels tell you while it runs; false: of nothing", {}),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word("attempts", "how often a killed trainer is started again", {"type": "integer", "minimum": 1, "maximum": 100}),
 )
@@ -142,6 +154,7 @@ def json_schema() -> dict[str, Any]:
     properties["budget"] = {"anyOf": [_MONEY, {**_object(BUDGET_WORDS), "required": ["limit"]}]}
     item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
     properties["downloads"] = {"type": "array", "items": item}
+    properties["notify"] = {"anyOf": [{"type": "boolean"}, _object(NOTIFY_WORDS)]}
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)
     properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)

@@ -178,6 +178,11 @@ class CaretakerEngine:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
 
+    def send_notices(self, sends: Sequence[Mapping[str, Any]], platform: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Have the box send notices; it keeps nothing of them."""
+        answer = self.wire.ask("send_notices", sends=list(sends), platform=dict(platform))
+        return [item for item in answer.get("results", []) if isinstance(item, dict)]
+
     def leave_note(self, path: str, name: str, text: str) -> str:
         """Leave a note on a shared disk; return what went wrong."""
         return str(self.wire.ask("leave_note", path=path, name=name, text=text)["problem"])

@@ -8,7 +8,6 @@ from argparse import Namespace
 from pathlib import Path
 
 from leasehold import api
-from leasehold.errors import UserError
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.model.words import one_line
 
@@ -94,44 +93,6 @@ def tunnel(args: Namespace) -> int:
         output.say("\nthe tunnel is closed")
 
     api.tunnel(api.open_home(), args.run, args.port, args.local_port, hold)
-    return 0
-
-
-def notify(args: Namespace) -> int:
-    """lease notify"""
-    home = api.open_home()
-    if args.action == "add":
-        if len(args.what) != 2:
-            raise UserError(
-                "notify.usage", "add needs a kind and a URL", hint="lease notify add ntfy https://ntfy.sh/TOPIC"
-            )
-        kept = api.notify_add(home, *args.what)
-        output.as_json(kept) if args.json else output.say(
-            f"kept: {kept['kind']} {kept['address']}; try it: lease notify test"
-        )
-        return 0
-    if args.action == "remove":
-        if len(args.what) != 1 or not args.what[0].isdigit():
-            raise UserError("notify.usage", "remove needs the channel's number", hint="lease notify list")
-        gone = api.notify_remove(home, int(args.what[0]))
-        output.as_json(gone) if args.json else output.say(f"forgot: {gone['kind']} {gone['address']}")
-        return 0
-    if args.action == "test":
-        channels, problems = api.notify_test(home)
-        if args.json:
-            output.as_json({"channels": channels, "sent": channels - len(problems), "problems": problems})
-            return 1 if problems else 0
-        of = f"{channels - len(problems)} of " if problems else ""
-        output.say(f"sent to {of}{channels} channel{'' if channels == 1 else 's'}")
-        output.bullets(problems)
-        return 1 if problems else 0
-    found = api.notify_list(home)
-    if args.json:
-        output.as_json({"channels": found})
-    for number, item in enumerate([] if args.json else found, 1):
-        output.data(f"{number}  {item['kind']:8} {item['address']}")
-    if not found and not args.json:
-        output.say("no channel yet: lease notify add ntfy https://ntfy.sh/YOUR-TOPIC")
     return 0
 
 

@@ -75,11 +75,20 @@ def _attach(verb: AddVerb) -> None:
 def _notify(verb: AddVerb) -> None:
     notify = verb(
         "notify",
-        "where a box tells you that a run has ended and the meter still runs (15 min, 1 h, then every 4 h)",
-        "  lease notify add ntfy https://ntfy.sh/my-secret-topic\n  lease notify test",
+        "where a box tells you what happens: failures, alarms, budget, the end, and a meter that still runs",
+        "  lease notify add ntfy https://ntfy.sh/my-secret-topic\n"
+        "  lease notify add telegram chat_id=12345 token=env:TG_TOKEN --name phone\n"
+        "  lease notify add dingtalk             asks for its address and secret, unseen\n"
+        "  lease notify kinds\n  lease notify test\n  lease notify test phone --from gpu1",
     )
-    notify.add_argument("action", choices=("add", "list", "remove", "test"))
-    notify.add_argument("what", nargs="*", help="add: KIND URL (ntfy or webhook); remove: NUMBER")
+    notify.add_argument("action", choices=("add", "list", "remove", "test", "kinds"))
+    notify.add_argument(
+        "what",
+        nargs="*",
+        help="add: KIND [URL] [FIELD=VALUE …], where env:NAME is a value by name; remove: CHANNEL; test: [CHANNEL]",
+    )
+    notify.add_argument("--name", default="", metavar="NAME", help="add: what you will call it (default: its kind)")
+    notify.add_argument("--from", dest="box", default="", metavar="BOX", help="test: send from this box, not from here")
     completion = verb("completion", "print shell completion", "  source <(lease completion bash)")
     completion.add_argument("shell", nargs="?", default="bash", choices=("bash", "zsh", "fish"))
     completion.add_argument("--runs", action="store_true", help=argparse.SUPPRESS)

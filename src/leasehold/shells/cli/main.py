@@ -71,7 +71,7 @@ _COMMANDS = (
     "ckpt", "cadence",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
-_FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
+_FRONT = ("init", "check", "attach", "tunnel", "completion")
 
 
 def _room(command: str) -> Any:
@@ -82,6 +82,8 @@ def _room(command: str) -> Any:
         return import_module(".ckpt_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
+    if command == "notify":
+        return import_module(".notify_commands", __package__)
     if command in _DOCTOR:
         return import_module(".doctor_commands", __package__)
     return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
