@@ -55,7 +55,8 @@ def _letter(channel: Mapping[str, Any], message: Mapping[str, Any]) -> EmailMess
             c if c.isalnum() or c in "-." else "-" for c in str(message["id"])
         )
     letter["Auto-Submitted"] = "auto-generated"
-    letter.set_content(cut(str(message.get("text", "")), KINDS["smtp"].limit))
+    text = cut(str(message.get("text", "")), KINDS["smtp"].limit)
+    letter.set_content(text, cte="quoted-printable")  # not every server takes eight bits
     return letter
 
 

@@ -25,7 +25,9 @@ Message = Mapping[str, Any]
 
 def send_all(sends: List[Dict[str, Any]], sleep: Callable[[float], None] = time.sleep) -> List[Dict[str, Any]]:
     """Send each message to its channel; return for each what went wrong ("" is nothing) and how long to wait."""
-    return [send(item["channel"], item["message"], sleep) for item in sends]
+    known = [secret for item in sends for secret in secrets_of(item["channel"])]
+    results = [send(item["channel"], item["message"], sleep) for item in sends]
+    return [dict(result, problem=hide(result["problem"], known)) for result in results]
 
 
 def send(channel: Channel, message: Message, sleep: Callable[[float], None] = time.sleep) -> Dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -30,8 +31,9 @@ class Outbox:
         """Read it again if another process wrote it; unsaved changes of ours (a full disk) are kept."""
         mark = self._mark()
         if mark is not None and mark != self._seen:
-            self._seen = mark
-            self.value = read_json(self._path) or {}
+            with contextlib.suppress(OSError):
+                self.value = read_json(self._path) or {}
+                self._seen = mark
 
     def save(self) -> None:
         """Write it; raises OSError where the disk is full, and the memory stays true."""

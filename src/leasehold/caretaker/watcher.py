@@ -212,7 +212,9 @@ class Watcher:
         flight = self.outbox.flight
         if not flight or self._flying(flight):
             return
-        done = read_json(self.folder.notices_done) or {}
+        done: Dict[str, Any] = {}
+        with contextlib.suppress(OSError):
+            done = read_json(self.folder.notices_done) or {}
         heard = done.get("results") if done.get("began_unix") == flight["began_unix"] else None
         if not isinstance(heard, dict):
             went = self._exits.get(flight.get("pid", 0)) == 0

@@ -115,7 +115,7 @@ KINDS: Dict[str, Kind] = {
 def secrets_of(channel: Mapping[str, Any]) -> Tuple[str, ...]:
     """List the values of a channel that nobody may see, longest first."""
     kind = KINDS.get(str(channel.get("kind")))
-    names = [field.name for field in kind.fields if field.secret] if kind else list(channel)
+    names = [field.name for field in kind.fields if field.secret] if kind else set(channel) - {"name", "kind"}
     values = {str(channel[name]) for name in names if channel.get(name)}
     return tuple(sorted(values, key=len, reverse=True))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, job_from_dict
+from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, NotifyWish, job_from_dict
 from leasehold.model.job_parse import guess_loader
 from leasehold.model.job_words import WORDS, json_schema
 
@@ -39,6 +39,7 @@ checkpoint: {path: last.pt, size: 3GB, write_time: 30s}
 progress: 'it (?P<step>\\d+)/(?P<total>\\d+)'
 expect: 6h
 budget: 20USD
+notify: {"on": [ended, budget], channels: [phone]}
 when_done: park
 attempts: 7
 """
@@ -71,6 +72,7 @@ def test_everything_a_job_can_say() -> None:
         progress=r"it (?P<step>\d+)/(?P<total>\d+)",
         expect_s=21600.0,
         budget="20USD",
+        notify=NotifyWish(("ended", "budget"), ("phone",)),
         when_done="park",
         attempts=7,
     )

@@ -28,7 +28,7 @@ def _add(args: Namespace) -> int:
     if args.json:
         output.as_json(kept)
     else:
-        output.say(f"kept: {kept['name']}, {kept['kind']} {kept['address']}; try it: lease notify test {kept['name']}")
+        output.say(f"kept: {_label(kept)} {kept['address']}; try it: lease notify test")
     return 0
 
 
@@ -47,7 +47,8 @@ def _fields(kind: str, words: list[str]) -> dict[str, str]:
             raise UserError("notify.secret_in_argv", f"{name} is a secret: others can read command lines", hint=hint)
         values[name] = value
     for name, field in named.items():
-        if values.get(name) == _ASK or (name not in values and (field["needed"] or field["secret"]) and _can_ask()):
+        wanted = field["needed"] or (field["secret"] and not words)  # whoever types fields knows which they want
+        if values.get(name) == _ASK or (name not in values and wanted and _can_ask()):
             values[name] = _ask(field)
     return values
 
@@ -65,11 +66,16 @@ def _ask(field: dict[str, Any]) -> str:
     return getpass.getpass(prompt) if field["secret"] else input(prompt)
 
 
+def _label(channel: dict[str, str]) -> str:
+    same = channel["name"] == channel["kind"]
+    return channel["kind"] if same else f"{channel['name']} ({channel['kind']})"
+
+
 def _remove(args: Namespace) -> int:
     if len(args.what) != 1:
         raise UserError("notify.usage", "remove needs the channel's name or number", hint="lease notify list")
     gone = api.notify_remove(api.open_home(), args.what[0])
-    output.as_json(gone) if args.json else output.say(f"forgot: {gone['name']}, {gone['kind']} {gone['address']}")
+    output.as_json(gone) if args.json else output.say(f"forgot: {_label(gone)} {gone['address']}")
     return 0
 
 
