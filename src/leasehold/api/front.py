@@ -102,6 +102,14 @@ def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[in
         hold(near, panel.kind, panel.detail)
 
 
+def handbook(home: Home, word: str) -> dict[str, str]:
+    """Spell a run's handbook as this home knows it now."""
+    from leasehold.lifecycle.handbook import page
+
+    run, text = page(home, word)
+    return {"run": run, "text": text}
+
+
 def nags(home: Home) -> list[Nag | ClockNag]:
     """Say which ended runs sit on boxes that still bill; never fails, for it precedes every command."""
     from leasehold.lifecycle.nag import nags as find

@@ -131,6 +131,16 @@ class RunFolder:
         return os.path.join(self.path, "notices.lock")
 
     @property
+    def handbook(self) -> str:
+        """What a stranger needs to know of this run, for people."""
+        return os.path.join(self.path, "HANDBOOK.md")
+
+    @property
+    def handbook_facts(self) -> str:
+        """What home knows for it and this box does not."""
+        return os.path.join(self.path, "handbook.json")
+
+    @property
     def nagged(self) -> str:
         """How many notices went out."""
         return os.path.join(self.path, "nagged.json")

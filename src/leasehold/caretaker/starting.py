@@ -17,6 +17,7 @@ from leasehold.kit.runstate import FAILED, STOPPED, fold
 from leasehold.kit.tree import copy_tree
 
 from . import detach
+from .handbook import place_of
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -49,6 +50,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         now_unix=time.time(),
         boot=boot_id(),
         holder=read_json(folder.holder) or {},
+        place=place_of(folder),
     )
     return seen
 
@@ -66,6 +68,7 @@ def start(request: Request) -> None:
     with _StartLock(folder):
         opened = _open_folder(request, folder, plan)
         _keep_budget(request, folder)
+        _keep_handbook(request, folder)
         seen = observe(folder)
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
@@ -92,6 +95,7 @@ def resume(request: Request) -> None:
             write_json(folder.holder, _holder(request, folder))
             _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
+            _keep_handbook(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
@@ -195,6 +199,12 @@ def _keep_budget(request: Request, folder: RunFolder) -> None:
         write_json(folder.budget, dict(value, as_of_unix=round(time.time(), 3)))
     elif isinstance(value, dict) and os.path.exists(folder.budget):
         os.unlink(folder.budget)
+
+
+def _keep_handbook(request: Request, folder: RunFolder) -> None:
+    """Write down what home knows for the handbook; it is no part of the plan, since two homes may differ in it."""
+    if isinstance(request.args.get("handbook"), dict):
+        write_json(folder.handbook_facts, request.args["handbook"])
 
 
 def _work(plan: Dict[str, Any]) -> Dict[str, Any]:

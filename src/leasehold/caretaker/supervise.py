@@ -20,6 +20,7 @@ from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunStat
 from . import allowance
 from .copying import DurableCopy
 from .downloads import Downloads
+from .handbook import Handbook
 from .keeper import Wakeups, exit_record, own_argv, write_exit
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -86,6 +87,7 @@ class Caretaker:
         self.downloads = Downloads(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.watcher = Watcher(folder, plan, self.note)
+        self.handbook = Handbook(folder, plan, self.note)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -112,6 +114,7 @@ class Caretaker:
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._mind_budget()
             self.watcher.step(self.signals.clear)
+            self.handbook.step(self.run)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())

@@ -24,7 +24,7 @@ from leasehold.model.verdict import Verdict
 from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from . import check, notify
+from . import check, handbook, notify
 from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
@@ -69,6 +69,7 @@ class LaunchOrder:
     alongside: bool = False
     skips: Skips = Skips()
     met: Met | None = None
+    job_file: str = "lease.yaml"
     absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
 
 
@@ -100,11 +101,15 @@ def launch(
         private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
         starts = state in ("absent", "failed", "stopped")
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
+        stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
+        facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
+        private["handbook"] = facts
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:
             engine.wire.close()
         raise
+    handbook.keep(home, plan.run, facts, seen)
     ledger.append(
         "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
         work=checked_work(seen.get("work")),

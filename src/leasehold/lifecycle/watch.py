@@ -187,6 +187,8 @@ class Watch:
             reason=self.state.reason,
             changed_unix=self.state.changed_unix,
         )
+        if self.minder is not None:
+            self.minder.stands(self.state)
 
     def _say_log(self, text: str, report: Report) -> None:
         if text:

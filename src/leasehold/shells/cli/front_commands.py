@@ -96,6 +96,16 @@ def tunnel(args: Namespace) -> int:
     return 0
 
 
+def handbook(args: Namespace) -> int:
+    """lease handbook"""
+    found = api.handbook(api.open_home(), args.run)
+    if args.json:
+        output.as_json(found)
+    else:
+        output.data(found["text"], end="")
+    return 0
+
+
 def completion(args: Namespace) -> int:
     """lease completion"""
     from .completion import script

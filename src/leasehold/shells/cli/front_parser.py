@@ -61,6 +61,12 @@ def _attach(verb: AddVerb) -> None:
     attach.add_argument("--on", default="", metavar="BOX", help="where to look for a run this home does not know")
     attach.add_argument("--root", default="", metavar="DIR", help="our folder on that box")
     attach.add_argument("--results", default="", metavar="DIR", help="where its results shall come home to")
+    handbook = verb(
+        "handbook",
+        "print a run's handbook: where everything lies, how to look, resume, stop, bring home, also without Leasehold",
+        "  lease handbook myjob\n  lease handbook myjob > HANDBOOK.md",
+    )
+    handbook.add_argument("run")
     tunnel = verb(
         "tunnel",
         "forward a port of the box (TensorBoard 6006, Jupyter 8888) and check that the panel sees the run",

@@ -66,12 +66,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 _COMMANDS = (
-    "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
-    "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
+    "run", "init", "check", "attach", "handbook", "tunnel", "notify", "completion", "status", "watch", "logs", "show",
+    "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
     "ckpt", "cadence",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
-_FRONT = ("init", "check", "attach", "tunnel", "completion")
+_FRONT = ("init", "check", "attach", "handbook", "tunnel", "completion")
 
 
 def _room(command: str) -> Any:
