@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from leasehold.doctor.context import Context
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
 from leasehold.doctor.reading import read_stream
+from leasehold.kit.evidence import Context
 from leasehold.kit.signs import Book
 
 FOLDER = Path(__file__).parent / "corpus"

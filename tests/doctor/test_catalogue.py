@@ -32,7 +32,7 @@ _MOST_STEPS = 3_000_000
 
 def named(entry: dict[str, Any], text: str) -> set[str]:
     """Every id that a text shows, whether it is reported, refined away or only a notice."""
-    from leasehold.doctor.context import Context
+    from leasehold.kit.evidence import Context
 
     seen = diagnosed(BOOK, text, Context(platform=entry.get("platform", "")))
     return {name for finding in (*seen.findings, *seen.notices) for name in (finding.id, *finding.instead_of)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.doctor.context import Context, from_readings
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import ACTIONS
 from leasehold.doctor.reading import rank_of, read_log, read_stream
 from leasehold.facts.ailments import all_ailments
+from leasehold.kit.evidence import Context, from_readings
 from leasehold.kit.signs import shipped
 from tests.doctor.excerpts import diagnosed
 

@@ -29,6 +29,7 @@ from leasehold.api.front import (
     tunnel,
     write_new,
 )
+from leasehold.api.hygiene import gpu, gpu_kill
 from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
 from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
 from leasehold.api.running import (
@@ -84,6 +85,8 @@ __all__ = [
     "fetch",
     "fill_in",
     "handbook",
+    "gpu",
+    "gpu_kill",
     "init",
     "leases",
     "lint",

@@ -21,7 +21,7 @@ class DoctorOrder:
 
 def diagnose(order: DoctorOrder) -> dict[str, Any]:
     """Say what the logs, a run or a box show; the findings are in rank order."""
-    from leasehold.doctor.context import Context
+    from leasehold.kit.evidence import Context
     from leasehold.kit.signs import shipped
 
     book = shipped()

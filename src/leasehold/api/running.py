@@ -120,9 +120,10 @@ def show(home: Home, word: str) -> dict[str, Any]:
     return {**_row(record, lease, _cost(home, lease, now), now), "plan": json.loads(record.plan_json), "events": events}
 
 
-def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> None:
-    """Emit an attempt's log as plain text; the newest attempt unless one is named."""
+def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> str:
+    """Emit an attempt's log as plain text, the newest unless one is named; return why it failed, if the box knows."""
     from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.remedy_words import say_cell
     from leasehold.lifecycle.watch import LogLines
 
     record = books.find_run(home.ledger, word)
@@ -137,6 +138,7 @@ def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Cal
         for chunk in engine.tail(record.run, cell, number, 0, 1e9 if follow else 0):
             emit(lines.add(chunk))
         emit(lines.rest())
+        return say_cell(engine.look(record.run)["cells"].get(cell, {}), number)
     finally:
         engine.wire.close()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Protocol, Tuple
 
 from leasehold.kit import manifest
 from leasehold.kit.manifest import ManifestError
@@ -16,7 +16,6 @@ from leasehold.kit.match import Found
 from leasehold.kit.paths import UnsafePath, check_relative, open_below
 
 from .hash_memory import HashMemory
-from .serve import Request
 
 BLOCK_BYTES = 1 << 20
 _ENTRIES_A_FRAME = 250
@@ -28,10 +27,21 @@ _ZEROS = bytes(BLOCK_BYTES)
 Place = Tuple[int, int]  # which file of the chart, which block of it
 
 
+class Listener(Protocol):
+    """Who is told as it goes."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody listens any more."""
+
+    def reply(self, value: Dict[str, Any]) -> None:
+        """Tell one thing."""
+
+
 class Chart:
     """Hashes a roster in order and tells home as it goes."""
 
-    def __init__(self, request: Request, roots: Dict[str, str], roster: Dict[str, List[Found]], memory: HashMemory):
+    def __init__(self, request: Listener, roots: Dict[str, str], roster: Dict[str, List[Found]], memory: HashMemory):
         self._request = request
         self._roots = roots
         self._files = [(cell, found) for cell, hits in sorted(roster.items()) for found in hits]

@@ -20,11 +20,13 @@ def main(argv: List[str]) -> int:
 
         os.chdir("/")
         return care(RunFolder(argv[1]), *argv[2:])
-    if door == "keep" and len(argv) == 4:
+    if door == "keep" and len(argv) in (4, 5):
         from .keeper import keep
         from .layout import RunFolder
 
-        return keep(RunFolder(argv[1]), argv[2], int(argv[3]))
+        return keep(RunFolder(argv[1]), argv[2], int(argv[3]), *argv[4:])
+    if door in _ERRANDS:
+        return _run_errand(door, argv[1:])
     if door == "settle" and len(argv) > 1:
         from .platform_shell import settle
 
@@ -48,22 +50,55 @@ def main(argv: List[str]) -> int:
         from .whoami import answer_stream
 
         return answer_stream(sys.stdin, sys.stdout)
-    if door == "nag" and len(argv) == 2:
-        from .layout import RunFolder
-        from .nag import nag
-
-        return nag(RunFolder(argv[1]))
-    if door == "notice" and len(argv) == 1:
-        from .notices import notice
-
-        return notice(sys.stdin)
-    if door == "tell" and len(argv) == 2:
-        from .layout import RunFolder
-        from .telling import tell
-
-        return tell(RunFolder(argv[1]), sys.stdin)
+    if (door, len(argv)) in _TELLERS:
+        return _tell(door, argv[1:])
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
+        " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | nag RUN | notice | tell RUN | whoami\n"
     )
     return 64
+
+
+def _run_errand(door: str, words: List[str]) -> int:
+    """Find something out for a caretaker: the answer goes to stdout, and so does nothing else."""
+    from .layout import RunFolder
+
+    folder = RunFolder(words[0])
+    if door == "judge":
+        from .judging import judge
+
+        return judge(folder, words[1], int(words[2]))
+    if door == "seal":
+        from .sealing import seal
+
+        return seal(folder, words[1])
+    if door == "rescue":
+        from .rescuing import rescue
+
+        return rescue(folder, words[1])
+    from .scratch import prune
+
+    return prune(folder, words[1])
+
+
+def _tell(door: str, words: List[str]) -> int:
+    """Tell a person something: one notice, what a run has to say, or again and again that a box still bills."""
+    if door == "notice":
+        from .notices import notice
+
+        return notice(sys.stdin)
+    from .layout import RunFolder
+
+    folder = RunFolder(words[0])
+    if door == "nag":
+        from .nag import nag
+
+        return nag(folder)
+    from .telling import tell
+
+    return tell(folder, sys.stdin)
+
+
+_TELLERS = (("notice", 1), ("nag", 2), ("tell", 2))
+_ERRANDS = ("judge", "seal", "prune-scratch", "rescue")

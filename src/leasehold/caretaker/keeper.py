@@ -16,11 +16,12 @@ import time
 from typing import Any, Dict, List, NamedTuple
 
 from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.procs import MARK, look
+from leasehold.kit.procs import MARK, boot_id, look
 
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes
+from .reserve import with_room
 
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
@@ -28,13 +29,14 @@ _LEFTOVER_GRACE_S = 5.0
 
 
 class Attempt(NamedTuple):
-    """Which try of which cell."""
+    """Which try of which cell, and at which of its commands."""
 
     cell: str
     number: int
+    stage: str = "train"
 
 
-def keep(folder: RunFolder, cell: str, attempt: int) -> int:
+def keep(folder: RunFolder, cell: str, attempt: int, stage: str = "train") -> int:
     """Run one attempt; a second keeper for the same attempt does nothing."""
     signals = Wakeups()
     lock = wait_lock(folder.cell_lock(cell), _LOCK_WAIT_S)
@@ -51,21 +53,23 @@ def keep(folder: RunFolder, cell: str, attempt: int) -> int:
     pid = os.fork()
     if pid == 0:
         signals.clear()
-        _become_trainer(folder, plan, Attempt(cell, attempt), lock, log)
+        _become_trainer(folder, plan, Attempt(cell, attempt, stage), lock, log)
     os.close(log)
+    begun = time.monotonic()
     record = _wait(folder, pid, signals)
+    record["ran_s"] = round(time.monotonic() - begun, 3)
     record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
-    write_exit(place, record)
+    write_exit(folder, place, record)
     if not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
 
 
-def write_exit(place: str, record: Dict[str, Any]) -> None:
+def write_exit(folder: RunFolder, place: str, record: Dict[str, Any]) -> None:
     """Write the attempt's exit record once; the first writer is the one who saw the exit."""
     path = os.path.join(place, "exit.json")
     if not os.path.exists(path):
-        write_json(path, record)
+        with_room(folder, lambda: write_json(path, record))
 
 
 def exit_record(status: int, by: str) -> Dict[str, Any]:
@@ -159,10 +163,11 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
 
 def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]:
     """Spell the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
+    line = job["evaluate"] if what.stage == "evaluate" else job["run"]
     if not job.get("setup"):
-        return ["/bin/sh", "-c", job["run"]]
+        return ["/bin/sh", "-c", line]
     step = own_argv("ready", folder.path, what.cell, str(what.number))
-    return ["/bin/sh", "-c", _WITH_SETUP, "sh", job["run"], folder.env_passed(what.cell), *step]
+    return ["/bin/sh", "-c", _WITH_SETUP, "sh", line, folder.env_passed(what.cell), *step]
 
 
 _WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
@@ -176,20 +181,23 @@ def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
         "LEASE_ATTEMPT": str(what.number),
         "LEASE_OUT": folder.out(what.cell),
         "LEASE_DATA": folder.data,
+        "LEASE_SAVE_REQUEST": folder.save_request(what.cell),
         MARK: folder.mark(what.cell, what.number),
     }
 
 
 def _write_started(place: str) -> None:
+    from .readings import oom_kills  # platform_shell has paid for it
+
     me = look(os.getpid())
-    started = me.started if me else ""
-    write_json(
-        os.path.join(place, "started.json"),
-        {"pid": os.getpid(), "started": started, "at": round(time.time(), 3)},
-    )
+    facts = {"pid": os.getpid(), "started": me.started if me else "", "at": round(time.time(), 3)}
+    # What the ladder of a vanished process compares with when it has ended.
+    facts.update(boot=boot_id(), up_s=round(time.monotonic(), 3), oom_kills=oom_kills())
+    write_json(os.path.join(place, "started.json"), facts)
 
 
 def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
+    told = False
     pause_s = _CARETAKER_CHECK_S
     next_check = time.monotonic() + pause_s
     while True:
@@ -198,9 +206,10 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
             record = exit_record(status, "keeper")
             record["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 3)
             record["max_rss_kib"] = usage.ru_maxrss
-            return record
+            return dict(record, told=True) if told else record
         if signals.terminate:  # the box is going down: pass it on, then keep waiting for the real exit
             signals.terminate = False
+            told = True
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGTERM)
         signals.sleep(max(0.0, next_check - time.monotonic()))

@@ -28,6 +28,7 @@ class RunFolder:
         self.downloads_log = os.path.join(path, "downloads.log")
         self.downloads_lock = os.path.join(path, "downloads.lock")
         self.gate = os.path.join(path, "gate.json")
+        self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
 
@@ -52,6 +53,10 @@ class RunFolder:
         """Its presence after an attempt says that the platform's hook did not let it begin."""
         return os.path.join(self.attempt(cell, attempt), "hook-due")
 
+    def save_request(self, cell: str) -> str:
+        """Its presence asks the trainer to save at its next step; `.done` beside it then holds the step."""
+        return os.path.join(self.cell(cell), "save-request")
+
     def work(self, cell: str) -> str:
         """The cell's private copy of the code: the trainer's working folder."""
         return os.path.join(self.path, "work", check_name(cell, "cell"))
@@ -59,6 +64,20 @@ class RunFolder:
     def out(self, cell: str) -> str:
         """The cell's isolated output folder: LEASE_OUT."""
         return os.path.join(self.path, "out", check_name(cell, "cell"))
+
+    def sealed(self, cell: str) -> str:
+        """Marks that the cell's promised artifacts were all there, and what they hash to."""
+        return os.path.join(self.cell(cell), "sealed.json")
+
+    @property
+    def promises(self) -> str:
+        """What must be there at the end, as home last mended it; absent, the plan says it."""
+        return os.path.join(self.path, "promises.json")
+
+    @property
+    def reserve(self) -> str:
+        """Room that is kept for the last words."""
+        return os.path.join(self.path, "reserve")
 
     def platform(self) -> Dict[str, Any]:
         """What home last said of the platform: a mended hook must reach a run whose plan is older."""

@@ -36,7 +36,7 @@ def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: f
     ended = "%s %s ago" % (run.state, _ago(idle_s)) if idle_s >= 60 else "just %s" % run.state
     reason = " (%s)" % _short(run.reason) if run.reason else ""
     said = ["%s %s%s." % (name, ended, reason)]
-    said += _verdict(events) if run.state != FINISHED else []
+    said += [line for line in _verdict(events, run.reason) if run.state != FINISHED]
     price = wishes.get("price")
     said.append("The box still bills %s." % price if price else "The box may still bill.")
     todo = "lease logs %s; the same lease run resumes it" % name
@@ -45,8 +45,8 @@ def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: f
     return " ".join(said + ["Next: " + todo])
 
 
-def _verdict(events: Iterable[Event]) -> List[str]:
-    """Repeat the last class and remedy since a person last resumed the run."""
+def _verdict(events: Iterable[Event], reason: str) -> List[str]:
+    """Repeat the last class and remedy since a person last resumed the run; what the reason says is not said twice."""
     classed: Optional[Event] = None
     remedy: Optional[Event] = None
     for event in events:
@@ -57,6 +57,8 @@ def _verdict(events: Iterable[Event]) -> List[str]:
             classed = event
         elif kind == "remedy_chosen":
             remedy = event
+    if classed and str(classed.get("why") or "-") in reason:
+        classed = dict(classed, why="", evidence=[])
     return [_classed(classed) + "."] * bool(classed) + [_remedy(remedy) + "."] * bool(remedy)
 
 
@@ -136,7 +138,6 @@ TELLINGS: Dict[str, Telling] = {
     "cell_failed": Telling("failed", HIGH, lambda event: "Cell %s failed: %s" % (event.get("cell"), event.get("why"))),
     "disk_short": Telling("failed", HIGH, _disk_short, "path"),
     "durable_failed": Telling("failed", HIGH, lambda event: "The durable copy failed: %s" % event.get("why")),
-    "cell_pending": Telling("remedy", DEFAULT, lambda event: "Attempt ended: %s" % event.get("why")),
     "failure_classed": Telling("remedy", DEFAULT, _classed),
     "remedy_chosen": Telling("remedy", DEFAULT, _remedy),
     "scratch_pruned": Telling("remedy", DEFAULT, _pruned),

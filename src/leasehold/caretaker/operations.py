@@ -13,7 +13,7 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, power, pruning, readings, sending, shared_notes, starting, trees
+from . import environment, hogs, hygiene, power, pruning, readings, sending, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
@@ -301,4 +301,5 @@ OPERATIONS: Dict[str, Operation] = {
     "check_secrets": check_secrets,
     "send_notices": send_notices,
     "get": get,
+    **hygiene.OPERATIONS,
 }

@@ -23,7 +23,8 @@ from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes, poke
 from .serve import Refused, Request
-from .supervise import caretaker_identity, request_stop
+from .stopping import request_stop
+from .supervise import caretaker_identity
 from .trees import tree_path
 
 _START_LOCK_WAIT_S = 30.0
@@ -69,6 +70,7 @@ def start(request: Request) -> None:
         opened = _open_folder(request, folder, plan)
         _keep_budget(request, folder)
         _keep_handbook(request, folder)
+        _keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
@@ -96,6 +98,7 @@ def resume(request: Request) -> None:
             _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
+            _keep_promises(folder, request.args.get("patterns"))
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed"))
             return
@@ -205,6 +208,14 @@ def _keep_handbook(request: Request, folder: RunFolder) -> None:
     """Write down what home knows for the handbook; it is no part of the plan, since two homes may differ in it."""
     if isinstance(request.args.get("handbook"), dict):
         write_json(folder.handbook_facts, request.args["handbook"])
+
+
+def _keep_promises(folder: RunFolder, patterns: Any) -> None:
+    """Write down what must be there at the end, where a person has mended it since the plan was made."""
+    planned = (read_json(folder.plan) or {}).get("patterns")
+    kept = (read_json(folder.promises) or {}).get("patterns", planned)
+    if isinstance(patterns, list) and patterns and patterns != kept:
+        write_json(folder.promises, {"patterns": [str(pattern) for pattern in patterns]})
 
 
 def _work(plan: Dict[str, Any]) -> Dict[str, Any]:

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 from typing import Any, Dict, List, Optional
 
-from leasehold.kit.atomic import read_json, write_atomic, write_json
+from leasehold.kit import predicates
+from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.journal import Journal
-from leasehold.kit.procs import boot_id, look, marked
+from leasehold.kit.procs import boot_id, look
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
-from . import allowance
+from . import allowance, disk_gate, reserve
+from .attempts import Attempts, failure
+from .chain import SEAL, Chain, all_finished, stage_of
 from .copying import DurableCopy
 from .downloads import Downloads
 from .handbook import Handbook
-from .keeper import Wakeups, exit_record, own_argv, write_exit
+from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
+from .patrol import Patrol
 from .platform_shell import hook_failed, say_hook
-from .reaper import adopt_orphans, end_processes, signal_all, trainer_processes
+from .preempting import Preemption
+from .pulse import Pulse
+from .reaper import adopt_orphans
+from .recovering import Recovery
+from .stopping import Stopping, request_stop
 from .tensorboard import link
 from .watcher import Watcher
 from .worktime import WorkClock
@@ -34,15 +41,10 @@ _LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
-_STOPPING_TICK_S = 0.1
-_STRAY_GRACE_S = 5.0
+_BUSY_TICK_S = 0.1
 _BUDGET_EVERY_S = 2.0
 _BUDGET_GRACE_S = 30.0
-_FOUND = {
-    "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
-    "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
-}
-_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib")
+_ALIVE = ("starting", "running")
 
 
 def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
@@ -76,18 +78,21 @@ class Caretaker:
         self.signals = Wakeups()
         self.journal = Journal(folder.journal)
         self.run: RunState = fold(self.journal.events)
-        self.keepers: Dict[int, str] = {}  # keeper pid -> cell
         self.adopts = adopt_orphans()
         self.beat_at = 0.0
         self.money_at = 0.0
-        self.stop_deadline: Optional[float] = None
         self.work = WorkClock(folder, plan)
-        # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
-        self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
+        self.attempts = Attempts(folder, plan, self.note)
+        self.chain = Chain(folder, plan, self.note)
+        self.recovery = Recovery(folder, plan, self.note)
+        self.stopping = Stopping(folder, plan, self.note)
+        self.preemption = Preemption(folder, plan, self.note)
+        self.pulse = Pulse(folder, plan, self.note)
         self.downloads = Downloads(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.watcher = Watcher(folder, plan, self.note)
         self.handbook = Handbook(folder, plan, self.note)
+        self.patrol = Patrol(folder, plan, self.note)
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -107,40 +112,54 @@ class Caretaker:
     def live(self) -> None:
         """Turn until the run is over."""
         while not self.run.terminal:
-            self._reap()
-            self._hear_stop()
-            self._turn()
-            self.heard_unix = 0.0
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
+                self._reap()
+                self._hear_stop()
+                self._turn()
+                self.attempts.heard_unix = 0.0
                 self._mind_budget()
+                self._keep_reserve()
+            self.patrol.step(self.run, self.journal.events, self.signals.clear)
             self.watcher.step(self.signals.clear)
             self.handbook.step(self.run)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
+        self.patrol.end()
         self._beat(force=True)
         self.journal.close()
+        reserve.drop(self.folder)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.folder.secrets)  # a resume brings them anew
 
     def note(self, kind: str, **data: Any) -> None:
-        """Journal an event and fold it in."""
-        fold([self.journal.append(kind, **data)], into=self.run)
+        """Journal an event and fold it in; a full disk gives up its reserve for it."""
+
+        def write() -> None:
+            fold([self.journal.append(kind, **data)], into=self.run)
+
+        reserve.with_room(self.folder, write)
         self._beat(force=True)
 
     def _turn(self) -> None:
+        if self.signals.terminate:
+            self.signals.terminate = False
+            self.preemption.notice(self.run, "SIGTERM")
         for name, cell in self.run.cells.items():
-            if cell.state in ("starting", "running"):
-                self._look(name, cell)
-            if cell.state == "ended":
-                self._judge(name, cell)
+            if cell.state in _ALIVE:
+                self.attempts.look(name, cell, self.signals.clear)
+            if cell.state == "running":
+                self.pulse.step(name, cell)
+            self.preemption.step(name, cell, self.signals.clear)
+            self._judge(name, cell)
             if cell.state == "pending" and self.run.state == "running":
                 if not self._has_data():
                     return
-                self._start(name, cell)
-            if cell.state in ("starting", "running", "ended"):
-                return  # one cell at a time on a card
-        self._close()
+                self._begin(name, cell)
+            if cell.state in (*_ALIVE, "ended", "pending"):
+                break  # one cell at a time on a card
+        if not any(cell.state in _ALIVE for cell in self.run.cells.values()):
+            self._close()
 
     def _has_data(self) -> bool:
         """Whether all that the job names is here; what cannot be had ends the run."""
@@ -150,89 +169,69 @@ class Caretaker:
             self.note("run_failed", reason=self.downloads.problem)
         return False
 
-    def _start(self, name: str, cell: CellState) -> None:
-        self._end_strays(name)
-        self.note("attempt_starting", cell=name, attempt=cell.attempt + 1)
-        self._spawn_keeper(name, cell.attempt)
-
-    def _spawn_keeper(self, name: str, attempt: int) -> None:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                self.signals.clear()
-                os.setsid()
-                argv = own_argv("keep", self.folder.path, name, str(attempt))
-                os.execv(argv[0], argv)
-            finally:
-                os._exit(127)
-        self.keepers[pid] = name
-
-    def _look(self, name: str, cell: CellState) -> None:
-        place = self.folder.attempt(name, cell.attempt)
-        held = is_held(self.folder.cell_lock(name))
-        if cell.state == "starting":
-            started = read_json(os.path.join(place, "started.json"))
-            if started is not None:
-                self.note("attempt_started", cell=name, attempt=cell.attempt, **started)
-        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
-        self._note_environment(name, cell, place)  # after the exit: what was judged came before it
-        if ended is not None:
-            self._note_ended(name, cell, ended)
-        elif held or name in self.keepers.values():
+    def _begin(self, name: str, cell: CellState) -> None:
+        """Start the stage that a cell is due for, once its wait is over and the disk has room for it."""
+        stage = stage_of(self.plan["job"], cell)
+        if stage == SEAL and cell.classed == cell.attempt:
+            self.recovery.step(name, cell, self.signals.clear)
             return
-        elif os.path.exists(os.path.join(place, "claim")):
-            lived = {"ended_unix": self.heard_unix} if self.heard_unix > cell.started_unix > 0 else {}
-            self._note_ended(name, cell, dict(lived, lost=True))
-        else:  # no keeper ever claimed it: the same attempt may be given to another
-            self._spawn_keeper(name, cell.attempt)
-
-    def _note_environment(self, name: str, cell: CellState, place: str) -> None:
-        """Journal what the step before the trainer found, once per attempt."""
-        if not self.plan["job"].get("setup"):
+        if stage == SEAL:
+            self.chain.seal(name, cell, self.journal.events, self.signals.clear)
             return
-        for file, (kind, *facts) in _FOUND.items():
-            noted = cell.recorded if kind == "env_recorded" else cell.judged
-            found = read_json(os.path.join(place, file)) if noted != cell.attempt else None
-            if found is not None:
-                known = {key: found[key] for key in facts if key in found}
-                self.note(kind, cell=name, attempt=cell.attempt, **known)
-
-    def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
-        facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
-        if "ended_unix" in record:
-            facts["at"] = record["ended_unix"]
-        self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
+        if self.recovery.waits_s(name, cell) > 0:
+            return
+        short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
+        if short is None:
+            self.attempts.start(name, cell, stage, self.signals.clear)
+            return
+        self.note("disk_short", cell=name, attempt=cell.attempt + 1, **short)
+        self.note("cell_failed", cell=name, attempt=cell.attempt, why=disk_gate.say(short))
 
     def _judge(self, name: str, cell: CellState) -> None:
+        """Say what follows an attempt that has ended, step by step as far as it goes now."""
+        seen = -1
+        while cell.state == "ended" and self.run.seq != seen:
+            seen = self.run.seq
+            self._judge_once(name, cell)
+
+    def _judge_once(self, name: str, cell: CellState) -> None:
         hooked = None if cell.lost else self._hook_failed(name, cell)
         if hooked is not None and self.run.state != "stopping":
             self.note("hook_failed", cell=name, attempt=cell.attempt, **hooked)
             self.note("cell_failed", cell=name, attempt=cell.attempt, why=say_hook(hooked))
-        elif cell.code == 0 and hooked is None:
-            self.note("cell_finished", cell=name, attempt=cell.attempt)
-        elif self.run.state == "stopping":
-            return
-        elif (cell.lost or cell.signal is not None) and cell.tries < self.plan["attempts"]:
-            why = "exit unknown" if cell.lost else "ended by signal %s" % cell.signal
-            self.note("cell_pending", cell=name, why=why + "; same command again, from its last checkpoint")
-        else:
-            self.note("cell_failed", cell=name, attempt=cell.attempt, why=_failure(cell))
+        elif self._went_well(cell) and hooked is None:
+            self._go_on(name, cell)
+        elif self.run.state != "stopping":
+            self.recovery.step(name, cell, self.signals.clear)
+
+    def _went_well(self, cell: CellState) -> bool:
+        return cell.code == 0 and cell.classed != cell.attempt
+
+    def _go_on(self, name: str, cell: CellState) -> None:
+        if cell.stage not in cell.passed:
+            self.chain.passed(name, cell)
+        elif stage_of(self.plan["job"], cell) == SEAL:
+            self.chain.seal(name, cell, self.journal.events, self.signals.clear)
 
     def _hook_failed(self, name: str, cell: CellState) -> Optional[Dict[str, Any]]:
         log = os.path.join(self.folder.attempt(name, cell.attempt), "log")
         return hook_failed(self.folder.hook_due(name, cell.attempt), cell.code, log)
 
     def _close(self) -> None:
-        if self.run.state == "stopping" and any(c.state != FINISHED for c in self.run.cells.values()):
+        """End the run, if its cells have."""
+        open_cells = [cell for cell in self.run.cells.values() if cell.state not in (FINISHED, FAILED)]
+        if self.run.state == "stopping" and not all_finished(self.run):
+            if any(cell.state == "ended" and self._went_well(cell) for cell in open_cells):
+                return  # it used its grace to end well: its results are being sealed
+            self._end_errands()
             by_budget = (read_json(self.folder.stop) or {}).get("by") == "budget"
             self.note("run_stopped", reason="its budget is used up" if by_budget else "stopped on request")
+        elif open_cells:
             return
-        failed = [name for name, cell in self.run.cells.items() if cell.state == FAILED]
-        if failed:
-            reasons = "; ".join("%s: %s" % (name, _failure(self.run.cells[name])) for name in failed)
-            self.note("run_failed", reason=reasons)
-        elif all(cell.state == FINISHED for cell in self.run.cells.values()):
+        elif all_finished(self.run):
             self._close_finished()
+        else:
+            self.note("run_failed", reason=_reasons(self.run))
 
     def _close_finished(self) -> None:
         """Training is done; the run is finished when its results also lie where they outlive the box."""
@@ -248,13 +247,17 @@ class Caretaker:
                 self.note("run_finished")
 
     def _hear_stop(self) -> None:
-        wish = read_json(self.folder.stop)
-        if wish is not None and wish.get("id") not in self.run.stops:
-            self.note("stop_requested", id=wish.get("id"), by=wish.get("by", ""), grace_s=wish.get("grace_s", 30))
-            self.stop_deadline = None
-        if self.run.state == "stopping":
-            self.downloads.end()
-            self._enforce_stop(float((wish or {}).get("grace_s", 30)))
+        grace_s = self.stopping.hear(self.run)
+        if self.run.state != "stopping":
+            return
+        self.downloads.end()
+        for name, cell in self.run.cells.items():
+            if cell.state == "running":
+                self.stopping.press(name, cell, grace_s)
+
+    def _end_errands(self) -> None:
+        self.chain.end()
+        self.recovery.end()
 
     def _mind_budget(self) -> None:
         """Tell each threshold once; at the limit stop the run as `lease stop` does, if the job says so."""
@@ -273,20 +276,6 @@ class Caretaker:
             grace_s = max(_BUDGET_GRACE_S, 2 * writes_s)
             request_stop(self.folder, {"id": "budget-%d" % self.run.seq, "by": "budget", "grace_s": grace_s})
 
-    def _enforce_stop(self, grace_s: float) -> None:
-        for name, cell in self.run.cells.items():
-            if cell.state == "ended":
-                self._close()
-                return
-            if cell.state != "running":
-                continue
-            alive = trainer_processes(cell.pid, cell.started, self.folder.mark(name, cell.attempt))
-            if self.stop_deadline is None:
-                self.stop_deadline = time.monotonic() + grace_s
-                signal_all(alive, cell.pid, signal.SIGTERM)
-            elif time.monotonic() > self.stop_deadline:
-                signal_all(alive, cell.pid, signal.SIGKILL)
-
     def _reap(self) -> None:
         while True:
             try:
@@ -296,30 +285,39 @@ class Caretaker:
             if pid == 0:
                 return
             self.watcher.reaped(pid, status)
-            if self.keepers.pop(pid, None) is None:
-                self._adopted_exit(pid, status)
+            if self.attempts.keepers.pop(pid, None) is None:
+                self.attempts.adopt_exit(self.run, pid, status)
 
-    def _adopted_exit(self, pid: int, status: int) -> None:
-        """Write the exit of a trainer whose keeper died: the kernel gave it to us."""
-        for name, cell in self.run.cells.items():
-            place = self.folder.attempt(name, cell.attempt)
-            started = read_json(os.path.join(place, "started.json"))
-            if cell.state in ("starting", "running") and started and started["pid"] == pid:
-                write_exit(place, exit_record(status, "caretaker"))
-
-    def _end_strays(self, name: str) -> None:
-        """End what an earlier attempt left behind, or the new one would write beside it."""
-        strays = marked(self.folder.mark(name))
-        if not strays:
-            return
-        self.note("strays_ended", cell=name, pids=[process.pid for process in strays])
-        end_processes(0, "", self.folder.mark(name), _STRAY_GRACE_S)
+    def _keep_reserve(self) -> None:
+        """Make room for last words while there is some; not before the first attempt: a launch is waited for."""
+        if not os.path.isdir(self.folder.reserve) and any(cell.state == "running" for cell in self.run.cells.values()):
+            reserve.keep(self.folder)
 
     def _pause_s(self) -> float:
-        if self.run.state == "stopping":
-            return _STOPPING_TICK_S
-        starting = any(cell.state == "starting" for cell in self.run.cells.values())
-        return _STARTING_TICK_S if starting else _TICK_S
+        cells = self.run.cells
+        if any(cell.state == "starting" for cell in cells.values()):
+            return _STARTING_TICK_S
+        if self.run.state == "stopping" or any(cell.state == "ended" for cell in cells.values()):
+            return _BUSY_TICK_S
+        waits = [self.recovery.waits_s(name, cell) for name, cell in cells.items() if cell.state == "pending"]
+        forward_s = self.preemption.due_s()
+        return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])
+
+    def _health(self) -> Dict[str, Any]:
+        """Spell the state of the cell at work, or of the last one."""
+        found: Dict[str, Any] = {}
+        for name, cell in self.run.cells.items():
+            felt = self.pulse.health(name) if cell.state in _ALIVE else None
+            judged = felt or predicates.judge(predicates.of_ended(cell.as_dict()))
+            found = {
+                "cell": name,
+                "state": judged.state,
+                "evidence": list(judged.evidence),
+                "alarms": self.patrol.alarms,
+            }
+            if cell.state not in (FINISHED, FAILED, STOPPED):
+                break
+        return found
 
     def _beat(self, force: bool = False) -> None:
         now = time.monotonic()
@@ -329,10 +327,10 @@ class Caretaker:
         value = self.run.as_dict()
         value.update({"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()})
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
-        try:
-            write_json(self.folder.status, value, durable=False)
-        except OSError:  # a full disk must not end the watch; the journal stays the record
-            return
+        value["readings"] = self.patrol.facts()
+        value["health"] = self._health()
+        with contextlib.suppress(OSError):  # the journal stays the record
+            reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
 
 
 def caretaker_identity(folder: RunFolder) -> Optional[List[str]]:
@@ -344,20 +342,9 @@ def caretaker_identity(folder: RunFolder) -> Optional[List[str]]:
     return [words[0], words[1].strip()] if len(words) == 2 else None
 
 
-def request_stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
-    """Leave a wish to stop where the caretaker will find it, also after its own death."""
-    import json
-
-    write_atomic(folder.stop, json.dumps(wish).encode())
-
-
-def _failure(cell: CellState) -> str:
-    if cell.why:
-        return cell.why
-    if cell.refused:
-        return "the env gate refused after set-up: %s" % cell.refused
-    if cell.lost:
-        return "attempt %d vanished without an exit record" % cell.attempt
-    if cell.signal is not None:
-        return "attempt %d was ended by signal %d" % (cell.attempt, cell.signal)
-    return "attempt %d exited with code %s" % (cell.attempt, cell.code)
+def _reasons(run: RunState) -> str:
+    """Say why the cells failed; a shortage of disk comes first, since home tells it from a failed run."""
+    failed = [(name, cell) for name, cell in run.cells.items() if cell.state == FAILED]
+    said = "; ".join("%s: %s" % (name, failure(cell)) for name, cell in failed)
+    short = [failure(cell) for _, cell in failed if cell.short]
+    return short[0] if short and len(failed) == len(short) else said

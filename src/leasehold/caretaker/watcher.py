@@ -26,7 +26,7 @@ _CHILD_LIMIT_S = 300.0
 _LATE_S = 600.0
 _SHOWN_ITEMS = 12
 _RUSH = ("preempt_noticed", "budget_reached", "disk_short", *("run_" + state for state in TERMINAL))
-_PART_OF_THE_END = ("nag", "cell_failed", "failure_classed", "remedy_chosen", "cell_pending")
+_PART_OF_THE_END = ("nag", "cell_failed", "failure_classed", "remedy_chosen")
 
 
 def no_note(kind: str, **data: Any) -> None:
@@ -79,7 +79,8 @@ class Watcher:
 
     def reaped(self, pid: int, status: int) -> None:
         """Hear how a child of ours ended: on a full disk its exit code is all it can say."""
-        self._exits = {pid: status}
+        if pid == (self.outbox.flight or {}).get("pid"):
+            self._exits = {pid: status}
 
     @property
     def quiet(self) -> bool:

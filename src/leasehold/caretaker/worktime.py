@@ -92,21 +92,27 @@ def trained_s(spans: List[Tuple[float, Optional[float]]], now_unix: float, since
 
 def newest(root: str, pattern: str) -> float:
     """Return the modification time of the newest file that the pattern names, 0 when there is none."""
+    literal = literal_part(pattern)
+    place = os.path.join(root, literal)
+    try:
+        if literal == pattern:
+            info = os.lstat(place)
+            if not stat.S_ISDIR(info.st_mode):
+                return info.st_mtime
+            return _newest_below(place, "**")
+        return _newest_below(place, pattern[len(literal) :].lstrip("/"))
+    except OSError:  # absent, or moving under our eyes: what is not seen counts as not saved
+        return 0.0
+
+
+def literal_part(pattern: str) -> str:
+    """Return the leading segments of a pattern that name one place."""
     literal = []
     for part in pattern.split("/"):
         if any(char in part for char in _MAGIC):
             break
         literal.append(part)
-    place = os.path.join(root, *literal)
-    try:
-        if len(literal) == len(pattern.split("/")):
-            info = os.lstat(place)
-            if not stat.S_ISDIR(info.st_mode):
-                return info.st_mtime
-            return _newest_below(place, "**")
-        return _newest_below(place, "/".join(pattern.split("/")[len(literal) :]))
-    except OSError:  # absent, or moving under our eyes: what is not seen counts as not saved
-        return 0.0
+    return "/".join(literal)
 
 
 def _newest_below(root: str, pattern: str) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from leasehold.kit.evidence import Evidence
+
 # class -> (may the same thing be started again as it is, what to do); R§17.2
 ACTIONS: dict[str, tuple[bool | None, str]] = {
     "probabilistic": (True, "start the identical run again"),
@@ -15,27 +17,6 @@ ACTIONS: dict[str, tuple[bool | None, str]] = {
     "clock": (True, "resume from the newest checkpoint"),
     "advice": (None, "nothing to retry"),
 }
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a finding rests on: a line of a log, an exit code, a state, a reading."""
-
-    source: str  # the log's name, or: exit code, state, reading
-    text: str
-    line: int = 0
-    offset: int = 0
-    count: int = 1
-    rank: int | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
-        value: dict[str, Any] = {"source": self.source, "text": self.text, "count": self.count}
-        if self.line:
-            value |= {"line": self.line, "offset": self.offset}
-        if self.rank is not None:
-            value["rank"] = self.rank
-        return value
 
 
 @dataclass(frozen=True)
@@ -95,6 +76,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     notices: tuple[Finding, ...] = ()
     read: tuple[dict[str, Any], ...] = ()  # what was looked at: name, lines, bytes
+    done: tuple[str, ...] = ()  # what the box's caretaker saw and did by itself
 
     @property
     def retry(self) -> bool | None:
@@ -108,4 +90,5 @@ class Diagnosis:
             "notices": [finding.as_dict() for finding in self.notices],
             "retry": self.retry,
             "read": list(self.read),
+            **({"done": list(self.done)} if self.done else {}),
         }

@@ -6,28 +6,19 @@ import gzip
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from leasehold.errors import UserError
-from leasehold.kit.scan import Scan, scan
+from leasehold.kit.scan import scan
 from leasehold.kit.signs import Book
+from leasehold.kit.suspects import ReadLog
 
 _CHUNK_BYTES = 1 << 20
 _RANK_IN_NAME = re.compile(
     r"rank[._-]?(\d{1,5})|(?:^|[._-])(?:r|node|worker)[._-]?(\d{1,5})\b|^(\d{1,5})[._-](?:stderr|stdout|log)"
 )
 _RANK_FOLDER = re.compile(r"\d{1,5}\Z")
-
-
-@dataclass(frozen=True)
-class ReadLog:
-    """One log after reading: what it is called, which rank wrote it if that can be told, what it holds."""
-
-    name: str
-    rank: int | None
-    scan: Scan
 
 
 def read_log(book: Book, path: Path) -> ReadLog:

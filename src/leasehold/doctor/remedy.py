@@ -8,9 +8,7 @@ import shlex
 from string import Formatter
 
 from leasehold.facts.ailments import Ailment
-
-from .context import Context
-from .finding import Evidence
+from leasehold.kit.evidence import Context, Evidence
 
 
 def filled(ailment: Ailment, evidence: Evidence, context: Context) -> tuple[str, ...]:

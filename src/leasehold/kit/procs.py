@@ -68,6 +68,23 @@ def in_group(group: int) -> List[Process]:
     return [p for p in processes if p is not None and p.group == group and not p.gone]
 
 
+def session_cpu_s(session: int) -> Optional[float]:
+    """Add up the processor time of a session's live processes; None when it has none that can be read."""
+    tick_s = 1.0 / os.sysconf("SC_CLK_TCK")
+    total, found = 0.0, False
+    for pid in _pids():
+        try:
+            with open("/proc/%d/stat" % pid, "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        fields = text[text.rindex(b")") + 2 :].split()
+        if int(fields[3]) == session:
+            total += (int(fields[11]) + int(fields[12])) * tick_s
+            found = True
+    return total if found else None
+
+
 def environment(pid: int) -> Dict[str, str]:
     """Read a process's starting environment; empty when it may not be read."""
     try:

@@ -26,6 +26,25 @@ class CellState:
         self.recorded = 0  # the attempt whose frameworks were journaled before set-up
         self.judged = 0  # the attempt whose environment was judged after set-up
         self.refused = ""  # why that judgement ended the attempt
+        self.stage = "train"  # what the newest attempt runs
+        self.passed: List[str] = []  # stages that truly succeeded
+        self.classed = 0  # the attempt whose failure was classed
+        self.klass = ""
+        self.verdict = ""
+        self.because = ""  # why it was classed so
+        self.mark = ""  # sign and step of that failure: an equal one is the same failure again
+        self.repeats = 0
+        self.saved = False  # that attempt left newer work than it began with
+        self.remedied = 0  # the attempt whose remedy was chosen
+        self.remedy = ""
+        self.wait_s = 0.0
+        self.remedied_unix = 0.0
+        self.pruned = 0  # the attempt after which scratch was pruned
+        self.preempted = 0  # the attempt during which it was announced that the box goes
+        self.short: Optional[Dict[str, Any]] = None  # what the disk lacked for the next attempt
+        self.stalled_unix = 0.0
+        self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously soon: took_s, expected_s
+        self.sealed = 0  # the attempt whose artifacts were found whole and hashed
 
     def as_dict(self) -> Dict[str, Any]:
         """Spell for status.json and the wire."""
@@ -95,6 +114,8 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
     cell.why = ""
     cell.refused = ""
+    cell.stage = str(event.get("stage", "train"))
+    cell.short, cell.fast, cell.stalled_unix = None, None, 0.0
 
 
 def _started(run: RunState, event: Dict[str, Any]) -> None:
@@ -120,6 +141,52 @@ def _env_judged(run: RunState, event: Dict[str, Any]) -> None:
     listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     against = [str(one.get("what")) for one in listed if one.get("outcome") == "refused"]
     cell.refused = "; ".join(against) if event.get("outcome") == "refused" and not event.get("skipped") else ""
+
+
+def _stage_passed(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    cell.passed = [*cell.passed, str(event.get("stage"))]
+    cell.tries = 0  # the next stage has a bound of its own
+
+
+def _classed(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    mark = str(event.get("mark", ""))
+    cell.repeats = cell.repeats + 1 if mark and mark == cell.mark else 1
+    cell.classed, cell.mark = event.get("attempt", 0), mark
+    cell.klass, cell.verdict = str(event.get("class", "")), str(event.get("verdict", ""))
+    if cell.klass == "preempted" and event.get("stage") == "seal":
+        cell.passed = []  # it left before its time, though with code 0
+    cell.because, cell.saved = str(event.get("why", "")), bool(event.get("saved"))
+
+
+def _remedied(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    cell.remedied, cell.remedy = event.get("attempt", 0), str(event.get("remedy", ""))
+    cell.wait_s, cell.remedied_unix = event.get("wait_s", 0.0), event.get("t", 0.0)
+    if event.get("fresh"):
+        cell.tries = 0
+
+
+def _attempt_of(field: str) -> Any:
+    def step(run: RunState, event: Dict[str, Any]) -> None:
+        setattr(_cell(run, event), field, event.get("attempt", 0))
+
+    return step
+
+
+def _disk_short(run: RunState, event: Dict[str, Any]) -> None:
+    facts = ("path", "what", "free", "need", "hint")
+    _cell(run, event).short = {key: event.get(key) for key in facts}
+
+
+def _stalled(run: RunState, event: Dict[str, Any]) -> None:
+    over = event.get("k") == "stall_over"
+    _cell(run, event).stalled_unix = 0.0 if over else event.get("since_unix", 0.0)
+
+
+def _fast_finished(run: RunState, event: Dict[str, Any]) -> None:
+    _cell(run, event).fast = {key: event.get(key) for key in ("took_s", "expected_s")}
 
 
 def _cell_state(name: str) -> Any:
@@ -161,6 +228,8 @@ def _resumed(run: RunState, event: Dict[str, Any]) -> None:
     for cell in run.cells.values():
         if cell.state != FINISHED:
             cell.state, cell.tries = "pending", 0
+            cell.mark, cell.repeats, cell.wait_s, cell.remedy = "", 0, 0.0, ""
+            cell.classed, cell.remedied, cell.short = 0, 0, None
 
 
 _STEPS = {
@@ -171,6 +240,16 @@ _STEPS = {
     "attempt_ended": _ended,
     "env_recorded": _env_recorded,
     "env_judged": _env_judged,
+    "stage_passed": _stage_passed,
+    "failure_classed": _classed,
+    "remedy_chosen": _remedied,
+    "scratch_pruned": _attempt_of("pruned"),
+    "preempt_noticed": _attempt_of("preempted"),
+    "cell_sealed": _attempt_of("sealed"),
+    "disk_short": _disk_short,
+    "stalled": _stalled,
+    "stall_over": _stalled,
+    "fast_finished": _fast_finished,
     "cell_finished": _cell_state(FINISHED),
     "cell_failed": _cell_failed,
     "cell_pending": _cell_state("pending"),

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leasehold.doctor.context import Context, from_readings
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
-from leasehold.doctor.reading import ReadLog, read_log, read_stream
+from leasehold.doctor.reading import read_log, read_stream
 from leasehold.errors import LinkError, UserError
+from leasehold.kit.evidence import Context, from_readings
 from leasehold.kit.signs import Book
+from leasehold.kit.suspects import ReadLog
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -20,9 +21,11 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 from .boxes import Box, box_of, find_box
 from .home import Home
 from .results import Folders
+from .watch import describe
 
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
 _SIGNALLED = 128
+_DECISIONS = ("failure_classed", "remedy_chosen", "scratch_pruned", "disk_short", "stalled", "fast_finished")
 
 
 def diagnose_files(book: Book, words: list[str], context: Context) -> Diagnosis:
@@ -80,7 +83,18 @@ def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: C
         disk_used=measured.disk_used,
         overlay_used=measured.overlay_used,
     )
-    return diagnose(book, logs, told)
+    events = [event for batch in engine.events(record.run, 0, 0) for event in batch["events"]]
+    return replace(diagnose(book, logs, told), done=tuple(_done(events)))
+
+
+def _done(events: list[dict[str, Any]]) -> list[str]:
+    """Say what the box's caretaker saw and did about each cell's newest failure."""
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    for event in events:
+        if event["k"] in _DECISIONS:
+            newest.pop((str(event.get("cell")), event["k"]), None)
+            newest[str(event.get("cell")), event["k"]] = event
+    return [line for event in newest.values() for line in describe(event).splitlines()]
 
 
 def _place(root: str, run: str, cell: str, state: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from leasehold.transport.process import LocalTransport
 from .boxes import Box
 from .candidates import Chosen, choose
 from .check import Gatekeeper, Skips
+from .health import warnings_of
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .minder import Minder
@@ -184,6 +185,13 @@ def _save_what_is_done(home: Home, run_id: str, engine: CaretakerEngine, report:
 
 def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEngine, report: Report) -> RunOutcome:
     state, reason = ended
+    if state != "finished" and reason.startswith("disk.short: "):
+        engine.wire.close()
+        hint = "make room or take a larger disk, then run the identical command; lease disk shows what lies there"
+        raise Refusal("disk.short", f"{run_id}: {reason.partition(': ')[2]}", hint=hint)
+    if state == "finished":
+        for text in warnings_of(engine.look(run_id)["cells"]):
+            report(Note("warning", text))
     if state != "finished":
         _save_what_is_done(home, run_id, engine, report)
         raise RunFailed(

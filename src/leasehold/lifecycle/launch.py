@@ -279,7 +279,7 @@ def _begin(
     seen = engine.start(plan, home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
-        seen = engine.resume(plan.run, seen["seq"], home_id, private)
+        seen = engine.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})
     report(
         Note(
             "launched",

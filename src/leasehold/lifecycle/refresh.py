@@ -13,6 +13,7 @@ from leasehold.model.lease import RunRecord
 from leasehold.model.work import checked_work
 
 from .boxes import box_of
+from .health import trouble
 from .home import Home
 from .lease_notes import note_reached
 
@@ -66,7 +67,8 @@ def _record(home: Home, record: RunRecord, answer: dict[str, dict[str, object]] 
     else:
         changed = float(str(value.get("changed_unix") or 0))
         seq, work = int(str(value.get("seq", 0))), checked_work(value.get("work"))
-        _seen(home, record, state, str(value.get("reason", "")), seq=seq, changed_unix=changed, work=work)
+        reason = str(value.get("reason", "")) or trouble(value)
+        _seen(home, record, state, reason, seq=seq, changed_unix=changed, work=work)
 
 
 def _seen(home: Home, record: RunRecord, state: str, reason: str, **more: Any) -> None:

@@ -58,5 +58,9 @@ def environment_of(profile: Profile) -> dict[str, Any]:
         "durable": "" if folders.get("durable") == folders.get("state") else folders.get("durable", ""),
         "durable_is_folder": bool(profile.durable_tier and not profile.durable_tier.own_mount),
         "scratch": folders.get("scratch", ""),
+        "grace_s": (profile.spot.grace_s or 0.0) if profile.spot.available != "no" else 0.0,
+        "clocks": [
+            [clock.name, clock.after_s] for clock in profile.clocks if clock.starts == "run-start" and clock.after_s
+        ],
     }
     return {key: item for key, item in value.items() if item}

@@ -21,6 +21,7 @@ from .check import record_on_box
 from .fetch_words import FETCH_TELLERS
 from .minder import Minder
 from .notice_tellers import NOTICE_TELLERS
+from .remedy_words import REMEDY_TELLERS
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
@@ -264,6 +265,7 @@ def _listed(event: dict[str, Any], key: str) -> list[Any]:
 _TELLERS: dict[str, Any] = {
     **FETCH_TELLERS,
     **NOTICE_TELLERS,
+    **REMEDY_TELLERS,
     "env_recorded": _recorded,
     "env_judged": _judged,
     "run_opened": lambda event: f"caretaker {event['pid']} took the run",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from leasehold.kit.predicates import STALL_AFTER_S
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -80,6 +82,9 @@ class Job:
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
     notify: NotifyWish | None = None
+    evaluate: str = ""
+    stall_after_s: float = STALL_AFTER_S  # 0 is never
+    on_stall: str = "tell"
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
@@ -96,7 +101,10 @@ class Job:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
         if self.notify is None:
             del value["notify"]
-        del value["setup_frameworks"], value["downloads"]
+        del value["setup_frameworks"], value["downloads"], value["evaluate"]
+        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell")):
+            if value[name] == usual:
+                del value[name]
         return {**value, **self._newer()}
 
     def _newer(self) -> dict[str, Any]:
@@ -104,6 +112,8 @@ class Job:
         newer: dict[str, Any] = {}
         if self.setup_frameworks != "keep":
             newer["setup_frameworks"] = self.setup_frameworks
+        if self.evaluate:
+            newer["evaluate"] = self.evaluate
         if self.downloads:
             newer["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
         return newer

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from leasehold.errors import UserError
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
+from leasehold.kit.predicates import STALL_AFTER_S
 
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
@@ -21,8 +22,10 @@ from .job_words import (
     CHECKPOINT_WORDS,
     GPU_WORDS,
     LOADERS,
+    ON_STALL,
     RESOURCE_WORDS,
     SETUP_FRAMEWORKS,
+    STALL_WORDS,
     WHEN_DONE,
     WORDS,
     Word,
@@ -64,6 +67,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
     job = _mapping(value, "", WORDS, source)
     resources = _mapping(job.get("resources", {}), "resources", RESOURCE_WORDS, source)
     budget, at_limit = _budget(job, source)
+    stall_after_s, on_stall = _stall(job.get("stall", {}), source)
     return Job(
         name=_name(job, source),
         run=_command(job, "run", source),
@@ -71,6 +75,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         setup=_optional(job, "setup", source),
         setup_frameworks=_one_of(job.get("setup_frameworks", "keep"), "setup_frameworks", SETUP_FRAMEWORKS, source),
         smoke=_optional(job, "smoke", source),
+        evaluate=_optional(job, "evaluate", source),
         env=_env(job.get("env", {}), source),
         secrets=_secrets(job.get("secrets", []), source),
         gpu=_gpu(resources["gpu"], source) if "gpu" in resources else None,
@@ -82,6 +87,8 @@ def parse_job(value: Any, source: Source | str) -> Job:
         expect_s=_read(job, "", "expect", parse_duration, 0.0, source),
         budget=budget,
         at_limit=at_limit,
+        stall_after_s=stall_after_s,
+        on_stall=on_stall,
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
         notify=parse_notify(job.get("notify"), source.bad),
@@ -271,6 +278,15 @@ def _budget(job: Mapping[str, Any], source: Source) -> tuple[str, str]:
         raise source.bad("budget", "has no limit, which says what it may cost", "budget: {limit: 20USD}")
     limit = _read(facts, "budget", "limit", _money, "", source)
     return limit, _one_of(facts.get("at_limit", "warn"), "budget.at_limit", AT_LIMIT, source)
+
+
+def _stall(value: Any, source: Source) -> tuple[float, str]:
+    """Read a duration, off, or {after, then}."""
+    facts = _mapping(value if isinstance(value, dict) else {"after": value}, "stall", STALL_WORDS, source)
+    if facts.get("after") in ("off", False):  # YAML reads a bare off as false
+        facts = {**facts, "after": "0s"}
+    after_s = _read(facts, "stall", "after", parse_duration, STALL_AFTER_S, source)
+    return after_s, _one_of(facts.get("then", "tell"), "stall.then", ON_STALL, source)
 
 
 def _money(text: str) -> str:

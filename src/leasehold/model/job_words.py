@@ -10,6 +10,7 @@ from leasehold.kit.topics import TOPICS, USUAL
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
 WHEN_DONE = ("ask", "park")
 AT_LIMIT = ("warn", "stop")
+ON_STALL = ("tell", "again")
 SETUP_FRAMEWORKS = ("keep", "replace")
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -74,6 +75,15 @@ NOTIFY_WORDS = (
     ),
     Word("channels", "names from `lease notify list`; left out: all", _GLOBS, example="[phone]"),
 )
+STALL_WORDS = (
+    Word("after", "how long without a line or a file, the card and the processor idle; or off", {}, example="45m"),
+    Word(
+        "then",
+        "tell (default), or again: end it and start the identical command from its last checkpoint",
+        {"enum": list(ON_STALL)},
+        example="again",
+    ),
+)
 DOWNLOAD_WORDS = (
     Word(
         "from",
@@ -113,6 +123,12 @@ WORDS = (
         _TEXT,
         example="python train.py --steps 3",
     ),
+    Word(
+        "evaluate",
+        "run after `run` exited with 0, in the same folder and environment; a failure fails the cell; " + _FILLED,
+        _TEXT,
+        example="python eval.py {{out}}/best.pt",
+    ),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
         "secrets",
@@ -135,8 +151,15 @@ WORDS = (
     Word("expect", "how long the run should take", _DURATION, example="6h"),
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
     Word("notify", "of what your `lease notify` channels tell you while it runs; false: of nothing", {}),
+    Word(
+        "stall", "when a live trainer counts as stalled: 45m, off, or {after, then}; 30m by default", {}, example="45m"
+    ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
-    Word("attempts", "how often a killed trainer is started again", {"type": "integer", "minimum": 1, "maximum": 100}),
+    Word(
+        "attempts",
+        "how many attempts a cell gets until it leaves new work or a person resumes it",
+        {"type": "integer", "minimum": 1, "maximum": 100},
+    ),
 )
 
 
@@ -151,6 +174,10 @@ def json_schema() -> dict[str, Any]:
             {"type": "array", "minItems": 1, "items": _TEXT},
         ]
     }
+    after = {"anyOf": [_DURATION, {"enum": ["off", False]}]}
+    stall = _object(STALL_WORDS)
+    stall["properties"]["after"] = {**after, "description": STALL_WORDS[0].meaning}
+    properties["stall"] = {"anyOf": [*after["anyOf"], stall]}
     properties["budget"] = {"anyOf": [_MONEY, {**_object(BUDGET_WORDS), "required": ["limit"]}]}
     item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
     properties["downloads"] = {"type": "array", "items": item}

@@ -12,6 +12,7 @@ from typing import Any, Dict
 import pytest
 
 from leasehold.caretaker.keeper import exit_record, own_argv, write_exit
+from leasehold.caretaker.layout import RunFolder
 from leasehold.kit.atomic import read_json
 
 
@@ -46,8 +47,8 @@ def test_a_record_says_when() -> None:
 
 def test_the_first_record_stands(tmp_path: Path) -> None:
     """Keeper and caretaker may both see an end; the one who waited for the child writes first."""
-    write_exit(str(tmp_path), {"code": 17, "by": "keeper"})
-    write_exit(str(tmp_path), {"code": None, "by": "caretaker"})
+    write_exit(RunFolder(str(tmp_path)), str(tmp_path), {"code": 17, "by": "keeper"})
+    write_exit(RunFolder(str(tmp_path)), str(tmp_path), {"code": None, "by": "caretaker"})
     assert read_json(str(tmp_path / "exit.json")) == {"code": 17, "by": "keeper"}
 
 

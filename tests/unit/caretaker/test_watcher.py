@@ -102,14 +102,14 @@ def test_an_alarm_is_told_once_with_its_id(bed: Bed) -> None:
 
 
 def test_events_that_belong_together_come_as_one_notice(bed: Bed) -> None:
-    bed.note("cell_pending", cell="main", why="ended by signal 9")
+    bed.note("scratch_pruned", cell="main", files=3, freed_bytes=9000, kept=[])
     bed.note("failure_classed", cell="main", **{"class": "probabilistic"}, why="CUDA launch failure", signs=["X1"])
     bed.note("remedy_chosen", cell="main", remedy="again", why="first of three", wait_s=30)
     bed.settle()
     (said,) = bed.told
     assert said["text"].splitlines()[:3] == [
         "Remedy: the same command again in 30 s: first of three",
-        "Attempt ended: ended by signal 9",
+        "Pruned scratch: 3 files, 9000 bytes freed.",
         "Class probabilistic: CUDA launch failure",
     ]
 

@@ -42,6 +42,8 @@ budget: 20USD
 notify: {"on": [ended, budget], channels: [phone]}
 when_done: park
 attempts: 7
+evaluate: python eval.py
+stall: {after: 45m, then: again}
 """
 
 
@@ -75,6 +77,9 @@ def test_everything_a_job_can_say() -> None:
         notify=NotifyWish(("ended", "budget"), ("phone",)),
         when_done="park",
         attempts=7,
+        evaluate="python eval.py",
+        stall_after_s=2700.0,
+        on_stall="again",
     )
 
 

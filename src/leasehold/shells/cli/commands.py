@@ -98,7 +98,7 @@ def status(args: Namespace) -> int:
     head = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
     output.table([_status_row(row) for row in rows], head, _STATE_COLOURS)
     for row in rows:
-        if row["state"] in ("failed", "unknown") and row["reason"]:
+        if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
             output.say(f"{row['run']}: {row['reason']}")
     if meters:
         from .meter_lines import lease_lines
@@ -112,9 +112,11 @@ def logs(args: Namespace) -> int:
     """lease logs"""
     parts: list[str] = []
     emit = parts.append if args.json else lambda text: output.data(text, end="")
-    api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
+    verdict = api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
     if args.json:
-        output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts)})
+        output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts), "verdict": verdict})
+    elif verdict:
+        output.say(verdict)
     return 0
 
 

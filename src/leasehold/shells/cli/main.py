@@ -14,6 +14,7 @@ from .box_parser import add_box_parser
 from .ckpt_parser import add_ckpt_parsers
 from .doctor_parser import add_doctor_parsers
 from .front_parser import add_front_parsers
+from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 _COMMANDS = (
     "run", "init", "check", "attach", "handbook", "tunnel", "notify", "completion", "status", "watch", "logs", "show",
     "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
-    "ckpt", "cadence",
+    "ckpt", "cadence", "disk", "gpu",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "handbook", "tunnel", "completion")
@@ -80,6 +81,8 @@ def _room(command: str) -> Any:
         return import_module(".plan_commands", __package__)
     if command in ("ckpt", "cadence"):
         return import_module(".ckpt_commands", __package__)
+    if command in ("disk", "gpu"):
+        return import_module(".hygiene_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     if command == "notify":
@@ -123,6 +126,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     _home(verbs)
     _ending(verbs)
     _parking(verbs)
+    add_hygiene_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_doctor_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     if wanted in ("", "box"):
         add_box_parser(verbs.all)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE = r"([\d.]{1,12}) (bytes|KiB|MiB|GiB|TiB)"
@@ -24,22 +25,22 @@ _SMALL_REQUEST = 512 << 20
 class OutOfMemory:
     """The numbers of one line, in bytes; None where it does not say."""
 
-    requested: int | None = None
-    total: int | None = None
-    free: int | None = None
-    allocated: int | None = None
-    reserved: int | None = None
-    in_use: int | None = None
+    requested: Optional[int] = None
+    total: Optional[int] = None
+    free: Optional[int] = None
+    allocated: Optional[int] = None
+    reserved: Optional[int] = None
+    in_use: Optional[int] = None
 
     @property
-    def gap(self) -> int | None:
+    def gap(self) -> Optional[int]:
         """What the allocator holds but does not use."""
         if self.reserved is None or self.allocated is None:
             return None
         return max(0, self.reserved - self.allocated)
 
     @property
-    def others(self) -> int | None:
+    def others(self) -> Optional[int]:
         """What other processes hold on the card."""
         mine = self.in_use if self.in_use is not None else self.reserved
         if None in (self.total, self.free) or mine is None:
@@ -62,14 +63,14 @@ class OutOfMemory:
             return "neighbour"
         return "plain"
 
-    def as_dict(self) -> dict[str, int | str]:
+    def as_dict(self) -> Dict[str, Any]:
         """Spell for --json, with what follows from the numbers."""
         known = {f"{name}_bytes": value for name, value in vars(self).items() if value is not None}
         extra = {"gap_bytes": self.gap, "others_bytes": self.others}
         return {**known, **{key: value for key, value in extra.items() if value is not None}, "case": self.case}
 
 
-def parse(line: str) -> OutOfMemory | None:
+def parse(line: str) -> Optional[OutOfMemory]:
     """Read a line's numbers; None when it is no such line."""
     if "out of memory" not in line and "OutOfMemory" not in line:
         return None
@@ -80,7 +81,7 @@ def parse(line: str) -> OutOfMemory | None:
     return OutOfMemory(**found) if any(value is not None for value in found.values()) else None
 
 
-def rung(entry: str, numbers: OutOfMemory | None) -> str:
+def rung(entry: str, numbers: Optional[OutOfMemory]) -> str:
     """Name the rung of the ladder for this case; R§37.2, cheapest first."""
     case = numbers.case if numbers else "plain"
     if entry == "U11" or case == "neighbour":
@@ -108,7 +109,7 @@ def human(size: int) -> str:
     return f"{size} bytes"
 
 
-def _size(patterns: tuple[str, ...], line: str) -> int | None:
+def _size(patterns: Tuple[str, ...], line: str) -> Optional[int]:
     for pattern in patterns:
         found = re.search(pattern, line)
         if found:

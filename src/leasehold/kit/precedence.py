@@ -4,11 +4,11 @@ before their echoes. R§48."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Dict, List, Optional, Set, Tuple
 
 from leasehold.kit.signs import Book, Entry
 
-from .context import Context
-from .finding import Evidence
+from .evidence import Context, Evidence
 from .oom import OutOfMemory, parse
 
 _FALLBACK = 9
@@ -23,15 +23,15 @@ class Candidate:
     """An entry with its evidence, before it is known whether it is the one to report."""
 
     entry: Entry
-    evidence: tuple[Evidence, ...]
-    order: tuple[str, int] = ("", 0)  # time as written, then place
+    evidence: Tuple[Evidence, ...]
+    order: Tuple[str, int] = ("", 0)  # time as written, then place
     confidence: str = "certain"
-    instead_of: tuple[str, ...] = ()
+    instead_of: Tuple[str, ...] = ()
     note: str = ""
-    numbers: OutOfMemory | None = None
+    numbers: Optional[OutOfMemory] = None
 
 
-def ranked(book: Book, candidates: list[Candidate], context: Context) -> list[Candidate]:
+def ranked(book: Book, candidates: List[Candidate], context: Context) -> List[Candidate]:
     """Keep what counts, most telling first."""
     kept = [item for item in candidates if not item.entry.platform or item.entry.platform == context.family]
     if context.exit_code == 0:
@@ -60,7 +60,7 @@ def _specialised(book: Book, item: Candidate, context: Context) -> Candidate:
     return item
 
 
-def _memory_case(numbers: OutOfMemory | None, context: Context) -> str:
+def _memory_case(numbers: Optional[OutOfMemory], context: Context) -> str:
     case = numbers.case if numbers else "plain"
     if case == "neighbour" or (context.vram_used_before or 0) > 0.25:
         return "U11"
@@ -84,9 +84,9 @@ def _become(book: Book, item: Candidate, wanted: str, note: str = "") -> Candida
     return replace(item, entry=entry, instead_of=(*item.instead_of, item.entry.id), note=note or item.note)
 
 
-def _merged(items: list[Candidate]) -> list[Candidate]:
+def _merged(items: List[Candidate]) -> List[Candidate]:
     """Join candidates of one entry: several logs, or log and exit code."""
-    found: dict[str, Candidate] = {}
+    found: Dict[str, Candidate] = {}
     for item in sorted(items, key=lambda one: (one.confidence != "certain", one.order)):
         first = found.get(item.entry.id)
         if first is None:
@@ -97,11 +97,11 @@ def _merged(items: list[Candidate]) -> list[Candidate]:
     return list(found.values())
 
 
-def _without_broader(book: Book, items: list[Candidate]) -> list[Candidate]:
+def _without_broader(book: Book, items: List[Candidate]) -> List[Candidate]:
     """Drop an entry that another one refines, along the whole chain."""
     known = {entry.id: entry for entry in book.entries}
     present = {item.entry.id: item for item in items}
-    dropped: dict[str, list[str]] = {}
+    dropped: Dict[str, List[str]] = {}
     for item in items:
         waiting = list(item.entry.refines)
         while waiting:
@@ -117,7 +117,7 @@ def _without_broader(book: Book, items: list[Candidate]) -> list[Candidate]:
     ]
 
 
-def _without_fallbacks(items: list[Candidate]) -> list[Candidate]:
+def _without_fallbacks(items: List[Candidate]) -> List[Candidate]:
     """A bare traceback or a launcher's summary says nothing beside a real finding, or on another finding's line."""
     named = {_place(item) for item in items if item.entry.tier < _FALLBACK or item.entry.follows}
     items = [item for item in items if item.entry.tier < _FALLBACK or item.entry.follows or not _echo(item, named)]
@@ -127,11 +127,11 @@ def _without_fallbacks(items: list[Candidate]) -> list[Candidate]:
     return [item for item in items if item.entry.tier < _FALLBACK or not item.entry.follows or not caused]
 
 
-def _echo(item: Candidate, named: set[tuple[str, int]]) -> bool:
+def _echo(item: Candidate, named: Set[Tuple[str, int]]) -> bool:
     """Whether a fallback only repeats another finding: the same line, or a launcher's own exception."""
     summary = any(word in item.evidence[0].text for word in _SUMMARIES)
     return _place(item) in named or (bool(named) and summary)
 
 
-def _place(item: Candidate) -> tuple[str, int]:
+def _place(item: Candidate) -> Tuple[str, int]:
     return item.evidence[0].source, item.evidence[0].offset

@@ -1,0 +1,120 @@
+"""Attempts as the caretaker handles them: start a keeper, see what became of it, journal how it ended."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict
+
+from leasehold.kit.atomic import read_json
+from leasehold.kit.procs import marked
+from leasehold.kit.runstate import CellState, RunState
+
+from .keeper import exit_record, own_argv, write_exit
+from .layout import RunFolder
+from .locks import is_held
+from .reaper import end_processes
+
+_STRAY_GRACE_S = 5.0
+_FOUND = {
+    "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
+    "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
+}
+_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told")
+
+
+class Attempts:
+    """Keepers of this caretaker, and the attempt folders of everybody's."""
+
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.note = note
+        self.keepers: Dict[int, str] = {}  # keeper pid -> cell
+        # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
+        self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
+
+    def start(self, name: str, cell: CellState, stage: str, before_exec: Callable[[], None]) -> None:
+        """Begin the next attempt of a cell, once nothing of an earlier one is left."""
+        self._end_strays(name)
+        extra = {} if stage == "train" else {"stage": stage}
+        self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
+        self.spawn_keeper(name, cell, before_exec)
+
+    def spawn_keeper(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
+        """Start the parent of an attempt."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                before_exec()
+                os.setsid()
+                argv = own_argv("keep", self.folder.path, name, str(cell.attempt), cell.stage)
+                os.execv(argv[0], argv)
+            finally:
+                os._exit(127)
+        self.keepers[pid] = name
+
+    def look(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
+        """Journal what happened to an attempt since the last look."""
+        place = self.folder.attempt(name, cell.attempt)
+        held = is_held(self.folder.cell_lock(name))
+        if cell.state == "starting":
+            started = read_json(os.path.join(place, "started.json"))
+            if started is not None:
+                self.note("attempt_started", cell=name, attempt=cell.attempt, **started)
+        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
+        self._note_environment(name, cell, place)  # after the exit: what was judged came before it
+        if ended is not None:
+            self._note_ended(name, cell, ended)
+        elif held or name in self.keepers.values():
+            return
+        elif os.path.exists(os.path.join(place, "claim")):
+            lived = {"ended_unix": self.heard_unix} if self.heard_unix > cell.started_unix > 0 else {}
+            self._note_ended(name, cell, dict(lived, lost=True))
+        else:  # no keeper ever claimed it: the same attempt may be given to another
+            self.spawn_keeper(name, cell, before_exec)
+
+    def adopt_exit(self, run: RunState, pid: int, status: int) -> None:
+        """Write the exit of a trainer whose keeper died: the kernel gave it to us."""
+        for name, cell in run.cells.items():
+            place = self.folder.attempt(name, cell.attempt)
+            started = read_json(os.path.join(place, "started.json"))
+            if cell.state in ("starting", "running") and started and started["pid"] == pid:
+                write_exit(self.folder, place, exit_record(status, "caretaker"))
+
+    def _note_environment(self, name: str, cell: CellState, place: str) -> None:
+        """Journal what the step before the trainer found, once per attempt."""
+        if not self.plan["job"].get("setup"):
+            return
+        for file, (kind, *facts) in _FOUND.items():
+            noted = cell.recorded if kind == "env_recorded" else cell.judged
+            found = read_json(os.path.join(place, file)) if noted != cell.attempt else None
+            if found is not None:
+                known = {key: found[key] for key in facts if key in found}
+                self.note(kind, cell=name, attempt=cell.attempt, **known)
+
+    def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
+        facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
+        if "ended_unix" in record:
+            facts["at"] = max(record["ended_unix"], cell.started_unix)  # a clock may have been set back meanwhile
+        self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
+
+    def _end_strays(self, name: str) -> None:
+        """End what an earlier attempt left behind, or the new one would write beside it."""
+        strays = marked(self.folder.mark(name))
+        if not strays:
+            return
+        self.note("strays_ended", cell=name, pids=[process.pid for process in strays])
+        end_processes(0, "", self.folder.mark(name), _STRAY_GRACE_S)
+
+
+def failure(cell: CellState) -> str:
+    """Say how a cell's newest attempt failed."""
+    if cell.why:
+        return cell.why
+    if cell.refused:
+        return "the env gate refused after set-up: %s" % cell.refused
+    if cell.lost:
+        return "attempt %d vanished without an exit record" % cell.attempt
+    if cell.signal is not None:
+        return "attempt %d was ended by signal %d" % (cell.attempt, cell.signal)
+    return "attempt %d exited with code %s" % (cell.attempt, cell.code)

@@ -1,0 +1,162 @@
+"""Ask the driver's own tool: cards with every field it knows, which processes it lists, which CUDA it can run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+_TIMEOUT_S = 30.0
+_MIB = 1 << 20
+_FIELDS = {  # our name -> the tool's; a driver that does not know one answers without it
+    "index": "index",
+    "uuid": "uuid",
+    "name": "name",
+    "bus": "pci.bus_id",
+    "driver": "driver_version",
+    "persistence": "persistence_mode",
+    "memory_total_mib": "memory.total",
+    "memory_used_mib": "memory.used",
+    "memory_reserved_mib": "memory.reserved",
+    "utilisation": "utilization.gpu",
+    "temperature_c": "temperature.gpu",
+    "sm_mhz": "clocks.current.sm",
+    "sm_max_mhz": "clocks.max.sm",
+    "power_w": "power.draw",
+    "power_limit_w": "enforced.power.limit",
+    "power_default_w": "power.default_limit",
+    "pcie_width": "pcie.link.width.current",
+    "pcie_width_max": "pcie.link.width.max",
+    "pcie_gen": "pcie.link.gen.current",
+    "pcie_gen_max": "pcie.link.gen.max",
+    "ecc": "ecc.mode.current",
+    "ecc_uncorrected": "ecc.errors.uncorrected.volatile.total",
+    "ecc_corrected": "ecc.errors.corrected.volatile.total",
+    "ecc_uncorrected_ever": "ecc.errors.uncorrected.aggregate.total",
+    "retired_double_bit": "retired_pages.double_bit.count",
+    "retired_pending": "retired_pages.pending",
+    "remapped_uncorrectable": "remapped_rows.uncorrectable",
+    "remapped_pending": "remapped_rows.pending",
+    "remapped_failure": "remapped_rows.failure",
+    "recovery_action": "gpu_recovery_action",
+    "hw_slowdown": "clocks_throttle_reasons.hw_slowdown",
+    "hw_thermal": "clocks_throttle_reasons.hw_thermal_slowdown",
+    "hw_power_brake": "clocks_throttle_reasons.hw_power_brake_slowdown",
+    "sw_thermal": "clocks_throttle_reasons.sw_thermal_slowdown",
+    "sw_power_cap": "clocks_throttle_reasons.sw_power_cap",
+}
+SAMPLED = (
+    "index", "utilisation", "temperature_c", "sm_mhz", "power_w", "memory_used_mib",
+    "hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal", "sw_power_cap",
+)  # fmt: skip
+_WORDS = ("index", "uuid", "name", "bus", "driver", "recovery_action")  # never numbers
+_BAD_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
+_NEWER_NAME = ("clocks_throttle_reasons.", "clocks_event_reasons.")
+_YES = ("active", "yes", "enabled")
+_NO = ("not active", "no", "disabled")
+_CUDA = re.compile(r"CUDA Version\s*:\s*(\d+\.\d+)")
+
+
+class Answer(NamedTuple):
+    """What the tool said, or why it said nothing."""
+
+    rows: List[Dict[str, Any]]
+    problem: str = ""
+
+
+class Listed(NamedTuple):
+    """A process that the driver itself names on a card."""
+
+    pid: int
+    uuid: str
+    used_bytes: Optional[int]
+
+
+def cards(names: Sequence[str] = tuple(_FIELDS)) -> Answer:
+    """Query each card once; fields that this driver does not know are left out, not guessed."""
+    fields = {name: _FIELDS[name] for name in names}
+    for _ in range(2 * len(fields)):
+        said, problem = run_tool(["--query-gpu=" + ",".join(fields.values()), "--format=csv,noheader,nounits"])
+        unknown = _BAD_FIELD.search(problem)
+        if unknown is None:
+            return Answer([_row(list(fields), line) for line in said.splitlines() if line.strip()], problem)
+        fields = _without(fields, unknown.group(1))
+    return Answer([], "nvidia-smi knows none of the fields asked for")
+
+
+def listed() -> Tuple[List[Listed], str]:
+    """List the processes that the driver names, with their memory where it says so."""
+    said, problem = run_tool(["--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"])
+    found = []
+    for line in said.splitlines():
+        words = [word.strip() for word in line.split(",")]
+        if len(words) == 3 and words[0].isdigit():
+            used = int(words[2]) * _MIB if words[2].isdigit() else None
+            found.append(Listed(int(words[0]), words[1], used))
+    known = {item.pid for item in found}
+    for pid in _drawing_too():
+        if pid not in known:
+            found.append(Listed(pid, "", None))
+    return found, problem
+
+
+def cuda_of_driver() -> str:
+    """The newest CUDA that this driver can run; empty when it does not say."""
+    found = _CUDA.search(run_tool(["-q", "-d", "COMPUTE"])[0])
+    return found.group(1) if found else ""
+
+
+def run_tool(words: List[str]) -> Tuple[str, str]:
+    """Run nvidia-smi; return what it said, and why that is nothing."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return "", "nvidia-smi is not installed"
+    try:
+        done = subprocess.run(
+            [tool] + words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            timeout=_TIMEOUT_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "", "nvidia-smi did not answer in %g s: the driver may hang" % _TIMEOUT_S
+    except OSError as error:
+        return "", "nvidia-smi could not be started: %s" % (error.strerror or error)
+    said = done.stdout.decode("utf-8", "replace").strip()
+    if done.returncode != 0 or _BAD_FIELD.search(said):
+        first = said.splitlines()[0][:200] if said else "nothing"
+        return "", "nvidia-smi exited with %d and said: %s" % (done.returncode, first)
+    return said, ""
+
+
+def _drawing_too() -> List[int]:
+    """Processes that only draw are in no list of compute processes, and are no zombies either."""
+    said, _ = run_tool(["pmon", "-c", "1"])
+    rows = [line.split() for line in said.splitlines() if not line.startswith("#")]
+    return [int(words[1]) for words in rows if len(words) > 2 and words[1].isdigit()]
+
+
+def _without(fields: Dict[str, str], unknown: str) -> Dict[str, str]:
+    """Ask under the newer name first, then not at all."""
+    old, new = _NEWER_NAME
+    renamed = new + unknown[len(old) :] if unknown.startswith(old) else None
+    kept = {name: renamed if field == unknown else field for name, field in fields.items()}
+    return {name: field for name, field in kept.items() if field is not None}
+
+
+def _row(names: List[str], line: str) -> Dict[str, Any]:
+    words = [word.strip() for word in line.split(",")]
+    if len(words) != len(names):
+        return {}
+    return {name: word if name in _WORDS else _value(word) for name, word in zip(names, words)}
+
+
+def _value(word: str) -> Any:
+    """A number, yes, no, or None for every spelling of "not available"."""
+    low = word.strip("[]").lower()
+    if low in _YES or low in _NO:
+        return low in _YES
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return int(number) if number == int(number) else number

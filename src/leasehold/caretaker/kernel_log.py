@@ -1,0 +1,104 @@
+"""What the kernel said, where this user may read it: kills for memory of our own, and Xid lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+_PATH = "/dev/kmsg"
+_MOST_RECORDS = 100000
+_RECORD_BYTES = 8192
+_KEPT = 50
+_XID = re.compile(r"NVRM: Xid \(PCI:([0-9A-Fa-f:.]+)\): (\d+),?\s*([^\n]*)")
+_KILLED = re.compile(r"Kill(?:ed)? process (\d{1,10})\b")
+_WANTED = re.compile(r"NVRM: Xid|Kill(?:ed)? process|oom-kill:|out of memory|fallen off the bus", re.IGNORECASE)
+
+
+class Lines(NamedTuple):
+    """What concerns us of the kernel's log."""
+
+    readable: bool
+    ours: List[str]  # kills for memory that name a process of ours
+    cards: List[str]  # what the driver said; which card is whose cannot be told
+
+    @property
+    def text(self) -> bytes:
+        """Spell for the matcher."""
+        return "".join(line + "\n" for line in [*self.ours, *self.cards]).encode("utf-8", "replace")
+
+
+def since(up_s: Optional[float], pids: Iterable[int], path: str = _PATH) -> Lines:
+    """Read the lines after so many seconds of uptime; without a moment none can be told to be new."""
+    if up_s is None:
+        return Lines(False, [], [])
+    records, problem = _records(path)
+    return Lines(False, [], []) if problem else sort(records, up_s, pids)
+
+
+def xids(path: str = _PATH) -> Dict[str, Any]:
+    """List Xid lines since boot, or say why the log cannot be read: then nobody can clear the card."""
+    lines, problem = _records(path)
+    if problem:
+        lines, second = _dmesg()
+        problem = "%s; %s" % (problem, second) if second else ""
+    hits = [hit for hit in map(_XID.search, lines) if hit]
+    found = [{"bus": hit.group(1).lower(), "xid": int(hit.group(2)), "text": hit.group(3)[:200]} for hit in hits]
+    return {"readable": not problem, "problem": problem, "xids": found[-_KEPT:], "count": len(found)}
+
+
+def sort(records: Iterable[str], up_s: float, pids: Iterable[int]) -> Lines:
+    """Keep what is new and ours of records spelled `level,number,microseconds,flags;text`."""
+    known = {str(pid) for pid in pids if pid}
+    found = Lines(True, [], [])
+    for record in records:
+        head, _, text = record.partition(";")
+        words = head.split(",")
+        if len(words) < 3 or not words[2].isdigit() or int(words[2]) / 1e6 < up_s or not _WANTED.search(text):
+            continue
+        killed = _KILLED.search(text)
+        if "Xid" in text or "bus" in text:
+            found.cards.append(text.splitlines()[0][:300])
+        elif killed and killed.group(1) in known:
+            found.ours.append(text.splitlines()[0][:300])
+    return found
+
+
+def _records(path: str) -> Tuple[List[str], str]:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        return [], "%s: %s" % (path, error.strerror)
+    records: List[str] = []
+    try:
+        for _ in range(_MOST_RECORDS):
+            try:
+                record = os.read(fd, _RECORD_BYTES)
+            except BlockingIOError:
+                break
+            except BrokenPipeError:  # the ring overwrote what we were about to read: go on behind it
+                continue
+            if not record:
+                break
+            records.append(record.decode("utf-8", "replace"))
+    except OSError as error:
+        return [], "%s: %s" % (path, error.strerror)
+    finally:
+        os.close(fd)
+    return records, ""
+
+
+def _dmesg() -> Tuple[List[str], str]:
+    tool = shutil.which("dmesg")
+    if tool is None:
+        return [], "dmesg is not installed"
+    try:
+        done = subprocess.run([tool], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [], "dmesg: %s" % error
+    said = done.stdout.decode("utf-8", "replace")
+    if done.returncode != 0:
+        return [], said.strip()[:200] or "dmesg exited with %d" % done.returncode
+    return said.splitlines(), ""

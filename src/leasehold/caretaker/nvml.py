@@ -1,0 +1,295 @@
+"""What the cards say, through the driver's own library. Every figure may be missing: old drivers, small cards, MIG.
+
+A call may hang with the driver, so this is used only in a process that somebody else can end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_char, c_uint, c_ulonglong, c_void_p
+from typing import Any, Dict, List, Optional, Tuple
+
+LIBRARY = "libnvidia-ml.so.1"
+
+_LACKING = 13  # the library has no such function
+_TOO_SMALL = 7
+_LOST = (15, 16)  # fallen off the bus, or waiting for a reset
+_WORDS = {
+    1: "not initialised",
+    3: "not supported",
+    4: "no permission",
+    9: "the driver is not loaded",
+    12: "the library is not there",
+    15: "the card is lost",
+    16: "the card must be reset",
+    17: "blocked by the operating system",
+    18: "driver and library are of two versions (the driver was updated and not reloaded)",
+    999: "unknown error",
+}
+_SM_CLOCK, _CORE_SENSOR = 1, 0
+_UNCORRECTED, _CORRECTED, _SINCE_BOOT = 1, 0, 0
+_DOUBLE_BIT = 1
+_XID_EVENTS = 8
+_NOT_KNOWN = (1 << 64) - 1
+_MOST_CARDS, _MOST_PROCESSES, _MOST_XIDS = 64, 256, 64
+_MEMORY_V2 = 40 | (2 << 24)  # the struct's size, and its version
+
+REASONS = (  # bits of the clocks' event reasons; the last word tells what slows a card that has work to do
+    (0x0001, "idle"),
+    (0x0002, "application_clocks"),
+    (0x0004, "sw_power_cap"),
+    (0x0008, "hw_slowdown"),
+    (0x0010, "sync_boost"),
+    (0x0020, "sw_thermal_slowdown"),
+    (0x0040, "hw_thermal_slowdown"),
+    (0x0080, "hw_power_brake"),
+    (0x0100, "display_clocks"),
+)
+
+
+class CannotAsk(Exception):
+    """The driver does not answer here; str() says why."""
+
+
+class _Utilisation(ctypes.Structure):
+    _fields_ = [("gpu", c_uint), ("memory", c_uint)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong)]
+
+
+class _MemoryV2(ctypes.Structure):
+    _fields_ = [
+        ("version", c_uint),
+        ("total", c_ulonglong),
+        ("reserved", c_ulonglong),
+        ("free", c_ulonglong),
+        ("used", c_ulonglong),
+    ]
+
+
+class _Process(ctypes.Structure):
+    _fields_ = [("pid", c_uint), ("bytes", c_ulonglong), ("instance", c_uint), ("compute", c_uint)]
+
+
+class _ProcessV1(ctypes.Structure):
+    _fields_ = [("pid", c_uint), ("bytes", c_ulonglong)]
+
+
+class _Event(ctypes.Structure):
+    _fields_ = [
+        ("device", c_void_p),
+        ("type", c_ulonglong),
+        ("data", c_ulonglong),
+        ("instance", c_uint),
+        ("compute", c_uint),
+    ]
+
+
+class Nvml:
+    """An open library. `sample` never raises for a card's sake; CannotAsk means: close, wait, open anew."""
+
+    def __init__(self, library: str = LIBRARY) -> None:
+        try:
+            self._library = ctypes.CDLL(library)
+        except OSError as error:
+            raise CannotAsk(str(error)) from None
+        code = self._call("nvmlInit_v2")
+        code = self._call("nvmlInit") if code == _LACKING else code
+        if code:
+            raise CannotAsk(say(code))
+        self._cards = self._open_cards()
+        self._events: Optional[c_void_p] = self._listen()
+
+    @property
+    def hears_xids(self) -> bool:
+        """Whether the driver will tell of Xid errors on at least one card."""
+        return self._events is not None
+
+    def describe(self) -> List[Dict[str, Any]]:
+        """Say what does not change: name, identity, limits."""
+        return [
+            _known(
+                index=index,
+                name=self._text("nvmlDeviceGetName", card),
+                uuid=self._text("nvmlDeviceGetUUID", card),
+                sm_mhz_max=self._figure("nvmlDeviceGetMaxClockInfo", card, _SM_CLOCK),
+                power_limit_w=_watts(self._figure("nvmlDeviceGetEnforcedPowerLimit", card)),
+            )
+            for index, card in enumerate(self._cards)
+        ]
+
+    def sample(self, deep: bool = True) -> List[Dict[str, Any]]:
+        """Read every card; `deep` adds what changes seldom or costs more: errors, rows, processes."""
+        found = []
+        for index, card in enumerate(self._cards):
+            one = self._quick(index, card)
+            found.append(dict(one, **self._deep(card)) if deep and not one.get("lost") else one)
+        return found
+
+    def xids(self) -> List[Tuple[int, int]]:
+        """Take the Xid errors that came since the last call, as (card, code); does not wait."""
+        found: List[Tuple[int, int]] = []
+        event = _Event()
+        while self._events is not None and len(found) < _MOST_XIDS:
+            code = self._call("nvmlEventSetWait_v2", self._events, byref(event), c_uint(0))
+            code = self._call("nvmlEventSetWait", self._events, byref(event), c_uint(0)) if code == _LACKING else code
+            if code:  # a timeout: nothing came
+                break
+            if event.type == _XID_EVENTS:
+                found.append((self._index_of(event.device), int(event.data)))
+        return found
+
+    def close(self) -> None:
+        """Let the driver go."""
+        if self._events is not None:
+            self._call("nvmlEventSetFree", self._events)
+        self._call("nvmlShutdown")
+
+    def _open_cards(self) -> List[c_void_p]:
+        count = c_uint()
+        code = self._call("nvmlDeviceGetCount_v2", byref(count))
+        code = self._call("nvmlDeviceGetCount", byref(count)) if code == _LACKING else code
+        if code:
+            raise CannotAsk(say(code))
+        cards = []
+        for index in range(min(count.value, _MOST_CARDS)):
+            card = c_void_p()
+            code = self._call("nvmlDeviceGetHandleByIndex_v2", c_uint(index), byref(card))
+            if code == _LACKING:
+                code = self._call("nvmlDeviceGetHandleByIndex", c_uint(index), byref(card))
+            cards.append(card if not code else c_void_p())  # a card that we may not open keeps its place
+        return cards
+
+    def _listen(self) -> Optional[c_void_p]:
+        events = c_void_p()
+        if self._call("nvmlEventSetCreate", byref(events)):
+            return None
+        heard = [
+            card.value and not self._call("nvmlDeviceRegisterEvents", card, c_ulonglong(_XID_EVENTS), events)
+            for card in self._cards
+        ]
+        if any(heard):
+            return events
+        self._call("nvmlEventSetFree", events)
+        return None
+
+    def _quick(self, index: int, card: c_void_p) -> Dict[str, Any]:
+        if not card.value:
+            return {"index": index}
+        load = _Utilisation()
+        code = self._call("nvmlDeviceGetUtilizationRates", card, byref(load))
+        if code in _LOST:
+            return {"index": index, "lost": True, "problem": say(code)}
+        if code == 1:
+            raise CannotAsk(say(code))
+        used, total = self._memory(card)
+        return _known(
+            index=index,
+            util_percent=None if code else int(load.gpu),
+            memory_used_bytes=used,
+            memory_total_bytes=total,
+            sm_mhz=self._figure("nvmlDeviceGetClockInfo", card, _SM_CLOCK),
+            power_w=_watts(self._figure("nvmlDeviceGetPowerUsage", card)),
+            temperature_c=self._figure("nvmlDeviceGetTemperature", card, _CORE_SENSOR),
+            reasons=self._reasons(card),
+        )
+
+    def _deep(self, card: c_void_p) -> Dict[str, Any]:
+        if not card.value:
+            return {}
+        return _known(
+            ecc_uncorrected=self._ecc(card, _UNCORRECTED),
+            ecc_corrected=self._ecc(card, _CORRECTED),
+            pages_retired=self._retired(card),
+            processes=self._processes(card),
+            **self._rows(card),
+        )
+
+    def _memory(self, card: c_void_p) -> Tuple[Optional[int], Optional[int]]:
+        newer = _MemoryV2(version=_MEMORY_V2)  # tells what the driver keeps for itself apart from what is used
+        if not self._call("nvmlDeviceGetMemoryInfo_v2", card, byref(newer)):
+            return int(newer.used), int(newer.total)
+        older = _Memory()
+        if not self._call("nvmlDeviceGetMemoryInfo", card, byref(older)):
+            return int(older.used), int(older.total)
+        return None, None
+
+    def _reasons(self, card: c_void_p) -> Optional[List[str]]:
+        bits = c_ulonglong()
+        code = self._call("nvmlDeviceGetCurrentClocksEventReasons", card, byref(bits))
+        if code == _LACKING:
+            code = self._call("nvmlDeviceGetCurrentClocksThrottleReasons", card, byref(bits))
+        return None if code else reasons_of(bits.value)
+
+    def _ecc(self, card: c_void_p, kind: int) -> Optional[int]:
+        count = c_ulonglong()
+        asked = (c_uint(kind), c_uint(_SINCE_BOOT), byref(count))
+        return None if self._call("nvmlDeviceGetTotalEccErrors", card, *asked) else int(count.value)
+
+    def _rows(self, card: c_void_p) -> Dict[str, Any]:
+        corrected, uncorrected, pending, failed = c_uint(), c_uint(), c_uint(), c_uint()
+        asked = (byref(corrected), byref(uncorrected), byref(pending), byref(failed))
+        if self._call("nvmlDeviceGetRemappedRows", card, *asked):
+            return {}
+        rows = {"rows_remapped": corrected.value + uncorrected.value}
+        return dict(rows, rows_pending=bool(pending.value), rows_failed=bool(failed.value))
+
+    def _retired(self, card: c_void_p) -> Optional[int]:
+        count = c_uint(0)
+        code = self._call("nvmlDeviceGetRetiredPages", card, c_uint(_DOUBLE_BIT), byref(count), None)
+        return int(count.value) if code in (0, _TOO_SMALL) else None
+
+    def _processes(self, card: c_void_p) -> Optional[List[Dict[str, Any]]]:
+        for name, kind in (
+            ("nvmlDeviceGetComputeRunningProcesses_v3", _Process),
+            ("nvmlDeviceGetComputeRunningProcesses_v2", _Process),
+            ("nvmlDeviceGetComputeRunningProcesses", _ProcessV1),
+        ):
+            listed = (kind * _MOST_PROCESSES)()
+            count = c_uint(_MOST_PROCESSES)
+            code = self._call(name, card, byref(count), byref(listed))
+            if code != _LACKING:
+                held = [_held(one) for one in listed[: min(count.value, _MOST_PROCESSES)]]
+                return None if code else held
+        return None
+
+    def _figure(self, name: str, card: c_void_p, *asked: int) -> Optional[int]:
+        value = c_uint()
+        words = [c_uint(word) for word in asked]
+        return None if not card.value or self._call(name, card, *words, byref(value)) else int(value.value)
+
+    def _text(self, name: str, card: c_void_p) -> Optional[str]:
+        text = (c_char * 96)()
+        code = self._call(name, card, text, c_uint(96)) if card.value else _LACKING
+        return None if code else text.value.decode("utf-8", "replace")
+
+    def _index_of(self, device: Optional[int]) -> int:
+        return next((index for index, card in enumerate(self._cards) if card.value == device), -1)
+
+    def _call(self, name: str, *asked: Any) -> int:
+        function = getattr(self._library, name, None)  # what a version lacks is simply not there
+        return _LACKING if function is None else int(function(*asked))
+
+
+def say(code: int) -> str:
+    """Spell what the library answered."""
+    return "the NVIDIA driver says: %s" % _WORDS.get(code, "error %d" % code)
+
+
+def reasons_of(bits: int) -> List[str]:
+    """Name the reasons that hold the clocks where they are."""
+    return [name for bit, name in REASONS if bits & bit]
+
+
+def _held(one: Any) -> Dict[str, Any]:
+    return {"pid": int(one.pid), "bytes": None if one.bytes == _NOT_KNOWN else int(one.bytes)}
+
+
+def _watts(milliwatts: Optional[int]) -> Optional[float]:
+    return None if milliwatts is None else round(milliwatts / 1000, 1)
+
+
+def _known(**facts: Any) -> Dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}

@@ -1,0 +1,127 @@
+"""What follows a failed attempt: judged in a child, classed, one remedy chosen and done; each step is an event.
+
+Its memory is the journal: a caretaker that died between two steps is followed by one that does the next.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict
+
+from leasehold.kit import remedies
+from leasehold.kit.runstate import CellState
+
+from . import disk_gate
+from .attempts import failure
+from .errand import Errand
+from .layout import RunFolder
+
+_JUDGE_LIMIT_S = 60.0
+_PRUNE_LIMIT_S = 600.0
+_GONE_MARGIN_S = 30.0  # a box that is still here so long after its announced end was not taken away
+
+
+class Recovery:
+    """Failed attempts on their way to the next one, or to the end."""
+
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.note = note
+        self._errands: Dict[str, Errand] = {}
+        self._due: Dict[str, float] = {}  # cell -> monotonic time at which its wait is over
+
+    def step(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
+        """Do the next step for a cell whose attempt has failed."""
+        if cell.refused:
+            self.note("cell_failed", cell=name, attempt=cell.attempt, why=failure(cell))
+        elif cell.classed != cell.attempt:
+            self._class(name, cell, before_exec)
+        elif cell.remedied != cell.attempt:
+            self._choose(name, cell)
+        elif cell.remedy == remedies.PRUNE and cell.pruned != cell.attempt:
+            self._prune(name, cell, before_exec)
+        elif cell.remedy in remedies.GOES_ON:
+            self.note("cell_pending", cell=name, why=_going_on(cell))
+        else:
+            self.note("cell_failed", cell=name, attempt=cell.attempt, why=self._given_up(name, cell))
+
+    def waits_s(self, name: str, cell: CellState) -> float:
+        """Return how long the next attempt must still wait; a clock that was set cannot lengthen it."""
+        if not cell.wait_s:
+            return 0.0
+        if name not in self._due:
+            left_s = min(max(0.0, cell.remedied_unix + cell.wait_s - time.time()), cell.wait_s)
+            self._due[name] = time.monotonic() + left_s
+        return max(0.0, self._due[name] - time.monotonic())
+
+    def end(self) -> None:
+        """End what is under way: the run is to stop."""
+        for errand in self._errands.values():
+            errand.end()
+        self._errands.clear()
+
+    def _class(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
+        errand = self._errands.setdefault(name, Errand(_JUDGE_LIMIT_S, before_exec))
+        found = errand.step("judge", self.folder.path, name, str(cell.attempt))
+        if found is None:
+            return
+        del self._errands[name]
+        if "problem" in found:
+            found = _unjudged(cell, str(found["problem"]))
+        self.note("failure_classed", cell=name, attempt=cell.attempt, stage=cell.stage, **found)
+
+    def _choose(self, name: str, cell: CellState) -> None:
+        ended = remedies.Ended(
+            klass=cell.klass,
+            verdict=cell.verdict,
+            tries=cell.tries,
+            most=int(self.plan["attempts"]),
+            repeats=cell.repeats,
+            saved=cell.saved,
+            scratch=bool(self.plan["job"].get("scratch")),
+            grace_s=self._grace_s(cell),
+        )
+        chosen = remedies.choose(ended)
+        self._due.pop(name, None)
+        facts: Dict[str, Any] = {"remedy": chosen.remedy, "why": chosen.why, "wait_s": chosen.wait_s}
+        if chosen.fresh:
+            facts["fresh"] = True
+        self.note("remedy_chosen", cell=name, attempt=cell.attempt, **facts)
+        self._due[name] = time.monotonic() + chosen.wait_s
+
+    def _grace_s(self, cell: CellState) -> float:
+        """A box that was announced to go is not given a new attempt in its last seconds."""
+        if cell.preempted != cell.attempt:
+            return 0.0
+        return float(self.folder.platform().get("grace_s") or 0.0) + _GONE_MARGIN_S
+
+    def _prune(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
+        errand = self._errands.setdefault(name, Errand(_PRUNE_LIMIT_S, before_exec))
+        found = errand.step("prune-scratch", self.folder.path, name)
+        if found is None:
+            return
+        del self._errands[name]
+        self.note("scratch_pruned", cell=name, attempt=cell.attempt, **found)
+
+    def _given_up(self, name: str, cell: CellState) -> str:
+        said = "%s; %s: %s" % (failure(cell), cell.klass.replace("_", "-"), cell.because)
+        if cell.remedy == remedies.RENT_AGAIN:
+            return said + "; leave this box and resume on another one"
+        if cell.remedy == remedies.ASK:
+            return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name))
+        return said
+
+
+def _going_on(cell: CellState) -> str:
+    how = "exit unknown" if cell.lost else "ended by signal %s" % cell.signal
+    how = "exited with code %s" % cell.code if cell.signal is None and not cell.lost else how
+    wait = "in %g s " % cell.wait_s if cell.wait_s else ""
+    return "%s (%s); %sthe same command again, from its last checkpoint" % (how, cell.klass.replace("_", "-"), wait)
+
+
+def _unjudged(cell: CellState, problem: str) -> Dict[str, Any]:
+    """What can be said without the child: nothing but how it ended."""
+    verdict = "unknown" if cell.lost else "killed" if cell.signal is not None else "exited"
+    why = "its log could not be judged: %s" % problem
+    return {"class": "unknown", "verdict": verdict, "signs": [], "why": why, "evidence": [why], "mark": ""}

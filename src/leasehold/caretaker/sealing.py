@@ -1,0 +1,124 @@
+"""Seal a cell: every promised artifact exists, is a plain file, is not empty, was made by this run, and is hashed.
+
+Runs in a child of its own. What is lacking is listed whole, so that one look tells all. The sums are remembered, so
+that bringing the results home need not read them again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, List, Tuple
+
+from leasehold.kit import journal, manifest
+from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.canon import digest
+from leasehold.kit.match import Found, matching
+from leasehold.kit.paths import UnsafePath, check_relative
+
+from .charting import Chart
+from .errand import answer
+from .hash_memory import HashMemory
+from .layout import RunFolder
+from .reserve import with_room
+from .run_requests import strayed
+
+_SLACK_S = 2.0  # what a filesystem's own clock may be behind
+_MOST_LISTED = 100
+
+
+def seal(folder: RunFolder, cell: str) -> int:
+    """Answer {ok, files, bytes, sha256, from_before}, or {lacking}."""
+    plan = read_json(folder.plan) or {}
+    patterns = promises(folder, plan)
+    root = folder.out(cell)
+    try:
+        hits = matching(root, patterns)
+    except OSError as error:
+        return answer({"lacking": ["%s cannot be read: %s" % (root, error)]})
+    found = manifest.unique(hits)
+    born_unix, newest_unix = _births(folder, cell)
+    lacking = [
+        "nothing in $LEASE_OUT matches %r" % pattern for pattern, listed in zip(patterns, hits) if not listed
+    ]  # fmt: skip
+    if lacking:
+        lacking += [hint for hint in [strayed(folder, [cell], {"patterns": patterns}).lstrip("; ")] if hint]
+    lacking += [line for one in found for line in _faults(one, born_unix)]
+    if lacking:
+        return answer({"lacking": lacking[:_MOST_LISTED]})
+    try:
+        entries = _hashed(folder, cell, found)
+    except manifest.ManifestError as error:
+        return answer({"lacking": [str(error)]})
+    before = [one.path for one in found if _made_unix(one) < newest_unix - _SLACK_S]
+    return answer(_write(folder, cell, entries, before))
+
+
+def promises(folder: RunFolder, plan: Dict[str, Any]) -> List[str]:
+    """List the promised patterns: as home last mended them, else as planned."""
+    mended = (read_json(folder.promises) or {}).get("patterns")
+    if isinstance(mended, list) and mended and all(isinstance(item, str) for item in mended):
+        return mended
+    return list(plan.get("patterns") or [])
+
+
+def _write(folder: RunFolder, cell: str, entries: List[Dict[str, Any]], before: List[str]) -> Dict[str, Any]:
+    body = [{"path": entry["path"], "bytes": entry["bytes"], "sha256": entry["sha256"]} for entry in entries]
+    total = sum(entry["bytes"] for entry in entries)
+    facts = {"files": len(entries), "bytes": total, "sha256": digest(body), "from_before": before[:_MOST_LISTED]}
+    whole = dict(facts, cell=cell, sealed_unix=round(time.time(), 3), entries=body)
+    with_room(folder, lambda: write_json(folder.sealed(cell), whole))
+    return dict(facts, ok=True)
+
+
+def _faults(found: Found, born_unix: float) -> List[str]:
+    try:
+        check_relative(found.path)
+    except UnsafePath as error:
+        return [str(error)]
+    if not found.is_file:
+        return ["%s is %s; artifacts must be plain files" % (found.path, "a symlink" if found.is_link else "no file")]
+    if found.info.st_size == 0:
+        return ["%s is empty (0 bytes)" % found.path]
+    if born_unix and _made_unix(found) < born_unix - _SLACK_S:
+        return ["%s is older than this run's first attempt" % found.path]
+    return []
+
+
+def _made_unix(found: Found) -> float:
+    """When it came to be what it is here: a copy may keep its source's mtime, no copy keeps its ctime."""
+    return max(found.info.st_mtime, found.info.st_ctime)
+
+
+def _births(folder: RunFolder, cell: str) -> Tuple[float, float]:
+    """When the cell's first and its newest training began, by a clock that may have been set back since."""
+    events, _ = journal.read_from(folder.journal, 0)
+    mine = [event for event in events if event["k"] == "attempt_started" and event.get("cell") == cell]
+    starting = {event.get("attempt"): event for event in events if event["k"] == "attempt_starting"}
+    trained = [event for event in mine if "stage" not in starting.get(event.get("attempt"), {})]
+    if not trained:
+        return 0.0, 0.0
+    return _then(trained[0]), _then(trained[-1])
+
+
+def _then(event: Dict[str, Any]) -> float:
+    """Spell an attempt's start in today's clock, where the machine has not been started again since."""
+    at, up_s = float(event.get("at", 0.0)), event.get("up_s")
+    if not isinstance(up_s, (int, float)) or up_s > time.monotonic():
+        return at
+    set_by_s = (time.time() - time.monotonic()) - (at - float(up_s))
+    return min(at, at + set_by_s)
+
+
+class _Nobody:
+    """Stands where home stands when a chart is drawn for it: here only the sums and their memory are wanted."""
+
+    gone = False
+
+    def reply(self, value: Dict[str, Any]) -> None:
+        """Hear it and forget it."""
+
+
+def _hashed(folder: RunFolder, cell: str, found: List[Found]) -> List[Dict[str, Any]]:
+    memory = HashMemory(os.path.join(folder.path, "hashes.json"))
+    return Chart(_Nobody(), {cell: folder.out(cell)}, {cell: found}, memory).take_sums()[cell]

@@ -1,0 +1,145 @@
+"""From the ladder's verdict, the log's suspects and the disk to one class of failure. R§17, order of evidence R§48.
+
+Pure, and used where the log lies: the box decides by it, and `lease doctor` shows the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import ladder
+from .ladder import Verdict
+from .precedence import Candidate
+
+PROBABILISTIC, DISK_FULL, BUG, HARDWARE = "probabilistic", "disk_full", "bug", "hardware"
+PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN = "preempted", "walltime", "transport", "unknown"
+CLASSES = (PROBABILISTIC, DISK_FULL, BUG, HARDWARE, PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN)
+
+_HARDWARE_TIER = 1
+_FALLBACK_TIER = 9
+_WALLTIME_SIGNS = ("SL1",)
+_OF_CATALOGUE = {
+    "probabilistic": PROBABILISTIC,
+    "disk-full": DISK_FULL,
+    "bug": BUG,
+    "hardware": HARDWARE,
+    "transport": TRANSPORT,
+    "clock": PREEMPTED,
+}
+_OF_VERDICT = {
+    ladder.REBOOT: PREEMPTED,
+    ladder.PREEMPTED: PREEMPTED,
+    ladder.WALLTIME: WALLTIME,
+    ladder.OOM: BUG,  # memory exhaustion is never retried blindly: R§19.4
+    ladder.HANGUP: PROBABILISTIC,
+    ladder.KILLED: PROBABILISTIC,
+    ladder.STALLED: PROBABILISTIC,
+}
+_SAYS = {
+    ladder.REBOOT: "the box was restarted under it",
+    ladder.PREEMPTED: "the box was being taken away",
+    ladder.WALLTIME: "a clock of the platform ended it",
+    ladder.OOM: "the kernel killed it for memory: the same run needs more than this box gives",
+    ladder.HANGUP: "it was hung up on",
+    ladder.STALLED: "it stalled",
+    ladder.KILLED: "somebody or something killed it from outside",
+    ladder.CRASHED: "it crashed, and its log says nothing that is known",
+    ladder.EXITED: "it ended with a code of its own, and its log says nothing that is known",
+    ladder.UNKNOWN: "it vanished, and nothing shows why",
+}
+_FIRST = (ladder.REBOOT, ladder.OOM, ladder.PREEMPTED, ladder.WALLTIME, ladder.STALLED)
+_OUTSIDE = (ladder.REBOOT, ladder.OOM, ladder.PREEMPTED, ladder.WALLTIME, ladder.HANGUP, ladder.KILLED, ladder.UNKNOWN)
+
+
+class DiskNow(NamedTuple):
+    """The run's disk right after the end; None is unknown."""
+
+    free_bytes: Optional[int] = None
+    free_inodes: Optional[int] = None  # None also where the filesystem has no limit
+
+    @property
+    def full(self) -> str:
+        """Say what ran out, if anything did."""
+        if self.free_bytes is not None and self.free_bytes < _FULL_BYTES:
+            return "the disk has %d kB left" % (self.free_bytes >> 10)
+        if self.free_inodes is not None and self.free_inodes < _FULL_INODES:
+            return "the disk has %d inodes left" % self.free_inodes
+        return ""
+
+
+_FULL_BYTES = 1 << 20
+_FULL_INODES = 4
+
+
+class Classed(NamedTuple):
+    """One class, why, and the lines it rests on."""
+
+    klass: str
+    verdict: str  # the ladder's word
+    signs: Tuple[str, ...]  # catalogue ids, most telling first
+    why: str
+    evidence: Tuple[str, ...]
+
+    @property
+    def sign(self) -> str:
+        """What a second failure must share to be the same one; nothing when it was ended from outside."""
+        if self.signs:
+            return self.signs[0]
+        return "" if self.verdict in _OUTSIDE else self.verdict
+
+    def as_event(self) -> Dict[str, Any]:
+        """Spell for the journal."""
+        return {
+            "class": self.klass,
+            "verdict": self.verdict,
+            "signs": list(self.signs),
+            "why": self.why,
+            "evidence": list(self.evidence),
+        }
+
+
+def classify(verdict: Verdict, suspects: Sequence[Candidate], disk: DiskNow) -> Classed:
+    """Decide by the nearest evidence to the hardware: Xid, kernel and platform, disk, then what the log says."""
+    top = suspects[0] if suspects else None
+    certain = top if top is not None and top.confidence == "certain" else None
+    if certain is not None and certain.entry.tier <= _HARDWARE_TIER:
+        return _by_sign(verdict, certain, suspects)
+    if verdict.word in _FIRST:
+        return _by_verdict(verdict)
+    if certain is not None and certain.entry.tier < _FALLBACK_TIER and certain.entry.klass in _OF_CATALOGUE:
+        return _by_sign(verdict, certain, suspects)
+    if disk.full:
+        why = "the disk is full: %s" % disk.full
+        return Classed(DISK_FULL, verdict.word, _ids(suspects), why, (disk.full, *_lines(suspects), *verdict.evidence))
+    if certain is not None and certain.entry.klass in _OF_CATALOGUE:
+        return _by_sign(verdict, certain, suspects)
+    if verdict.word in _OF_VERDICT:
+        return _by_verdict(verdict)
+    if top is not None and top.entry.klass in _OF_CATALOGUE:
+        return _by_sign(verdict, top, suspects)
+    return Classed(UNKNOWN, verdict.word, (), _SAYS[verdict.word], verdict.evidence)
+
+
+def _by_sign(verdict: Verdict, item: Candidate, suspects: Sequence[Candidate]) -> Classed:
+    klass = WALLTIME if item.entry.id in _WALLTIME_SIGNS else _OF_CATALOGUE[item.entry.klass]
+    text = item.evidence[0].text
+    why = "%s: %s" % (item.entry.id, text[:200]) if item.confidence == "certain" else "%s, likely" % item.entry.id
+    return Classed(klass, verdict.word, _ids(suspects), why, (*_lines(suspects), *verdict.evidence))
+
+
+def _by_verdict(verdict: Verdict) -> Classed:
+    return Classed(_OF_VERDICT[verdict.word], verdict.word, (), _SAYS[verdict.word], verdict.evidence)
+
+
+def _ids(suspects: Sequence[Candidate]) -> Tuple[str, ...]:
+    return tuple(item.entry.id for item in suspects[:5])
+
+
+def _lines(suspects: Sequence[Candidate]) -> List[str]:
+    """Spell the first line of each of the first suspects, with its place."""
+    said = []
+    for item in suspects[:3]:
+        first = item.evidence[0]
+        where = "line %d" % first.line if first.line else first.source
+        said.append("%s (%s): %s" % (item.entry.id, where, first.text[:200]))
+    return said

@@ -1,0 +1,94 @@
+"""The one prescribed answer to a class of failure. R§17.2, R§19.
+
+Pure. Nothing here shrinks an experiment, edits a configuration, or starts again what failed the same way twice.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Tuple
+
+from . import classing
+
+AGAIN, RESUME, PRUNE, STOP, RENT_AGAIN, ASK = "again", "resume", "prune_then_again", "stop", "rent_again", "ask"
+GOES_ON = (AGAIN, RESUME, PRUNE)
+
+WAITS_S: Tuple[float, ...] = (2.0, 10.0, 60.0, 300.0)  # before try 2, 3, ...; the last one stays
+_INTERRUPTED = ("reboot", "preempted", "walltime", "hangup", "killed", "unknown")
+
+
+class Ended(NamedTuple):
+    """What is known when an attempt has failed."""
+
+    klass: str
+    verdict: str
+    tries: int  # attempts since a person, or new work, last gave a fresh bound
+    most: int  # that the plan allows
+    repeats: int = 1  # how often in a row it failed by this very sign at this very step
+    saved: bool = False  # the attempt left newer work than it began with
+    scratch: bool = False  # the job names files that may go
+    grace_s: float = 0.0  # how long a box that was announced to go may still be seen
+
+
+class Remedy(NamedTuple):
+    """What is done, why, after how long; fresh when new work gives a fresh bound."""
+
+    remedy: str
+    why: str
+    wait_s: float = 0.0
+    fresh: bool = False
+
+
+def choose(ended: Ended) -> Remedy:
+    """Choose the remedy of a failed attempt."""
+    if ended.klass in (classing.PREEMPTED, classing.WALLTIME):
+        return _resume(ended)
+    if ended.klass == classing.HARDWARE:
+        return Remedy(RENT_AGAIN, "the hardware failed: leave this box and resume on another one")
+    if ended.klass == classing.BUG:
+        return Remedy(STOP, "it will fail the same way until something is changed")
+    if ended.klass == classing.DISK_FULL:
+        return _make_room(ended)
+    if ended.klass == classing.UNKNOWN and ended.verdict not in _INTERRUPTED:
+        return Remedy(STOP, "nothing shows that the same command would end otherwise; read its log")
+    return _again(ended)
+
+
+def wait_s(tries: int) -> float:
+    """Return the pause before the next try, after so many."""
+    return WAITS_S[min(max(tries, 1), len(WAITS_S)) - 1]
+
+
+def _resume(ended: Ended) -> Remedy:
+    pause_s = ended.grace_s if ended.verdict == "preempted" else 0.0
+    if ended.saved:
+        return Remedy(RESUME, "it left newer work than it began with: from its last checkpoint", pause_s, fresh=True)
+    if ended.tries >= ended.most:
+        return Remedy(STOP, _used_up(ended))
+    return Remedy(RESUME, "from its last checkpoint", max(pause_s, _pause_s(ended)))
+
+
+def _again(ended: Ended) -> Remedy:
+    if ended.repeats > 1:
+        return Remedy(STOP, "it failed by the same sign at the same step twice: that is no accident")
+    if ended.tries >= ended.most:
+        return Remedy(STOP, _used_up(ended))
+    return Remedy(AGAIN, "the identical command again, from its last checkpoint", _pause_s(ended))
+
+
+def _make_room(ended: Ended) -> Remedy:
+    if not ended.scratch:
+        return Remedy(ASK, "the job names no `scratch` that may go: a larger disk, or room made by a person")
+    if ended.repeats > 1 or ended.tries >= ended.most:
+        return Remedy(ASK, "pruning `scratch` was not enough: a larger disk, or room made by a person")
+    return Remedy(PRUNE, "prune `scratch`, keep best and last, then the identical command again")
+
+
+def _pause_s(ended: Ended) -> float:
+    """An interruption is nobody's fault: the first one costs no pause."""
+    if ended.verdict in _INTERRUPTED:
+        return 0.0 if ended.tries <= 1 else wait_s(ended.tries - 1)
+    return wait_s(ended.tries)
+
+
+def _used_up(ended: Ended) -> str:
+    return "%d of %d attempts are used up without newer work" % (ended.tries, ended.most)

@@ -1,0 +1,39 @@
+"""What a box says of a run's health, judged at home by the box's own predicate; silence is unknown, never success."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leasehold.kit.predicates import DEAD, FAST_FINISHED, FINISHED, RUNNING, STALLED, STATES, UNKNOWN, Facts, judge
+from leasehold.kit.terminal import one_line
+
+_TELLING = (STALLED, FAST_FINISHED, DEAD)
+_REASON_CHARS = 400
+
+
+def trouble(status: Mapping[str, Any]) -> str:
+    """Say what is wrong with a run that has not failed, in a line; empty when nothing is known to be."""
+    said = status.get("health")
+    if not isinstance(said, dict) or said.get("state") not in STATES:
+        return ""
+    expected = {"running": (RUNNING, UNKNOWN), "finished": (FINISHED,)}.get(str(status.get("state")), STATES)
+    if said["state"] in expected or said["state"] not in _TELLING:
+        return ""
+    listed = said.get("evidence")
+    evidence = ", ".join(str(item) for item in listed[:4]) if isinstance(listed, list) else ""
+    return one_line(f"{said['state'].upper()}: {evidence}")[:_REASON_CHARS]
+
+
+def warnings_of(cells: Mapping[str, Any]) -> list[str]:
+    """Say which cells ended suspiciously soon; what an untrusted box says is not trusted to be figures."""
+    found = []
+    for name, cell in cells.items():
+        fast = cell.get("fast") if isinstance(cell, dict) else None
+        took, expected = (fast.get(key) for key in ("took_s", "expected_s")) if isinstance(fast, dict) else (None, None)
+        if not isinstance(took, int | float) or not isinstance(expected, int | float):
+            continue
+        if judge(Facts(ended=True, code=0, sealed=True, took_s=took, expected_s=expected)).state == FAST_FINISHED:
+            text = f"cell {one_line(str(name))} finished fast: {took:.0f} s of {expected:.0f} s expected"
+            found.append(text + "; look at its results before you trust them")
+    return found

@@ -1,0 +1,43 @@
+"""How cards and their holders are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from leasehold.model.units import say_bytes
+from leasehold.model.words import ago
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.gpu import GpuReport
+
+_MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL", "unknown": "?   "}
+_COMMAND_WIDTH = 48
+
+
+def card_lines(seen: GpuReport) -> Iterator[str]:
+    """Yield the machine's findings, then each card with its own."""
+    yield from _findings(seen, "")
+    for card in seen.readings.cards:
+        index = str(card.get("index"))
+        yield f"card {index}: {card.get('name')}  {card.get('uuid')}"
+        yield from _findings(seen, index)
+
+
+def holder_rows(holders: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Spell who has a card open, zombies first."""
+    rows = []
+    for row in sorted(holders, key=lambda item: (not item["zombie"], item["pid"])):
+        memory = "?" if row["memory_bytes"] is None else say_bytes(row["memory_bytes"])
+        what = ("ZOMBIE " if row["zombie"] else "") + row["command"]
+        short = what if len(what) <= _COMMAND_WIDTH else what[: _COMMAND_WIDTH - 1] + "…"
+        rows.append([str(row["pid"]), ",".join(row["cards"]) or "?", ago(row["age_s"]), memory, short, row["why"]])
+    return rows
+
+
+def _findings(seen: GpuReport, card: str) -> Iterator[str]:
+    for health in seen.health:
+        if health.card == card:
+            yield f"  {_MARKS[health.level.value]} {health.what}"
+            if health.hint and health.level.value != "ok":
+                yield f"       -> {health.hint}"
