@@ -127,7 +127,7 @@ class FakeEngine:
         """This box is near."""
         return 0.0
 
-    def hush(self, run: str) -> None:
+    def hush(self, run: str, home: str) -> None:
         """End the nagging; this box never nagged."""
         self._answer()
 

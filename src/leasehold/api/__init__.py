@@ -19,6 +19,7 @@ from leasehold.api.ending import (
     waive,
 )
 from leasehold.api.front import (
+    BoxWords,
     attach,
     check,
     convert,
@@ -56,6 +57,7 @@ from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation,
 __all__ = [
     "BoxOrder",
     "BoxWord",
+    "BoxWords",
     "DoctorOrder",
     "DownOrder",
     "Evacuation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,15 @@ from leasehold.model.verdict import Verdict
 if TYPE_CHECKING:
     from leasehold.lifecycle.nag import ClockNag, Nag
     from leasehold.lifecycle.orders import RunOutcome
+
+
+@dataclass(frozen=True)
+class BoxWords:
+    """Where to look for a run, and where its results shall come home to."""
+
+    box: str = ""
+    root: str = ""
+    results: str = ""
 
 
 def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: Any) -> Verdict:
@@ -67,8 +77,11 @@ def convert(source: Path) -> dict[str, Any]:
     }
 
 
-def attach(home: Home, word: str, box: str, root: str, results: str, report: Report) -> RunOutcome:
-    """Follow a run; one that this home does not know is looked for on the box and written down first."""
+def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over: bool = False) -> RunOutcome:
+    """Follow a run; one that this home does not know is looked for on the box and written down first.
+
+    With take_over, a person types that this home shall hold it from now on.
+    """
     from leasehold.api.running import watch
     from leasehold.lifecycle.adopt_run import adopt_run
     from leasehold.lifecycle.boxes import find_box
@@ -77,14 +90,20 @@ def attach(home: Home, word: str, box: str, root: str, results: str, report: Rep
     try:
         record = books.find_run(home.ledger, word)
     except UserError:
-        if not box:
+        if not where.box:
             raise UserError(
                 "run.unknown",
                 f"this home knows no run {word!r}",
                 hint=f"name its box: lease attach {word} --on ssh:ALIAS",
             ) from None
-        place = Path(results) if results else Path.cwd() / RESULTS
-        record = adopt_run(home, find_box(home, box, root=root), word, place.absolute(), report)
+        place = Path(where.results) if where.results else Path.cwd() / RESULTS
+        record = adopt_run(home, find_box(home, where.box, root=where.root), word, place.absolute(), report)
+    if take_over:
+        from leasehold.lifecycle import take_over as taking
+        from leasehold.lifecycle.approve import terminal_ask
+
+        hint = "a take-over is typed by a person on a terminal; there is no other way"
+        taking.take_over(home, record, lambda question: terminal_ask(question, hint), report)
     return watch(home, record.run, report)
 
 

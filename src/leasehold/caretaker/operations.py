@@ -281,6 +281,7 @@ OPERATIONS: Dict[str, Operation] = {
     "resume": starting.resume,
     "stop": starting.stop,
     "hush": starting.hush,
+    "take_over": starting.take_over,
     "events": events,
     "tail": tail,
     "follow": follow,

@@ -16,7 +16,7 @@ from leasehold.kit.procs import boot_id, is_alive
 from leasehold.kit.runstate import FAILED, STOPPED, fold
 from leasehold.kit.tree import copy_tree
 
-from . import detach
+from . import detach, holding
 from .handbook import place_of
 from .keeper import own_argv
 from .layout import RunFolder
@@ -68,9 +68,10 @@ def start(request: Request) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with _StartLock(folder):
         opened = _open_folder(request, folder, plan)
-        _keep_budget(request, folder)
-        _keep_handbook(request, folder)
-        _keep_promises(folder, plan.get("patterns"))
+        if holding.is_mine(folder, request.args):  # another home that says the same only attaches
+            _keep_budget(request, folder)
+            _keep_handbook(request, folder)
+            _keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
         if seen["terminal"] or seen["caretaker_alive"]:
             request.reply(dict(seen, did="attached"))
@@ -93,8 +94,8 @@ def resume(request: Request) -> None:
             seen = observe(folder)
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
+            holding.hold_again(folder, request.args)
             _prepare_cells(request.root, folder, plan)
-            write_json(folder.holder, _holder(request, folder))
             _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
@@ -108,7 +109,9 @@ def resume(request: Request) -> None:
 def hush(request: Request) -> None:
     """End the nagging about a run: its results are home and its lease is being given up."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
-    write_atomic(folder.hush, b"")
+    with _StartLock(folder):
+        holding.require(folder, request.args)
+        write_atomic(folder.hush, b"")
     request.reply({"hushed": folder.run})
 
 
@@ -119,6 +122,7 @@ def stop(request: Request) -> None:
     if plan is None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with _StartLock(folder):
+        holding.require(folder, request.args)
         seen = observe(folder)
         if seen["terminal"]:  # the run has ended; what it may have left behind has not
             ended = end_processes(0, "", folder.mark(), float(request.args.get("grace_s", 5)))
@@ -130,6 +134,18 @@ def stop(request: Request) -> None:
         if who is None or not poke(int(who[0]), who[1]):
             _revive(folder, plan, seen["seq"])
         request.reply(dict(observe(folder), did="asked"))
+
+
+def take_over(request: Request) -> None:
+    """Let another home hold the run, with its own channels and handbook, if it still stands as that home saw it."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    if not os.path.exists(folder.plan):
+        raise Refused("run.absent", "this box knows no run %s" % folder.run)
+    with _StartLock(folder):
+        holding.take_over(folder, request.args)
+        _keep_private(request, folder, None)
+        _keep_handbook(request, folder)
+        request.reply(observe(folder))
 
 
 def _let_leave(folder: RunFolder) -> None:
@@ -165,7 +181,7 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     body = {key: value for key, value in plan.items() if key != "plan_sha256"}
     if digest(body) != plan.get("plan_sha256"):
         raise Refused("run.plan_damaged", "the plan does not have the hash it claims")
-    write_json(folder.holder, _holder(request, folder))
+    holding.hold(folder, request.args)
     write_json(folder.plan, plan)
     return True
 
@@ -226,11 +242,6 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     what["downloads"] = job.get("downloads") or []
     what["setup_frameworks"] = job.get("setup_frameworks", "keep")
     return what
-
-
-def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:
-    before = read_json(folder.holder) or {}
-    return {"home": str(request.args.get("home", "")), "epoch": int(before.get("epoch", 0)) + 1}
 
 
 def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ from .plan_sheet import make_sheet
 from .private_tier import refuse_shared
 from .project import CodeTree
 from .resolve import environment_of, resolve, run_id
+from .take_over import whoami
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def launch(
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
         stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
         facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
-        private["handbook"] = facts
+        private = {**private, "handbook": facts, "who": whoami()}
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:

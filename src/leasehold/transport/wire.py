@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
-from leasehold.errors import BoxError, LinkError
+from leasehold.errors import BoxError, LinkError, Refusal
 from leasehold.kit import frames
 from leasehold.kit.frames import MAGIC, Frame
 from leasehold.kit.terminal import one_line
@@ -20,6 +20,7 @@ from leasehold.kit.terminal import one_line
 from . import parcel
 from .contract import Link, Transport
 
+TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _HANDSHAKE_TIMEOUT_S = 60.0
 _NOISE_BYTES = 256 << 10
 _INBOX_FRAMES = 256
@@ -109,6 +110,9 @@ class Wire:
             if frame.type == frames.ERROR:
                 said = object_of(frame)
                 code, message = one_line(str(said.get("code"))), one_line(str(said.get("message")))
+                if code == TAKEN_OVER:
+                    hint = "lease attach RUN --take-over, once nobody works at that home"
+                    raise Refusal(code, message, seen=f"answer of {self.name} to `{op}`", hint=hint)
                 raise BoxError(code, message, seen=f"answer of {self.name} to `{op}`")
             yield frame
 

@@ -91,13 +91,17 @@ class CaretakerEngine:
         """Continue an ended run if nothing happened since seq."""
         return self.wire.ask("resume", run=run, seq=seq, home=home, **private)
 
-    def hush(self, run: str) -> None:
-        """End the box's nagging about a run."""
-        self.wire.ask("hush", run=run)
+    def take_over(self, run: str, epoch: int, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
+        """Hold the run from now on, if its holder is still the one of this epoch; refused otherwise."""
+        return self.wire.ask("take_over", run=run, epoch=epoch, home=home, **private)
 
-    def power_off(self, command: Sequence[str]) -> None:
+    def hush(self, run: str, home: str) -> None:
+        """End the box's nagging about a run."""
+        self.wire.ask("hush", run=run, home=home)
+
+    def power_off(self, command: Sequence[str], home: str) -> None:
         """Have the box end itself a moment after it answered; refused while anything of ours lives on it."""
-        self.wire.ask("power_off", command=list(command))
+        self.wire.ask("power_off", command=list(command), home=home)
 
     def look(self, run: str) -> dict[str, Any]:
         """Say what is true of the run now."""

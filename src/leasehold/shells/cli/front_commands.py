@@ -67,7 +67,8 @@ def check(args: Namespace) -> int:
 
 def attach(args: Namespace) -> int:
     """lease attach"""
-    outcome = api.attach(api.open_home(), args.run, args.on, args.root, args.results, Screen(args.json).report)
+    where = api.BoxWords(args.on, args.root, args.results)
+    outcome = api.attach(api.open_home(), args.run, where, Screen(args.json).report, take_over=args.take_over)
     if args.json:
         output.as_json({"run": outcome.run, "state": outcome.state})
     else:

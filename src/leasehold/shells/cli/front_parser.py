@@ -55,11 +55,15 @@ def _attach(verb: AddVerb) -> None:
     attach = verb(
         "attach",
         "follow a run, also one that another home started on the same box",
-        "  lease attach myjob\n  lease attach myjob --on ssh:gpu1      started from another laptop",
+        "  lease attach myjob\n  lease attach myjob --on ssh:gpu1      started from another laptop\n"
+        "  lease attach myjob --take-over        that laptop is gone: this home ends things from now on",
     )
     attach.add_argument("run")
     attach.add_argument("--on", default="", metavar="BOX", help="where to look for a run this home does not know")
     attach.add_argument("--root", default="", metavar="DIR", help="our folder on that box")
+    attach.add_argument(
+        "--take-over", action="store_true", help="hold it from now on; the home that held it may only look (typed yes)"
+    )
     attach.add_argument("--results", default="", metavar="DIR", help="where its results shall come home to")
     handbook = verb(
         "handbook",
