@@ -1,5 +1,5 @@
 # One entry point for people and for CI. `make help` lists the targets.
-# Everything lives in .venv and .venv-pypy; nothing outside this folder is touched, except that
+# Everything lives in .venv, .venv-pypy and .venv-fuzz; nothing outside this folder is touched, except that
 # `make ci` (and `make check` for pypy3 alone) may apt-get missing system parts when run as root.
 
 SHELL := /bin/bash
@@ -82,7 +82,8 @@ ci: ## what CI runs: system parts, check, then tests where a missing part is a f
 	$(MAKE) --no-print-directory check
 	$(MAKE) --no-print-directory test
 
-bench: $(STAMP) ## ratios against peers in one run
+bench: $(STAMP) ## ratios against peers in one run, and every reader fuzzed for a minute
+	-@tools/fuzz_venv.sh
 	$(PY) -m bench $(ARGS)
 
 docs: $(STAMP) ## write the generated docs again
@@ -93,5 +94,5 @@ format: $(STAMP) ## format the code and sort imports
 	$(PY) -m ruff format $(SOURCES)
 
 clean: ## remove what make, the tools and the tests built
-	rm -rf $(VENV) .venv-pypy build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-pypy .venv-fuzz build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -14,7 +14,9 @@ from typing import Any
 from .rounds import Effort
 from .rows import MissingPart, Row, markdown
 
-NAMES = ("help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer")
+NAMES = (
+    "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer", "fleet", "fuzz",
+)  # fmt: skip
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 import os
 import sys
 import time
@@ -44,14 +45,24 @@ class Ways:
     def __init__(self, folder: str, state: dict[str, Any], device: str) -> None:
         self._folder, self._state, self._device = folder, state, device
         self.bytes = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
-        self._ckpt = Checkpointer(os.path.join(folder, "ckpt"), keep=1, every_steps=10**9, say=lambda line: None)
+        self._ckpt = Checkpointer(os.path.join(folder, "ckpt"), keep=10**6, every_steps=10**9, say=lambda line: None)
         self._ckpt.restore(state=state)
         self._step = 0
         self._pinned: Any = None
 
     def names(self) -> list[str]:
         """List the ways in the order they are taken."""
-        always = ["torch_save", "stall", "durable", "raw_write", "read", "restore"]
+        always = [
+            "torch_save",
+            "stall",
+            "durable",
+            "raw_write",
+            "direct_write",
+            "read",
+            "restore",
+            "read_warm",
+            "restore_warm",
+        ]
         return always if self._device == "cpu" else ["pinned_copy", "dcp_async_stall", *always]
 
     def torch_save(self) -> float:
@@ -71,23 +82,51 @@ class Ways:
     def durable(self) -> float:
         """From the same save's beginning until it is on the disk, hashed."""
         self._ckpt.wait()
-        return time.perf_counter() - self._begun
+        seconds = time.perf_counter() - self._begun
+        for name in sorted(os.listdir(self._ckpt.folder)):  # what it replaces goes off the clock, as the peer's does
+            if name.startswith("step-") and not self._newest().endswith(name):
+                os.unlink(os.path.join(self._ckpt.folder, name))
+        return seconds
 
     def raw_write(self) -> float:
-        """The disk's limit: as many bytes, written and forced to the disk."""
-        path, piece = os.path.join(self._folder, "raw"), os.urandom(1 << 24)
+        """The peer of saving: as many bytes of memory, written and forced to the disk."""
+        return self._raw(0)
+
+    def direct_write(self) -> float:
+        """The disk's limit: the same past the page cache."""
+        return self._raw(getattr(os, "O_DIRECT", 0))
+
+    def _raw(self, flags: int) -> float:
+        path, piece = os.path.join(self._folder, "raw"), mmap.mmap(-1, 1 << 24)
+        piece[:] = os.urandom(1 << 24)
         begun = time.perf_counter()
-        with open(path, "wb", buffering=0) as file:
-            for _ in range(self.bytes // len(piece)):
-                file.write(piece)
-            os.fsync(file.fileno())
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o600)
+        for _ in range(self.bytes // len(piece)):
+            os.write(fd, piece)
+        os.fsync(fd)
         seconds = time.perf_counter() - begun
+        os.close(fd)
         os.unlink(path)
         return seconds
 
     def read(self) -> float:
-        """The peer of restoring: read the file into memory."""
-        path = self._newest()
+        """The peer of restoring: read the file, not in the cache, into memory."""
+        return self._read(warm=False)
+
+    def restore(self) -> float:
+        """Of a file that is not in the cache."""
+        return self._restore(warm=False)
+
+    def read_warm(self) -> float:
+        """The same peer with a file that the cache holds."""
+        return self._read(warm=True)
+
+    def restore_warm(self) -> float:
+        """Of a file that the cache holds."""
+        return self._restore(warm=True)
+
+    def _read(self, warm: bool) -> float:
+        path = self._cached(warm)
         begun = time.perf_counter()
         with open(path, "rb", buffering=0) as file:
             data = file.read()
@@ -95,13 +134,25 @@ class Ways:
         del data
         return seconds
 
-    def restore(self) -> float:
+    def _restore(self, warm: bool) -> float:
         """Check every byte, then copy the tensors to where they belong, as load_state_dict does."""
+        path = self._cached(warm)
         begun = time.perf_counter()
-        saved = load_file(self._newest()).part("state", borrowed=True)
+        saved = load_file(path).part("state", borrowed=True)
         for name, tensor in self._state.items():
             tensor.copy_(saved[name])
         return time.perf_counter() - begun
+
+    def _cached(self, warm: bool) -> str:
+        """Name the newest file, after bringing it into the cache or out of it."""
+        path = self._newest()
+        with open(path, "rb", buffering=0) as file:
+            if warm:
+                while file.read(1 << 24):
+                    pass
+            else:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return path
 
     def pinned_copy(self) -> float:
         """The limit of a stall: one copy from the device into pinned memory."""

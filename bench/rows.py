@@ -30,7 +30,7 @@ class Row:
 
     bench: str
     what: str
-    unit: str  # s, MB, MB/s or %
+    unit: str  # s, MB, MB/s, % or crashes
     ours: Sequence[float]
     peer: Sequence[float] = ()
     peer_name: str = ""
@@ -93,4 +93,4 @@ def _goal(row: Row) -> str:
 def _number(value: float, unit: str) -> str:
     if unit == "s" and value < 1:
         return f"{value * 1000:.1f} ms"
-    return f"{value:.0f} {unit}" if value >= 100 else f"{value:.2f} {unit}"
+    return f"{value:.0f} {unit}" if value >= 100 or unit == "crashes" else f"{value:.2f} {unit}"

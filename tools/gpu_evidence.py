@@ -2,7 +2,7 @@
 
     python tools/gpu_evidence.py [--out FILE] [--load-s 20]
 
-Needs a card; torch only for the load. Identities (uuid, serial) are blanked, so that the file may become a fixture.
+Needs a card; torch only for the load. No identities are asked for, so that the file may become a fixture.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +20,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from leasehold.caretaker.cards import Cards, _ask_tool
+from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.nvml import CannotAsk, Nvml
-from leasehold.caretaker.smi import FIELDS, Smi, parse
+from leasehold.caretaker.patrol import Patrol
+from leasehold.caretaker.series import read_ring
+from leasehold.kit.procs import MARK, look
+from leasehold.kit.runstate import CellState, RunState
 
 _LOAD = """
 import sys, time, torch
@@ -43,14 +49,16 @@ def main() -> int:
     parser.add_argument("--load-s", type=float, default=20.0)
     args = parser.parse_args()
     seen: dict[str, Any] = {"python": sys.version, "at_unix": int(time.time())}
-    for name, look in (
+    for name, gather in (
         ("memory_of_nvml", _memory_of_nvml),
         ("nvml", lambda: _nvml(args.load_s)),
+        ("short_lived", _short_lived),
         ("nvidia_smi", _nvidia_smi),
         ("kernel_log", _kernel_log),
+        ("patrol", lambda: _patrol(2 * args.load_s)),
     ):
         try:
-            seen[name] = look()
+            seen[name] = gather()
         except (CannotAsk, OSError, subprocess.SubprocessError) as error:
             seen[name] = {"problem": f"{type(error).__name__}: {error}"}
     text = json.dumps(seen, indent=1)
@@ -62,21 +70,13 @@ def main() -> int:
 
 def _nvml(load_s: float) -> dict[str, Any]:
     nvml = Nvml()
-    described = nvml.describe()
-    for card in described:
-        card["uuid"] = "GPU-00000000"
-    found: dict[str, Any] = {"cards": described, "hears_xids": nvml.hears_xids}
-    found["at_rest"] = _samples(nvml, 3)
-    found["cost_ms"] = {"quick": _cost_ms(lambda: nvml.sample(deep=False)), "deep": _cost_ms(nvml.sample)}
+    found: dict[str, Any] = {"at_rest": _samples(nvml, 3), "sample_ms": _cost_ms(nvml.cards)}
     jobs = [_load(load_s, 20000), _load(load_s, 500)]
     try:
         time.sleep(load_s / 2)  # torch's own start
         found["under_load"] = _samples(nvml, max(3, int(load_s / 4)))
         found["our_pids"] = [job.pid for job in jobs]
-        found["cost_under_load_ms"] = {
-            "quick": _cost_ms(lambda: nvml.sample(deep=False)),
-            "deep": _cost_ms(nvml.sample),
-        }
+        found["sample_under_load_ms"] = _cost_ms(nvml.cards)
     finally:
         for job in jobs:
             job.terminate()
@@ -84,9 +84,20 @@ def _nvml(load_s: float) -> dict[str, Any]:
             found.setdefault("jobs_said", []).append(said[-3:])
     time.sleep(2)
     found["afterwards"] = _samples(nvml, 2)
-    found["xids"] = nvml.xids()
     nvml.close()
     return found
+
+
+def _short_lived() -> dict[str, Any]:
+    """Ask as the patrol does: a child that opens the driver, answers and ends."""
+    costs = []
+    for _ in range(10):
+        before, begun = sum(os.times()[2:4]), time.perf_counter()
+        cards, answer = Cards(), None
+        while answer is None and time.perf_counter() - begun < 30:
+            answer = cards.read(time.monotonic())
+        costs.append([round(1000 * (time.perf_counter() - begun), 1), round(1000 * (sum(os.times()[2:4]) - before), 1)])
+    return {"wall_and_cpu_ms": costs, "answer": answer._asdict() if answer else None}
 
 
 def _load(seconds: float, held_mib: int) -> subprocess.Popen[bytes]:
@@ -97,7 +108,7 @@ def _load(seconds: float, held_mib: int) -> subprocess.Popen[bytes]:
 def _samples(nvml: Nvml, count: int) -> list[Any]:
     taken = []
     for _ in range(count):
-        taken.append(nvml.sample())
+        taken.append(nvml.cards())
         time.sleep(1)
     return taken
 
@@ -116,7 +127,7 @@ def _memory_of_nvml() -> dict[str, Any]:
         "import sys, json; sys.path.insert(0, sys.argv[1]); import ctypes\n"
         "def pss(): return {l.split(':')[0]: int(l.split()[1]) for l in open('/proc/self/smaps_rollup') if 'kB' in l}\n"
         "before = pss(); from leasehold.caretaker.nvml import Nvml; module = pss(); n = Nvml(); opened = pss()\n"
-        "n.sample(); sampled = pss(); n.close(); closed = pss()\n"
+        "n.cards(); sampled = pss(); n.close(); closed = pss()\n"
         "keys = ('Rss', 'Pss', 'Private_Dirty')\n"
         "print(json.dumps({name: {k: f[k] for k in keys} for name, f in dict(before=before, module=module,"
         " opened=opened, sampled=sampled, closed=closed).items()}))\n"
@@ -128,18 +139,62 @@ def _memory_of_nvml() -> dict[str, Any]:
 
 
 def _nvidia_smi() -> dict[str, Any]:
-    asked = ["nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits"]
-    done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    found: dict[str, Any] = {"code": done.returncode, "lines": lines[:16], "parsed": [parse(line) for line in lines]}
-    loop = Smi(every_s=1)
-    time.sleep(4)
-    found["loop"] = loop.sample()
-    rollup = Path(f"/proc/{loop._child.pid}/smaps_rollup").read_text()
-    found["loop_pss_kb"] = [line for line in rollup.splitlines() if line.startswith(("Pss:", "Rss:"))]
-    found["loop_cpu_ticks"] = Path(f"/proc/{loop._child.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    loop.close()
-    return found
+    answer: list[Any] = []
+    cost = _cost_ms(lambda: answer.append(_ask_tool("asked for its own sake")), times=3)
+    return {"answer": answer[-1]._asdict(), "cost_ms": cost}
+
+
+def _patrol(seconds: float) -> dict[str, Any]:
+    """Let the patrol itself watch a torch job, with a stranger's job on the same card, and weigh it."""
+    with tempfile.TemporaryDirectory(prefix="leasehold-evidence-") as name:
+        folder = RunFolder(os.path.join(name, "active", "evidence"))
+        place = Path(folder.attempt("main", 1))
+        place.mkdir(parents=True)
+        with open(place / "log", "wb") as log:
+            environ = {**os.environ, MARK: folder.mark("main", 1)}
+            asked = [sys.executable, "-c", _LOAD, str(seconds), "20000"]
+            trainer = subprocess.Popen(asked, stdout=log, stderr=log, env=environ, start_new_session=True)
+        stranger = _load(seconds, 500)
+        try:
+            return _watched(folder, trainer.pid, seconds)
+        finally:
+            for job in (trainer, stranger):
+                job.kill()
+                job.wait()
+
+
+def _watched(folder: RunFolder, pid: int, seconds: float) -> dict[str, Any]:
+    process = look(pid)
+    cell = CellState()
+    cell.state, cell.attempt, cell.pid, cell.started = "running", 1, pid, process.started if process else ""
+    run = RunState()
+    run.state, run.cells = "running", {"main": cell}
+    events: list[dict[str, Any]] = []
+    patrol = Patrol(folder, {"job": {}, "cells": ["main"]}, lambda kind, **facts: events.append({"k": kind, **facts}))
+    until = time.monotonic() + seconds
+    weighed: dict[str, Any] = {}
+    while time.monotonic() < until:
+        patrol.step(run, [], lambda: None)
+        if patrol.pid and patrol.facts():
+            weighed[str(patrol.pid)] = _weight(patrol.pid)
+        time.sleep(1)
+    facts, alarms = patrol.facts(), patrol.alarms
+    patrol.end()
+    return {
+        "seconds": seconds,
+        "last_sample": facts,
+        "events": events,
+        "alarms": alarms,
+        "weights_by_pid": weighed,
+        "series": read_ring(os.path.join(folder.readings, "5s.jsonl")),
+    }
+
+
+def _weight(pid: int) -> dict[str, Any]:
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    figures = {line.split(":")[0]: int(line.split()[1]) for line in rollup if line.endswith("kB")}
+    cpu_s = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    return {**{key: figures.get(key) for key in ("Rss", "Pss", "Private_Dirty")}, "cpu_s": cpu_s}
 
 
 def _kernel_log() -> dict[str, Any]:

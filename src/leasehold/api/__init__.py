@@ -1,63 +1,83 @@
 """One function a verb: each returns data and reports what it does; shells only parse and render.
 
-Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
+A verb's room is imported when the verb is called for, and stages inside the verbs: `lease status` must not pay for
+ssh, yaml or transfer.
 """
 
-from leasehold.api.boxes import box_add, box_list, box_prune, box_remove, box_show, box_tell, box_test
-from leasehold.api.checkpoints import cadence, ckpt_inspect
-from leasehold.api.doctor import DoctorOrder, diagnose, lint, search
-from leasehold.api.doctor import explain as explain_id
-from leasehold.api.ending import (
-    down,
-    down_plan,
-    down_request,
-    down_stopped,
-    park,
-    park_plan,
-    park_revoke,
-    park_standing,
-    waive,
-)
-from leasehold.api.front import (
-    BoxWords,
-    attach,
-    check,
-    convert,
-    fill_in,
-    handbook,
-    init,
-    nags,
-    tunnel,
-    write_new,
-)
-from leasehold.api.hygiene import gpu, gpu_kill
-from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
-from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
-from leasehold.api.running import (
-    clock,
-    duration,
-    fetch,
-    leases,
-    logs,
-    meter,
-    meter_of_run,
-    meters,
-    open_home,
-    open_leases,
-    pull,
-    run,
-    show,
-    status,
-    stop,
-    verify,
-    watch,
-)
-from leasehold.lifecycle.orders import BoxOrder, BoxWord, DownOrder, Evacuation, RunOrder, RunOutcome
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leasehold.api.boxes import (
+        box_add,
+        box_list,
+        box_prune,
+        box_reboot,
+        box_reboot_allow,
+        box_reboot_forbid,
+        box_remove,
+        box_show,
+        box_tell,
+        box_test,
+    )
+    from leasehold.api.checkpoints import cadence, ckpt_inspect
+    from leasehold.api.doctor import DoctorOrder, diagnose, explain_id, lint, search
+    from leasehold.api.ending import (
+        down,
+        down_plan,
+        down_request,
+        down_stopped,
+        park,
+        park_plan,
+        park_revoke,
+        park_standing,
+        waive,
+    )
+    from leasehold.api.front import (
+        BoxWords,
+        attach,
+        check,
+        convert,
+        fill_in,
+        handbook,
+        init,
+        nags,
+        tunnel,
+        write_new,
+    )
+    from leasehold.api.hygiene import disk, disk_empty, disk_free, disk_picked, disk_undo, gpu, gpu_kill
+    from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
+    from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
+    from leasehold.api.running import (
+        clock,
+        duration,
+        fetch,
+        leases,
+        logs,
+        meter,
+        meter_of_run,
+        meters,
+        open_home,
+        open_leases,
+        pull,
+        refresh,
+        run,
+        show,
+        status,
+        stop,
+        verify,
+        watch,
+    )
+    from leasehold.api.seeing import patrol, plot
+    from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
     "BoxOrder",
     "BoxWord",
     "BoxWords",
+    "DiskOrder",
     "DoctorOrder",
     "DownOrder",
     "Evacuation",
@@ -67,6 +87,9 @@ __all__ = [
     "box_add",
     "box_list",
     "box_prune",
+    "box_reboot",
+    "box_reboot_allow",
+    "box_reboot_forbid",
     "box_remove",
     "box_show",
     "box_tell",
@@ -77,6 +100,11 @@ __all__ = [
     "clock",
     "convert",
     "diagnose",
+    "disk",
+    "disk_empty",
+    "disk_free",
+    "disk_picked",
+    "disk_undo",
     "down",
     "down_plan",
     "down_request",
@@ -108,11 +136,14 @@ __all__ = [
     "park_plan",
     "park_revoke",
     "park_standing",
+    "patrol",
     "plan",
     "plan_wishes",
     "platform",
     "platforms",
+    "plot",
     "pull",
+    "refresh",
     "run",
     "search",
     "show",
@@ -124,3 +155,27 @@ __all__ = [
     "watch",
     "write_new",
 ]
+
+_ROOMS = (
+    "leasehold.api.running",
+    "leasehold.api.front",
+    "leasehold.api.notifying",
+    "leasehold.lifecycle.orders",
+    "leasehold.api.boxes",
+    "leasehold.api.ending",
+    "leasehold.api.planning",
+    "leasehold.api.doctor",
+    "leasehold.api.checkpoints",
+    "leasehold.api.hygiene",
+    "leasehold.api.seeing",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Find a verb in the room that defines it, and keep it."""
+    for room in _ROOMS if name in __all__ else ():
+        found = getattr(import_module(room), name, None)
+        if getattr(found, "__module__", "") == room:
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

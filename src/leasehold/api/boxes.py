@@ -33,10 +33,13 @@ def box_show(home: Home, name: str) -> dict[str, Any]:
     """Say everything the book knows of a box, its open leases and its platform's dangers."""
     from leasehold.lifecycle import box_book
     from leasehold.lifecycle.first_contact import dangers
+    from leasehold.lifecycle.relaunch import allowed, say_since
 
     entry = box_book.find(home, name)
     said = dangers(home.shelf().load(entry.platform), time.time())
-    return {**entry.as_dict(), "leases": box_book.leases_on(home, name), "dangers": said}
+    given = allowed(home, name)
+    reboot = f"{say_since(given)}; lease box reboot {name} lists them" if given else ""
+    return {**entry.as_dict(), "leases": box_book.leases_on(home, name), "dangers": said, "reboot": reboot}
 
 
 def box_remove(home: Home, name: str, report: Report) -> BoxEntry:
@@ -73,3 +76,27 @@ def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]
     finally:
         engine.wire.close()
     return {**gone, "freed": say_bytes(int(gone["bytes"]))}
+
+
+def box_reboot(home: Home, name: str) -> dict[str, Any]:
+    """Say whether runs may go on by themselves after a restart of the box, and what is installed there for it."""
+    from leasehold.lifecycle.relaunch import allowed, installed, say_since
+
+    given = allowed(home, name)
+    return {"allowed": given, "said": say_since(given) if given else "", "hooks": installed(home, name)}
+
+
+def box_reboot_allow(home: Home, name: str, report: Report) -> list[dict[str, Any]]:
+    """Allow it, after a typed yes; returns what was installed for live runs at once."""
+    from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.relaunch import allow
+
+    hint = "a person must type it, once for each box"
+    return allow(home, name, lambda question: terminal_ask(question, hint), report)
+
+
+def box_reboot_forbid(home: Home, name: str) -> list[dict[str, Any]]:
+    """Take it back, and every hook of ours on the box with it."""
+    from leasehold.lifecycle.relaunch import forbid
+
+    return forbid(home, name)

@@ -20,7 +20,14 @@ class DoctorOrder:
 
 
 def diagnose(order: DoctorOrder) -> dict[str, Any]:
-    """Say what the logs, a run or a box show; the findings are in rank order."""
+    """Say what the logs, a run or a box show, without the secrets they quote; the findings are in rank order."""
+    from leasehold.model.words import without_secrets
+
+    seen: dict[str, Any] = without_secrets(_diagnosed(order))
+    return seen
+
+
+def _diagnosed(order: DoctorOrder) -> dict[str, Any]:
     from leasehold.kit.evidence import Context
     from leasehold.kit.signs import shipped
 
@@ -43,7 +50,7 @@ def diagnose(order: DoctorOrder) -> dict[str, Any]:
     return _run_or_box(book, order.targets[0], context)
 
 
-def explain(word: str) -> dict[str, Any] | None:
+def explain_id(word: str) -> dict[str, Any] | None:
     """Say everything the catalogue knows of an entry; None when the word is no id."""
     from leasehold.doctor.finding import ACTIONS
     from leasehold.facts.ailments import find

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import LeaseholdError, UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
-from leasehold.model.note import Report
-from leasehold.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.nag import ClockNag, Nag
     from leasehold.lifecycle.orders import RunOutcome
+    from leasehold.model.note import Report
+    from leasehold.model.verdict import Verdict
 
 
 @dataclass(frozen=True)

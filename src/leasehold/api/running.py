@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import DownOrder, Evacuation, RunOrder, RunOutcome
 from leasehold.model.lease import Lease, RunRecord
-from leasehold.model.note import Note, Report
 
 if TYPE_CHECKING:
     from leasehold.kit.progress import ProgressReader
     from leasehold.lifecycle.metering import LeaseMeter
+    from leasehold.lifecycle.orders import Evacuation, RunOrder, RunOutcome
+    from leasehold.model.fleet import FleetTurn
+    from leasehold.model.note import Report
     from leasehold.model.receipt import Receipt
-
-__all__ = ["DownOrder", "RunOrder", "RunOutcome"]
-
-# Stages are imported inside the verbs: `lease status` must not pay for ssh, yaml or transfer.
 
 
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
@@ -76,6 +73,7 @@ def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> R
     """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
     from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.minder import Minder
+    from leasehold.lifecycle.orders import RunOutcome
     from leasehold.lifecycle.watch import Watch
 
     record = books.find_run(home.ledger, word)
@@ -96,15 +94,30 @@ def meter(home: Home, word: str) -> tuple[RunRecord, Callable[[], ProgressReader
     return record, lambda: ProgressReader(pattern)
 
 
-def status(home: Home, word: str = "", refresh: bool = False) -> list[dict[str, Any]]:
-    """List runs as last known; with refresh, as their boxes say now."""
+def status(home: Home, word: str = "") -> list[dict[str, Any]]:
+    """List runs as last known."""
+    return _rows(home, [books.find_run(home.ledger, word)] if word else books.runs(home.ledger))
+
+
+def refresh(
+    home: Home, word: str = "", patience_s: float = 0.0
+) -> Generator[tuple[list[dict[str, Any]], FleetTurn], None, None]:
+    """Ask the boxes now; yield the rows of each as it answers, and how the fleet stands. Runs of no box come first."""
+    from leasehold.lifecycle import refresh as stage
+    from leasehold.model.fleet import FleetTurn
+
     records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
-    if refresh:
-        _refresh(home, records)
-        records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
+    held = {lease.id for lease in books.leases(home.ledger, only_open=True)}
+    yield _rows(home, [record for record in records if record.lease not in held]), FleetTurn(0, 0, {})
+    for turn in stage.refresh(home, records, patience_s or stage.PATIENCE_S):
+        told = [books.find_run(home.ledger, record.run) for record in records if record.run in turn.runs]
+        yield _rows(home, told), turn
+
+
+def _rows(home: Home, records: list[RunRecord]) -> list[dict[str, Any]]:
     held = {lease.id: lease for lease in books.leases(home.ledger)}
     now = time.time()
-    costs = {lease.id: _cost(home, lease, now) for lease in held.values()}
+    costs = {name: _cost(home, held[name], now) for name in {record.lease for record in records}}
     return [_row(record, held[record.lease], costs[record.lease], now) for record in records]
 
 
@@ -127,7 +140,7 @@ def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Cal
     from leasehold.lifecycle.watch import LogLines
 
     record = books.find_run(home.ledger, word)
-    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
+    engine = box_of(home, books.find_lease(home.ledger, record.lease)).look_in()
     try:
         seen = engine.look(record.run)
         if cell not in seen["cells"]:
@@ -147,6 +160,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any
     """End exactly this run's processes and wait until they are gone."""
     from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.watch import Watch
+    from leasehold.model.note import Note
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
@@ -230,13 +244,6 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
         facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": _cost(home, lease, now)}
         rows.append({**facts, "age_s": int(now - lease.opened_unix), "runs": runs or "none"})
     return rows
-
-
-def _refresh(home: Home, records: list[RunRecord]) -> None:
-    """Ask each box's boot line once; a box that does not answer leaves its runs unknown."""
-    from leasehold.lifecycle.refresh import refresh
-
-    refresh(home, records)
 
 
 def _cost(home: Home, lease: Lease, now: float) -> str:

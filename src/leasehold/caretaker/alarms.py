@@ -38,8 +38,8 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
-_PATIENCE = {"gpu_throttle": 3, "gpu_shared": 2, "gpu_hot": 3, "memory": 2}  # ticks in a row before it is raised
-_CALM = {"gpu_throttle": 12, "gpu_shared": 3, "gpu_idle": 2}  # ticks in a row before it is cleared
+_PATIENCE = {"gpu_throttle": 2, "gpu_shared": 2, "gpu_hot": 2, "memory": 2}  # readings in a row before it is raised
+_CALM = {"gpu_throttle": 4, "gpu_shared": 2, "gpu_idle": 2}  # readings in a row before it is cleared
 
 
 class Sign(NamedTuple):
@@ -102,10 +102,13 @@ def signs_of(facts: Dict[str, Any], memory: "Memory", limits: Limits = LIMITS) -
             yield from _disk(disk, what, limits)
     yield from _memory(facts.get("memory") or {}, facts.get("trainer") or {}, limits)
     yield from _killed(facts.get("memory") or {}, memory)
-    for card in facts.get("gpus") or []:
-        yield from _card(card, memory, limits)
     for index, code in facts.get("xids") or []:
         yield _xid(index, code)
+    if not facts.get("gpus_fresh"):
+        return
+    yield _hung(facts)
+    for card in facts.get("gpus") or []:
+        yield from _card(card, memory, limits)
     yield from _idle(facts, memory, limits)
 
 
@@ -235,6 +238,13 @@ def _ecc(card: Dict[str, Any], where: str, kept: Memory) -> Iterator[Sign]:
     hint = "numbers may be wrong since then: go back to a checkpoint from before, on another box"
     bad = fresh or bool(count) or bool(failed) or bool(pending)
     yield Sign("gpu_ecc", where + (" new" if fresh else ""), bad, False, level, what, seen, hint)
+
+
+def _hung(facts: Dict[str, Any]) -> Sign:
+    hung = bool(facts.get("gpu_hung"))
+    hint = "a lost card looks like this (Xid 79); if steps stand too, leave this box: rent another and resume there"
+    seen = str(facts.get("gpu_problem")) if hung else "it answers"
+    return Sign("gpu_silent", "", hung, not hung, ALARM, "the GPU driver does not answer", seen, hint)
 
 
 def _xid(index: int, code: int) -> Sign:

@@ -25,10 +25,13 @@ _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", 
 class Attempts:
     """Keepers of this caretaker, and the attempt folders of everybody's."""
 
-    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
+    def __init__(
+        self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None], clean_log: Callable[[str, int], None]
+    ) -> None:
         self.folder = folder
         self.plan = plan
         self.note = note
+        self.clean_log = clean_log
         self.keepers: Dict[int, str] = {}  # keeper pid -> cell
         # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
@@ -93,6 +96,7 @@ class Attempts:
                 self.note(kind, cell=name, attempt=cell.attempt, **known)
 
     def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
+        self.clean_log(name, cell.attempt)  # before anybody is told that it can be read to its end
         facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
         if "ended_unix" in record:
             facts["at"] = max(record["ended_unix"], cell.started_unix)  # a clock may have been set back meanwhile

@@ -1,148 +1,189 @@
-"""The cards, whichever way they can be asked; who is on them; and the kernel's word on their errors."""
+"""Ask the cards now and then, each time from a child that lives for the moment: opening the driver is heavy, and it may
+hang. The more an answer costs, the more seldom it is asked for."""
 
 from __future__ import annotations
 
+import json
 import os
-import re
-from typing import Any, Dict, List, Optional, Tuple, Union
+import select
+import signal
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+from leasehold.kit.atomic import write_all
 from leasehold.kit.procs import MARK, environment
 
 from .nvml import LIBRARY, CannotAsk, Nvml
-from .smi import Smi
+from .worker import close_all_but
 
-_DEEP_EVERY_S = 60.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0
-_KERNEL_LOG = "/dev/kmsg"
-_MOST_MESSAGES = 500
-_XID = re.compile(rb"NVRM: Xid \(PCI:([0-9a-fA-F:.]{1,24})\): (\d{1,4})")
-_SELDOM = (
-    "ecc_uncorrected", "ecc_corrected", "pages_retired", "rows_remapped", "rows_pending", "rows_failed", "processes",
-)  # fmt: skip
+_EVERY_S = 15.0  # 15 ms of processor a time on an H200: 0.1 % of a core
+_COST_SHARE = 0.002  # of a core, at most, where an answer costs more
+_SELDOM_S = 600.0  # without a driver, or after one that hung
+_HANGS_S = 30.0
+_FIRST_WAIT_S = 0.25
+_READ_BYTES = 1 << 16
+_MOST_BYTES = 1 << 20
+_MIB = 1 << 20
 
-Xid = Tuple[int, int]  # card (-1 when not known), code
+
+class Answer(NamedTuple):
+    """What the cards said, or why they said nothing; `hung` when the driver never came back."""
+
+    gpus: List[Dict[str, Any]]
+    problem: str = ""
+    hung: bool = False
 
 
 class Cards:
-    """Asks the driver's library, else the driver's tool; when neither answers, tries again ever more seldom."""
+    """Asks in the background; `read` never waits longer than a quarter of a second."""
 
-    def __init__(self, tick_s: float, library: str = LIBRARY, kernel_log: str = _KERNEL_LOG) -> None:
-        self._tick_s, self._name = tick_s, library
-        self._asked: Union[Nvml, Smi, None] = None
-        self._about: Dict[int, Dict[str, Any]] = {}
-        self._seldom: Dict[int, Dict[str, Any]] = {}
-        self._deep_s = self._again_s = float("-inf")
-        self._pause_s = _FIRST_PAUSE_S
-        self._kernel: Optional[KernelLog] = None
-        self._kernel_name = kernel_log
-        self.problem = ""
+    def __init__(self, ask: Optional[Callable[[], Answer]] = None) -> None:
+        self._ask = ask or ask_driver
+        self._asker: Optional[_Asker] = None
+        self._due_s = float("-inf")
+        self._stuck = 0  # a child that even SIGKILL does not end, while the kernel waits for the card
 
-    def read(self, now_s: float) -> List[Dict[str, Any]]:
-        """Read every card; without an answer the list is empty and `problem` says why."""
-        if self._asked is None and now_s >= self._again_s:
-            self._open(now_s)
-        if self._asked is None:
-            return []
-        deep = now_s - self._deep_s >= _DEEP_EVERY_S
+    def read(self, now_s: float) -> Optional[Answer]:
+        """Return an answer when there is a new one, else None."""
+        if self._asker is None and now_s >= self._due_s and not self._still_stuck():
+            self._asker = _Asker(self._ask, now_s)
+            self._asker.wait(_FIRST_WAIT_S)
+        if self._asker is None:
+            return None
+        answer = self._asker.answer()
+        if answer is None and now_s - self._asker.begun_s < _HANGS_S:
+            return None
+        if answer is None:
+            self._stuck = self._asker.abandon()
+            answer = Answer([], "the driver did not answer in %d s" % _HANGS_S, hung=True)
+        cost_s = self._asker.cost_s / _COST_SHARE
+        self._due_s = now_s + (max(_EVERY_S, min(cost_s, _SELDOM_S)) if answer.gpus else _SELDOM_S)
+        self._asker = None
+        return answer
+
+    def _still_stuck(self) -> bool:
+        """At most one child may hang: until the kernel lets it go, nobody asks again."""
+        if not self._stuck:
+            return False
         try:
-            found = self._asked.sample(deep)
-        except CannotAsk as error:
-            self._give_up(str(error), now_s)
-            return []
-        if deep:
-            self._deep_s = now_s
-            self._seldom = {card["index"]: {name: card[name] for name in _SELDOM if name in card} for card in found}
-        merged = [dict(self._about.get(card["index"], {}), **self._seldom.get(card["index"], {})) for card in found]
-        return [dict(before, **card) for before, card in zip(merged, found)]
+            gone, _ = os.waitpid(self._stuck, os.WNOHANG)
+        except ChildProcessError:
+            gone = self._stuck
+        self._stuck = 0 if gone else self._stuck
+        return bool(self._stuck)
 
-    def xids(self) -> List[Xid]:
-        """Take the Xid errors that came since the last call."""
-        if self._asked is not None and self._asked.hears_xids:
-            return self._asked.xids()
-        if self._asked is not None and self._kernel is None:
-            self._kernel = KernelLog(self._kernel_name)
-        return self._kernel.xids() if self._kernel is not None else []
 
-    @property
-    def hears_xids(self) -> bool:
-        """Whether an Xid would be noticed at all."""
-        return (self._asked is not None and self._asked.hears_xids) or bool(self._kernel and self._kernel.readable)
+class _Asker:
+    """One child, its pipe, and what it cost."""
 
-    def close(self) -> None:
-        """Let go of the driver."""
-        if self._asked is not None:
-            self._asked.close()
-        self._asked = None
-
-    def _open(self, now_s: float) -> None:
-        try:
-            self._asked = Nvml(self._name)
-        except CannotAsk as error:
-            problem = str(error)
+    def __init__(self, ask: Callable[[], Answer], begun_s: float) -> None:
+        self.begun_s, self.cost_s = begun_s, 0.0
+        self._heard, tell = os.pipe()
+        self._said = b""
+        self._pid = os.fork()
+        if self._pid == 0:
             try:
-                self._asked = Smi(max(1, int(self._tick_s)))
-            except CannotAsk as second:
-                self._give_up("%s; %s" % (problem, second), now_s)
-                return
-        self.problem, self._deep_s = "", float("-inf")
-        self._about = {card["index"]: card for card in self._asked.describe()}
+                os.setsid()
+                close_all_but([tell])
+                write_all(tell, json.dumps(ask()._asdict()).encode("ascii"))
+            finally:
+                os._exit(0)
+        os.close(tell)
+        os.set_blocking(self._heard, False)
 
-    def _give_up(self, problem: str, now_s: float) -> None:
-        self.close()
-        self.problem = problem
-        self._again_s = now_s + self._pause_s
-        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+    def wait(self, wait_s: float) -> None:
+        """Give it a moment: most answers come at once."""
+        select.select([self._heard], [], [], wait_s)
 
-
-class KernelLog:
-    """Xid errors as the kernel logs them, from now on; containers may often not read it."""
-
-    def __init__(self, path: str = _KERNEL_LOG) -> None:
-        self._fd = -1
-        try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
-            os.lseek(self._fd, 0, os.SEEK_END)
-        except OSError:
-            return
-
-    @property
-    def readable(self) -> bool:
-        """Whether it may be read here."""
-        return self._fd >= 0
-
-    def xids(self) -> List[Xid]:
-        """Take what came since the last call; each read gives one message."""
-        found: List[Xid] = []
-        for _ in range(_MOST_MESSAGES if self.readable else 0):
+    def answer(self) -> Optional[Answer]:
+        """Return what it said once it has ended, else None."""
+        while len(self._said) <= _MOST_BYTES:
             try:
-                message = os.read(self._fd, 8192)
+                chunk = os.read(self._heard, _READ_BYTES)
             except BlockingIOError:
+                return None
+            if not chunk:
                 break
-            except BrokenPipeError:  # older messages were overwritten; the next read goes on
-                continue
-            except OSError:
-                self._fd = -1
-                break
-            if not message:
-                break
-            found += [(-1, int(code)) for _, code in _XID.findall(message)]
-        return found
+            self._said += chunk
+            self.wait(_FIRST_WAIT_S)  # the rest, and its end, follow the first bytes
+        os.close(self._heard)
+        _, _, usage = os.wait4(self._pid, 0)
+        self.cost_s = usage.ru_utime + usage.ru_stime
+        try:
+            return Answer(**json.loads(self._said.decode("utf-8")))
+        except (ValueError, TypeError):
+            return Answer([], "the child that asked the driver died")
+
+    def abandon(self) -> int:
+        """Kill it; return its pid if the kernel does not let go of it."""
+        os.close(self._heard)
+        os.killpg(self._pid, signal.SIGKILL)  # the driver's tool too, if it was that
+        gone, _ = os.waitpid(self._pid, os.WNOHANG)
+        return 0 if gone else self._pid
 
 
-def holders(card: Dict[str, Any], ours: List[int], mark: str) -> Dict[str, Any]:
+def ask_driver(library: str = LIBRARY) -> Answer:
+    """Ask the driver's library, else the driver's tool; heavy, so only in a child."""
+    try:
+        nvml = Nvml(library)
+    except CannotAsk as error:
+        return _ask_tool(str(error))
+    found = nvml.cards()
+    nvml.close()
+    return Answer(found)
+
+
+def _ask_tool(problem: str) -> Answer:
+    from . import gpu_query
+
+    said = gpu_query.cards([*_TOOLS_NAMES, *_TOOLS_REASONS])
+    if not said.rows:
+        return Answer([], "%s; %s" % (problem, said.problem or "the tool names no card"))
+    return Answer([_from_tool(row) for row in said.rows if str(row.get("index", "")).isdigit()])
+
+
+def _from_tool(row: Dict[str, Any]) -> Dict[str, Any]:
+    card: Dict[str, Any] = {"index": int(row["index"]), "name": row.get("name")}
+    for asked, (name, unit) in _TOOLS_NAMES.items():
+        if unit and isinstance(row.get(asked), (int, float)):
+            card[name] = row[asked] * unit
+    card["reasons"] = [name for asked, name in _TOOLS_REASONS.items() if row.get(asked)]
+    return card
+
+
+_TOOLS_NAMES = {  # the tool's query -> our name, and the unit
+    "index": ("index", 0),
+    "name": ("name", 0),
+    "utilisation": ("util_percent", 1),
+    "memory_used_mib": ("memory_used_bytes", _MIB),
+    "memory_total_mib": ("memory_total_bytes", _MIB),
+    "sm_mhz": ("sm_mhz", 1),
+    "sm_max_mhz": ("sm_mhz_max", 1),
+    "power_w": ("power_w", 1),
+    "temperature_c": ("temperature_c", 1),
+    "ecc_uncorrected": ("ecc_uncorrected", 1),
+}
+_TOOLS_REASONS = {
+    "hw_slowdown": "hw_slowdown",
+    "hw_thermal": "hw_thermal_slowdown",
+    "hw_power_brake": "hw_power_brake",
+    "sw_thermal": "sw_thermal_slowdown",
+    "sw_power_cap": "sw_power_cap",
+}
+
+
+def whose(card: Dict[str, Any], ours: List[int], mark: str) -> Dict[str, Any]:
     """Tell whose the processes on a card are: ours, others' that we can see, and those of another namespace."""
-    listed = card.get("processes")
-    if listed is None:
+    if card.get("processes") is None:
         return {}
-    mine, others, hidden = 0, [], 0
-    for one in listed:
+    mine, hidden, others = 0, 0, []
+    for one in card["processes"]:
         pid = one["pid"]
         if pid in ours or environment(pid).get(MARK, "").startswith(mark):
             mine += 1
         elif os.path.exists("/proc/%d" % pid):
             others.append(dict(one, name=_name_of(pid)))
         else:
-            hidden += 1  # the driver counts in the host's numbers, we live in a container
+            hidden += 1  # the driver counts in the host's numbers, and we live in a container
     return {"ours": mine, "others": others[:8], "hidden": hidden}
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import shutil
 from typing import Any, Dict, Iterator, Optional
 
 from leasehold.kit import manifest
@@ -117,7 +115,7 @@ def _copy_file(root: str, entry: Dict[str, Any], to: str) -> None:
         return
     os.makedirs(os.path.dirname(to), exist_ok=True)
     temp = to + ".part"
-    sha = hashlib.sha256()
+    sha = _new_sha256()
     source = open_below(root, entry["path"])
     try:
         fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o644)
@@ -185,22 +183,29 @@ def _size(path: str) -> int:
         return -1
 
 
+def _new_sha256() -> Any:
+    import hashlib  # only in the copier: openssl costs 3 MB, and the caretaker imports this module
+
+    return hashlib.sha256()
+
+
 def _sha256(path: str) -> str:
-    sha = hashlib.sha256()
+    sha = _new_sha256()
     try:
         with open(path, "rb", buffering=0) as file:
             for block in iter(lambda: file.read(_BLOCK), b""):
                 sha.update(block)
     except OSError as error:
         return "unreadable: %s" % error
-    return sha.hexdigest()
+    return str(sha.hexdigest())
 
 
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         where = os.path.dirname(str(error.filename or ""))
-        left = shutil.disk_usage(where).free >> 20 if where and os.path.isdir(where) else None
-        inodes = os.statvfs(where).f_favail if left is not None else None
+        disk = os.statvfs(where) if where and os.path.isdir(where) else None
+        left = (disk.f_bavail * disk.f_frsize) >> 20 if disk is not None else None
+        inodes = disk.f_favail if disk is not None else None
         return "no space left in %s (%s MB and %s inodes free)" % (where or "the durable tier", left, inodes)
     return str(error)
 

@@ -46,6 +46,11 @@ def main(argv: List[str]) -> int:
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "revive" and len(argv) == 2:
+        from .layout import RunFolder
+        from .relaunch import revive
+
+        return revive(RunFolder(argv[1]))
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 

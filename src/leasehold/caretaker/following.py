@@ -12,6 +12,7 @@ from leasehold.kit.runstate import RunState, fold
 
 from .layout import RunFolder
 from .locks import is_held
+from .scrubbing import read_log, redactor_of, whole_words
 from .serve import Request
 
 _POLL_S = 0.03
@@ -95,7 +96,13 @@ class Following:
     def _send_attempt_log(self, name: str, attempt: int) -> bool:
         key = "%s/%d" % (name, attempt)
         offset = self._logs.get(key, 0)
-        data = _read(os.path.join(self._folder.attempt(name, attempt), "log"), offset)
+        place = self._folder.attempt(name, attempt)
+        path = os.path.join(place, "log")
+        if not os.path.exists(path) or os.path.getsize(path) <= offset:
+            return False
+        growing = not os.path.exists(os.path.join(place, "exit.json")) and is_held(self._folder.cell_lock(name))
+        data = read_log(path, offset, _LOG_BURST_BYTES, redactor_of(self._folder))
+        data = whole_words(data) if growing else data
         if not data:
             return False
         self._request.reply({"log": {"cell": name, "attempt": attempt, "offset": offset, "bytes": len(data)}})
@@ -107,8 +114,9 @@ class Following:
     def _send_beat(self, last: bool = False) -> None:
         if last or time.monotonic() - self._beat_at >= _BEAT_S:
             self._beat_at = time.monotonic()
-            work = (read_json(self._folder.status) or {}).get("work")
-            self._request.reply({"beat_unix": time.time(), "deserted": self._deserted(), "work": work})
+            status = read_json(self._folder.status) or {}
+            told = {name: status.get(name) for name in ("work", "readings", "health")}
+            self._request.reply(dict(told, beat_unix=time.time(), deserted=self._deserted()))
 
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""
@@ -127,12 +135,3 @@ def parse_logs(value: object) -> Dict[str, int]:
             if isinstance(key, str) and isinstance(offset, int) and offset >= 0:
                 pairs[key] = offset
     return pairs
-
-
-def _read(path: str, offset: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            return file.read(_LOG_BURST_BYTES)
-    except FileNotFoundError:
-        return b""

@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Set
 from leasehold.kit.paths import NAME
 from leasehold.kit.procs import MARK, environment, is_alive
 
+from . import gpu_query
 from .gpu_query import Listed
 from .layout import RunFolder
 from .proc_table import Entry, ProcessTable
@@ -79,6 +80,32 @@ def holders(root: str, sight: Sight, min_age_s: float = YOUNG_S) -> List[Dict[st
             }
         )
     return rows
+
+
+def on_cards(cards: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Add to each card who the driver lists on it: pid, user, command, memory; None where it does not say."""
+    answer = gpu_query.cards(("index", "uuid"))
+    uuids = {str(row.get("index")): str(row.get("uuid")) for row in answer.rows if row}
+    listed, problem = gpu_query.listed()
+    table = ProcessTable()
+    described = []
+    for card in cards:
+        uuid = uuids.get(str(card["index"]), "")
+        mine = [item for item in listed if uuid and item.uuid == uuid]
+        processes = [_occupant(item, table) for item in mine]
+        described.append(dict(card, uuid=uuid, processes=None if problem or not uuid else processes))
+    return described
+
+
+def _occupant(item: Listed, table: ProcessTable) -> Dict[str, Any]:
+    entry = table.entries.get(item.pid)
+    return {
+        "pid": item.pid,
+        "memory_bytes": item.used_bytes,
+        "here": entry is not None,
+        "mine": entry is not None and entry.user_id == os.geteuid(),
+        "command": table.command(item.pid) if entry else "",
+    }
 
 
 def end(targets: List[Dict[str, Any]], still: Iterable[Dict[str, Any]], grace_s: float) -> List[Dict[str, Any]]:

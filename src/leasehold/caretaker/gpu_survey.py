@@ -12,6 +12,7 @@ from . import gpu_query, kernel_log
 from .gpu_holders import YOUNG_S, Sight, end, holders, own_namespace
 from .proc_table import ProcessTable
 from .serve import Refused, Request
+from .xids import explain
 
 _MOST_SAMPLES = 60
 _MODULE = re.compile(r"Kernel Module\s+(?:for \S+\s+)?([\d.]+)")
@@ -51,7 +52,7 @@ def look(
         "cuda": gpu_query.cuda_of_driver() if answer.rows else "",
         "toolkit": _toolkit(),
         "module": _kernel_module(),
-        "kernel": kernel_log.xids(),
+        "kernel": _kernel(),
         "devices": devices,
         "listed": [list(item) for item in sight.listed],
         "blind": sight.blind,
@@ -74,6 +75,12 @@ def end_now(root: str, targets: List[Any], grace_s: float, min_age_s: float = YO
     before, begun = ProcessTable(), time.monotonic()
     time.sleep(_WATCH_S)
     return end(targets, holders(root, _sight(before, begun), min_age_s), grace_s)
+
+
+def _kernel() -> Dict[str, Any]:
+    """Xid lines since boot, each with what it means and whether it says to leave the box."""
+    said = kernel_log.xids()
+    return dict(said, xids=[dict(item, **explain(item["xid"])._asdict()) for item in said["xids"]])
 
 
 def _sight(before: ProcessTable, begun: float) -> Sight:

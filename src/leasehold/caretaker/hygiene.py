@@ -21,4 +21,47 @@ def end_holders(request: Request) -> None:
     end(request)
 
 
-OPERATIONS: Dict[str, Operation] = {"gpu_survey": gpu_survey, "end_holders": end_holders}
+def disk_survey(request: Request) -> None:
+    """Look at the disks and at what lies there."""
+    from .disk_survey import survey
+
+    survey(request)
+
+
+def quarantine(request: Request) -> None:
+    """Put targets aside, or delete them."""
+    from .quarantine import take
+
+    take(request)
+
+
+def undo_quarantine(request: Request) -> None:
+    """Bring back what was put aside."""
+    from .quarantine import undo
+
+    undo(request)
+
+
+def empty_quarantine(request: Request) -> None:
+    """Delete what was put aside."""
+    from .quarantine import empty
+
+    empty(request)
+
+
+def relaunch_hooks(request: Request) -> None:
+    """List, install or take away what goes on after a restart of the box."""
+    from .relaunch import hooks
+
+    hooks(request)
+
+
+OPERATIONS: Dict[str, Operation] = {
+    "gpu_survey": gpu_survey,
+    "end_holders": end_holders,
+    "disk_survey": disk_survey,
+    "quarantine": quarantine,
+    "undo_quarantine": undo_quarantine,
+    "empty_quarantine": empty_quarantine,
+    "relaunch_hooks": relaunch_hooks,
+}

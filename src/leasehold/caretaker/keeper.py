@@ -148,9 +148,11 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os.dup2(log, 2)
         os.set_inheritable(lock, True)
         os.chdir(folder.work(what.cell))
-        from .platform_shell import outfit_of  # here: what it weighs ends with the exec
+        from .interruptions import gap_s  # here: what these weigh ends with the exec
+        from .platform_shell import outfit_of
 
-        outfit = outfit_of(folder, plan, _own_variables(folder, what))
+        ours = {**_own_variables(folder, what), "LEASE_GAP_S": "%.0f" % gap_s(folder, time.time())}
+        outfit = outfit_of(folder, plan, ours)
         command = _command(folder, plan["job"], what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 _PATH = "/dev/kmsg"
-_MOST_RECORDS = 100000
+_MOST_RECORDS = 200000
+_MOST_NEW = 500
 _RECORD_BYTES = 8192
 _KEPT = 50
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9A-Fa-f:.]+)\): (\d+),?\s*([^\n]*)")
@@ -66,31 +65,70 @@ def sort(records: Iterable[str], up_s: float, pids: Iterable[int]) -> Lines:
     return found
 
 
+class XidTail:
+    """The Xid lines that come from now on; containers may often not read them."""
+
+    def __init__(self, path: str = _PATH) -> None:
+        self._fd = -1
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
+            os.lseek(self._fd, 0, os.SEEK_END)
+        except OSError:
+            self.close()
+
+    @property
+    def readable(self) -> bool:
+        """Whether an Xid would be heard at all."""
+        return self._fd >= 0
+
+    def new(self) -> List[Tuple[str, int]]:
+        """Take (bus, code) of the lines since the last call; does not wait."""
+        try:
+            records = list(_read(self._fd, _MOST_NEW)) if self.readable else []
+        except OSError:
+            self.close()
+            return []
+        hits = (_XID.search(record) for record in records)
+        return [(hit.group(1).lower(), int(hit.group(2))) for hit in hits if hit]
+
+    def close(self) -> None:
+        """Let the log go."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+
 def _records(path: str) -> Tuple[List[str], str]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         return [], "%s: %s" % (path, error.strerror)
-    records: List[str] = []
     try:
-        for _ in range(_MOST_RECORDS):
-            try:
-                record = os.read(fd, _RECORD_BYTES)
-            except BlockingIOError:
-                break
-            except BrokenPipeError:  # the ring overwrote what we were about to read: go on behind it
-                continue
-            if not record:
-                break
-            records.append(record.decode("utf-8", "replace"))
+        return list(_read(fd, _MOST_RECORDS)), ""
     except OSError as error:
         return [], "%s: %s" % (path, error.strerror)
     finally:
         os.close(fd)
-    return records, ""
+
+
+def _read(fd: int, most: int) -> Iterator[str]:
+    """Yield the records that are there, one a read."""
+    for _ in range(most):
+        try:
+            record = os.read(fd, _RECORD_BYTES)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # the ring overwrote what we were about to read: go on behind it
+            continue
+        if not record:
+            return
+        yield record.decode("utf-8", "replace")
 
 
 def _dmesg() -> Tuple[List[str], str]:
+    import shutil  # both lazily: whoever only follows the log stays small
+    import subprocess
+
     tool = shutil.which("dmesg")
     if tool is None:
         return [], "dmesg is not installed"

@@ -160,6 +160,16 @@ class RunFolder:
         return os.path.join(self.path, "handbook.json")
 
     @property
+    def relaunch(self) -> str:
+        """What was installed to go on after a restart of the box."""
+        return os.path.join(self.path, "relaunch.json")
+
+    @property
+    def relaunch_environment(self) -> str:
+        """Variables that a restarted box would not give us, 0600."""
+        return os.path.join(os.path.dirname(self.secrets), self.run + ".relaunch.json")
+
+    @property
     def nagged(self) -> str:
         """How many notices went out."""
         return os.path.join(self.path, "nagged.json")

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping
 
 from leasehold.kit.channels import KINDS, secrets_of
+from leasehold.kit.redact import Redactor
 
 from .notice_http import Trouble, hide, post
 from .notice_vendors import VENDORS
@@ -26,7 +27,8 @@ Message = Mapping[str, Any]
 def send_all(sends: List[Dict[str, Any]], sleep: Callable[[float], None] = time.sleep) -> List[Dict[str, Any]]:
     """Send each message to its channel; return for each what went wrong ("" is nothing) and how long to wait."""
     known = [secret for item in sends for secret in secrets_of(item["channel"])]
-    results = [send(item["channel"], item["message"], sleep) for item in sends]
+    redactor = Redactor()  # what a box says may hold a secret of the job
+    results = [send(item["channel"], redactor.tree(item["message"]), sleep) for item in sends]
     return [dict(result, problem=hide(result["problem"], known)) for result in results]
 
 

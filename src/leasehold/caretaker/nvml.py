@@ -1,6 +1,7 @@
 """What the cards say, through the driver's own library. Every figure may be missing: old drivers, small cards, MIG.
 
-A call may hang with the driver, so this is used only in a process that somebody else can end.
+Opening it costs a process 19 MB (measured on an H200), and a call may hang with the driver: so it is opened only in
+a child that asks, answers and ends.
 """
 
 from __future__ import annotations
@@ -29,9 +30,8 @@ _WORDS = {
 _SM_CLOCK, _CORE_SENSOR = 1, 0
 _UNCORRECTED, _CORRECTED, _SINCE_BOOT = 1, 0, 0
 _DOUBLE_BIT = 1
-_XID_EVENTS = 8
 _NOT_KNOWN = (1 << 64) - 1
-_MOST_CARDS, _MOST_PROCESSES, _MOST_XIDS = 64, 256, 64
+_MOST_CARDS, _MOST_PROCESSES = 64, 256
 _MEMORY_V2 = 40 | (2 << 24)  # the struct's size, and its version
 
 REASONS = (  # bits of the clocks' event reasons; the last word tells what slows a card that has work to do
@@ -69,6 +69,18 @@ class _MemoryV2(ctypes.Structure):
     ]
 
 
+class _Pci(ctypes.Structure):
+    _fields_ = [
+        ("legacy", c_char * 16),
+        ("domain", c_uint),
+        ("bus", c_uint),
+        ("device", c_uint),
+        ("device_id", c_uint),
+        ("subsystem_id", c_uint),
+        ("bus_id", c_char * 32),
+    ]
+
+
 class _Process(ctypes.Structure):
     _fields_ = [("pid", c_uint), ("bytes", c_ulonglong), ("instance", c_uint), ("compute", c_uint)]
 
@@ -77,18 +89,8 @@ class _ProcessV1(ctypes.Structure):
     _fields_ = [("pid", c_uint), ("bytes", c_ulonglong)]
 
 
-class _Event(ctypes.Structure):
-    _fields_ = [
-        ("device", c_void_p),
-        ("type", c_ulonglong),
-        ("data", c_ulonglong),
-        ("instance", c_uint),
-        ("compute", c_uint),
-    ]
-
-
 class Nvml:
-    """An open library. `sample` never raises for a card's sake; CannotAsk means: close, wait, open anew."""
+    """An open library; CannotAsk, when there is no driver to ask."""
 
     def __init__(self, library: str = LIBRARY) -> None:
         try:
@@ -100,51 +102,13 @@ class Nvml:
         if code:
             raise CannotAsk(say(code))
         self._cards = self._open_cards()
-        self._events: Optional[c_void_p] = self._listen()
 
-    @property
-    def hears_xids(self) -> bool:
-        """Whether the driver will tell of Xid errors on at least one card."""
-        return self._events is not None
-
-    def describe(self) -> List[Dict[str, Any]]:
-        """Say what does not change: name, identity, limits."""
-        return [
-            _known(
-                index=index,
-                name=self._text("nvmlDeviceGetName", card),
-                uuid=self._text("nvmlDeviceGetUUID", card),
-                sm_mhz_max=self._figure("nvmlDeviceGetMaxClockInfo", card, _SM_CLOCK),
-                power_limit_w=_watts(self._figure("nvmlDeviceGetEnforcedPowerLimit", card)),
-            )
-            for index, card in enumerate(self._cards)
-        ]
-
-    def sample(self, deep: bool = True) -> List[Dict[str, Any]]:
-        """Read every card; `deep` adds what changes seldom or costs more: errors, rows, processes."""
-        found = []
-        for index, card in enumerate(self._cards):
-            one = self._quick(index, card)
-            found.append(dict(one, **self._deep(card)) if deep and not one.get("lost") else one)
-        return found
-
-    def xids(self) -> List[Tuple[int, int]]:
-        """Take the Xid errors that came since the last call, as (card, code); does not wait."""
-        found: List[Tuple[int, int]] = []
-        event = _Event()
-        while self._events is not None and len(found) < _MOST_XIDS:
-            code = self._call("nvmlEventSetWait_v2", self._events, byref(event), c_uint(0))
-            code = self._call("nvmlEventSetWait", self._events, byref(event), c_uint(0)) if code == _LACKING else code
-            if code:  # a timeout: nothing came
-                break
-            if event.type == _XID_EVENTS:
-                found.append((self._index_of(event.device), int(event.data)))
-        return found
+    def cards(self) -> List[Dict[str, Any]]:
+        """Read every card; what one does not tell is absent."""
+        return [self._card(index, card) for index, card in enumerate(self._cards)]
 
     def close(self) -> None:
         """Let the driver go."""
-        if self._events is not None:
-            self._call("nvmlEventSetFree", self._events)
         self._call("nvmlShutdown")
 
     def _open_cards(self) -> List[c_void_p]:
@@ -162,44 +126,27 @@ class Nvml:
             cards.append(card if not code else c_void_p())  # a card that we may not open keeps its place
         return cards
 
-    def _listen(self) -> Optional[c_void_p]:
-        events = c_void_p()
-        if self._call("nvmlEventSetCreate", byref(events)):
-            return None
-        heard = [
-            card.value and not self._call("nvmlDeviceRegisterEvents", card, c_ulonglong(_XID_EVENTS), events)
-            for card in self._cards
-        ]
-        if any(heard):
-            return events
-        self._call("nvmlEventSetFree", events)
-        return None
-
-    def _quick(self, index: int, card: c_void_p) -> Dict[str, Any]:
+    def _card(self, index: int, card: c_void_p) -> Dict[str, Any]:
         if not card.value:
-            return {"index": index}
+            return {"index": index, "problem": "the driver does not open it for us"}
         load = _Utilisation()
         code = self._call("nvmlDeviceGetUtilizationRates", card, byref(load))
         if code in _LOST:
             return {"index": index, "lost": True, "problem": say(code)}
-        if code == 1:
-            raise CannotAsk(say(code))
         used, total = self._memory(card)
         return _known(
             index=index,
+            name=self._text("nvmlDeviceGetName", card),
+            bus=self._bus(card),
             util_percent=None if code else int(load.gpu),
             memory_used_bytes=used,
             memory_total_bytes=total,
             sm_mhz=self._figure("nvmlDeviceGetClockInfo", card, _SM_CLOCK),
+            sm_mhz_max=self._figure("nvmlDeviceGetMaxClockInfo", card, _SM_CLOCK),
             power_w=_watts(self._figure("nvmlDeviceGetPowerUsage", card)),
+            power_limit_w=_watts(self._figure("nvmlDeviceGetEnforcedPowerLimit", card)),
             temperature_c=self._figure("nvmlDeviceGetTemperature", card, _CORE_SENSOR),
             reasons=self._reasons(card),
-        )
-
-    def _deep(self, card: c_void_p) -> Dict[str, Any]:
-        if not card.value:
-            return {}
-        return _known(
             ecc_uncorrected=self._ecc(card, _UNCORRECTED),
             ecc_corrected=self._ecc(card, _CORRECTED),
             pages_retired=self._retired(card),
@@ -215,6 +162,12 @@ class Nvml:
         if not self._call("nvmlDeviceGetMemoryInfo", card, byref(older)):
             return int(older.used), int(older.total)
         return None, None
+
+    def _bus(self, card: c_void_p) -> Optional[str]:
+        """Name its place as the kernel's log does."""
+        info = _Pci()
+        code = self._call("nvmlDeviceGetPciInfo_v3", card, byref(info))
+        return None if code else "%04x:%02x:%02x" % (info.domain, info.bus, info.device)
 
     def _reasons(self, card: c_void_p) -> Optional[List[str]]:
         bits = c_ulonglong()
@@ -258,15 +211,12 @@ class Nvml:
     def _figure(self, name: str, card: c_void_p, *asked: int) -> Optional[int]:
         value = c_uint()
         words = [c_uint(word) for word in asked]
-        return None if not card.value or self._call(name, card, *words, byref(value)) else int(value.value)
+        return None if self._call(name, card, *words, byref(value)) else int(value.value)
 
     def _text(self, name: str, card: c_void_p) -> Optional[str]:
         text = (c_char * 96)()
-        code = self._call(name, card, text, c_uint(96)) if card.value else _LACKING
+        code = self._call(name, card, text, c_uint(96))
         return None if code else text.value.decode("utf-8", "replace")
-
-    def _index_of(self, device: Optional[int]) -> int:
-        return next((index for index, card in enumerate(self._cards) if card.value == device), -1)
 
     def _call(self, name: str, *asked: Any) -> int:
         function = getattr(self._library, name, None)  # what a version lacks is simply not there

@@ -9,21 +9,24 @@ import time
 from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, journal, manifest
+from leasehold.kit.atomic import read_json
 from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, hygiene, power, pruning, readings, sending, shared_notes, starting, trees
+from . import environment, hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
 from .reaper import trainer_processes
 from .run_requests import count_of, folder_of, plan_of
+from .scrubbing import read_clean, read_log, redactor_of, whole_words
 from .serve import Operation, Refused, Request
 
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
 _ENTRIES_A_FRAME = 250  # of the longest paths, escaped: 3 MB
+_RECORDS_A_FRAME = 500
 
 
 def probe(request: Request) -> None:
@@ -96,7 +99,7 @@ def tail(request: Request) -> None:
     deadline = time.monotonic() + float(request.args.get("follow_s", 0))
     while not request.gone:
         ended = os.path.exists(os.path.join(place, "exit.json"))
-        offset = _send_from(request, os.path.join(place, "log"), offset)
+        offset = _send_from(request, os.path.join(place, "log"), offset, growing=not ended)
         if ended or time.monotonic() >= deadline:
             return
         time.sleep(_POLL_S)
@@ -137,6 +140,9 @@ def get(request: Request) -> None:
         fd = open_below(os.path.join(folder.path, *_area(request)), str(request.args["path"]))
     except (OSError, UnsafePath) as error:
         raise Refused("artifact.unreadable", "%s: %s" % (request.args.get("path"), error)) from None
+    if request.args.get("area") == "cells" and os.path.basename(str(request.args["path"])) == "log":
+        _send_log(request, fd, offset)
+        return
     with os.fdopen(fd, "rb", buffering=0) as file:
         file.seek(offset)
         while remaining != 0 and not request.gone:
@@ -148,10 +154,34 @@ def get(request: Request) -> None:
             request.data(chunk)
 
 
+def _send_log(request: Request, fd: int, offset: int) -> None:
+    redactor = redactor_of(folder_of(request))
+    try:
+        while not request.gone:
+            chunk = read_clean(fd, offset, frames.CHUNK_BYTES, redactor)
+            if not chunk:
+                return
+            request.data(chunk)
+            offset += len(chunk)
+    finally:
+        os.close(fd)
+
+
 def take_readings(request: Request) -> None:
     """Measure disks, memory, CPU, cards and tools."""
     paths = [str(path) for path in request.args.get("paths") or [request.root]]
     request.reply(readings.take(paths))
+
+
+def tell_series(request: Request) -> None:
+    """Send what the patrol measured in the last seconds, oldest first, then its newest sample and our clock."""
+    folder, now = folder_of(request), time.time()
+    since = now - count_of(request, "last_s") if request.args.get("last_s") else 0.0
+    records = list(series.read_window(folder.readings, since, now))
+    for start in range(0, len(records), _RECORDS_A_FRAME):
+        request.reply({"records": records[start : start + _RECORDS_A_FRAME]})
+    status = read_json(folder.status) or {}
+    request.reply({"now_unix": now, "newest": status.get("readings") or {}, "health": status.get("health") or {}})
 
 
 def probe_tier(request: Request) -> None:
@@ -240,15 +270,16 @@ def _process_table() -> str:
         return ""
 
 
-def _send_from(request: Request, path: str, offset: int) -> int:
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            for chunk in iter(lambda: file.read(frames.CHUNK_BYTES), b""):
-                request.data(chunk)
-                offset += len(chunk)
-    except FileNotFoundError:
-        return offset
+def _send_from(request: Request, path: str, offset: int, growing: bool) -> int:
+    redactor = redactor_of(folder_of(request))
+    while not request.gone:
+        chunk = read_log(path, offset, frames.CHUNK_BYTES, redactor)
+        if growing and len(chunk) < frames.CHUNK_BYTES:
+            chunk = whole_words(chunk)
+        if not chunk:
+            break
+        request.data(chunk)
+        offset += len(chunk)
     return offset
 
 
@@ -292,6 +323,7 @@ OPERATIONS: Dict[str, Operation] = {
     "fingerprint": fingerprint,
     "salvageable": salvageable,
     "readings": take_readings,
+    "series": tell_series,
     "probe_tier": probe_tier,
     "leave_note": leave_note,
     "find_note": find_note,

@@ -10,18 +10,20 @@ import signal
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
+from leasehold.kit.atomic import write_atomic
 from leasehold.kit.procs import look
 from leasehold.kit.runstate import RunState
 
 from .alarms import ALARM, Alarms, Memory, Sign, signs_of
 from .layout import RunFolder
+from .worker import close_all_but
 
 _READ_BYTES = 1 << 16
 _MOST_REST_BYTES = 1 << 18
 _SILENT_S = 45.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 600.0
 _LEAVE_OUT_S = 600.0  # what hung is asked again after this
-_MOST_STUCK = 4  # processes that even SIGKILL does not end, because the kernel waits for a driver
+_MOST_STUCK = 4  # processes that even SIGKILL does not end, because the kernel waits for a disk
 
 
 class Patrol:
@@ -43,6 +45,7 @@ class Patrol:
             self._alarms = self._alarms or Alarms(known)
             if self._child is None:
                 self._start(before)
+            if self._child is None:
                 return
             self._child.aim(run, self._alarms.names)
             for facts in self._child.hear():
@@ -61,6 +64,11 @@ class Patrol:
     def alarms(self) -> List[str]:
         """The alarms that stand."""
         return self._alarms.names if self._alarms else []
+
+    @property
+    def pid(self) -> int:
+        """The process that samples; 0 while there is none."""
+        return self._child.pid if self._child is not None else 0
 
     def end(self) -> None:
         """End the child."""
@@ -90,9 +98,9 @@ class Patrol:
 
 
 def _silence(doing: str, over: bool) -> Sign:
-    what = "the GPU driver does not answer" if doing == "gpu" else "%s does not answer" % (doing or "the patrol")
+    what = "%s does not answer" % (doing or "the patrol")
     seen = "readings come again" if over else "no reading for %d s while asking: %s" % (_SILENT_S, doing or "nothing")
-    hint = "training may hang on it too; a lost card or a dead network disk looks like this"
+    hint = "training may hang on it too; a network disk whose server is gone looks like this"
     return Sign("readings", "", not over, over, ALARM, what, seen, hint)
 
 
@@ -170,26 +178,24 @@ def _become_sampler(
     try:
         before()
         os.setsid()
-        _keep_only(pipes)
+        close_all_but(pipes)
         from .sampler import Pipes, live  # only here: what it imports must not weigh on the caretaker
 
         live(folder, plan, Pipes(*pipes), left_out)
-    except BaseException:  # noqa: BLE001 - a forked child must end here; its parent sees the pipe close
+    except BrokenPipeError:  # the caretaker is gone, and so are we
         pass
+    except BaseException:  # noqa: BLE001 - a forked child must end here; its parent sees the pipe close
+        _leave_word(folder)
     finally:
         os._exit(0)
 
 
-def _keep_only(pipes: Any) -> None:
-    """Close what is the caretaker's: above all its lock, which must not outlive it in us."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(nothing, fd)
-    lowest = 3
-    for kept in sorted(pipes):
-        os.closerange(lowest, kept)
-        lowest = kept + 1
-    os.closerange(lowest, max(lowest + 1, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 4096 else 4096))
+def _leave_word(folder: RunFolder) -> None:
+    """Keep why the sampler died, for whoever looks; the pipe's end says that it did."""
+    import traceback
+
+    with contextlib.suppress(OSError):
+        write_atomic(os.path.join(folder.readings, "error.txt"), traceback.format_exc().encode(), durable=False)
 
 
 def _lives(pid: int) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
-import subprocess
 from typing import Any, Dict, List, Optional, Tuple
 
 _GPU_FIELDS = ("index", "name", "memory.total", "memory.used", "driver_version", "utilization.gpu", "temperature.gpu")
@@ -23,7 +21,13 @@ _GPU_TIMEOUT_S = 30.0
 
 def take(paths: List[str]) -> Dict[str, Any]:
     """Read everything once; what cannot be read is absent or None, never invented."""
+    import shutil  # lazily: the patrol lives long, reads memory alone, and must stay small
+
     gpus, problem = cards()
+    if any(card.get("memory_used_bytes") for card in gpus):
+        from .gpu_holders import on_cards  # only where somebody is
+
+        gpus = on_cards(gpus)
     return {
         "disks": [disk(path) for path in paths],
         "memory": memory(),
@@ -42,7 +46,6 @@ def disk(path: str) -> Dict[str, Any]:
     if not os.path.exists(expanded):
         return {"path": path, "exists": False}
     real = os.path.realpath(expanded)
-    figures = os.statvfs(real)
     point, kind = mount_of(real)
     return {
         "path": path,
@@ -51,8 +54,19 @@ def disk(path: str) -> Dict[str, Any]:
         "mount": point,
         "filesystem": kind,
         "is_mount": real == point,
-        "read_only": bool(figures.f_flag & getattr(os, "ST_RDONLY", 1)),
-        "total_bytes": figures.f_blocks * figures.f_frsize,
+        "read_only": bool(os.statvfs(real).f_flag & getattr(os, "ST_RDONLY", 1)),
+        **room(real),
+    }
+
+
+def room(path: str) -> Dict[str, int]:
+    """Bytes and inodes, for everybody who judges them; `usable` is without what only root may fill, as df reckons."""
+    figures = os.statvfs(path)
+    kept = (figures.f_bfree - figures.f_bavail) * figures.f_frsize
+    total = figures.f_blocks * figures.f_frsize
+    return {
+        "total_bytes": total,
+        "usable_bytes": max(0, total - kept),
         "free_bytes": figures.f_bavail * figures.f_frsize,
         "total_inodes": figures.f_files,
         "free_inodes": figures.f_favail,
@@ -122,6 +136,9 @@ def cpu() -> Dict[str, Any]:
 
 def cards() -> Tuple[List[Dict[str, Any]], str]:
     """Ask the driver's tool for the cards; say why when it cannot."""
+    import shutil
+    import subprocess
+
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return [], "nvidia-smi is not installed"

@@ -1,7 +1,7 @@
 """The patrol's own process: reads everything at every tick, keeps the series, tells the caretaker over a pipe.
 
-It stands apart because a driver or a network disk can hang whoever asks; the caretaker must not. Before each thing
-that can hang it says what it is about to ask, so that the caretaker knows what to leave out next time.
+It stands apart because a network disk can hang whoever asks; the caretaker must not. Before each disk it says what it
+is about to ask, so that the caretaker knows what to leave out next time.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import json
 import os
 import select
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from leasehold.kit.atomic import write_all
 
-from .cards import Cards, holders
+from .cards import Cards, whose
+from .kernel_log import XidTail
 from .layout import RunFolder
 from .log_reader import LogReader
 from .nvml import REASONS
@@ -59,7 +60,9 @@ class Sampler:
         self._disks = Disks(tiers_of(folder))
         self._memory, self._trainer = Memory(), Trainer(folder)
         self._log = LogReader(str(plan["job"].get("progress") or "auto"))
-        self._cards = Cards(TICK_S)
+        self._cards, self._xids = Cards(), XidTail()
+        self._gpus: Dict[str, Any] = {"gpus": []}
+        self._places: Dict[Any, int] = {}  # cards by their bus, kept when one falls off it
 
     def sample(self, target: Target, now_unix: float, now_s: float) -> Dict[str, Any]:
         """Read everything once; what cannot be read is absent."""
@@ -71,25 +74,28 @@ class Sampler:
             facts["cell"], facts["attempt"] = target.cell, target.attempt
             log = os.path.join(self._folder.attempt(target.cell, target.attempt), "log")
             facts["progress"] = self._log.read(log, now_s)
-        facts.update(self._gpus(now_s))
+        facts.update(self._read_cards(now_s))
         return facts
 
     def _disk(self, tier: Any, now_s: float) -> Optional[Dict[str, Any]]:
         return self._disks.read(tier, now_s) if self._may("disk " + tier.path) else None
 
-    def _gpus(self, now_s: float) -> Dict[str, Any]:
-        if not self._may("gpu"):
-            return {"gpus": [], "gpu_problem": "the driver did not answer; it is asked again later"}
-        cards = self._cards.read(now_s)
-        for card in cards:
-            card.update(holders(card, self._trainer.pids, self._folder.mark()))
+    def _read_cards(self, now_s: float) -> Dict[str, Any]:
+        """Give the cards as last heard; `gpus_fresh` says that they were asked just now."""
+        answer = self._cards.read(now_s)
+        if answer is None:
+            return dict(self._gpus, gpus_fresh=False, xids=self._new_xids())
+        for card in answer.gpus:
+            card.update(whose(card, self._trainer.pids, self._folder.mark()))
             card.pop("processes", None)
-            card.pop("uuid", None)
-        value: Dict[str, Any] = {"gpus": cards, "gpu_problem": self._cards.problem}
-        if cards:
-            value["xids"] = self._cards.xids()
-            value["hears_xids"] = self._cards.hears_xids
-        return value
+        self._gpus = {"gpus": answer.gpus, "gpu_problem": answer.problem, "gpu_hung": answer.hung}
+        if answer.gpus:
+            self._gpus["hears_xids"] = self._xids.readable
+        return dict(self._gpus, gpus_fresh=True, xids=self._new_xids())
+
+    def _new_xids(self) -> List[Tuple[int, int]]:
+        self._places.update({card.get("bus"): card["index"] for card in self._gpus["gpus"]})
+        return [(self._places.get(bus, -1), code) for bus, code in self._xids.new()]
 
     def _may(self, what: str) -> bool:
         """Say what is asked next; what hung before is left out."""
@@ -137,7 +143,7 @@ def record_of(facts: Dict[str, Any], target: Target) -> Dict[str, Any]:
         "mem": _mib(memory.get("used_bytes")),
         "lim": _mib(memory.get("limit_bytes")),
         "disks": [_disk_row(disk) for disk in facts.get("disks") or []],
-        "gpus": [_card_row(card) for card in facts.get("gpus") or []],
+        "gpus": [_card_row(card) for card in facts.get("gpus") or []] if facts.get("gpus_fresh") else [],
         "a": list(target.alarms),
         "epoch": progress.get("epoch"),
         "m": progress.get("metrics"),

@@ -10,20 +10,21 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 from leasehold.kit import env_rules
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.canon import digest
 from leasehold.kit.procs import boot_id
+from leasehold.kit.redact import Redactor
 from leasehold.kit.terminal import one_line
 
 from . import environment, frameworks
 from .layout import RunFolder
+from .scrubbing import redactor_of
 from .setup_words import installer_of
 
 REFUSED_CODE = 78  # EX_CONFIG
-_REDACTED = "(secret)"
 
 
 class Place(NamedTuple):
@@ -124,7 +125,7 @@ def _judge(place: Place, before: Dict[str, Any]) -> int:
     if os.path.exists(passed):
         return 0
     findings, cached = _findings(place, before)
-    findings = _clean(findings, _secrets(place))
+    findings = _clean(findings, redactor_of(place.folder))
     outcome = env_rules.outcome_of(findings)
     skipped = bool(place.gate.get("skip"))
     verdict = {"outcome": outcome, "findings": findings[:60], "skipped": skipped, "cached": cached}
@@ -174,25 +175,18 @@ def _findings(place: Place, before: Dict[str, Any]) -> Any:
 
 
 def _write(place: Place, name: str, value: Dict[str, Any]) -> None:
-    write_json(os.path.join(place.folder.attempt(place.cell, place.attempt), name), _clean(value, _secrets(place)))
+    write_json(
+        os.path.join(place.folder.attempt(place.cell, place.attempt), name), _clean(value, redactor_of(place.folder))
+    )
 
 
-def _secrets(place: Place) -> List[str]:
-    values = (read_json(place.folder.secrets) or {}).values()
-    return [str(value) for value in values if len(str(value)) >= 4]
-
-
-def _clean(value: Any, secrets: List[str]) -> Any:
+def _clean(value: Any, redactor: Redactor) -> Any:
     """Take secrets and terminal escapes out of what will be journaled: an import error may quote anything."""
     if isinstance(value, dict):
-        return {str(key): _clean(item, secrets) for key, item in value.items()}
+        return {str(key): _clean(item, redactor) for key, item in value.items()}
     if isinstance(value, list):
-        return [_clean(item, secrets) for item in value]
-    if not isinstance(value, str):
-        return value
-    for secret in secrets:
-        value = value.replace(secret, _REDACTED)
-    return one_line(value)
+        return [_clean(item, redactor) for item in value]
+    return one_line(redactor.text(value)) if isinstance(value, str) else value
 
 
 def _say(text: str) -> None:

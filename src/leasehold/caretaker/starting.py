@@ -77,8 +77,9 @@ def start(request: Request) -> None:
             request.reply(dict(seen, did="attached"))
             return
         _keep_private(request, folder, plan.get("environment") or {})
+        relaunch = _keep_relaunch(request, folder)
         _revive(folder, plan, seen["seq"])
-        request.reply(dict(observe(folder), did="opened" if opened else "revived"))
+        request.reply(dict(observe(folder), did="opened" if opened else "revived", relaunch=relaunch))
 
 
 def resume(request: Request) -> None:
@@ -100,8 +101,9 @@ def resume(request: Request) -> None:
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
             _keep_promises(folder, request.args.get("patterns"))
+            relaunch = _keep_relaunch(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
-            request.reply(dict(observe(folder), did="resumed"))
+            request.reply(dict(observe(folder), did="resumed", relaunch=relaunch))
             return
         request.reply(dict(seen, did="attached"))
 
@@ -112,6 +114,7 @@ def hush(request: Request) -> None:
     with _StartLock(folder):
         holding.require(folder, request.args)
         write_atomic(folder.hush, b"")
+        _drop_relaunch(folder)
     request.reply({"hushed": folder.run})
 
 
@@ -234,6 +237,31 @@ def _keep_promises(folder: RunFolder, patterns: Any) -> None:
         write_json(folder.promises, {"patterns": [str(pattern) for pattern in patterns]})
 
 
+def _keep_relaunch(request: Request, folder: RunFolder) -> Dict[str, Any]:
+    """Install what goes on after a restart of the box, where a person allowed it; take it away where not."""
+    ways = request.args.get("relaunch")
+    if not isinstance(ways, list) or not (ways or os.path.exists(folder.relaunch)):
+        return {}
+    from .relaunch import keep  # only for this
+
+    return keep(folder, [str(way) for way in ways])
+
+
+def _drop_relaunch(folder: RunFolder) -> None:
+    if os.path.exists(folder.relaunch):
+        from .relaunch import remove
+
+        remove(folder)
+
+
+def revive_run(folder: RunFolder, plan: Dict[str, Any]) -> None:
+    """Start a caretaker for a run that has none; one that lives is left alone."""
+    with _StartLock(folder):
+        seen = observe(folder)
+        if not seen["terminal"] and not seen["caretaker_alive"]:
+            _revive(folder, plan, seen["seq"])
+
+
 def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     """What is executed; promises and policies may differ between two homes that mean the same run."""
     job = plan.get("job", {})
@@ -272,4 +300,5 @@ def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: s
 
     used, tried = detach.launch(plan["detach"], argv, folder.path, ready)
     if not used:
+        _drop_relaunch(folder)
         raise Refused("box.detach_failed", "the caretaker could not be detached: %s" % "; ".join(tried))

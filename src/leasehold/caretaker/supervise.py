@@ -32,6 +32,7 @@ from .preempting import Preemption
 from .pulse import Pulse
 from .reaper import adopt_orphans
 from .recovering import Recovery
+from .scrubbing import Scrubber
 from .stopping import Stopping, request_stop
 from .tensorboard import link
 from .watcher import Watcher
@@ -62,6 +63,10 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     caretaker = Caretaker(folder, plan)
     caretaker.open(who, detach, resume_by)
     caretaker.live()
+    if os.path.exists(folder.relaunch):
+        from .relaunch import remove
+
+        remove(folder)
     if os.path.exists(folder.notify):
         from .nag import begin  # only now: what it imports must not weigh on the caretaker's life
 
@@ -79,10 +84,11 @@ class Caretaker:
         self.journal = Journal(folder.journal)
         self.run: RunState = fold(self.journal.events)
         self.adopts = adopt_orphans()
+        self.scrubber = Scrubber(folder)
         self.beat_at = 0.0
         self.money_at = 0.0
         self.work = WorkClock(folder, plan)
-        self.attempts = Attempts(folder, plan, self.note)
+        self.attempts = Attempts(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
         self.recovery = Recovery(folder, plan, self.note)
         self.stopping = Stopping(folder, plan, self.note)
@@ -119,6 +125,7 @@ class Caretaker:
                 self.attempts.heard_unix = 0.0
                 self._mind_budget()
                 self._keep_reserve()
+            self.scrubber.turn([(name, cell.attempt) for name, cell in self.run.cells.items()])
             self.patrol.step(self.run, self.journal.events, self.signals.clear)
             self.watcher.step(self.signals.clear)
             self.handbook.step(self.run)
@@ -129,6 +136,7 @@ class Caretaker:
         self._beat(force=True)
         self.journal.close()
         reserve.drop(self.folder)
+        self.scrubber.finish_downloads()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.folder.secrets)  # a resume brings them anew
 
@@ -136,7 +144,7 @@ class Caretaker:
         """Journal an event and fold it in; a full disk gives up its reserve for it."""
 
         def write() -> None:
-            fold([self.journal.append(kind, **data)], into=self.run)
+            fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)
 
         reserve.with_room(self.folder, write)
         self._beat(force=True)

@@ -61,14 +61,12 @@ class Disks:
     def read(self, tier: Tier, now_s: float) -> Optional[Dict[str, Any]]:
         """Read one tier; None when it cannot be read."""
         try:
-            figures = os.statvfs(tier.path)
+            room = readings.room(tier.path)
         except OSError:
             return None
-        total, free = figures.f_blocks * figures.f_frsize, figures.f_bavail * figures.f_frsize
-        kept = (figures.f_bfree - figures.f_bavail) * figures.f_frsize  # for root alone: nobody else can use it
         value: Dict[str, Any] = {"role": tier.role, "path": tier.path}
-        value.update(total_bytes=max(0, total - kept), free_bytes=free)
-        value.update(total_inodes=figures.f_files, free_inodes=figures.f_favail)
+        value.update(total_bytes=room["usable_bytes"], free_bytes=room["free_bytes"])
+        value.update(total_inodes=room["total_inodes"], free_inodes=room["free_inodes"])
         for what in ("bytes", "inodes"):
             whole, left = value["total_" + what], value["free_" + what]
             trend = self._trends[tier.path, what]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Callable
+from typing import Callable, Sequence
 
 from leasehold.kit.procs import look
 
 from .keeper import own_argv
 from .locks import is_held
+
+_MOST_FILES = 4096  # more than a caretaker ever opens
 
 
 class Worker:
@@ -37,3 +39,15 @@ class Worker:
             return True
         process = look(self.pid) if self.pid else None
         return process is not None and not process.gone
+
+
+def close_all_but(kept: Sequence[int]) -> None:
+    """Let go of the parent's files, in a child that goes on without exec: its locks must not live on in us."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    lowest = 3
+    for fd in sorted(kept):
+        os.closerange(lowest, fd)
+        lowest = fd + 1
+    os.closerange(lowest, max(lowest, _MOST_FILES))

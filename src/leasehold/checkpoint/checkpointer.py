@@ -80,9 +80,9 @@ class Checkpointer:
         """Save what is new if the loop ended well, wait until it is on the disk, give everything back."""
         ended = "done" if kind is None else "signal" if self._wishes.leave else "error"
         try:
-            if kind is None and self._parts is not None and self._place.step > self._saved_step:
-                self._save(wait=True)
             self._take_outcome(wait=True)
+            if kind is None and self._parts is not None and self._ranks.first(self._behind):
+                self._save(wait=True)
         finally:
             self._leave(ended)
         if kind is None and self._failed is not None:
@@ -154,6 +154,11 @@ class Checkpointer:
         """Host memory held for copies: the size of one checkpoint."""
         return self._stage.bytes
 
+    @property
+    def _behind(self) -> bool:
+        """Whether the newest step is not on the disk: never saved, or in vain."""
+        return self._failed is not None or self._place.step > self._saved_step
+
     # ---------------------------------------------------------------- when
 
     def _agree(self, metrics: Optional[Mapping[str, Any]], now: float) -> str:
@@ -161,6 +166,8 @@ class Checkpointer:
         valued = bool(self._keep.metric) and self._keep.metric in (metrics or {})
         best = valued and self._improves(float((metrics or {})[self._keep.metric]))
         due = self._pace.due(now) and not self._writer.busy
+        if self._ranks.rank == 0:
+            self._wishes.look(now)
         asked = [int(self._wishes.leave), int(self._wishes.save)]
         wishes = self._agreement.on(asked, [int(best), int(due)], self._pace.steps_in(SYNC_S), valued)
         if wishes is None:
@@ -201,13 +208,14 @@ class Checkpointer:
         if flat.pickled and not self._said_pickled:
             self._said_pickled = True
             self._say("checkpoint: saved as pickles, which no safe reader loads: %s" % ", ".join(flat.pickled[:5]))
-        place, path = self._place, self._shelf.path(self._place.step)
+        place, path, heard = self._place, self._shelf.path(self._place.step), self._wishes.heard
         self._pace.snapped(time.monotonic(), time.monotonic() - begun)
 
         def work() -> Written:
             _check_room(self.folder, snapshot.data_bytes)
             written = write_file(path, snapshot, facts)
             self._after(place, written)
+            self._wishes.answer(heard, place.step)
             return written
 
         self._writer.start(place.step, work)
@@ -224,6 +232,7 @@ class Checkpointer:
         self._pace.snapped(now, now - begun)
         if self._ranks.rank == 0:
             self._after(self._place, written)
+            self._wishes.answer(self._wishes.heard, self._place.step)
         self._take(Outcome(self._place.step, now - begun, written, None))
 
     def _after(self, place: Place, written: Written) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from leasehold.kit.atomic import replacing, write_all
 from leasehold.kit.checkpoint_file import (
-    CHUNK_BYTES,
     DIGEST_AT,
     TREE,
     Damaged,
@@ -22,12 +20,12 @@ from leasehold.kit.checkpoint_file import (
     spell_header,
 )
 
+from .direct import Arriving, put_past_cache
 from .leaves import make_again
 from .snapshot import Snapshot
 from .tree import rebuild
 
 _MAX_HASHERS = 8
-_AHEAD_BYTES = 4 * CHUNK_BYTES
 
 
 class Written(NamedTuple):
@@ -52,11 +50,11 @@ def temp_name(path: str) -> str:
 
 
 class Loaded:
-    """A file that was found whole. It stays mapped until the last view of it is gone."""
+    """A file that was found whole. Its memory stays until the last view of it is gone."""
 
-    def __init__(self, header: Header, mapped: Any) -> None:
+    def __init__(self, header: Header, data: memoryview) -> None:
         self.header = header
-        self._mapped = memoryview(mapped)[header.data_at :] if header.data_bytes else memoryview(b"")
+        self._data = data
         self._tree = json.loads(bytes(self._bytes(TREE)).decode("ascii"))
         self._copies: Dict[Tuple[str, str], Any] = {}
 
@@ -70,7 +68,7 @@ class Loaded:
         return rebuild(self._tree[name], self._view if borrowed else self._copy)
 
     def _view(self, name: str, library: str) -> Any:
-        return make_again(self.header.entries[name], library, self._mapped)
+        return make_again(self.header.entries[name], library, self._data)
 
     def _copy(self, name: str, library: str) -> Any:
         """Copy once, so that what was one array in two places is one again."""
@@ -82,21 +80,18 @@ class Loaded:
 
     def _bytes(self, name: str) -> memoryview:
         entry = self.header.entries[name]
-        return self._mapped[entry.begin : entry.end]
+        return self._data[entry.begin : entry.end]
 
 
 def load_file(path: str) -> Loaded:
-    """Map a checkpoint and check its digest; raise Damaged if it is not what was written."""
+    """Bring a checkpoint into memory and check its digest; raise Damaged if it is not what was written."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except OSError as error:
         raise Damaged("it cannot be opened: %s" % error.strerror) from error
     try:
         header = parse_header(fd)
-        # Mapped, not read: the bytes are hashed where they lie, and copied once, to where they belong.
-        mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_COPY)
-        _check_digest(fd, mapped, header)
-        return Loaded(header, mapped)
+        return Loaded(header, _checked(Arriving(fd, header.data_at, header.data_bytes), header))
     except OSError as error:
         raise Damaged("it cannot be read: %s" % error.strerror) from error
     except (ValueError, KeyError, TypeError) as error:
@@ -108,33 +103,28 @@ def load_file(path: str) -> Loaded:
 def _write(fd: int, snapshot: Snapshot, facts: Dict[str, str]) -> Tuple[int, str]:
     header = spell_header(snapshot.entries, facts)
     data = memoryview(snapshot.buffer)[: snapshot.data_bytes]
-    with _pool(spare=1) as pool:  # one core is for the writing itself
+    with _pool() as pool:
         hashes = [pool.submit(_sha256, data[begin:end]) for begin, end in chunk_spans(snapshot.data_bytes)]
-        write_all(fd, header)
-        for begin, end in chunk_spans(snapshot.data_bytes):
-            write_all(fd, data[begin:end])
+        put_past_cache(fd, data, len(header))
         digest = root_digest(header, [hashed.result() for hashed in hashes])
-    os.pwrite(fd, digest.encode("ascii"), DIGEST_AT)
+    os.lseek(fd, 0, os.SEEK_SET)
+    write_all(fd, header[:DIGEST_AT] + digest.encode("ascii") + header[DIGEST_AT + len(digest) :])
     return len(header) + snapshot.data_bytes, digest
 
 
-def _check_digest(fd: int, mapped: Any, header: Header) -> None:
-    data = memoryview(mapped)[header.data_at :]
-
-    def look(span: Tuple[int, int]) -> bytes:
-        if hasattr(os, "posix_fadvise"):  # fetch the next ones while this one is hashed
-            os.posix_fadvise(fd, header.data_at + span[0], _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
-        return _sha256(data[span[0] : span[1]])
-
+def _checked(arriving: Arriving, header: Header) -> memoryview:
+    """Hash every chunk as it comes; return the data if they are what was written."""
     with _pool() as pool:
-        hashes = list(pool.map(look, chunk_spans(header.data_bytes)))
-    if root_digest(header.raw, hashes) != header.digest:
+        hashes = [pool.submit(_sha256, arriving.data[begin:end]) for begin, end in arriving]
+        found = root_digest(header.raw, [hashed.result() for hashed in hashes])
+    if found != header.digest:
         raise Damaged("its bytes do not have the digest it was written with")
+    return arriving.data
 
 
 def _sha256(data: memoryview) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _pool(spare: int = 0) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, min(_MAX_HASHERS, (os.cpu_count() or 1) - spare)), "leasehold-hash")
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(_MAX_HASHERS, os.cpu_count() or 1), "leasehold-hash")

@@ -57,6 +57,8 @@ class NativeCheckpoints:
         """Note the end of a step; tell, the same on every process, whether to save now."""
         now = time.monotonic()
         self._pace.stepped(now, writing=False)
+        if self._ranks.rank == 0:
+            self.wishes.look(now)
         asked = [int(self.wishes.leave), int(self.wishes.save)]
         wishes = self._agreement.on(asked, [int(self._pace.due(now))], self._pace.steps_in(SYNC_S))
         if wishes is None:
@@ -116,6 +118,7 @@ class NativeCheckpoints:
             return
         self._shelf.note(step, {"file": os.path.basename(written.path), "bytes": written.bytes})
         self._shelf.prune(self._keep)
+        self.wishes.answer(self.wishes.heard, step)
         measured = {
             "cost_s": self._pace.cost_s,
             "write_s": took,

@@ -91,13 +91,15 @@ class Sessions:
         self._now: Dict[str, Any] = {"started": started_unix, "seen": started_unix, "ended": ""}
 
     def gap_s(self, environ: Any = os.environ) -> float:
-        """Blend the plan's assumption (LEASE_GAP_S, else a day) with what happened here."""
+        """Return LEASE_GAP_S, which the run's own journal knows best; else blend a day with what happened here."""
         try:
-            assumed = float(environ.get("LEASE_GAP_S", "")) or QUIET_GAP_S
+            known = float(environ.get("LEASE_GAP_S", ""))
         except ValueError:
-            assumed = QUIET_GAP_S
+            known = 0.0
+        if 0 < known < float("inf"):
+            return known
         ran = sum(max(0.0, float(item.get("seen", 0)) - float(item.get("started", 0))) for item in self._before)
-        return mean_gap_s(assumed, ran, sum(item.get("ended") != "done" for item in self._before))
+        return mean_gap_s(QUIET_GAP_S, ran, sum(item.get("ended") != "done" for item in self._before))
 
     def see(self, now_unix: float, ended: str = "", measured: Optional[Dict[str, Any]] = None) -> None:
         """Write down that this training lived until now; a killed one has no other end."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from leasehold.kit.checkpoint_file import PAGE_BYTES, TREE, Entry
+from leasehold.kit.checkpoint_file import TREE, Entry
 
 from .leaves import WIDTHS, Leaf, bytes_leaf, copy_out, torch_now
+from .memory import scratch
 from .tree import Flat
 
 _WORTH_THREADS = 64 << 20
@@ -67,7 +67,7 @@ class Stage:
     def _room(self, size: int, pinned: bool) -> Any:
         if self._buffer is None or len(self._buffer) < size:
             self._unpin()
-            self._buffer = _scratch(size)
+            self._buffer = scratch(size)
         if pinned and not self._pinned_at:
             self._pin()
         return self._buffer
@@ -83,18 +83,6 @@ class Stage:
         if self._pinned_at:
             torch_now().cuda.cudart().cudaHostUnregister(self._pinned_at)
             self._pinned_at = 0
-
-
-def _scratch(size: int) -> mmap.mmap:
-    """Take fresh memory from the system for ourselves alone."""
-    rounded = max(1, -(-size // PAGE_BYTES)) * PAGE_BYTES
-    if not hasattr(mmap, "MAP_ANONYMOUS") or not hasattr(mmap.mmap, "madvise"):  # Windows
-        return mmap.mmap(-1, rounded)
-    memory = mmap.mmap(-1, rounded, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    # Not for forked children: with loader workers around, every page written later would be copied first.
-    with contextlib.suppress(OSError, AttributeError):
-        memory.madvise(mmap.MADV_DONTFORK)
-    return memory
 
 
 def _lay_out(flat: Flat) -> Tuple[List[Tuple[Leaf, Entry]], int]:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _KNOWN = (
     "id", "title", "landlord", "engine", "traits", "sources", "detach", "tiers", "verbs", "clocks", "spot",
-    "environment", "network", "conveniences", "billing", "billing_source", "boot", "gotchas", "notes",
+    "environment", "network", "conveniences", "billing", "billing_source", "boot", "gotchas", "notes", "relaunch",
 )  # fmt: skip
 
 
@@ -58,10 +58,19 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
         boot_s=_duration(at, "boot", boot) if boot else 0.0,
         gotchas=at.texts("gotchas", ()),
         notes=at.texts("notes", ()),
+        relaunch=_relaunch(at),
         origin=origin,
     )
     refuse_contradictions(profile)
     return profile
+
+
+def _relaunch(at: Reader) -> tuple[str, ...]:
+    ways = at.texts("relaunch", ())
+    for way in ways:
+        if way not in ("systemd", "cron") and not way.startswith("onstart:/"):
+            raise at.bad("relaunch", f"must be among {', '.join(words.RELAUNCH)}", way)
+    return ways
 
 
 def _each(at: Reader, key: str, build: Callable[[Reader], T]) -> list[T]:

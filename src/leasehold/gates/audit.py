@@ -10,6 +10,7 @@ from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses
 
+from .card_company import judge_company
 from .sharing import SharedReading, judge_sharing
 
 WARN_FULL = 0.90
@@ -19,7 +20,6 @@ _SHM_WARN_BYTES = 1 << 30
 _NOFILE_WARN = 1024
 _LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
 _INODES_PER_CELL = 2000
-_IDLE_SHARE = 0.1
 _DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs none
 _BUDGETS = ("disk budget", "inode budget")
 _FULL = f" >= {REFUSE_FULL:.0%} used"
@@ -55,7 +55,7 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
     if readings.disks:
         findings += _judge_budget(job, readings.disks[0], cells)
     findings += _judge_limits(readings)
-    findings += _judge_cards(job.gpu, readings.gpus, readings.gpu_problem)
+    findings += _judge_cards(job, readings.gpus, readings.gpu_problem)
     findings += judge_sharing(profile, readings.shared, readings.disks)
     findings.append(_detach_tool(profile, readings.tools))
     return Verdict("audit", tuple(findings))
@@ -89,7 +89,7 @@ def _judge_disk(disk: dict[str, Any], problem: str | None) -> list[Finding]:
 
 
 def _fullness(disk: dict[str, Any], what: str) -> Finding:
-    total, free = int(disk[f"total_{what}"]), int(disk[f"free_{what}"])
+    total, free = int(disk.get(f"usable_{what}", disk[f"total_{what}"])), int(disk[f"free_{what}"])
     if not total:
         return passes(f"{disk['path']}: {disk['filesystem']} counts no {what}")
     used = 1 - free / total
@@ -163,7 +163,8 @@ def _judge_limits(readings: AuditReadings) -> list[Finding]:
     return findings
 
 
-def _judge_cards(wish: GpuWish | None, gpus: tuple[dict[str, Any], ...], problem: str) -> list[Finding]:
+def _judge_cards(job: Job, gpus: tuple[dict[str, Any], ...], problem: str) -> list[Finding]:
+    wish = job.gpu
     if wish is None:
         names = ", ".join(str(card["name"]) for card in gpus)
         return [passes(f"GPU: none asked for; {names or problem or 'none seen'}")]
@@ -174,7 +175,7 @@ def _judge_cards(wish: GpuWish | None, gpus: tuple[dict[str, Any], ...], problem
     shown = "; ".join(f"{card['name']} {_memory(card)} driver {card['driver']}" for card in gpus)
     asked = _spell(wish)
     if len(fitting) >= wish.count:
-        return [passes(f"GPU: asked {asked}; seen {shown}"), *_busy(fitting, wish.count)]
+        return [passes(f"GPU: asked {asked}; seen {shown}"), *judge_company(job, fitting)]
     why = next((_misfit(wish, card) for card in gpus if _misfit(wish, card)), f"only {len(fitting)} fit")
     return [
         refuses(
@@ -198,22 +199,6 @@ def _misfit(wish: GpuWish, card: dict[str, Any]) -> str:
 
 def _memory(card: dict[str, Any]) -> str:
     return "memory unknown" if card["memory_total_bytes"] is None else say_bytes(card["memory_total_bytes"])
-
-
-def _busy(cards: list[dict[str, Any]], count: int) -> list[Finding]:
-    """Memory that somebody holds before we start is a neighbour or a zombie; other idle cards will do."""
-    busy = [card for card in cards if _in_use(card) > _IDLE_SHARE]
-    if len(cards) - len(busy) >= count:
-        return []
-    hint = "another process holds it: nvidia-smi on the box shows which"
-    return [
-        refuses(f"GPU {card['index']} already has {say_bytes(card['memory_used_bytes'])} in use", hint) for card in busy
-    ]
-
-
-def _in_use(card: dict[str, Any]) -> float:
-    used, total = card["memory_used_bytes"], card["memory_total_bytes"]
-    return used / total if used and total else 0.0
 
 
 def _spell(wish: GpuWish) -> str:

@@ -19,8 +19,7 @@ class Thresholds:
     hot_c: float = 83.0  # R§32.2
     cool_c: float = 75.0  # R§32.4: the target
     clock_share: float = 0.70  # R§32.2: SM clock of its maximum, while hot and under load
-    loaded_percent: float = 50.0  # R§32.4: below this low clocks are normal (own)
-    fatal_xids: tuple[int, ...] = (48, 79)  # R§32.2
+    loaded_percent: float = 60.0  # R§16.9, R§32.4: below this low clocks are normal
     unseen_bytes: int = 512 * _MIB  # memory in use that no visible process explains (own)
     power_share: float = 0.90  # a cap below this share of the default slows training (own)
 
@@ -65,21 +64,11 @@ class GpuReadings:
     devices: Sequence[str] = ()
 
 
+_UNSEEN_HINT = (
+    "another container, or what a dead process left behind: lease gpu BOX --kill ends zombies; else restart it"
+)
+_XID_HINT = "lease doctor U22 says which Xid are the card's fault"
 _RENT = "bring the results home and rent another machine; tell the provider the card's UUID"
-_XIDS = {
-    13: "a kernel of the program faulted: usually the code, compute-sanitizer finds it",
-    31: "an address that is not mapped: usually the code",
-    43: "the program's channel was reset: usually the code",
-    45: "the program's work was taken off the card, mostly as an after-effect of another error",
-    48: "an uncorrectable memory error",
-    63: "a memory page or row was retired",
-    64: "retiring a memory page or row failed",
-    74: "an NVLink error",
-    79: "the card has fallen off the bus",
-    94: "an uncorrectable memory error, contained to one program",
-    95: "an uncorrectable memory error that was not contained",
-    119: "the card's own processor does not answer",
-}
 _SLOWED = {
     "hw_thermal": "the hardware slows it down because it is hot",
     "sw_thermal": "the driver slows it down because it is hot",
@@ -95,7 +84,7 @@ def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> lis
         why = readings.problem or "the driver lists no card"
         hint = "is this the right box? In a container, was it started with its cards?"
         return [Health(Level.FAIL, f"no card answers: {why}", hint)]
-    found = [*_driver(readings), *_kernel(readings, limits)]
+    found = [*_driver(readings), *_kernel(readings)]
     for number, card in enumerate(readings.cards):
         mine = [sample[number] for sample in readings.samples if number < len(sample)]
         for health in (
@@ -134,26 +123,23 @@ def _driver(readings: GpuReadings) -> list[Health]:
     return found
 
 
-def _kernel(readings: GpuReadings, limits: Thresholds) -> list[Health]:
+def _kernel(readings: GpuReadings) -> list[Health]:
     kernel = readings.kernel
     if not kernel.get("readable"):
         said = f"the kernel log cannot be read ({kernel.get('problem') or 'no reason given'}): Xid errors stay unseen"
         return [Health(Level.UNKNOWN, said, "this does not clear the card; ask the provider, or look as root")]
-    counts: dict[tuple[str, int], int] = {}
+    seen: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for item in kernel.get("xids", ()):
-        key = (str(item.get("bus", "")), int(item.get("xid", 0)))
-        counts[key] = counts.get(key, 0) + 1
-    if not counts:
+        seen.setdefault((str(item["bus"]), int(item["xid"])), []).append(item)
+    if not seen:
         return [Health(Level.OK, "no Xid in the kernel log since boot")]
-    found = []
-    for (bus, number), times in sorted(counts.items()):
-        fatal = number in limits.fatal_xids
-        meaning = _XIDS.get(number, "see NVIDIA's list of Xid errors")
-        hint = _RENT if fatal else "lease doctor U22 says which Xid are the card's fault"
-        found.append(
-            Health(Level.FAIL if fatal else Level.WARN, f"Xid {number} on {bus}, {times} times: {meaning}", hint)
-        )
-    return found
+    return [_xid(bus, number, items) for (bus, number), items in sorted(seen.items())]
+
+
+def _xid(bus: str, number: int, items: Sequence[Mapping[str, Any]]) -> Health:
+    often = f", {len(items)} times" if len(items) > 1 else ""
+    what = f"Xid {number} on {bus}{often}: {items[-1]['meaning']}"
+    return Health(Level.FAIL, what, _RENT) if items[-1]["leave"] else Health(Level.WARN, what, _XID_HINT)
 
 
 def _faults(card: Mapping[str, Any]) -> list[Health]:
@@ -211,12 +197,13 @@ def _slow(card: Mapping[str, Any], sample: Mapping[str, Any], limits: Thresholds
 
 
 def _shown(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]]) -> str:
-    parts = [f"{_range(samples, 'temperature_c')} °C"]
+    heat = _range(samples, "temperature_c")
+    parts = [f"{heat} °C" if heat else ""]
     for key, unit, most in (("sm_mhz", "MHz", "sm_max_mhz"), ("power_w", "W", "power_limit_w")):
         seen = _range(samples, key)
         parts.append(f"{seen} of {card.get(most) or '?'} {unit}" if seen else "")
     parts.append(f"{_range(samples, 'utilisation')} % busy" if _range(samples, "utilisation") else "")
-    return ", ".join(part for part in parts if part)
+    return ", ".join(part for part in parts if part) or "it says nothing of heat, clock and power"
 
 
 def _links(card: Mapping[str, Any], limits: Thresholds) -> list[Health]:
@@ -242,17 +229,20 @@ def _memory(card: Mapping[str, Any], readings: GpuReadings, limits: Thresholds) 
     used = card.get("memory_used_mib")
     if used is None:
         return [Health(Level.UNKNOWN, "the card does not say how much of its memory is used")]
-    mine = sum(int(item[2] or 0) for item in readings.listed if item[1] == card.get("uuid"))
-    unseen = used * _MIB - mine
-    said = f"{say_bytes(used * _MIB)} of {say_bytes((card.get('memory_total_mib') or 0) * _MIB)} memory in use"
+    here = {int(row["pid"]) for row in readings.holders}
+    mine = [item for item in readings.listed if item[1] == card.get("uuid")]
+    gone = [item for item in mine if item[0] not in here]
+    unseen = used * _MIB - sum(int(item[2] or 0) for item in mine if item[0] in here)
+    total = card.get("memory_total_mib")
+    said = f"{say_bytes(used * _MIB)}{f' of {say_bytes(total * _MIB)}' if total else ''} memory in use"
     if unseen <= limits.unseen_bytes:
         return [Health(Level.OK, said)]
     if readings.blind and readings.holders:
-        hint = "the driver does not say in a container which process uses how much"
-        return [Health(Level.OK, f"{said}; {len(readings.holders)} processes have a card open", hint)]
-    where = "another container, or a process that died in the driver"
-    hint = f"{where}: end zombies with lease gpu BOX --kill, else restart the container or box"
-    return [Health(Level.WARN, f"{said}; {say_bytes(unseen)} of it belong to no process that can be seen", hint)]
+        return [Health(Level.OK, f"{said}; {len(readings.holders)} processes of this container have a card open")]
+    said += f"; {say_bytes(unseen)} of it belong to no process that can be seen"
+    if gone:
+        said += f" (the driver names pid {', '.join(str(item[0]) for item in gone)}, which is not here)"
+    return [Health(Level.WARN, said, _UNSEEN_HINT)]
 
 
 def _range(samples: Sequence[Mapping[str, Any]], key: str) -> str:

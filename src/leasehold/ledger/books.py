@@ -47,6 +47,14 @@ def ended_on(ledger: Ledger, lease: str, ended: tuple[str, ...], most: int) -> l
     return [run_from_row(row) for row in ledger.query(newest, lease, most)]
 
 
+def latest_of(ledger: Ledger, lease: str, *kinds: str) -> str:
+    """Say which of these kinds of event happened last on a lease; empty when none did."""
+    marks = ",".join("?" * len(kinds))
+    newest = f"SELECT kind FROM events WHERE lease = ? AND kind IN ({marks}) ORDER BY seq DESC LIMIT 1"
+    rows = ledger.query(newest, lease, *kinds)
+    return str(rows[0][0]) if rows else ""
+
+
 def find_run(ledger: Ledger, word: str) -> RunRecord:
     """Find a run by id, by an unambiguous beginning, or by its job's name (the newest)."""
     rows = ledger.query("SELECT * FROM runs WHERE run = ?", word)

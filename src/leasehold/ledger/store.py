@@ -14,6 +14,7 @@ from typing import Any
 
 from leasehold.errors import HomeError
 from leasehold.kit.pause import pause_at
+from leasehold.kit.redact import Redactor
 
 from . import projection
 
@@ -22,6 +23,8 @@ _BUSY_S = 30.0
 _NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpfs", "ceph", "afs")
 _MOUNTS = Path("/proc/self/mounts")
 _OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel spells blanks and backslashes there
+# What names or proves something must stay as it is; plans are refused with secrets in them before they come here.
+_KEPT = frozenset({"plan", "receipt", "digest", "export", "project", "results", "root", "box", "platform", "evidence"})
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
@@ -54,9 +57,11 @@ class LedgerEvent:
 class Ledger:
     """One SQLite file. Opening it twice is fine; writers queue."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time, redactor: Redactor | None = None) -> None:
+        """Open the file; redactor takes secrets out of what is appended (without one, what has a token's shape)."""
         self.path = path
         self._clock = clock
+        self._redactor = redactor or Redactor()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
@@ -81,7 +86,7 @@ class Ledger:
 
     def transaction(self) -> _Transaction:
         """Open a write transaction; nothing of it exists until it ends well."""
-        return _Transaction(self._db, self._clock)
+        return _Transaction(self._db, self._clock, self._redactor)
 
     def events(self, *, run: str = "", lease: str = "", kind: str = "") -> Iterator[LedgerEvent]:
         """Read events in order, narrowed by run, lease or kind."""
@@ -146,9 +151,10 @@ class Ledger:
 class _Transaction:
     """BEGIN IMMEDIATE … COMMIT, with the pauses that rehearsals aim at."""
 
-    def __init__(self, db: sqlite3.Connection, clock: Callable[[], float]) -> None:
+    def __init__(self, db: sqlite3.Connection, clock: Callable[[], float], redactor: Redactor) -> None:
         self._db = db
         self._clock = clock
+        self._redactor = redactor
         self._kinds: list[str] = []
 
     def __enter__(self) -> Callable[[str, str, str, dict[str, Any]], LedgerEvent]:
@@ -168,6 +174,7 @@ class _Transaction:
     def _append(self, kind: str, lease: str, run: str, data: dict[str, Any]) -> LedgerEvent:
         pause_at("home." + kind, "before")
         now = self._clock()
+        data = self._redactor.tree(data, _KEPT)
         text = json.dumps(data, sort_keys=True, ensure_ascii=False)
         cursor = self._db.execute(
             "INSERT INTO events (t, kind, lease, run, data) VALUES (?, ?, ?, ?, ?)",

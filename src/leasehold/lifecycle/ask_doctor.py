@@ -41,7 +41,7 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
     lease = books.find_lease(home.ledger, record.lease)
     known = replace(context, platform=context.platform or lease.platform, values=_values(record))
     try:
-        engine = box_of(home, lease).connect()
+        engine = box_of(home, lease).look_in()
     except LinkError:
         logs = _brought_home(book, record)
         if not logs:
@@ -56,7 +56,7 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
 def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnosis:
     """Measure a box and say what is wrong with it."""
     box = find_box(home, name)
-    engine = box.connect()
+    engine = box.look_in()
     try:
         taken = engine.wire.ask("readings", paths=[str(engine.probe()["root"]), "/"])
     finally:

@@ -27,6 +27,7 @@ from .home import Home
 from .lease_notes import checked_amount, tell
 from .metering import cost_text
 from .orders import BoxOrder, BoxWord
+from .relaunch import forget
 
 _DEFAULT_PLATFORM = "generic-ssh"
 _SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
@@ -81,6 +82,7 @@ def remove(home: Home, name: str, report: Report) -> BoxEntry:
             seen="\n".join(_meter(home, lease) for lease in held),
             hint=f"lease down {held[0].id}; if you stopped it in the console: lease down {held[0].id} --stopped",
         )
+    forget(home, name, report)
     box_book.remove(home.ledger, name)
     report(Note("box_removed", f"{name} ({entry.address}) is out of the book; no meter counted on it"))
     return entry

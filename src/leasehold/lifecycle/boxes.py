@@ -13,11 +13,12 @@ from leasehold.ledger import box_book
 from leasehold.model.box import LOCAL, SSH, BoxEntry
 from leasehold.model.lease import Lease
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport import sharing
 from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.contract import Transport
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
-from leasehold.transport.wire import Wire, ask_status
+from leasehold.transport.wire import HANDSHAKE_TIMEOUT_S, Wire
 
 from .home import Home
 from .orders import RunOrder
@@ -38,9 +39,13 @@ class Box:
         """Open one wire; raises LinkError when the box cannot be reached."""
         return CaretakerEngine(Wire(self.transport, self.root, self.python_hint))
 
-    def status_lines(self) -> list[tuple[int, str]]:
-        """Ask the boot line for every run's status.json and its age in seconds."""
-        return ask_status(self.transport, self.root)
+    def look_in(self) -> CaretakerEngine:
+        """Open one wire for reading, over a connection that others share where there is one."""
+        ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
+        return sharing.first_answer(ways, self._by)
+
+    def _by(self, way: sharing.Way) -> CaretakerEngine:
+        return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s))
 
 
 def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -> Box:
@@ -55,7 +60,7 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
         raise UserError("box.no_rehearsal", "only --on local can be rehearsed", hint="lease run --on local --rehearse")
     if name.startswith(SSH):
         address = SshAddress.parse(name[len(SSH) :])
-        return Box(f"ssh:{address}", "generic-ssh", root, SshTransport(address, home.pins(str(address))))
+        return Box(f"ssh:{address}", "generic-ssh", root, _ssh(home, address))
     entry = box_book.find(home.ledger, name)
     if entry is None:
         raise unknown_box(home, name)
@@ -89,12 +94,29 @@ def box_of(home: Home, lease: Lease) -> Box:
     return replace(box, root=lease.root)
 
 
+def way_to(home: Home, name: str) -> Transport:
+    """Find the way to a box of a lease; no profile is read for it."""
+    if name == LOCAL:
+        return LocalTransport()
+    if name.startswith(SSH):
+        return _ssh(home, SshAddress.parse(name[len(SSH) :]))
+    entry = box_book.find(home.ledger, name)
+    if entry is None:
+        raise unknown_box(home, name)
+    return way_in(home, entry)
+
+
+def _ssh(home: Home, address: SshAddress) -> SshTransport:
+    return SshTransport(address, home.pins(str(address)), links=home.links)
+
+
 def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransport | LocalTransport:
     """Open a book entry's address as it now stands; only the host key is remembered between connections."""
     if entry.address == LOCAL:
         return LocalTransport()
     address = replace(SshAddress.parse(entry.address[len(SSH) :]), identity=entry.identity)
-    return SshTransport(address, home.pins(str(address)), name=entry.name, only_pins=only_pins)
+    links = None if only_pins else home.links  # a first contact with a told key is proven by itself
+    return SshTransport(address, home.pins(str(address)), name=entry.name, only_pins=only_pins, links=links)
 
 
 def unknown_box(home: Home, name: str) -> UserError:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leasehold.kit.redact import Redactor, in_environment
 from leasehold.ledger.store import Ledger
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Home:
     path: Path
     config: Path | None = None  # your own settings: profiles/ holds overlays
     project: Path | None = None  # where the command was typed
+    links: Path | None = None  # where connections lie that short askings share
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Home:
@@ -34,7 +36,7 @@ class Home:
         data = Path(environ.get("XDG_DATA_HOME") or user / ".local/share") / "leasehold"
         chosen = (environ.get("LEASEHOLD_HOME") or data, environ.get("LEASEHOLD_CONFIG") or settings)
         path, config = (Path(place).expanduser().absolute() for place in chosen)
-        return cls(path, config, _here())
+        return cls(path, config, _here(), _links(environ, path))
 
     def shelf(self, project: Path | None = None) -> Shelf:
         """Return the platform profiles: what ships, your overlays, then the project's."""
@@ -52,7 +54,7 @@ class Home:
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, opened on first use."""
-        return Ledger(self.path / "ledger.sqlite")
+        return Ledger(self.path / "ledger.sqlite", redactor=Redactor(in_environment(os.environ)))
 
     @property
     def signers(self) -> Path:
@@ -73,6 +75,15 @@ class Home:
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""
         return self.path / "boxes" / name
+
+
+def _links(environ: Mapping[str, str], home: Path) -> Path | None:
+    """Choose where shared connections lie: LEASEHOLD_LINKS (or `none`), the session's runtime folder, else the home."""
+    chosen = environ.get("LEASEHOLD_LINKS", "")
+    if chosen:
+        return None if chosen == "none" else Path(chosen).expanduser().absolute()
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    return Path(runtime) / "leasehold" if runtime and os.path.isdir(runtime) else home / "links"
 
 
 def _here() -> Path | None:

@@ -24,7 +24,7 @@ from leasehold.model.verdict import Verdict
 from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from . import check, handbook, notify
+from . import check, handbook, notify, relaunch
 from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
@@ -101,6 +101,7 @@ def launch(
         _refuse_shared(engine, profile, job, notify.wishes(home, lease, job))
         private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
         starts = state in ("absent", "failed", "stopped")
+        private["relaunch"] = relaunch.ways_for(home, box, plan, profile, report)
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
         stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
         facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
@@ -281,6 +282,7 @@ def _begin(
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
         seen = engine.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})
+    relaunch.tell(seen, report)
     report(
         Note(
             "launched",

@@ -108,9 +108,7 @@ def _ended_unix(home: Home, record: RunRecord) -> float:
 
 def _was_asked(home: Home, lease: Lease) -> bool:
     """Whether a person was told to stop the box and it was not parked or found running since."""
-    kinds = ("verb_asked", "lease_parked", "lease_resumed")
-    told = [event.kind for event in home.ledger.events(lease=lease.id) if event.kind in kinds]
-    return told[-1:] == ["verb_asked"]
+    return books.latest_of(home.ledger, lease.id, "verb_asked", "lease_parked", "lease_resumed") == "verb_asked"
 
 
 def _next(home: Home, lease: Lease, record: RunRecord) -> tuple[str, tuple[str, ...]]:

@@ -89,3 +89,15 @@ class BoxWord:
     balance: str = ""
     price: str = ""
     disks: tuple[str, ...] = ()  # TIER=SIZE
+
+
+@dataclass(frozen=True)
+class DiskOrder:
+    """What `lease disk` was asked for."""
+
+    box: str
+    free_bytes: int = 0
+    free_inodes: int = 0
+    tier: str = ""  # where to free it; empty: where our folder lies
+    limit_s: float = 60.0
+    delete: bool = False

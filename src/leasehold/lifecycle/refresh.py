@@ -3,44 +3,172 @@
 from __future__ import annotations
 
 import json
+import random
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.errors import LeaseholdError
+from leasehold.errors import LeaseholdError, LinkError
 from leasehold.ledger import books
-from leasehold.model.lease import RunRecord
+from leasehold.model.fleet import FleetTurn
+from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.work import checked_work
+from leasehold.transport import sharing, ssh_config
+from leasehold.transport.contract import Link, Transport
+from leasehold.transport.openssh import SshTransport
+from leasehold.transport.wire import ask_status
 
-from .boxes import box_of
+from .boxes import way_to
+from .fan_out import Call, fan_out
 from .health import trouble
 from .home import Home
 from .lease_notes import note_reached
 
-_AT_ONCE = 16
+PATIENCE_S = 15.0
 _STALE_BEAT_S = 30
 _SHUTDOWN_S = 120  # so long a box that was just parked may still answer
+_TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
+
+Answer = dict[str, dict[str, object]] | str  # status by run, or why there is none
 
 
-def refresh(home: Home, records: list[RunRecord]) -> None:
-    """Record what each run's box says now."""
-    held = {lease.id: lease for lease in books.leases(home.ledger) if lease.open}
-    wanted = sorted({record.lease for record in records} & held.keys())
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        answers = dict(zip(wanted, pool.map(lambda name: _ask(home, held[name]), wanted), strict=True))
-    for name, answer in answers.items():
-        if isinstance(answer, dict) and time.time() - held[name].since_unix > _SHUTDOWN_S:
-            note_reached(home.ledger, held[name])  # a parked box that answers is on again
-    for record in records:
-        if record.lease in answers:
-            _record(home, record, answers[record.lease])
+def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S) -> Iterator[FleetTurn]:
+    """Record what each run's box says now, each as soon as it has answered; yield at every answer and every tick.
 
-
-def _ask(home: Home, lease: object) -> dict[str, dict[str, object]] | str:
+    Leave when you like: what was heard by then is recorded, and nothing more is asked.
+    """
+    wanted = {record.lease for record in records}
+    leases = [lease for lease in books.leases(home.ledger) if lease.open and lease.id in wanted]
+    boxes = _boxes(home, leases, patience_s)
+    calls = [Call(name, box.gateway, box.ask) for name, box in boxes.items()]
+    silent: dict[str, str] = {}
+    left = len(calls)
     try:
-        lines = box_of(home, lease).status_lines()  # type: ignore[arg-type]
+        for turn in fan_out(calls):
+            answers = {lease: answer for _, said in turn.heard for lease, answer in said.items()}
+            silent.update((name, why) for name, said in turn.heard for why in said.values() if isinstance(why, str))
+            left -= len(turn.heard)
+            slowest = max((asked_s for _, asked_s in turn.waiting), default=0.0)
+            yield FleetTurn(
+                asked=len(calls),
+                answered=len(calls) - left - len(silent),
+                silent=dict(silent),
+                waiting=tuple(name for name, _ in sorted(turn.waiting, key=lambda one: -one[1])),
+                left_s=max(0.0, patience_s - slowest),
+                runs=_record(home, leases, answers, records),
+            )
+    finally:
+        for box in boxes.values():
+            box.leave()
+
+
+@dataclass
+class _Box:
+    """One box to ask: the leases on it differ by their folder there, so one connection does for all."""
+
+    way: Transport
+    patience_s: float
+    leases: list[Lease] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    left: bool = False
+
+    def gateway(self) -> str:
+        """Name what its connection goes through."""
+        return ssh_config.gateway(self.way.config()) if isinstance(self.way, SshTransport) else self.way.name
+
+    def ask(self) -> dict[str, Answer]:
+        """Ask for every lease on it; one that does not answer is asked once, not once a lease."""
+        answers: dict[str, Answer] = {}
+        deadline = time.monotonic() + self.patience_s
+        why = ""
+        for lease in self.leases:
+            answers[lease.id] = why or self._ask_lease(lease, deadline)
+            why = str(answers[lease.id]) if isinstance(answers[lease.id], str) else ""
+        return answers
+
+    def leave(self) -> None:
+        """End what is still open."""
+        self.left = True
+        for link in self.links:
+            kill = getattr(link, "kill", link.close)
+            kill()
+
+    def open(self, way: Transport, command: str) -> Link:
+        """Open a link that leave() can end."""
+        if self.left:
+            raise LinkError("link.closed", "nobody waits for the answer any more")
+        link = way.open(command)
+        self.links.append(link)
+        return link
+
+    def _ask_lease(self, lease: Lease, deadline: float) -> Answer:
+        try:
+            return _by_run(_patiently(lambda left_s: self._lines(lease.root, left_s), deadline))
+        except LeaseholdError as error:
+            return error.message
+
+    def _lines(self, root: str, left_s: float) -> list[tuple[int, str]]:
+        ways = sharing.ways(self.way, left_s)
+        return sharing.first_answer(
+            ways, lambda way: ask_status(_Tracked(self, way.transport), root, min(way.patience_s, left_s))
+        )
+
+
+class _NoWay:
+    """Stands for a box that this home can no longer name."""
+
+    def __init__(self, name: str, error: LeaseholdError) -> None:
+        self.name = name
+        self._error = error
+
+    def open(self, command: str) -> Link:
+        raise self._error
+
+
+class _Tracked:
+    """A transport whose links are noted, so that leaving ends them."""
+
+    def __init__(self, box: _Box, way: Transport) -> None:
+        self.name = way.name
+        self._box = box
+        self._way = way
+
+    def open(self, command: str) -> Link:
+        return self._box.open(self._way, command)
+
+
+def _boxes(home: Home, leases: list[Lease], patience_s: float) -> dict[str, _Box]:
+    boxes: dict[str, _Box] = {}
+    for lease in leases:
+        if lease.box not in boxes:
+            boxes[lease.box] = _Box(_way(home, lease.box), patience_s)
+        boxes[lease.box].leases.append(lease)
+    return boxes
+
+
+def _way(home: Home, name: str) -> Transport:
+    try:
+        return way_to(home, name)
     except LeaseholdError as error:
-        return error.message
+        return _NoWay(name, error)
+
+
+def _patiently(
+    ask: Callable[[float], list[tuple[int, str]]], deadline: float, chance: Callable[[], float] = random.random
+) -> list[tuple[int, str]]:
+    """Ask again, later each time, where a crowded door turned us away."""
+    for pause_s in _TURNED_AWAY_S:
+        try:
+            return ask(max(0.1, deadline - time.monotonic()))
+        except LinkError as error:
+            if error.code != "link.turned_away" or time.monotonic() + pause_s > deadline:
+                raise
+        time.sleep(pause_s * (0.5 + chance()))
+    return ask(max(0.1, deadline - time.monotonic()))
+
+
+def _by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
     found = {}
     for age_s, text in lines:
         try:
@@ -52,25 +180,40 @@ def _ask(home: Home, lease: object) -> dict[str, dict[str, object]] | str:
     return found
 
 
-def _record(home: Home, record: RunRecord, answer: dict[str, dict[str, object]] | str) -> None:
+def _record(home: Home, leases: list[Lease], answers: dict[str, Answer], records: list[RunRecord]) -> frozenset[str]:
+    """Write down what boxes said of these runs, in one transaction; return the runs."""
+    told = [record for record in records if record.lease in answers]
+    if not told:
+        return frozenset()
+    for lease in leases:
+        if isinstance(answers.get(lease.id), dict) and time.time() - lease.since_unix > _SHUTDOWN_S:
+            note_reached(home.ledger, lease)  # a parked box that answers is on again
+    with home.ledger.transaction() as append:
+        for record in told:
+            for kind, data in _events(record, answers[record.lease]):
+                append(kind, record.lease, record.run, data)
+    return frozenset(record.run for record in told)
+
+
+def _events(record: RunRecord, answer: Answer) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(answer, str):
-        home.ledger.append("run_unreachable", lease=record.lease, run=record.run, why=answer)
+        yield "run_unreachable", {"why": answer}
         if record.state in ("running", "stopping", "opened", "planned", "unknown"):
-            _seen(home, record, "unknown", f"last known {record.state}; {answer}")
+            yield _seen(record, "unknown", f"last known {record.state}; {answer}")
         return
     value = answer.get(record.run)
     if value is None:
         return
     state, age = str(value.get("state")), int(str(value.get("age_s", 0)))
     if state == "running" and age > _STALE_BEAT_S:
-        _seen(home, record, "unknown", f"last known running; no heartbeat on the box for {age} s")
+        yield _seen(record, "unknown", f"last known running; no heartbeat on the box for {age} s")
     else:
         changed = float(str(value.get("changed_unix") or 0))
         seq, work = int(str(value.get("seq", 0))), checked_work(value.get("work"))
         reason = str(value.get("reason", "")) or trouble(value)
-        _seen(home, record, state, reason, seq=seq, changed_unix=changed, work=work)
+        yield _seen(record, state, reason, seq=seq, changed_unix=changed, work=work)
 
 
-def _seen(home: Home, record: RunRecord, state: str, reason: str, **more: Any) -> None:
+def _seen(record: RunRecord, state: str, reason: str, **more: Any) -> tuple[str, dict[str, Any]]:
     facts = {"changed_unix": 0.0, **more, "seq": more.get("seq") or record.seq}
-    home.ledger.append("run_seen", lease=record.lease, run=record.run, state=state, reason=reason, **facts)
+    return "run_seen", {"state": state, "reason": reason, **facts}

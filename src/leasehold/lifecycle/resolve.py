@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
+from leasehold.kit.cadence import SPOT_GAP_S
 from leasehold.kit.canon import digest
 from leasehold.model.job import Job
 from leasehold.model.plan import Plan
@@ -62,5 +63,6 @@ def environment_of(profile: Profile) -> dict[str, Any]:
         "clocks": [
             [clock.name, clock.after_s] for clock in profile.clocks if clock.starts == "run-start" and clock.after_s
         ],
+        "gap_s": SPOT_GAP_S if profile.spot.available != "no" else 0.0,  # a day, where nothing takes boxes away
     }
     return {key: item for key, item in value.items() if item}

@@ -281,7 +281,7 @@ def _read(
         on_box = {str(run["run"]) for run in engine.runs()}
         # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
         earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
-        runs = tuple(_read_run(engine, home, record, on_box, left) for record in [*records, *earlier])
+        runs = tuple(read_run(engine, home, record, on_box, left) for record in [*records, *earlier])
     except LinkError as error:
         return TeardownReadings(
             lease.id, verb.name, False, tuple(_read_home(r) for r in records), (), error.message
@@ -309,9 +309,10 @@ def _read_home(record: RunRecord) -> RunReadings:
     )
 
 
-def _read_run(
+def read_run(
     engine: CaretakerEngine, home: Home, record: RunRecord, on_box: set[str], left: list[dict[str, Any]]
 ) -> RunReadings:
+    """Read one run at home and on the box; files that no promise names are added to left."""
     readings = _read_home(record)
     if record.run not in on_box:
         return replace(readings, state="absent")  # what was sealed and is absent now counts as changed

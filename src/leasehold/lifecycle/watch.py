@@ -16,42 +16,19 @@ from leasehold.model.note import Note, Report
 from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .alarm_words import ALARM_TELLERS
 from .boxes import Box
 from .check import record_on_box
 from .fetch_words import FETCH_TELLERS
 from .minder import Minder
 from .notice_tellers import NOTICE_TELLERS
+from .readings import newest, shape
 from .remedy_words import REMEDY_TELLERS
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
 _GIVE_UP_S = 24 * 3600.0
 _FETCH_LOOK_S = 5.0
-
-
-def shape(taken: dict[str, Any]) -> dict[str, Any]:
-    """Spell a box's readings the way screens and --json show them; what was not read is absent."""
-    disk: dict[str, Any] = next(iter(taken.get("disks") or []), {})
-    memory: dict[str, Any] = taken.get("memory") or {}
-    flat = {
-        "disk_free_bytes": disk.get("free_bytes"),
-        "disk_total_bytes": disk.get("total_bytes"),
-        "inodes_free": disk.get("free_inodes"),
-        "inodes_total": disk.get("total_inodes"),
-        "memory_used_bytes": memory.get("used_bytes"),
-        "memory_limit_bytes": memory.get("limit_bytes"),
-        "gpus": [
-            {
-                "name": card.get("name"),
-                "util": card.get("utilisation"),
-                "memory_used": card.get("memory_used_bytes"),
-                "memory_total": card.get("memory_total_bytes"),
-                "temperature": card.get("temperature_c"),
-            }
-            for card in taken.get("gpus") or []
-        ],
-    }
-    return {name: value for name, value in flat.items() if value not in (None, [])}
 
 
 class LogLines:
@@ -136,7 +113,7 @@ class Watch:
         for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
             if self.wants_readings and isinstance(item, dict) and "beat_unix" in item:
-                report(Note("readings", "", shape(engine.wire.ask("readings"))))
+                report(Note("readings", "", newest(item) or shape(engine.wire.ask("readings"))))
 
     def _take(self, item: dict[str, Any] | bytes, ledger: Ledger, report: Report) -> None:
         self.seen_unix = time.time()
@@ -266,6 +243,7 @@ _TELLERS: dict[str, Any] = {
     **FETCH_TELLERS,
     **NOTICE_TELLERS,
     **REMEDY_TELLERS,
+    **ALARM_TELLERS,
     "env_recorded": _recorded,
     "env_judged": _judged,
     "run_opened": lambda event: f"caretaker {event['pid']} took the run",

@@ -85,6 +85,7 @@ class Job:
     evaluate: str = ""
     stall_after_s: float = STALL_AFTER_S  # 0 is never
     on_stall: str = "tell"
+    reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
@@ -102,7 +103,7 @@ class Job:
         if self.notify is None:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
-        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell")):
+        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell"), ("reboot", "nothing")):
             if value[name] == usual:
                 del value[name]
         return {**value, **self._newer()}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from leasehold.errors import UserError
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
 from leasehold.kit.predicates import STALL_AFTER_S
+from leasehold.kit.redact import Redactor
 
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
@@ -23,6 +24,7 @@ from .job_words import (
     GPU_WORDS,
     LOADERS,
     ON_STALL,
+    REBOOT,
     RESOURCE_WORDS,
     SETUP_FRAMEWORKS,
     STALL_WORDS,
@@ -89,6 +91,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         at_limit=at_limit,
         stall_after_s=stall_after_s,
         on_stall=on_stall,
+        reboot=_one_of(job.get("reboot", "nothing"), "reboot", REBOOT, source),
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
         notify=parse_notify(job.get("notify"), source.bad),
@@ -126,6 +129,9 @@ def _text(job: Mapping[str, Any], key: str, source: Source) -> str:
         raise source.bad(key, f"must be a command line, not {_kind(text)}")
     if _unsendable(text):
         raise source.bad(key, "holds a NUL or half a character")
+    if Redactor().spans(text.encode("utf-8")):
+        hint = "list its name under secrets: and write $NAME in the command; the value comes from your environment"
+        raise source.bad(key, "holds what looks like a secret, and commands are stored and seen by every process", hint)
     return text
 
 

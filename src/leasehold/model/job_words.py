@@ -9,6 +9,7 @@ from leasehold.kit.topics import TOPICS, USUAL
 
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
 WHEN_DONE = ("ask", "park")
+REBOOT = ("nothing", "resume")
 AT_LIMIT = ("warn", "stop")
 ON_STALL = ("tell", "again")
 SETUP_FRAMEWORKS = ("keep", "replace")
@@ -153,6 +154,11 @@ WORDS = (
     Word("notify", "of what your `lease notify` channels tell you while it runs; false: of nothing", {}),
     Word(
         "stall", "when a live trainer counts as stalled: 45m, off, or {after, then}; 30m by default", {}, example="45m"
+    ),
+    Word(
+        "reboot",
+        "nothing, or resume: go on by itself after the box restarts, once you allowed it (lease box reboot)",
+        {"enum": list(REBOOT)},
     ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word(

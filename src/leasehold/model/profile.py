@@ -24,6 +24,7 @@ VERB_ENDS = ("stop", "destroy", "nothing")  # which column of the survival matri
 ACTORS = ("person", "box", "simulated", "scheduler", "nobody", "api")  # api: the landlord's adapter
 CLOCK_STARTS = ("opened", "stopped", "idle", "balance-zero", "contract-end", "run-start", "released", "notice")
 RATE_UNITS = {"GB/month": HOURS_PER_MONTH, "GB/day": 24, "GB/hour": 1, "month": HOURS_PER_MONTH, "day": 24, "hour": 1}
+RELAUNCH = ("systemd", "cron", "onstart:/…")  # for one user with lingering; @reboot; the platform's own start file
 RATE_WHEN = ("running", "stopped", "always")
 TRI_STATE = (YES, NO, UNKNOWN, "n/a", "host-dependent", "per-platform", "mixed", "image-dependent", "undocumented")
 
@@ -216,6 +217,7 @@ class Profile:
     boot_s: float = 0.0
     gotchas: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    relaunch: tuple[str, ...] = ()  # ways to start something after a restart, best first
     origin: tuple[str, ...] = ()  # files it was read from, the last wins
 
     def verb(self, name: str = "") -> Verb | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from typing import Any
+
 from leasehold.kit.terminal import one_line
 
-__all__ = ["ago", "one_line"]
+__all__ = ["ago", "one_line", "without_secrets"]
 
 
 def ago(seconds: float) -> str:
@@ -15,3 +19,10 @@ def ago(seconds: float) -> str:
             rest = whole % size // below
             return f"{whole // size} {unit}" + (f" {rest} {small}" if rest else "")
     return f"{whole} s"
+
+
+def without_secrets(value: Any, environ: Mapping[str, str] = os.environ) -> Any:
+    """Take out of text, or of a JSON value's texts, what has a token's shape or is a secret of this environment."""
+    from leasehold.kit.redact import Redactor, in_environment
+
+    return Redactor(in_environment(environ)).tree(value)

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
+
+from . import ssh_config
 
 _FAST = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-@functools.cache
 def preferred(ssh: tuple[str, ...], target: tuple[str, ...]) -> str:
     """Return ssh's own list with the fast ones first; empty when the user set `Ciphers`, or no fast one would help.
 
-    Set is what differs from what ssh says without any config file; ssh itself is asked, so that Host, Match and
-    Include count as they do in a connection.
+    Set is what differs from what ssh says without any config file.
     """
     if not _aes_in_hardware():
         return ""
-    chosen = _said([*ssh, "-G", *target])
-    if not chosen or chosen != _said([*ssh, "-F", "none", "-G", *target]):
+    listed = ssh_config.said(ssh, target).get("ciphers", "")
+    if not listed or listed != ssh_config.unset(ssh).get("ciphers", ""):
         return ""
+    chosen = listed.split(",")
     fast = [name for name in _FAST if name in chosen]
     return ",".join(fast + [name for name in chosen if name not in fast]) if fast else ""
-
-
-def _said(asked: Sequence[str]) -> list[str]:
-    try:
-        answer = subprocess.run(asked, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL).stdout
-    except OSError:
-        return []
-    for line in answer.splitlines():
-        key, _, value = line.partition(" ")
-        if key == "ciphers":
-            return value.strip().split(",")
-    return []
 
 
 def _aes_in_hardware() -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from leasehold.errors import LinkError, UserError
 
-from . import ciphers, host_keys
+from . import ciphers, host_keys, ssh_config
 from .process import ProcessLink
 
 _ADDRESS = re.compile(
@@ -50,23 +50,34 @@ class SshAddress:
         return f"{user}{host}" + (f":{self.port}" if self.port else "")
 
 
+_NOTHING: Mapping[str, str] = {}
+
+
 class SshTransport:
     """Opens ssh processes to one address; LEASEHOLD_SSH replaces `ssh`, as GIT_SSH_COMMAND does."""
 
     def __init__(
-        self, address: SshAddress, pins: Path, *, alive_s: int = 10, name: str = "", only_pins: bool = False
+        self, address: SshAddress, pins: Path, *, name: str = "", only_pins: bool = False, links: Path | None = None
     ) -> None:
-        """Prepare; name is the box's in the book, only_pins keeps the user's own known_hosts out of a first contact."""
+        """Prepare; name is the box's in the book, only_pins keeps the user's own known_hosts out of a first contact.
+
+        links is the folder of connections that short askings may share; none are shared without it.
+        """
         self.name = name or f"ssh:{address}"
         self.address = address
         self.pins = pins
-        self._alive_s = alive_s
+        self.links = links
         self._only_pins = only_pins
         self._ssh = shlex.split(os.environ.get("LEASEHOLD_SSH", "ssh"))
 
     def open(self, command: str) -> ProcessLink:
         """Start the boot line on the box."""
         return ProcessLink(self.argv(command), os.environ, self._explain)
+
+    def open_with(self, command: str, options: Mapping[str, str]) -> ProcessLink:
+        """Start command with some ssh options of its own."""
+        words = [*self._words(more=options), "--", self.address.host, command]
+        return ProcessLink(words, os.environ, self._explain)
 
     def open_subsystem(self, name: str) -> ProcessLink:
         """Ask the box's sshd for a subsystem such as sftp."""
@@ -86,23 +97,32 @@ class SshTransport:
         forward = f"127.0.0.1:{near_port}:127.0.0.1:{far_port}"
         return [*words, "-N", "-oExitOnForwardFailure=yes", "-L", forward, "--", self.address.host]
 
-    def _words(self, terminal: str = "no") -> list[str]:
+    def target(self) -> tuple[str, ...]:
+        """Spell where to, as the end of an ssh command line."""
+        return (*self._place(), "--", self.address.host)
+
+    def config(self) -> Mapping[str, str]:
+        """Ask ssh what the user's own config says of this host."""
+        return ssh_config.said(tuple(self._ssh), self.target())
+
+    def _words(self, terminal: str = "no", more: Mapping[str, str] = _NOTHING) -> list[str]:
         self.pins.parent.mkdir(parents=True, exist_ok=True)
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": "15",
-            "ServerAliveInterval": str(self._alive_s),
+            "ServerAliveInterval": "10",
             "ServerAliveCountMax": "3",
             "StrictHostKeyChecking": "yes" if self.pinned else "accept-new",
-            "UserKnownHostsFile": " ".join(_quote_option(path) for path in self._trusted_files()),
+            "UserKnownHostsFile": " ".join(quote_option(path) for path in self._trusted_files()),
             "ControlPath": "none",  # a shared master would outlive a logout, and the detach probe prove nothing
             "RemoteCommand": "none",  # an alias that starts tmux for people would refuse a command of ours
             "ForwardX11": "no",
             "ClearAllForwardings": "yes",
             "RequestTTY": terminal,
             "LogLevel": "ERROR",
+            **more,
         }
-        fast = ciphers.preferred(tuple(self._ssh), (*self._place(), "--", self.address.host))
+        fast = ciphers.preferred(tuple(self._ssh), self.target())
         if fast:
             options["Ciphers"] = fast
         words = [*self._ssh, *(f"-o{key}={value}" for key, value in options.items())]
@@ -127,25 +147,17 @@ class SshTransport:
         """After a contact that ssh allowed by the user's own known_hosts, pin what those say. Pinned: does nothing."""
         if self.pinned:
             return False
-        said = self._resolved()
-        port = "".join(said.get("port", ["22"]))
-        alias = said.get("hostkeyalias", [])
-        names = alias or host_keys.names("".join(said.get("hostname", [self.address.host])), port)
-        files = [*said.get("userknownhostsfile", []), *said.get("globalknownhostsfile", [])]
+        said = self.config()
+        alias = said.get("hostkeyalias", "")
+        names = [alias] if alias else host_keys.names(said.get("hostname", self.address.host), said.get("port", "22"))
+        files = [*said.get("userknownhostsfile", "").split(), *said.get("globalknownhostsfile", "").split()]
         return host_keys.copy(files, names, self.pins)
 
     def _trusted_files(self) -> list[str]:
         """List the known_hosts files of a connection: our pin alone once there is one."""
         if self.pinned or self._only_pins:
             return [str(self.pins)]
-        return [str(self.pins), *self._resolved().get("userknownhostsfile", [])]
-
-    def _resolved(self) -> dict[str, list[str]]:
-        """Ask ssh what the user's own config says of this host."""
-        asked = [*self._ssh, "-G", *self._place(), "--", self.address.host]
-        said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-        lines = (line.partition(" ") for line in said.splitlines())
-        return {key: value.split() for key, _, value in lines if key in _ASKED}
+        return [str(self.pins), *self.config().get("userknownhostsfile", "").split()]
 
     def _explain(self, code: int, said: str) -> LinkError:
         last = said.splitlines()[-1] if said else ""
@@ -160,7 +172,6 @@ class SshTransport:
         return LinkError("link.lost", f"the ssh connection to {box} ended (exit {code})", seen=last)
 
 
-_ASKED = ("hostname", "port", "hostkeyalias", "userknownhostsfile", "globalknownhostsfile")
 _SENT_KEY = re.compile(r"The fingerprint for the (\S+) key sent by the remote host is\s+(SHA256:[A-Za-z0-9+/]+)")
 MEANINGS = [
     (
@@ -193,9 +204,15 @@ MEANINGS = [
         "{box} does not answer",
         "look at the provider's console: power, balance, preemption",
     ),
+    (
+        "(kex|ssh)_exchange_identification|banner exchange: .*(reset|closed)|Not allowed at this time",
+        "link.turned_away",
+        "{box} hung up before a word was said",
+        "too many connections at once (sshd's MaxStartups), or a firewall; wait a little and ask again",
+    ),
 ]
 
 
-def _quote_option(path: str) -> str:
+def quote_option(path: str) -> str:
     """Spell a path so that ssh reads it as one word and expands nothing in it."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'

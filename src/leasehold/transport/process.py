@@ -58,6 +58,10 @@ class ProcessLink:
         """The child's pid."""
         return self._child.pid
 
+    def kill(self) -> None:
+        """End the child at once; whoever reads sees the end of the stream."""
+        self._child.kill()
+
     def close(self) -> None:
         """Close stdin, give the far end a moment, then end the child."""
         with contextlib.suppress(OSError):

@@ -21,10 +21,11 @@ from . import parcel
 from .contract import Link, Transport
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
-_HANDSHAKE_TIMEOUT_S = 60.0
+HANDSHAKE_TIMEOUT_S = 60.0
 _NOISE_BYTES = 256 << 10
 _INBOX_FRAMES = 256
 _CLOSED = object()
+_NO_PARCEL = parcel.Parcel("-", b"")
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
 
 Body = Iterable[dict[str, Any] | bytes]
@@ -33,7 +34,9 @@ Body = Iterable[dict[str, Any] | bytes]
 class Wire:
     """An open conversation with a box's `serve`. Any thread may ask; close() ends it for all."""
 
-    def __init__(self, transport: Transport, root: str, python_hint: str = "") -> None:
+    def __init__(
+        self, transport: Transport, root: str, python_hint: str = "", patience_s: float = HANDSHAKE_TIMEOUT_S
+    ) -> None:
         self.name = transport.name
         self._link = transport.open(parcel.boot_command())
         self._write_lock = threading.Lock()
@@ -41,7 +44,7 @@ class Wire:
         self._next = 1
         self._dead: LinkError | None = None
         try:
-            _handshake(self._link, root, python_hint)
+            _handshake(self._link, root, python_hint, patience_s)
         except BaseException:
             self._link.close()
             raise
@@ -159,29 +162,31 @@ def object_of(frame: Frame) -> dict[str, Any]:
         raise LinkError("link.strange", f"the box broke the protocol: {one_line(str(error))}") from None
 
 
-def ask_status(transport: Transport, root: str) -> list[tuple[int, str]]:
+def ask_status(transport: Transport, root: str, patience_s: float = HANDSHAKE_TIMEOUT_S) -> list[tuple[int, str]]:
     """Let the boot line itself answer with each run's status.json and its age; no Python starts there."""
+    deadline = time.monotonic() + patience_s
     link = transport.open(parcel.boot_command())
     try:
-        nonce = _greet(link, root, "", "status")
-        verdict, rest = _await_hello(link, nonce)
+        nonce = _greet(link, root, verb="status")
+        verdict = _await_hello(link, nonce, patience_s)
         if verdict != "status":
             raise LinkError("link.strange", f"{transport.name} answered {verdict!r} to a status request")
-        lines = _lines_until_end(link, rest)
+        lines = _lines_until_end(link, deadline)
     finally:
         link.close()
     parts = [line.partition(" ") for line in lines]
     return [(int(age), text) for age, _, text in parts if _AGE.match(age)]
 
 
-def _handshake(link: Link, root: str, python_hint: str) -> None:
-    nonce = _greet(link, root, python_hint, "serve")
-    verdict, _ = _await_hello(link, nonce)
+def _handshake(link: Link, root: str, python_hint: str, patience_s: float) -> None:
+    built = parcel.build()
+    nonce = _greet(link, root, python_hint, built)
+    verdict = _await_hello(link, nonce, patience_s)
     if verdict == "need":
         program = parcel.unpacker()
-        link.writer.write(b"%d\n" % len(program) + program + parcel.build().data)
+        link.writer.write(b"%d\n" % len(program) + program + built.data)
         link.writer.flush()
-        verdict, _ = _await_hello(link, nonce)
+        verdict = _await_hello(link, nonce, HANDSHAKE_TIMEOUT_S)
     if verdict == "ready":
         return
     if verdict == "nopython":
@@ -195,9 +200,8 @@ def _handshake(link: Link, root: str, python_hint: str) -> None:
     raise LinkError("link.strange", f"the box answered {one_line(verdict)!r} to the handshake")
 
 
-def _greet(link: Link, root: str, python_hint: str, verb: str) -> str:
+def _greet(link: Link, root: str, python_hint: str = "", built: parcel.Parcel = _NO_PARCEL, verb: str = "serve") -> str:
     nonce = secrets.token_hex(8)
-    built = parcel.build()
     escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
     lines = [nonce, escaped, python_hint, built.sha256, str(len(built.data)), verb]
     try:
@@ -208,17 +212,16 @@ def _greet(link: Link, root: str, python_hint: str, verb: str) -> str:
     return nonce
 
 
-def _await_hello(link: Link, nonce: str) -> tuple[str, bytes]:
+def _await_hello(link: Link, nonce: str, patience_s: float) -> str:
     """Skip banner noise up to our own line; return its verdict."""
     wanted = MAGIC + nonce.encode()
-    deadline = time.monotonic() + _HANDSHAKE_TIMEOUT_S
+    deadline = time.monotonic() + patience_s
     line, noise = b"", 0
     with selectors.DefaultSelector() as selector:
         selector.register(link.reader, selectors.EVENT_READ)
         while noise < _NOISE_BYTES:
             if not selector.select(max(0.0, deadline - time.monotonic())):
-                link.close()
-                raise LinkError("link.timeout", f"no answer within {_HANDSHAKE_TIMEOUT_S:.0f} s", seen=_tail(line))
+                raise LinkError("link.timeout", f"no answer within {patience_s:.0f} s", seen=_tail(line))
             byte = link.reader.read(1)  # unbuffered: what follows the line belongs to the frames
             if not byte:
                 raise link.failure()
@@ -226,14 +229,14 @@ def _await_hello(link: Link, nonce: str) -> tuple[str, bytes]:
             line += byte
             if byte == b"\n":
                 if wanted in line:
-                    return line.split(wanted, 1)[1].decode("utf-8", "replace").strip(), b""
+                    return line.split(wanted, 1)[1].decode("utf-8", "replace").strip()
                 line = b""
     raise LinkError("link.noise", "the box's login prints too much to find our answer in", seen=_tail(line))
 
 
-def _lines_until_end(link: Link, first: bytes) -> list[str]:
-    buffer = first
-    while block := link.reader.read(1 << 16):
+def _lines_until_end(link: Link, deadline: float) -> list[str]:
+    buffer = b""
+    while block := _read_by(link, deadline):
         buffer += block
         if buffer.endswith(b"end\n") or len(buffer) > frames.MAX_PAYLOAD_BYTES:
             break
@@ -241,6 +244,14 @@ def _lines_until_end(link: Link, first: bytes) -> list[str]:
     if not lines or lines[-1] != "end":
         raise LinkError("link.lost", "the status answer ended early")
     return lines[:-1]
+
+
+def _read_by(link: Link, deadline: float) -> bytes:
+    with selectors.DefaultSelector() as selector:
+        selector.register(link.reader, selectors.EVENT_READ)
+        if not selector.select(max(0.0, deadline - time.monotonic())):
+            raise LinkError("link.timeout", "the answer stopped half-way")
+    return link.reader.read(1 << 16)
 
 
 def _body_frames(number: int, body: Body) -> Iterator[bytes]:

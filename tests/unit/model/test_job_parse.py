@@ -40,6 +40,7 @@ progress: 'it (?P<step>\\d+)/(?P<total>\\d+)'
 expect: 6h
 budget: 20USD
 notify: {"on": [ended, budget], channels: [phone]}
+reboot: resume
 when_done: park
 attempts: 7
 evaluate: python eval.py
@@ -75,6 +76,7 @@ def test_everything_a_job_can_say() -> None:
         expect_s=21600.0,
         budget="20USD",
         notify=NotifyWish(("ended", "budget"), ("phone",)),
+        reboot="resume",
         when_done="park",
         attempts=7,
         evaluate="python eval.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import struct
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from leasehold.kit.readers import Unreadable
 from leasehold.kit.readers.finite import count_bad
 from leasehold.kit.readers.folders import read_folder
-from tests.unit.readers.forge import finished, mapping, number, safetensors, span, text, torch_zip
+from tests.unit.readers.forge import Tensor, called, finished, mapping, number, safetensors, span, text, torch_zip
 
 NAMES = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
@@ -91,7 +92,7 @@ def test_a_shard_that_is_a_link_is_refused(hf: Path, tmp_path: Path) -> None:
 def test_a_nan_in_a_shard_is_seen(hf: Path) -> None:
     data = struct.pack("<3f", 1.0, math.nan, math.inf)
     (hf / NAMES[1]).write_bytes(safetensors({"b.w": span("F32", [3], 0, 12)}, data))
-    assert any("NOT FINITE: 2 numbers" in note for note in read_folder(str(hf)).notes)
+    assert any("NOT FINITE: 2 NaN" in note for note in read_folder(str(hf)).notes)
 
 
 # ---------------------------------------------------------------- torch's DCP
@@ -160,6 +161,60 @@ def test_a_shard_that_no_list_names_is_noted(dcp: Path) -> None:
     assert any("1 shards are not named" in note for note in read_folder(str(dcp)).notes)
 
 
+def part(values: list, more: bytes = b"") -> bytes:
+    """One torch file, as DCP puts them into a shard end to end."""
+    raw = struct.pack(f"<{len(values)}f", *values)
+    tensor = Tensor("0", len(values), (len(values),), (1,)).pickle()
+    return torch_zip(finished(mapping({"w": tensor, **({"more": more} if more else {})})), {"0": raw})
+
+
+def fill(place: Path, *parts: bytes, overlap: int = 0) -> None:
+    """Write one shard of these parts and the list of them."""
+    listed, at = {}, 0
+    for count, data in enumerate(parts):
+        begin = max(0, at - overlap)
+        where = place_of(text("__0_0.distcp"), number(begin), number(at + len(data) - begin))
+        listed[f"p{count}"] = mapping({"fqn": text(f"model.layer{count}"), "at": where})
+        at += len(data)
+    for old in place.glob("*.distcp"):
+        old.unlink()
+    (place / "__0_0.distcp").write_bytes(b"".join(parts))
+    (place / ".metadata").write_bytes(finished(mapping(listed)))
+
+
+def test_every_part_of_a_shard_is_read_as_the_torch_file_it_is(dcp: Path) -> None:
+    fill(dcp, part([1.0, 2.0]), part([3.0, 4.0, 5.0]))
+    reading = read_folder(str(dcp))
+    assert (reading.tensors, reading.numel, reading.opaque) == (2, 5, ())
+    assert "finite: all of 20 bytes of floating-point numbers" in reading.notes
+
+
+def test_nan_in_a_part_is_found_and_named(dcp: Path) -> None:
+    fill(dcp, part([1.0, 2.0]), part([3.0, math.nan, -math.inf]))
+    assert "NOT FINITE: 2 NaN or infinite, in model.layer1" in read_folder(str(dcp)).notes
+
+
+def test_a_part_that_needs_code_is_named(dcp: Path) -> None:
+    fill(dcp, part([1.0], called("os.system", text("true"))))
+    assert read_folder(str(dcp)).opaque == ("os.system",)
+
+
+def test_damage_inside_a_part_is_refused_by_its_name(dcp: Path) -> None:
+    good = part([1.0, 2.0])
+    at = good.index(struct.pack("<2f", 1.0, 2.0))
+    fill(dcp, part([3.0]), good[:at] + b"\x01" + good[at + 1 :])
+    assert "model.layer1 in __0_0.distcp zip entry" in refusal(dcp)
+
+
+def test_parts_that_overlap_are_refused(dcp: Path) -> None:
+    fill(dcp, part([1.0]), part([2.0]), overlap=1)
+    assert "model.layer1 begins inside the part before it" in refusal(dcp)
+
+
+def test_parts_of_another_kind_are_said_to_be_unread(dcp: Path) -> None:
+    assert "3 parts are no torch files, so their numbers were not looked at" in read_folder(str(dcp)).notes
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     assert "is a folder without" in refusal(tmp_path)
 
@@ -182,9 +237,31 @@ def test_bfloat16_is_the_upper_half_of_a_float32() -> None:
     assert count_bad(halves, "BF16") == 2
 
 
+@pytest.mark.parametrize(("dtype", "form"), [("F64", "d"), ("F32", "f")])
+def test_single_bad_numbers_are_found_wherever_they_lie(dtype: str, form: str) -> None:
+    width, chance = struct.calcsize(form), random.Random(dtype)
+    numbers = bytearray(struct.pack("<40000" + form, *([1.5, -3e38 if form == "f" else -1.7e308] * 20000)))
+    places = {0, 39999, *chance.sample(range(40000), 50)}
+    for place in places:
+        numbers[place * width : (place + 1) * width] = struct.pack(
+            "<" + form, chance.choice([math.inf, -math.inf, math.nan])
+        )
+    assert count_bad(bytes(numbers), dtype) == len(places)
+    assert count_bad(bytes(numbers)[: -width + 1], dtype) == len(places) - 1  # half a number is none
+
+
+def test_every_pattern_of_the_short_types_is_judged_as_its_definition_says() -> None:
+    halves = struct.pack("<65536H", *range(65536))
+    assert count_bad(halves, "F16") == sum(not math.isfinite(value) for (value,) in struct.iter_unpack("<e", halves))
+    brains = [struct.unpack("<f", b"\0\0" + halves[at : at + 2])[0] for at in range(0, len(halves), 2)]
+    assert count_bad(halves, "BF16") == sum(not math.isfinite(value) for value in brains)
+    assert count_bad(bytes(range(256)), "F8_E5M2") == 8
+    assert count_bad(bytes(range(256)), "F8_E4M3") == 2
+
+
 def test_a_torch_file_with_a_nan_says_so(reading_of) -> None:
     from tests.unit.readers.forge import Tensor
 
     data = struct.pack("<6f", 1, 2, math.nan, 4, 5, 6)
     content = torch_zip(finished(mapping({"model": mapping({"w": Tensor().pickle()})})), {"0": data})
-    assert reading_of("checkpoint", content).notes[0].startswith("NOT FINITE: 1 numbers")
+    assert reading_of("checkpoint", content).notes[0].startswith("NOT FINITE: 1 NaN")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import struct
 import tarfile
@@ -55,6 +56,13 @@ def test_a_true_legacy_checkpoint_is_read(reading_of):
 )
 def test_lying_legacy_checkpoints_are_refused(refusal_of, content, seen):
     assert seen in refusal_of("torch", content)
+
+
+@pytest.mark.parametrize(("value", "seen"), [(1.5, "finite: all of 24 bytes"), (math.nan, "NOT FINITE: 1 NaN")])
+def test_a_legacy_checkpoints_numbers_are_scanned(reading_of, value, seen):
+    raw = struct.pack("<q6f", 6, 0.0, 1.0, 2.0, value, 4.0, 5.0)
+    reading = reading_of("checkpoint", torch_legacy(raw=raw))
+    assert reading.notes[0].startswith(seen)
 
 
 def test_a_legacy_pickle_that_would_run_a_command_runs_nothing(reading_of, tmp_path):

@@ -9,6 +9,7 @@ import pathlib
 import pytest
 
 from leasehold.kit.readers import Unreadable, read
+from leasehold.kit.readers.folders import read_folder
 
 # ---------------------------------------------------------------- numpy
 
@@ -173,9 +174,35 @@ def test_torch_whole_module_is_opaque(saved, model):
     assert reading.tensors == 7
 
 
-def test_torch_legacy_format_and_torchscript_are_refused(torch, saved, model, tmp_path):
-    with pytest.raises(Unreadable, match="legacy"):
-        saved({"w": torch.ones(2)}, _use_new_zipfile_serialization=False)
+def test_torch_legacy_format_is_read_and_noted(torch, saved):
+    reading = saved(
+        {"w": torch.ones(2), "b": torch.zeros(3, dtype=torch.bfloat16)}, _use_new_zipfile_serialization=False
+    )
+    assert (reading.tensors, reading.numel) == (2, 5)
+    assert "legacy torch format" in reading.notes[0]
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_torch_numbers_are_scanned_in_both_formats(torch, tmp_path, new):
+    path = str(tmp_path / "saved.pt")
+    for value, seen in ((1.0, "finite: all of 20 bytes"), (float("nan"), "NOT FINITE: 2 NaN")):
+        state = {"w": torch.full((3,), 2.0), "h": torch.tensor([value] * 2 + [3.0, 4.0], dtype=torch.bfloat16)}
+        torch.save(state, path, _use_new_zipfile_serialization=new)
+        assert read(path, "checkpoint").notes[0].startswith(seen)
+
+
+def test_torch_dcp_folders_are_read_part_by_part(torch, model, tmp_path):
+    dcp = pytest.importorskip("torch.distributed.checkpoint")
+    dcp.save({"model": model.state_dict(), "step": 3}, checkpoint_id=str(tmp_path / "good"))
+    reading = read_folder(str(tmp_path / "good"))
+    assert (reading.tensors, reading.keys, reading.opaque) == (7, ("model", "step"), ())
+    assert any(note.startswith("finite: all") for note in reading.notes)
+    model[0].weight.data[1, 1] = float("inf")
+    dcp.save({"model": model.state_dict(), "step": 3}, checkpoint_id=str(tmp_path / "bad"))
+    assert "NOT FINITE: 1 NaN or infinite, in model.0.weight" in read_folder(str(tmp_path / "bad")).notes
+
+
+def test_torchscript_is_refused(torch, model, tmp_path):
     torch.jit.save(torch.jit.script(model.eval()), str(tmp_path / "script.pt"))
     with pytest.raises(Unreadable, match="TorchScript"):
         read(str(tmp_path / "script.pt"), "torch")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.transport import ciphers
+from leasehold.transport import ciphers, ssh_config
 from leasehold.transport.openssh import SshAddress, SshTransport
 
 pytestmark = pytest.mark.skipif(
@@ -23,7 +23,7 @@ def transport(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def make(config: str, more: str = "") -> SshTransport:
         (tmp_path / "config").write_text(config)
         monkeypatch.setenv("LEASEHOLD_SSH", f"ssh -F {tmp_path / 'config'} {more}")
-        ciphers.preferred.cache_clear()
+        ssh_config.said.cache_clear()
         return SshTransport(SshAddress.parse("gpu1"), tmp_path / "pins")
 
     return make

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from leasehold.errors import UserError
 from leasehold.lifecycle.home import Home
-from leasehold.transport import parcel
+from leasehold.transport import parcel, ssh_config
 from leasehold.transport.openssh import MEANINGS, SshAddress, SshTransport
 from tests.conftest import ODD_NAMES
 from tests.support.examples import FEW, MANY
@@ -29,7 +29,7 @@ needs_ssh = pytest.mark.skipif(
 @pytest.fixture
 def no_ssh(monkeypatch):
     """Spare the property tests a process each: what ssh's own config says is no matter there."""
-    monkeypatch.setattr(SshTransport, "_resolved", lambda self: {"userknownhostsfile": ["/home/me/.ssh/known_hosts"]})
+    monkeypatch.setattr(ssh_config, "said", lambda ssh, target: {"userknownhostsfile": "/home/me/.ssh/known_hosts"})
 
 
 def parsed(text):

@@ -11,27 +11,37 @@ from leasehold.kit.readers.finite import Finding, Span, scan
 from leasehold.kit.readers.reading import Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.safetensors import read_safetensors, spans_and_metadata
 from leasehold.kit.readers.source import Source
-from leasehold.kit.readers.torch_legacy import MAGIC, read_torch_legacy
+from leasehold.kit.readers.torch_legacy import MAGIC, legacy_spans
 from leasehold.kit.readers.torch_zip import read_torch, storage_spans
 
 
 def read_checkpoint(source: Source, limits: Limits) -> Reading:
     """Find out what kind it is by its first bytes, read it as that, then scan its numbers."""
     head = source.read_at(0, min(source.size, len(MAGIC)))
-    if head.startswith(b"PK\x03\x04"):
-        reading = read_torch(source, limits)
-        return _with_notes(reading, [_finite(scan(source, storage_spans(source, limits)))])
-    if head == MAGIC:
-        return read_torch_legacy(source, limits)
+    if is_torch(head):
+        reading, found = read_torch_numbers(source, limits)
+        return _with_notes(reading, [finite_note(found)])
     if head[8:9] != b"{":
         raise Unreadable("is no checkpoint we know: it begins with %r" % head[:8])
     reading = read_safetensors(source, limits)
     spans, metadata = spans_and_metadata(source, limits)
-    finite = _finite(scan(source, spans))
+    finite = finite_note(scan(source, spans))
     if metadata.get("schema") != SCHEMA:
         return _with_notes(reading, [finite])
     _check_digest(source, metadata.get("digest", ""))
     return _ours(reading, metadata, spans, finite)
+
+
+def is_torch(head: bytes) -> bool:
+    """Whether a file begins as torch.save writes it, now or before 1.6."""
+    return head.startswith((b"PK\x03\x04", MAGIC))
+
+
+def read_torch_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
+    """Read what torch.save wrote, and scan its numbers."""
+    reading = read_torch(source, limits)
+    spans = legacy_spans if source.read_at(0, min(source.size, len(MAGIC))) == MAGIC else storage_spans
+    return reading, scan(source, spans(source, limits))
 
 
 def _ours(reading: Reading, facts: Dict[str, str], spans: List[Span], finite: str) -> Reading:
@@ -77,12 +87,13 @@ def _fact(facts: Dict[str, str], key: str) -> str:
     return legible(facts.get(key, ""), 200)
 
 
-def _finite(found: Finding) -> str:
+def finite_note(found: Finding) -> str:
+    """Say what a scan came to."""
     if not found.checked_bytes:
         return "finite: nothing to check"
     if not found.bad:
         return "finite: all of %d bytes of floating-point numbers" % found.checked_bytes
-    return "NOT FINITE: %d numbers are NaN or infinite, in %s" % (found.bad, ", ".join(map(legible, found.where)))
+    return "NOT FINITE: %d NaN or infinite, in %s" % (found.bad, ", ".join(map(legible, found.where)))
 
 
 def _with_notes(reading: Reading, notes: List[str]) -> Reading:

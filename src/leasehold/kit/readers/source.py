@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from copy import copy
 from types import TracebackType
 from typing import Iterator, Optional, Type
 
@@ -18,6 +19,7 @@ class Source:
     def __init__(self, fd: int, path: str) -> None:
         self._file = os.fdopen(fd, "rb", buffering=0)
         self._buffer = bytearray(0)
+        self._begin = 0
         self.path = path
         self.size = _regular_size(os.fstat(fd))
 
@@ -29,27 +31,39 @@ class Source:
             )
         return b"".join(bytes(piece) for piece in self.pieces(offset, count))
 
+    def window(self, offset: int, count: int) -> Source:
+        """Return a part of this file as a source of its own, which lives as long as this one is open."""
+        if offset < 0 or count <= 0 or offset + count > self.size:
+            raise Unreadable(f"cut short or lying: a part of {count} bytes at {offset}, the file has {self.size}")
+        part = copy(self)
+        part._begin, part.size, part._buffer = self._begin + offset, count, bytearray(0)
+        return part
+
     def pieces(self, offset: int, count: int) -> Iterator[memoryview]:
         """Yield the bytes in pieces of at most CHUNK_BYTES; a piece is valid until the next is asked for."""
         if not self._buffer:
             self._buffer = bytearray(CHUNK_BYTES)
         window = memoryview(self._buffer)
         while count > 0:
-            got = self._fill(window[: min(count, CHUNK_BYTES)], offset)
-            yield window[:got]
-            offset += got
-            count -= got
+            piece = window[: min(count, CHUNK_BYTES)]
+            self._fill(piece, offset)
+            yield piece
+            offset += len(piece)
+            count -= len(piece)
 
-    def _fill(self, window: memoryview, offset: int) -> int:
-        try:
-            # Seek each time: the consumer may read elsewhere between two pieces.
-            self._file.seek(offset)
-            got = self._file.readinto(window)
-        except OSError as error:
-            raise Unreadable(f"reading byte {offset} failed: {error.strerror}") from error
-        if not got:
-            raise Unreadable(f"the file ended at byte {offset}; it had {self.size} bytes when it was opened")
-        return got
+    def _fill(self, window: memoryview, offset: int) -> None:
+        """Fill the window to its end: pieces begin where an element does, however little the system gives at once."""
+        done = 0
+        while done < len(window):
+            try:
+                # Seek each time: the consumer may read elsewhere between two pieces.
+                self._file.seek(self._begin + offset + done)
+                got = self._file.readinto(window[done:])
+            except OSError as error:
+                raise Unreadable(f"reading byte {offset + done} failed: {error.strerror}") from error
+            if not got:
+                raise Unreadable(f"the file ended at byte {offset + done}; it had {self.size} bytes when it was opened")
+            done += got
 
     def close(self) -> None:
         self._file.close()

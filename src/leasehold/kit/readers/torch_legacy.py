@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
+from leasehold.kit.readers.finite import Span
 from leasehold.kit.readers.inert import Inert, Name
 from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.pickle_ops import operations_until_stop
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
-from leasehold.kit.readers.torch_names import STORAGE_BYTES
+from leasehold.kit.readers.torch_names import STORAGE_BYTES, STORAGE_FLOATS
 from leasehold.kit.readers.torch_world import Storage, TorchWorld
 
 MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -19,6 +20,28 @@ _FIRST_BYTES = 1 << 20
 
 def read_torch_legacy(source: Source, limits: Limits) -> Reading:
     """Run the pickles inertly, then prove that the storages fill the rest of the file exactly."""
+    root, world, _ = _run(source, limits)
+    keys = KeyList(limits)
+    if isinstance(root, Inert):
+        keys.extend(str(key) for key in root.keys or () if isinstance(key, str))
+    notes = ["is in the legacy torch format: it has no checksum, so damage inside numbers is unseen", *keys.notes()]
+    opaque = tuple(sorted(world.opaque))
+    return Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes))
+
+
+def legacy_spans(source: Source, limits: Limits) -> List[Span]:
+    """Return where each storage of floating-point numbers lies, of a file that read_torch_legacy has read."""
+    _, world, places = _run(source, limits)
+    found = []
+    for key, (begin, end) in places.items():
+        dtype = STORAGE_FLOATS.get(world.storage_types[key])
+        if dtype is not None:
+            found.append(Span("storage %s" % key, dtype, begin, end - begin))
+    return found
+
+
+def _run(source: Source, limits: Limits) -> Tuple[object, "_LegacyWorld", Dict[str, Tuple[int, int]]]:
+    """Return the value, what its pickle asked for, and where each storage begins and ends."""
     at = len(MAGIC)
     if source.read_at(0, min(at, source.size)) != MAGIC:
         raise Unreadable("does not begin with the magic number of torch's legacy format")
@@ -30,13 +53,7 @@ def read_torch_legacy(source: Source, limits: Limits) -> Reading:
     world = _LegacyWorld(limits)
     root, at = _pickle(source, at, world, limits)
     names, at = _pickle(source, at, plain, limits)
-    _check_storages(source, at, _names(names), world.storages)
-    keys = KeyList(limits)
-    if isinstance(root, Inert):
-        keys.extend(str(key) for key in root.keys or () if isinstance(key, str))
-    notes = ["is in the legacy torch format: it has no checksum, so damage inside numbers is unseen", *keys.notes()]
-    opaque = tuple(sorted(world.opaque))
-    return Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes))
+    return root, world, _places(source, at, _names(names), world.storages)
 
 
 class _LegacyWorld(TorchWorld):
@@ -61,6 +78,7 @@ class _LegacyWorld(TorchWorld):
             raise Unreadable("storage %s is named twice with different sizes" % legible(key))
         if len(self.storages) > self._limits.max_items:
             raise Unreadable("the pickle names more than %d storages" % self._limits.max_items)
+        self.storage_types[key] = path
         return Storage(*found)
 
 
@@ -84,7 +102,8 @@ def _names(value: object) -> List[str]:
     return [name for name in value if isinstance(name, str)]
 
 
-def _check_storages(source: Source, at: int, order: List[str], known: Dict[str, Tuple[int, int]]) -> None:
+def _places(source: Source, at: int, order: List[str], known: Dict[str, Tuple[int, int]]) -> Dict[str, Tuple[int, int]]:
+    places = {}
     if sorted(order) != sorted(known):
         raise Unreadable("it lists %d storages, its pickle names %d others" % (len(order), len(known)))
     for name in order:
@@ -93,9 +112,11 @@ def _check_storages(source: Source, at: int, order: List[str], known: Dict[str, 
         if stored != numel:
             raise Unreadable("storage %s has %d elements, the pickle says %d" % (legible(name), stored, numel))
         at += 8 + numel * width
+        places[name] = (at - numel * width, at)
         if at > source.size:
             raise Unreadable(
                 "cut short: storage %s ends at byte %d, the file has %d" % (legible(name), at, source.size)
             )
     if at != source.size:
         raise Unreadable("%d bytes lie behind the last storage" % (source.size - at))
+    return places

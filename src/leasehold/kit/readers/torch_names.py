@@ -44,6 +44,16 @@ STORAGE_BYTES: Dict[str, int] = {
     "torch.storage.UntypedStorage": 1,
     "torch.UntypedStorage": 1,
 }
+# By the names that the scan for NaN knows.
+_FLOATS = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "complex128": "C128", "complex64": "C64",
+}  # fmt: skip
+STORAGE_FLOATS: Dict[str, str] = {
+    f"torch.{device}{name}": _FLOATS[dtype]
+    for name, dtype in _STORAGE_DTYPES.items()
+    for device in ("", "cuda.")
+    if dtype in _FLOATS
+}
 # Elements of a tensor that share one element of its storage.
 PACKED_ELEMENTS: Dict[str, int] = {"torch.QUInt4x2Storage": 2, "torch.QUInt2x4Storage": 4}
 

@@ -11,15 +11,12 @@ from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable
 from leasehold.kit.readers.source import Source
 from leasehold.kit.readers.torch_legacy import MAGIC, read_torch_legacy
+from leasehold.kit.readers.torch_names import STORAGE_FLOATS
 from leasehold.kit.readers.torch_world import TorchWorld
 from leasehold.kit.readers.zip_directory import STORED
 from leasehold.kit.readers.zip_records import Record, check_record, open_archive
 
 _SMALL_BYTES = 64 * 1024
-_FLOATS = {
-    "DoubleStorage": "F64", "FloatStorage": "F32", "HalfStorage": "F16", "BFloat16Storage": "BF16",
-    "ComplexDoubleStorage": "C128", "ComplexFloatStorage": "C64",
-}  # fmt: skip
 # Records beside the pickle and the storages; their contents say nothing about the tensors.
 _KNOWN = (
     "version",
@@ -62,7 +59,7 @@ def storage_spans(source: Source, limits: Limits) -> List[Span]:
     run_pickle(_pickle(source, records, has_crc, limits), world, limits)
     found = []
     for key, path in world.storage_types.items():
-        record, dtype = records["data/" + key], _FLOATS.get(path.rpartition(".")[2])
+        record, dtype = records["data/" + key], STORAGE_FLOATS.get(path)
         if dtype is not None:
             found.append(Span("storage %s" % key, dtype, record.data_at, record.bytes))
     return found

@@ -187,6 +187,10 @@ class CaretakerEngine:
         answer = self.wire.ask("send_notices", sends=list(sends), platform=dict(platform))
         return [item for item in answer.get("results", []) if isinstance(item, dict)]
 
+    def series(self, run: str, last_s: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield {records} that the patrol measured in the last seconds (0: ever), then {now_unix, newest, health}."""
+        return self.wire.objects("series", run=run, last_s=last_s)
+
     def leave_note(self, path: str, name: str, text: str) -> str:
         """Leave a note on a shared disk; return what went wrong."""
         return str(self.wire.ask("leave_note", path=path, name=name, text=text)["problem"])

@@ -97,8 +97,9 @@ def box_show(args: Namespace) -> int:
     for key in _SHOWN:
         if facts[key]:
             output.data(f"{key:12} {facts[key]}")
-    for label, lines in (("lease", value["leases"] or ["none open"]), ("danger", value["dangers"])):
-        for line in lines:
+    more = (("lease", value["leases"] or ["none open"]), ("reboot", [value["reboot"]]), ("danger", value["dangers"]))
+    for label, lines in more:
+        for line in filter(None, lines):
             output.data(f"{label:12} {line}")
     return 0
 
@@ -120,6 +121,31 @@ def box_prune(args: Namespace) -> int:
     would = "would remove" if args.dry_run else "removed"
     freed = "" if args.dry_run else f", {gone['freed']} freed"
     output.data(f"{args.name}: {would} {len(gone['trees'])} code trees, {gone['kept']} stay{freed}")
+    return 0
+
+
+def box_reboot(args: Namespace) -> int:
+    """lease box reboot"""
+    home = api.open_home()
+    done: dict[str, Any]
+    if args.allow:
+        done = {"allowed": True, "installed": api.box_reboot_allow(home, args.name, Screen(args.json).report)}
+    elif args.forbid:
+        done = {"allowed": False, "removed": api.box_reboot_forbid(home, args.name)}
+    else:
+        done = api.box_reboot(home, args.name)
+    if args.json:
+        output.as_json({"box": args.name, **done})
+        return 0
+    if args.allow:
+        output.say(f"allowed on {args.name}; {len(done['installed'])} live runs got their hook now")
+    elif args.forbid:
+        output.say(f"forbidden on {args.name}; {len(done['removed'])} hooks were removed")
+    else:
+        output.data(
+            done["said"] or f"nothing is allowed on {args.name}; allow it: lease box reboot {args.name} --allow"
+        )
+        output.lines(f"{hook['run']}  {hook.get('where') or hook.get('tried')}" for hook in done["hooks"])
     return 0
 
 

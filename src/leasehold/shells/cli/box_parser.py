@@ -53,6 +53,16 @@ def add_box_parser(verbs: Verbs) -> None:
     )  # fmt: skip
     prune.add_argument("name", metavar="NAME", help="a box of the book, or what --on says")
     prune.add_argument("--dry-run", action="store_true", help="only say what would go")
+    reboot = _act(
+        acts, "reboot", "say or decide whether runs with `reboot: resume` go on by themselves after the box restarts",
+        "  lease box reboot gpu1             what is allowed and installed there\n"
+        "  lease box reboot gpu1 --allow     your yes, once for this box; each run removes its hook when it ends\n"
+        "  lease box reboot gpu1 --forbid    take it back, and every hook of ours with it",
+    )  # fmt: skip
+    reboot.add_argument("name", metavar="NAME", help="a box of the book, or what --on says")
+    which = reboot.add_mutually_exclusive_group()
+    which.add_argument("--allow", action="store_true", help="allow hooks; asks you to type it")
+    which.add_argument("--forbid", action="store_true", help="take the permission back and remove the hooks")
     remove = _act(acts, "remove", "strike a box out; refused while a lease on it is open", "  lease box remove gpu1")
     remove.add_argument("name", metavar="NAME")
 

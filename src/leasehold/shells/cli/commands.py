@@ -17,6 +17,8 @@ from . import output
 from .output import Screen
 
 _HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
+_STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
+_STATUS_ROOM = ["", "stopping", "", "", "59 min ago", "given up", ""]  # what a refresh may turn up
 _STATE_COLOURS = {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}
 
 
@@ -86,17 +88,27 @@ def watch_live(home: Any, word: str) -> api.RunOutcome:
 def status(args: Namespace) -> int:
     """lease status"""
     home = api.open_home()
-    rows = api.status(home, args.run, args.refresh)
+    known = [] if args.refresh and args.json else api.status(home, args.run)
+    room = [_STATUS_ROOM] if args.refresh else []
+    drawn = [] if args.json else [_status_row(row) for row in known]
+    columns = output.Columns(_STATUS_HEAD, [*drawn, *room], _STATE_COLOURS)
+    fleet: dict[str, Any] = {}
+    rows = known
+    if args.refresh:
+        from .fleet_screen import refreshed
+
+        rows, turn = refreshed(home, args, lambda told: columns.show([_status_row(row) for row in told]))
+        fleet = {"boxes": turn.as_dict()}
+    elif not args.json:
+        columns.show(drawn)
     wanted = {row["lease"] for row in rows} if args.run else None
     meters = [meter for meter in api.meters(home) if wanted is None or meter.lease.id in wanted]
     if args.json:
-        output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters]})
+        output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters], **fleet})
         return 0
     if not rows:
         output.say("no runs yet. Start one: lease run")
         return 0
-    head = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
-    output.table([_status_row(row) for row in rows], head, _STATE_COLOURS)
     for row in rows:
         if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
             output.say(f"{row['run']}: {row['reason']}")
@@ -110,6 +122,8 @@ def status(args: Namespace) -> int:
 
 def logs(args: Namespace) -> int:
     """lease logs"""
+    if args.patrol:
+        return _patrol(args)
     parts: list[str] = []
     emit = parts.append if args.json else lambda text: output.data(text, end="")
     verdict = api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
@@ -117,6 +131,20 @@ def logs(args: Namespace) -> int:
         output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts), "verdict": verdict})
     elif verdict:
         output.say(verdict)
+    return 0
+
+
+def _patrol(args: Namespace) -> int:
+    records: list[dict[str, Any]] = []
+    run = api.patrol(
+        api.open_home(),
+        args.run,
+        args.since,
+        args.follow and not args.json,
+        lambda line, record: records.append(record) if args.json else output.data(line),
+    )
+    if args.json:
+        output.as_json({"run": run, "patrol": records})
     return 0
 
 

@@ -89,6 +89,7 @@ def _notify(verb: AddVerb) -> None:
         "  lease notify add ntfy https://ntfy.sh/my-secret-topic\n"
         "  lease notify add telegram chat_id=12345 token=env:TG_TOKEN --name phone\n"
         "  lease notify add dingtalk             asks for its address and secret, unseen\n"
+        "  lease notify add webhook - < address.txt   keeps it out of your shell's history\n"
         "  lease notify kinds\n  lease notify test\n  lease notify test phone --from gpu1",
     )
     notify.add_argument("action", choices=("add", "list", "remove", "test", "kinds"))

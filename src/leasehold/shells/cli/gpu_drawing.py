@@ -1,30 +1,27 @@
-"""How cards and their holders are shown."""
+"""How cards and their holders are shown, from what --json gives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from leasehold.model.units import say_bytes
 from leasehold.model.words import ago
-
-if TYPE_CHECKING:
-    from leasehold.lifecycle.gpu import GpuReport
 
 _MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL", "unknown": "?   "}
 _COMMAND_WIDTH = 48
 
 
-def card_lines(seen: GpuReport) -> Iterator[str]:
+def card_lines(seen: Mapping[str, Any]) -> Iterator[str]:
     """Yield the machine's findings, then each card with its own."""
     yield from _findings(seen, "")
-    for card in seen.readings.cards:
+    for card in seen["cards"]:
         index = str(card.get("index"))
         yield f"card {index}: {card.get('name')}  {card.get('uuid')}"
         yield from _findings(seen, index)
 
 
-def holder_rows(holders: Sequence[dict[str, Any]]) -> list[list[str]]:
+def holder_rows(holders: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Spell who has a card open, zombies first."""
     rows = []
     for row in sorted(holders, key=lambda item: (not item["zombie"], item["pid"])):
@@ -35,9 +32,9 @@ def holder_rows(holders: Sequence[dict[str, Any]]) -> list[list[str]]:
     return rows
 
 
-def _findings(seen: GpuReport, card: str) -> Iterator[str]:
-    for health in seen.health:
-        if health.card == card:
-            yield f"  {_MARKS[health.level.value]} {health.what}"
-            if health.hint and health.level.value != "ok":
-                yield f"       -> {health.hint}"
+def _findings(seen: Mapping[str, Any], card: str) -> Iterator[str]:
+    for health in seen["health"]:
+        if health["card"] == card:
+            yield f"  {_MARKS[health['level']]} {health['what']}"
+            if health["hint"] and health["level"] != "ok":
+                yield f"       -> {health['hint']}"

@@ -16,6 +16,7 @@ from .doctor_parser import add_doctor_parsers
 from .front_parser import add_front_parsers
 from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
+from .plot_parser import add_plot_parser
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 _COMMANDS = (
     "run", "init", "check", "attach", "handbook", "tunnel", "notify", "completion", "status", "watch", "logs", "show",
     "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
-    "ckpt", "cadence", "disk", "gpu",
+    "ckpt", "cadence", "disk", "gpu", "plot",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "handbook", "tunnel", "completion")
@@ -81,6 +82,8 @@ def _room(command: str) -> Any:
         return import_module(".plan_commands", __package__)
     if command in ("ckpt", "cadence"):
         return import_module(".ckpt_commands", __package__)
+    if command == "plot":
+        return import_module(".plot_commands", __package__)
     if command in ("disk", "gpu"):
         return import_module(".hygiene_commands", __package__)
     if command.startswith("box_"):
@@ -123,6 +126,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_ckpt_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
+    add_plot_parser(lambda name, about, example: _verb(verbs, name, about, example))
     _home(verbs)
     _ending(verbs)
     _parking(verbs)
@@ -221,7 +225,10 @@ def _seeing(verbs: _Verbs) -> None:
         "  lease status --refresh",
     )
     status.add_argument("run", nargs="?", default="", help="one run (id, its beginning, or the job's name)")
-    status.add_argument("--refresh", action="store_true", help="ask the boxes now")
+    status.add_argument("--refresh", action="store_true", help="ask the boxes now; rows come as they answer")
+    status.add_argument(
+        "--wait", type=float, default=15.0, metavar="S", help="with --refresh: give each box so long (default: 15)"
+    )
     watch = _verb(
         verbs,
         "watch",
@@ -229,11 +236,18 @@ def _seeing(verbs: _Verbs) -> None:
         "  lease watch myjob",
     )
     watch.add_argument("run")
-    logs = _verb(verbs, "logs", "print a run's log", "  lease logs -f myjob")
+    logs = _verb(
+        verbs,
+        "logs",
+        "print a run's log, or its patrol's lines",
+        "  lease logs -f myjob\n  lease logs --patrol --since 2h myjob     a line a minute: step, cards, disks, alarms",
+    )
     logs.add_argument("run")
     logs.add_argument("-f", "--follow", action="store_true", help="keep following")
     logs.add_argument("--cell", default="main", help="which cell (default: main)")
     logs.add_argument("--attempt", type=int, default=0, metavar="N", help="which attempt (default: the newest)")
+    logs.add_argument("--patrol", action="store_true", help="what the box measured instead: a line a minute")
+    logs.add_argument("--since", default="", metavar="2h", help="with --patrol: only the last so long")
     show = _verb(verbs, "show", "say everything this home knows of a run", "  lease show myjob --json")
     show.add_argument("run")
 

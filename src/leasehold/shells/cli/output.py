@@ -10,7 +10,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.model.note import Note
-from leasehold.model.words import one_line
+from leasehold.model.words import one_line, without_secrets
 
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _QUIET = {"event"}
@@ -71,12 +71,13 @@ def as_json(value: Any) -> None:
 
 
 def error(problem: LeaseholdError, json_wanted: bool) -> None:
-    """Render an error once."""
+    """Render an error once, without the secrets it may quote."""
+    shown = without_secrets(problem.as_dict())
     if json_wanted:
-        as_json({"error": problem.as_dict()})
+        as_json({"error": shown})
         return
-    say(paint(f"error[{problem.code}]", "red") + f": {one_line(problem.message)}")
-    for label, text in (("seen", problem.seen), ("hint", problem.hint)):
+    say(paint(f"error[{problem.code}]", "red") + f": {one_line(shown['message'])}")
+    for label, text in (("seen", shown["seen"]), ("hint", shown["hint"])):
         first, *more = text.splitlines() if text else [""]
         if first:
             say(f"  {label}: {one_line(first)}")
@@ -90,7 +91,7 @@ def defect(problem: Exception, json_wanted: bool) -> None:
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="leasehold-defect-", suffix=".txt", delete=False) as file:
-        file.write("".join(traceback.format_exception(problem)))
+        file.write(without_secrets("".join(traceback.format_exception(problem))))
     hint = f"runs on boxes are not touched by this; please report it with {file.name}"
     error(LeaseholdError("leasehold.defect", f"{type(problem).__name__}: {problem}", hint=hint), json_wanted)
 
@@ -108,15 +109,32 @@ def lines(texts: Iterable[str]) -> None:
 
 def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None = None) -> None:
     """Print columns; narrow where the content is."""
-    if not rows:
-        return
-    everything = [[one_line(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(_width(row[i]) for row in everything) for i in range(len(head))]
-    lines = []
-    for row in everything:
-        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
-        lines.append(_tinted("  ".join(cells).rstrip(), row, colours or {}))
-    data("\n".join([paint(lines[0], "dim", sys.stdout), *lines[1:]]))
+    Columns(head, rows, colours).show(rows)
+
+
+class Columns:
+    """Columns as wide as some rows need; rows may then come in parts, the head before the first."""
+
+    def __init__(self, head: list[str], rows: list[list[str]], colours: dict[str, str] | None = None) -> None:
+        self._head = head
+        self._widths = [max(_width(one_line(row[i])) for row in (head, *rows)) for i in range(len(head))]
+        self._colours = colours or {}
+        self._begun = False
+
+    def show(self, rows: list[list[str]]) -> None:
+        """Print some rows."""
+        if not rows:
+            return
+        lines = [_tinted(self._line(row), row, self._colours) for row in rows]
+        if not self._begun:
+            lines.insert(0, paint(self._line(self._head), "dim", sys.stdout))
+            self._begun = True
+        data("\n".join(lines))
+
+    def _line(self, row: list[str]) -> str:
+        cells = [one_line(cell) for cell in row]
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, self._widths, strict=True))
+        return "  ".join(padded).rstrip()
 
 
 def bullets(items: Iterable[str]) -> None:

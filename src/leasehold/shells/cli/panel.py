@@ -25,6 +25,7 @@ _QUIET_S, _LONG_QUIET_S = 60, 300
 _FULL, _NEARLY_FULL = 0.95, 0.85  # requirements 16.7: 95 % of bytes or inodes escalates
 _MEMORY_HIGH = 0.90  # requirements 16.9
 IDLE_UTIL, _HOT_C = 5, 85
+_FORETOLD_S = 12 * 3600.0  # what is full later than this is no news
 
 
 class Measured(Protocol):
@@ -126,6 +127,7 @@ def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(9, "", [Chunk(("─" if view.glyphs else "-") * columns, "dim")])
     yield _Row(0, "", list(_status(view)), more=5)
     yield _Row(1, "", list(_trouble(view)))
+    yield _Row(1, "alarm", list(_alarms(view)), more=6)
     yield _Row(4, "", list(_reason(view, columns)))
     yield _Row(2, "step", list(_steps(view, columns)))
     yield _Row(3, "time", list(_times(view)))
@@ -170,6 +172,12 @@ def _trouble(view: WatchView) -> Iterator[Chunk]:
         yield Chunk(f"no output for {ago(view.quiet_s or 0)}", "yellow")
         if cards_of(view.readings):
             yield Chunk("its cards are idle", "yellow")
+
+
+def _alarms(view: WatchView) -> Iterator[Chunk]:
+    listed = view.readings.get("alarms")
+    for name in listed if isinstance(listed, list) and view.phase not in OVER else ():
+        yield Chunk(str(name).replace("_", " "), "red")
 
 
 def _reason(view: WatchView, columns: int) -> Iterator[Chunk]:
@@ -260,14 +268,24 @@ def _box(view: WatchView, columns: int) -> Iterator[Chunk]:
     ):
         part = _fraction(None if free is None or total is None else total - free, total)
         if part is not None and free is not None:
-            left = f"{free:,.0f} left" if name == "inodes" else f"{size(free)} free"
+            left = f"{free:,.0f} left" if name == "inodes" else f"{size(free)} free{_full_in(read('disk_full_in_s'))}"
             only, colour = ("only ", "yellow") if part >= _NEARLY_FULL else ("", "")
             yield Chunk(f"{name} {gauge(part, cells, view.glyphs)} {only}{left}", "red" if part >= _FULL else colour)
     used, limit = number(read("memory_used_bytes")), number(read("memory_limit_bytes"))
     part = _fraction(used, limit)
     if part is not None and used is not None and limit is not None:
         colour = "red" if part > _MEMORY_HIGH else ""
-        yield Chunk(f"memory {gauge(part, cells, view.glyphs)} {size(used)} of {size(limit)}", colour)
+        soon = _full_in(read("memory_full_in_s"))
+        yield Chunk(f"memory {gauge(part, cells, view.glyphs)} {size(used)} of {size(limit)}{soon}", colour)
+    rss, cpu = number(read("trainer_rss_bytes")), number(read("trainer_cpu_percent"))
+    if rss is not None and view.phase not in OVER:
+        share = f", {cpu:.0f}% of a core" if cpu is not None else ""
+        yield Chunk(f"trainer {size(rss)}{share}", "dim")
+
+
+def _full_in(seconds: Any) -> str:
+    left_s = number(seconds)
+    return f", full in {ago(left_s)}" if left_s is not None and left_s < _FORETOLD_S else ""
 
 
 def _cards(view: WatchView, columns: int) -> Iterator[_Row]:
@@ -290,6 +308,12 @@ def _card(card: Mapping[str, Any], view: WatchView, cells: int) -> Iterator[Chun
         yield Chunk(f"{used / _GIB:.0f} / {size(total)}")
     if heat is not None:
         yield Chunk(f"{heat:.0f} C", "red" if heat >= _HOT_C else "")
+    power = number(card.get("power"))
+    if power is not None:
+        yield Chunk(f"{power:.0f} W")
+    for word, key, colour in (("throttled", "slowed", "red"), ("shared with", "others", "yellow")):
+        if isinstance(card.get(key), list):
+            yield Chunk(f"{word} {', '.join(map(str, card[key]))}".replace("_", " "), colour)
     if card.get("name"):
         yield Chunk(str(card["name"]), "dim")
 

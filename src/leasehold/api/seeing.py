@@ -1,0 +1,76 @@
+"""Verbs that look back: curves of what a box measured, and its patrol's lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from leasehold.errors import UserError
+from leasehold.ledger import books
+from leasehold.lifecycle.home import Home
+from leasehold.model.curve import Curve
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.curves import Measured
+
+_LOOK_EVERY_S = 15.0
+
+
+def plot(home: Home, word: str, wanted: Sequence[str], since: str) -> tuple[str, list[Curve], float]:
+    """Return the run, its curves and the box's clock."""
+    from leasehold.lifecycle.curves import curves_of
+
+    run, seen = _measured(home, word, since)
+    if not seen.records:
+        raise UserError(
+            "plot.empty",
+            f"nothing was measured of {run}" + (f" in the last {since}" if since else " yet"),
+            hint="a reading comes every 5 seconds while the run lives; a run older than this version has none",
+        )
+    return run, curves_of(seen, wanted), seen.now_unix
+
+
+def patrol(home: Home, word: str, since: str, follow: bool, emit: Callable[[str, dict[str, Any]], None]) -> str:
+    """Emit one line a minute of what the patrol measured; with follow, go on until the run has ended."""
+    from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.curves import read_series
+    from leasehold.lifecycle.patrol_lines import lines_of
+
+    record = books.find_run(home.ledger, word)
+    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
+    told, last_s = 0.0, _seconds(since)
+    try:
+        while True:
+            ended = engine.look(record.run)["state"] in ("finished", "failed", "stopped")
+            for at, line, facts in lines_of(read_series(engine, record.run, last_s), told, whole=ended or not follow):
+                told = at
+                emit(line, facts)
+            if ended or not follow:
+                return record.run
+            last_s = 300.0
+            time.sleep(_LOOK_EVERY_S)
+    finally:
+        engine.wire.close()
+
+
+def _measured(home: Home, word: str, since: str) -> tuple[str, Measured]:
+    from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.curves import read_series
+
+    last_s = _seconds(since)
+    record = books.find_run(home.ledger, word)
+    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
+    try:
+        return record.run, read_series(engine, record.run, last_s)
+    finally:
+        engine.wire.close()
+
+
+def _seconds(since: str) -> float:
+    from leasehold.model.units import parse_duration
+
+    try:
+        return parse_duration(since) if since else 0.0
+    except ValueError as error:
+        raise UserError("plot.bad_since", str(error), hint="lease plot NAME --since 2h") from None

@@ -1,0 +1,146 @@
+"""Fan out: many boxes asked side by side, gently on what they share; a silent one holds nobody up.
+
+Each call has a thread of its own and starts when there is room. A call that has been silent for a while keeps its
+thread and gives its room to the next one.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One asking: under whose name, over which gateway (found out in a thread), and how. `ask` must come back."""
+
+    name: str
+    gateway: Callable[[], str]
+    ask: Callable[[], T]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many at once, in all and over one gateway: a default sshd drops connections from the tenth on."""
+
+    at_once: int = 32
+    per_gateway: int = 6
+    gateways_at_once: int = 4  # finding one out starts a process
+    settled_s: float = 5.0  # older calls only wait: they no longer count
+    jitter_s: float = 0.2  # so that calls over one gateway do not fall together
+    tick_s: float = 0.25
+
+
+@dataclass(frozen=True)
+class Turn(Generic[T]):
+    """What has come since the last turn, and who is still being asked: (name, for how long)."""
+
+    heard: list[tuple[str, T]]
+    waiting: list[tuple[str, float]]
+    unasked: int
+
+
+def fan_out(
+    calls: Sequence[Call[T]],
+    limits: Limits | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    chance: Callable[[], float] = random.random,
+) -> Iterator[Turn[T]]:
+    """Ask everyone; yield at every answer and every tick until all have come back.
+
+    Leaving early leaves the threads: whoever leaves ends what they wait for.
+    """
+    fan: _Fan[T] = _Fan(limits or Limits(), clock, chance)
+    for call in calls:
+        threading.Thread(target=fan.work, args=(_Seat(call),), daemon=True, name=f"ask {call.name}").start()
+    left = len(calls)
+    while left:
+        heard = fan.gather()
+        left -= len(heard)
+        fan.admit()
+        yield fan.turn(heard, left)
+
+
+@dataclass
+class _Seat(Generic[T]):
+    call: Call[T]
+    gateway: str = ""
+    wait_s: float = 0.0
+    begun: float = 0.0
+    go: threading.Event = field(default_factory=threading.Event)
+    answer: T | None = None
+    broken: BaseException | None = None
+    over: bool = False
+
+
+class _Fan(Generic[T]):
+    def __init__(self, limits: Limits, clock: Callable[[], float], chance: Callable[[], float]) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._chance = chance
+        self._events: queue.Queue[_Seat[T]] = queue.Queue()
+        self._looking_up = threading.Semaphore(limits.gateways_at_once)
+        self._ready: list[_Seat[T]] = []
+        self._asked: list[_Seat[T]] = []
+
+    def work(self, seat: _Seat[T]) -> None:
+        """Run in the call's thread: find the gateway, wait for room, ask."""
+        try:
+            with self._looking_up:
+                seat.gateway = seat.call.gateway()
+            self._events.put(seat)
+            seat.go.wait()
+            time.sleep(seat.wait_s)
+            seat.answer = seat.call.ask()
+        except BaseException as error:  # noqa: BLE001 - the thread's boundary: raised again where turns are taken
+            seat.broken = error
+        seat.over = True
+        self._events.put(seat)
+
+    def gather(self) -> list[tuple[str, T]]:
+        """Wait a tick for news, then take all there is."""
+        news: list[_Seat[T]] = []
+        try:
+            news.append(self._events.get(timeout=self._limits.tick_s))
+            while True:
+                news.append(self._events.get_nowait())
+        except queue.Empty:
+            pass
+        heard = []
+        for seat in news:
+            if seat.broken is not None:
+                raise seat.broken
+            if seat.over:
+                self._asked.remove(seat)
+                heard.append((seat.call.name, seat.answer))
+            else:
+                self._ready.append(seat)
+        return heard  # type: ignore[return-value] # a seat that is over and not broken has its answer
+
+    def admit(self) -> None:
+        """Start the calls for which there is room."""
+        now = self._clock()
+        busy = [seat.gateway for seat in self._asked if now - seat.begun < self._limits.settled_s]
+        for seat in list(self._ready):
+            if len(busy) >= self._limits.at_once:
+                return
+            if busy.count(seat.gateway) >= self._limits.per_gateway:
+                continue
+            seat.begun = now
+            seat.wait_s = self._chance() * self._limits.jitter_s if seat.gateway in busy else 0.0
+            busy.append(seat.gateway)
+            self._ready.remove(seat)
+            self._asked.append(seat)
+            seat.go.set()
+
+    def turn(self, heard: list[tuple[str, T]], left: int) -> Turn[T]:
+        """Say how it stands."""
+        now = self._clock()
+        return Turn(heard, [(seat.call.name, now - seat.begun) for seat in self._asked], left - len(self._asked))

@@ -1,0 +1,58 @@
+"""What lies on a box's disks: units as the box counted them, checked, since nothing a box sends is trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+_MOST = 1 << 62
+_COUNTS = ("bytes", "frees_bytes", "inodes", "names", "length", "foreign")
+
+
+@dataclass(frozen=True)
+class DiskUnit:
+    """A file or folder of one class."""
+
+    path: str
+    kind: str
+    tier: str
+    bytes: int
+    frees_bytes: int
+    inodes: int
+    names: int
+    length: int
+    newest_unix: float
+    is_folder: bool
+    divided: bool
+    partial: bool
+    foreign: int
+    open_by: tuple[int, ...]
+    identity: tuple[int, int, int, int]
+
+    def as_target(self) -> dict[str, Any]:
+        """Spell what the box must find again before it touches it."""
+        keys = ("path", "bytes", "names", "length")
+        return {**{key: getattr(self, key) for key in keys}, "identity": list(self.identity)}
+
+
+def unit_from(value: Any) -> DiskUnit:
+    """Read one unit from the wire; ValueError, KeyError or TypeError when it is none."""
+    facts: dict[str, Any] = {name: _count(value[name]) for name in _COUNTS}
+    facts.update({name: str(value[name]) for name in ("path", "kind", "tier")})
+    facts.update({name: bool(value[name]) for name in ("is_folder", "divided", "partial")})
+    if not facts["path"].startswith("/"):
+        raise ValueError(f"{facts['path']!r} is no absolute path")
+    device, inode, size, mtime_ns = (int(number) for number in value["identity"])
+    return DiskUnit(
+        **facts,
+        newest_unix=float(value["newest_unix"]),
+        open_by=tuple(int(pid) for pid in value["open_by"]),
+        identity=(device, inode, size, mtime_ns),
+    )  # fmt: skip
+
+
+def _count(value: Any) -> int:
+    number = int(value)
+    if not 0 <= number < _MOST:
+        raise ValueError(f"{value!r} is no count")
+    return number
