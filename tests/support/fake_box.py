@@ -240,6 +240,7 @@ class FakeEngine:
             "now_unix": 0.0,
             "boot": "",
             "holder": dict(run.holder),
+            "place": {"folder": str(run.folder), "root": str(run.folder.parent), "care": []},
         }
 
 
