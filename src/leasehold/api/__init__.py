@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     )
     from leasehold.api.front import (
         BoxWords,
+        adopt,
+        adoptable,
         attach,
         check,
         convert,
@@ -71,9 +73,11 @@ if TYPE_CHECKING:
         watch,
     )
     from leasehold.api.seeing import patrol, plot
+    from leasehold.lifecycle.adopting import AdoptOrder
     from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
+    "AdoptOrder",
     "BoxOrder",
     "BoxWord",
     "BoxWords",
@@ -83,6 +87,8 @@ __all__ = [
     "Evacuation",
     "RunOrder",
     "RunOutcome",
+    "adopt",
+    "adoptable",
     "attach",
     "box_add",
     "box_list",
@@ -161,6 +167,7 @@ _ROOMS = (
     "leasehold.api.front",
     "leasehold.api.notifying",
     "leasehold.lifecycle.orders",
+    "leasehold.lifecycle.adopting",
     "leasehold.api.boxes",
     "leasehold.api.ending",
     "leasehold.api.planning",

@@ -13,6 +13,7 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.adopting import AdoptOrder
     from leasehold.lifecycle.nag import ClockNag, Nag
     from leasehold.lifecycle.orders import RunOutcome
     from leasehold.model.note import Report
@@ -105,6 +106,20 @@ def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over:
         hint = "a take-over is typed by a person on a terminal; there is no other way"
         taking.take_over(home, record, lambda question: terminal_ask(question, hint), report)
     return watch(home, record.run, report)
+
+
+def adoptable(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:
+    """List training on a box that was started without us; changes nothing."""
+    from leasehold.lifecycle.adopting import candidates
+
+    return candidates(home, order, report)
+
+
+def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
+    """Make a run of a live process; returns its name."""
+    from leasehold.lifecycle.adopting import adopt as take
+
+    return take(home, order, report)
 
 
 def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[int, str, str], None]) -> None:

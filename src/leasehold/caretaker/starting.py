@@ -173,9 +173,21 @@ class _StartLock:
         os.close(self._fd)
 
 
+def _require_adoptable(plan: Dict[str, Any]) -> None:
+    """Refuse to adopt a process that is gone, is another one by now, or is not of our user."""
+    from .adoptable import identity
+
+    adopted = plan["adopted"]
+    entry = identity(int(adopted.get("pid") or 0))
+    if entry is None or entry.started != adopted.get("started") or entry.user_id != os.getuid():
+        raise Refused("adopt.gone", "process %s is gone, or is not yours" % adopted.get("pid"))
+
+
 def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> bool:
     """Write the immutable plan once; return whether this call did."""
     existing = read_json(folder.plan)
+    if existing is None and plan.get("adopted"):
+        _require_adoptable(plan)
     if existing is not None and _work(existing) != _work(plan):
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
     _prepare_cells(request.root, folder, plan)
@@ -275,7 +287,7 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
 def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Give each cell an out folder and its own copy of the code, which it may then write to."""
     for cell in plan["cells"]:
-        os.makedirs(folder.out(cell), exist_ok=True)
+        _make_out(folder.out(cell), plan)
         os.makedirs(folder.cell(cell), exist_ok=True)
         work = folder.work(cell)
         if os.path.isdir(work):
@@ -287,6 +299,19 @@ def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
         staging = "%s.partial-%d" % (work, os.getpid())
         copy_tree(source, staging)
         os.rename(staging, work)
+
+
+def _make_out(out: str, plan: Dict[str, Any]) -> None:
+    """Make the output folder; an adopted trainer writes to one of its own, to which ours is a link."""
+    adopted = plan.get("adopted") or {}
+    if not adopted:
+        os.makedirs(out, exist_ok=True)
+        return
+    if not os.path.isdir(str(adopted.get("out"))):
+        raise Refused("adopt.no_folder", "%s is no folder on this box" % adopted.get("out"))
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    if not os.path.lexists(out):
+        os.symlink(str(adopted["out"]), out)
 
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:

@@ -205,6 +205,8 @@ def describe(event: dict[str, Any]) -> str:
 
 def _ended(event: dict[str, Any]) -> str:
     how = "vanished without an exit record" if event.get("lost") else f"exited with code {event.get('code')}"
+    if event.get("unseen"):
+        return f"attempt {event['attempt']} has ended; how, nobody could see: its results decide"
     if not event.get("lost") and event.get("signal") is not None:
         how = f"was ended by signal {event['signal']}"
     return f"attempt {event['attempt']} {how}"

@@ -24,6 +24,7 @@ class Plan:
     detach: tuple[str, ...]
     cells: tuple[str, ...] = ("main",)
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
+    adopted: Mapping[str, Any] = field(default_factory=dict)  # a trainer that somebody else started: {pid, started, …}
 
     @property
     def patterns(self) -> list[str]:
@@ -43,6 +44,7 @@ class Plan:
             "patterns": self.patterns,
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
+            **({"adopted": dict(self.adopted)} if self.adopted else {}),
         }
 
     @property
@@ -65,4 +67,5 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         detach=tuple(value["detach"]),
         cells=tuple(value["cells"]),
         environment=value.get("environment", {}),
+        adopted=value.get("adopted", {}),
     )

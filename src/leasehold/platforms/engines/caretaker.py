@@ -182,6 +182,10 @@ class CaretakerEngine:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
 
+    def adoptable(self, young_s: float) -> Iterator[dict[str, Any]]:
+        """Yield what may be training that was started without us, older than this, the likeliest first."""
+        return self.wire.objects("adoptable", young_s=young_s)
+
     def send_notices(self, sends: Sequence[Mapping[str, Any]], platform: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Have the box send notices; it keeps nothing of them."""
         answer = self.wire.ask("send_notices", sends=list(sends), platform=dict(platform))

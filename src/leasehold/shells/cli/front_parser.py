@@ -65,6 +65,7 @@ def _attach(verb: AddVerb) -> None:
         "--take-over", action="store_true", help="hold it from now on; the home that held it may only look (typed yes)"
     )
     attach.add_argument("--results", default="", metavar="DIR", help="where its results shall come home to")
+    _adopt(verb)
     handbook = verb(
         "handbook",
         "print a run's handbook: where everything lies, how to look, resume, stop, bring home, also without Leasehold",
@@ -80,6 +81,31 @@ def _attach(verb: AddVerb) -> None:
     tunnel.add_argument("port", nargs="?", default="6006")
     tunnel.add_argument("--local-port", type=int, default=0, metavar="N", help="the port here (default: a free one)")
     tunnel.add_argument("--once", action="store_true", help="check and close at once")
+
+
+def _adopt(verb: AddVerb) -> None:
+    adopt = verb(
+        "adopt",
+        "find training that was started without Leasehold, and watch it: its results then come home under the gate",
+        "  lease adopt gpu1                          lists what trains there\n"
+        "  lease adopt gpu1 --pid 4711 --out /root/exp/out --artifact best.pt --artifact '*.json'",
+    )
+    adopt.add_argument("box")
+    adopt.add_argument("--pid", type=int, default=0, metavar="N", help="this one; it is never started again by us")
+    adopt.add_argument("--out", default="", metavar="DIR", help="where it writes, on the box (default: as guessed)")
+    adopt.add_argument(
+        "--artifact",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="must come home, below --out; repeatable",
+    )
+    adopt.add_argument("--log", default="", metavar="FILE", help="its log on the box (default: where its stdout goes)")
+    adopt.add_argument("--name", default="", metavar="NAME", help="what the run is called (default: its script)")
+    adopt.add_argument("--price", default="", metavar="1.98CNY/h", help="what the box costs")
+    adopt.add_argument("--root", default="", metavar="DIR", help="our folder on that box")
+    adopt.add_argument("--results", default="", metavar="DIR", help="where its results shall come home to")
+    adopt.add_argument("--young", type=float, default=60.0, metavar="S", help="list none younger (default: 60)")
 
 
 def _notify(verb: AddVerb) -> None:
