@@ -106,7 +106,7 @@ def test_it_is_watched_to_its_end_and_comes_home_though_the_caretaker_was_killed
     (home,) = (stranger.me.project / "lease-results" / "export").rglob("result.json")
     assert json.loads(home.read_text()) == {"loss": 0.1}
     plan = stranger.me.lease("down", run, "--plan")
-    assert plan.code == 0 and "gate: passed" in plan.out, plan.said + plan.out
+    assert plan.code == 0 and "gate: passed" in plan.said, plan.said
 
 
 def test_one_that_dies_without_its_results_has_failed_and_is_not_started_again(stranger: Stranger) -> None:
@@ -117,7 +117,8 @@ def test_one_that_dies_without_its_results_has_failed_and_is_not_started_again(s
     os.kill(one["pid"], signal.SIGKILL)
     stranger.wait(lambda: stranger.state(run) == "failed")
     assert stranger.kinds(run).count("attempt_started") == 1
-    assert "result.json" in str(json.loads((stranger.bed.root / "active" / run / "status.json").read_text())["reason"])
+    reason = json.loads((stranger.bed.root / "active" / run / "status.json").read_text())["reason"]
+    assert "signal 9" in reason or "result.json" in reason, "how it ended was seen, or its results were missed"
     assert stranger.found() == []
 
 
