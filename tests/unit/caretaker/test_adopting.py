@@ -19,7 +19,10 @@ from leasehold.caretaker.proc_table import ProcessTable
 from leasehold.kit.atomic import read_json
 from leasehold.kit.procs import MARK, look
 
-WAITS = "import sys; open('exp/last.pt', 'w').write('w'); out = open('exp/metrics.txt', 'w'); print('up', flush=True); "
+WAITS = (
+    "import sys; file = open('exp/last.pt', 'w'); file.write('w'); file.close(); "
+    "out = open('exp/metrics.txt', 'w'); print('up', flush=True); "
+)
 ENDS = "sys.exit(int(sys.stdin.readline()))"
 
 
