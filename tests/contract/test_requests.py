@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.errors import BoxError
+from leasehold.errors import BoxError, Refusal
 from leasehold.kit.manifest import encode, parse
 from leasehold.kit.tree import tree_hash, tree_text
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -303,17 +303,85 @@ def test_a_run_that_ended_badly_resumes_only_from_the_state_that_was_seen(door: 
     assert resumed["did"] == "resumed"
     ended = wait_end(engine)
     assert (ended["state"], ended["cells"]["main"]["attempt"]) == ("finished", 2)
-    assert ended["holder"] == {"home": "other home", "epoch": 2}
+    assert (ended["holder"]["home"], ended["holder"]["epoch"]) == ("other home", 2)
     assert engine.resume(RUN, ended["seq"], "a home")["did"] == "attached"
 
 
 def test_stopping_ends_a_run_once_and_a_run_that_ended_stays_as_it_is(door: Door) -> None:
     engine = door.start(plan_of("echo up; " + WAITS + RESULT))
     assert eventually(lambda: engine.look(RUN)["cells"]["main"]["state"] == "running")
-    assert engine.stop(RUN, {"id": "one", "by": "me", "grace_s": 5})["did"] == "asked"
+    assert engine.stop(RUN, {"id": "one", "by": "me", "home": "a home", "grace_s": 5})["did"] == "asked"
     seen = wait_end(engine)
     assert (seen["state"], seen["cells"]["main"]["signal"]) == ("stopped", 15)
-    assert engine.stop(RUN, {"id": "two", "by": "me", "grace_s": 5})["did"] == "nothing"
+    assert engine.stop(RUN, {"id": "two", "by": "me", "home": "a home", "grace_s": 5})["did"] == "nothing"
+
+
+# ---------------------------------------------------------------- two homes
+
+
+def taken_from(call: Callable[[], object]) -> str:
+    with pytest.raises(Refusal) as caught:
+        call()
+    assert caught.value.code == "run.taken_over"
+    return caught.value.message
+
+
+def test_a_home_that_does_not_hold_a_run_looks_and_attaches_but_ends_nothing(door: Door) -> None:
+    plan = plan_of(WAITS + RESULT)
+    engine = door.start(plan)
+    budget = {"budget": {"limit": "1", "currency": "USD", "spent": "0", "per_hour": "0"}}
+    assert engine.start(plan, "other home", budget)["did"] == "attached"
+    assert not (door.root / "active" / RUN / "budget.json").exists(), "another home's budget is not this run's"
+    assert "held by home a home since" in taken_from(lambda: engine.stop(RUN, {"id": "x", "home": "other home"}))
+    taken_from(lambda: engine.hush(RUN, "other home"))
+    taken_from(lambda: engine.power_off(["shutdown"], "other home"))
+    let_go(door)
+    assert wait_end(engine)["state"] == "finished"
+
+
+def test_whoever_takes_over_may_end_things_and_the_old_home_may_not(door: Door) -> None:
+    engine = door.start(plan_of(WAITS + RESULT))
+    seen = engine.take_over(RUN, 1, "other home", {"who": "her on laptop"})
+    assert (seen["holder"]["home"], seen["holder"]["epoch"]) == ("other home", 2)
+    said = taken_from(lambda: engine.stop(RUN, {"id": "x", "home": "a home"}))
+    assert said.startswith(RUN + " was taken over by her on laptop at 20")
+    assert engine.take_over(RUN, 99, "other home", {})["holder"]["epoch"] == 2, "twice is once"
+    assert engine.stop(RUN, {"id": "y", "home": "other home", "grace_s": 5})["did"] == "asked"
+    ended = wait_end(engine)
+    taken_from(lambda: engine.resume(RUN, ended["seq"], "a home"))
+    assert engine.look(RUN)["state"] == "stopped"
+    assert engine.take_over(RUN, 2, "a home", {"who": "him"})["holder"]["epoch"] == 3
+    let_go(door)
+    assert engine.resume(RUN, ended["seq"], "a home")["did"] == "resumed"
+    assert wait_end(engine)["state"] == "finished"
+
+
+def test_of_many_homes_that_take_over_at_once_one_does(door: Door) -> None:
+    engine = door.start(plan_of(WAITS + RESULT))
+    engines = [door.engine() for _ in range(4)]
+    for epoch in range(1, 6):
+        won: list[str] = []
+        lost: list[str] = []
+
+        def take(number: int, epoch: int = epoch, won: list[str] = won, lost: list[str] = lost) -> None:
+            name = f"home {epoch}-{number}"
+            try:
+                engines[number].take_over(RUN, epoch, name, {})
+                won.append(name)
+            except Refusal:
+                lost.append(name)
+
+        homes = [threading.Thread(target=take, args=(number,)) for number in range(len(engines))]
+        for home in homes:
+            home.start()
+        for home in homes:
+            home.join()
+        assert (len(won), len(lost)) == (1, 3)
+        holder = engine.look(RUN)["holder"]
+        assert (holder["home"], holder["epoch"]) == (won[0], epoch + 1)
+        taken_from(lambda lost=lost: engine.stop(RUN, {"id": "x", "home": lost[0]}))
+    let_go(door)
+    wait_end(engine)
 
 
 # ---------------------------------------------------------------- what is sealed

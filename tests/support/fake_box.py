@@ -128,7 +128,7 @@ class FakeEngine:
         """This box is near."""
         return 0.0
 
-    def hush(self, run: str) -> None:
+    def hush(self, run: str, home: str) -> None:
         """End the nagging; this box never nagged."""
         self._answer()
 
@@ -243,6 +243,7 @@ class FakeEngine:
             "now_unix": 0.0,
             "boot": "",
             "holder": dict(run.holder),
+            "place": {"folder": str(run.folder), "root": str(run.folder.parent), "care": []},
         }
 
 

@@ -21,7 +21,7 @@ _FOUND = {
     "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
     "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
 }
-_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told")
+_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told", "unseen")
 
 
 class Attempts:

@@ -6,12 +6,13 @@ import os
 from typing import Any, Dict
 
 from .layout import RunFolder
+from .serve import Refused
 from .trees import lay_out
 
 
 def prepare_cell(folder: RunFolder, plan: Dict[str, Any], cell: str) -> None:
     """Give a cell an out folder and its own copy of the code, which it may then write to; there already is well."""
-    os.makedirs(folder.out(cell), exist_ok=True)
+    _make_out(folder.out(cell), plan)
     os.makedirs(folder.cell(cell), exist_ok=True)
     work = folder.work(cell)
     if os.path.isdir(work):
@@ -25,3 +26,16 @@ def prepare_cell(folder: RunFolder, plan: Dict[str, Any], cell: str) -> None:
         os.rename(staging, work)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _make_out(out: str, plan: Dict[str, Any]) -> None:
+    """Make the output folder; an adopted trainer writes to one of its own, to which ours is a link."""
+    adopted = plan.get("adopted") or {}
+    if not adopted:
+        os.makedirs(out, exist_ok=True)
+        return
+    if not os.path.isdir(str(adopted.get("out"))):
+        raise Refused("adopt.no_folder", "%s is no folder on this box" % adopted.get("out"))
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    if not os.path.lexists(out):
+        os.symlink(str(adopted["out"]), out)

@@ -243,6 +243,13 @@ def check_secrets(request: Request) -> None:
     request.reply({"answers": whoami.ask_all({str(name): str(value) for name, value in values.items()}, outfit)})
 
 
+def send_notices(request: Request) -> None:
+    """Send a test notice from this box."""
+    from . import telling  # only for this
+
+    telling.answer(request)
+
+
 def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
     from leasehold.kit.match import walk
@@ -324,6 +331,7 @@ OPERATIONS: Dict[str, Operation] = {
     "stop": starting.stop,
     "release": starting.release,
     "hush": starting.hush,
+    "take_over": starting.take_over,
     "events": events,
     "tail": tail,
     "follow": follow,
@@ -343,6 +351,7 @@ OPERATIONS: Dict[str, Operation] = {
     "check_env": check_env,
     "power_off": power.power_off,
     "check_secrets": check_secrets,
+    "send_notices": send_notices,
     "get": get,
     "slurm_rehearse": slurm.rehearse,
     **hygiene.OPERATIONS,

@@ -9,6 +9,7 @@ from typing import List
 from leasehold.kit.paths import NAME
 from leasehold.kit.procs import boot_id, marked
 
+from . import holding
 from .layout import RunFolder
 from .serve import Refused, Request
 from .starting import observe
@@ -29,6 +30,8 @@ def power_off(request: Request) -> None:
     where = shutil.which(name, path=_PLACES) or shutil.which(command[0])  # the system's own before any other on PATH
     if where is None:
         raise Refused("box.no_shutdown", "this box has no %s; power it off in the console" % name)
+    for run in _runs(request.root):
+        holding.require(run, request.args)
     busy = _busy(request.root)
     if busy:
         raise Refused("box.busy", "%s still has live processes here" % ", ".join(busy[:3]))
@@ -39,12 +42,15 @@ def power_off(request: Request) -> None:
     )  # fmt: skip
 
 
-def _busy(root: str) -> List[str]:
+def _runs(root: str) -> List[RunFolder]:
     folder = os.path.join(root, "active")
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    found = []
-    for name in filter(NAME.match, names):
-        run = RunFolder.below(root, name)
-        if marked(run.mark()) or any(cell["alive"] for cell in observe(run)["cells"].values()):
-            found.append(name)
-    return found
+    return [RunFolder.below(root, name) for name in filter(NAME.match, names)]
+
+
+def _busy(root: str) -> List[str]:
+    return [
+        run.run
+        for run in _runs(root)
+        if marked(run.mark()) or any(cell["alive"] for cell in observe(run)["cells"].values())
+    ]

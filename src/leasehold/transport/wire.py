@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
-from leasehold.errors import BoxError, LinkError
+from leasehold.errors import BoxError, LinkError, Refusal
 from leasehold.kit import frames
 from leasehold.kit.frames import Frame
 from leasehold.kit.terminal import one_line
@@ -20,6 +20,7 @@ from . import parcel
 from .contract import Link, Transport
 from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet
 
+TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _INBOX_FRAMES = 256
 _CLOSED = object()
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
@@ -117,6 +118,9 @@ class Wire:
             if frame.type == frames.ERROR:
                 said = object_of(frame)
                 code, message = one_line(str(said.get("code"))), one_line(str(said.get("message")))
+                if code == TAKEN_OVER:
+                    hint = "lease attach RUN --take-over, once nobody works at that home"
+                    raise Refusal(code, message, seen=f"answer of {self.name} to `{op}`", hint=hint)
                 raise BoxError(code, message, seen=f"answer of {self.name} to `{op}`")
             yield frame
 

@@ -103,13 +103,17 @@ class CaretakerEngine:
         """Continue an ended run if nothing happened since seq."""
         return self.wire.ask("resume", run=run, seq=seq, home=home, **private)
 
-    def hush(self, run: str) -> None:
-        """End the box's nagging about a run."""
-        self.wire.ask("hush", run=run)
+    def take_over(self, run: str, epoch: int, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
+        """Hold the run from now on, if its holder is still the one of this epoch; refused otherwise."""
+        return self.wire.ask("take_over", run=run, epoch=epoch, home=home, **private)
 
-    def power_off(self, command: Sequence[str]) -> None:
+    def hush(self, run: str, home: str) -> None:
+        """End the box's nagging about a run."""
+        self.wire.ask("hush", run=run, home=home)
+
+    def power_off(self, command: Sequence[str], home: str) -> None:
         """Have the box end itself a moment after it answered; refused while anything of ours lives on it."""
-        self.wire.ask("power_off", command=list(command))
+        self.wire.ask("power_off", command=list(command), home=home)
 
     def look(self, run: str) -> dict[str, Any]:
         """Say what is true of the run now."""
@@ -190,6 +194,15 @@ class CaretakerEngine:
     def salvageable(self, run: str, cell: str) -> list[dict[str, Any]]:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
+
+    def adoptable(self, young_s: float) -> Iterator[dict[str, Any]]:
+        """Yield what may be training that was started without us, older than this, the likeliest first."""
+        return self.wire.objects("adoptable", young_s=young_s)
+
+    def send_notices(self, sends: Sequence[Mapping[str, Any]], platform: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Have the box send notices; it keeps nothing of them."""
+        answer = self.wire.ask("send_notices", sends=list(sends), platform=dict(platform))
+        return [item for item in answer.get("results", []) if isinstance(item, dict)]
 
     def series(self, run: str, last_s: int = 0) -> Iterator[dict[str, Any]]:
         """Yield {records} that the patrol measured in the last seconds (0: ever), then {now_unix, newest, health}."""
