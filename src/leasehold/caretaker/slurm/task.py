@@ -12,6 +12,7 @@ import time
 from typing import Any, Dict, Mapping, Optional
 
 from leasehold.caretaker.cell_work import prepare_cell
+from leasehold.caretaker.keeper import Becoming
 from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.locks import wait_lock
 from leasehold.caretaker.supervise import Caretaker, sign
@@ -29,6 +30,7 @@ EX_TEMPFAIL = 75
 
 def task(run: RunFolder, number: int, environ: Mapping[str, str]) -> int:
     """Care for the cell that this task was given; its exit code is for Slurm's books only."""
+    Becoming.fresh = False
     cell = cell_of(run, number, int(environ.get("SLURM_ARRAY_TASK_ID", "0")))
     if cell is None:
         return _say("submission %d of %s has no such task" % (number, run.path), 64)
