@@ -136,7 +136,8 @@ def serve(root: str) -> int:
 
     from .operations import OPERATIONS
 
-    gc.set_threshold(_GARBAGE)
+    if hasattr(gc, "set_threshold"):  # PyPy's collector has none
+        gc.set_threshold(_GARBAGE)
     writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a stray print must not land between frames
     connection = Connection(root, sys.stdin.buffer, writer)
