@@ -14,9 +14,9 @@ from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
 from leasehold.kit.procs import boot_id, is_alive
 from leasehold.kit.runstate import FAILED, STOPPED, fold
-from leasehold.kit.tree import copy_tree
 
 from . import detach
+from .cell_work import prepare_cell
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -26,7 +26,6 @@ from .slurm import engine as slurm
 from .slurm.gather import Gatherer
 from .stopping import request_stop
 from .supervise import caretaker_identity
-from .trees import tree_path
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
@@ -53,6 +52,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
+        health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),
         holder=read_json(folder.holder) or {},
@@ -108,7 +108,7 @@ def resume(request: Request) -> None:
             seen = observe(folder)
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
-            _prepare_cells(request.root, folder, plan)
+            _prepare_cells(folder, plan)
             _forget_stop(folder)
             write_json(folder.holder, _holder(request, folder))
             _keep_private(request, folder, request.args.get("environment"))
@@ -186,7 +186,7 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     existing = read_json(folder.plan)
     if existing is not None and _work(existing) != _work(plan):
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
-    _prepare_cells(request.root, folder, plan)
+    _prepare_cells(folder, plan)
     if existing is not None:
         _add_cells(folder, plan)
         return False
@@ -332,23 +332,12 @@ def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:
     return {"home": str(request.args.get("home", "")), "epoch": int(before.get("epoch", 0)) + 1}
 
 
-def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
+def _prepare_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Give each cell an out folder and its own copy of the code, which it may then write to."""
     if slurm.is_slurm(plan):  # each task makes its own, on the node where it runs
         return
     for cell in plan["cells"]:
-        os.makedirs(folder.out(cell), exist_ok=True)
-        os.makedirs(folder.cell(cell), exist_ok=True)
-        work = folder.work(cell)
-        if os.path.isdir(work):
-            continue
-        source = tree_path(root, plan["tree"])
-        if not os.path.isdir(source):
-            raise Refused("code.tree_missing", "the code %s is not on this box" % plan["tree"][:12])
-        os.makedirs(os.path.dirname(work), exist_ok=True)
-        staging = "%s.partial-%d" % (work, os.getpid())
-        copy_tree(source, staging)
-        os.rename(staging, work)
+        prepare_cell(folder, plan, cell)
 
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:
