@@ -41,7 +41,8 @@ _LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
-_BUSY_TICK_S = 0.1
+_STOPPING_TICK_S = 0.1
+_RESERVE_EVERY_S = 60.0
 _BUDGET_EVERY_S = 2.0
 _BUDGET_GRACE_S = 30.0
 _ALIVE = ("starting", "running")
@@ -91,6 +92,7 @@ class Caretaker:
         self.scrubber = Scrubber(folder)
         self.beat_at = 0.0
         self.money_at = 0.0
+        self.reserve_at = 0.0
         self.work = WorkClock(folder, plan)
         self.attempts = Attempts(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
@@ -103,6 +105,7 @@ class Caretaker:
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.patrol = Patrol(folder, plan, self.note)
         self.pulse.facts = self.patrol.facts
+        self.recovery.left_s = self.preemption.left_s
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -195,7 +198,7 @@ class Caretaker:
         if stage == SEAL:
             self.chain.seal(name, cell, self.journal.events, self.signals.clear)
             return
-        if self.recovery.waits_s(name, cell) > 0:
+        if self.recovery.waits_s(name, cell) > 0 or self.preemption.left_s() > 0:
             return
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
@@ -316,15 +319,17 @@ class Caretaker:
 
     def _keep_reserve(self) -> None:
         """Make room for last words while there is some; not before the first attempt: a launch is waited for."""
-        if not os.path.isdir(self.folder.reserve) and any(cell.state == "running" for cell in self.run.cells.values()):
+        lives = any(cell.state == "running" for cell in self.run.cells.values())
+        if lives and time.monotonic() >= self.reserve_at:
+            self.reserve_at = time.monotonic() + _RESERVE_EVERY_S
             reserve.keep(self.folder)
 
     def _pause_s(self) -> float:
         cells = self.run.cells
         if any(cell.state == "starting" for cell in cells.values()):
             return _STARTING_TICK_S
-        if self.run.state == "stopping" or any(cell.state == "ended" for cell in cells.values()):
-            return _BUSY_TICK_S
+        if self.run.state == "stopping":
+            return _STOPPING_TICK_S
         waits = [self.recovery.waits_s(name, cell) for name, cell in cells.items() if cell.state == "pending"]
         forward_s = self.preemption.due_s()
         return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])

@@ -35,6 +35,7 @@ class CellState:
         self.mark = ""  # sign and step of that failure: an equal one is the same failure again
         self.repeats = 0
         self.saved = False  # that attempt left newer work than it began with
+        self.largest_bytes = 0  # where the disk was full: the largest result so far
         self.remedied = 0  # the attempt whose remedy was chosen
         self.remedy = ""
         self.wait_s = 0.0
@@ -179,6 +180,7 @@ def _classed(run: RunState, event: Dict[str, Any]) -> None:
     cell.klass, cell.verdict = str(event.get("class", "")), str(event.get("verdict", ""))
     if cell.klass == "preempted" and event.get("stage") == "seal":
         cell.passed = []  # it left before its time, though with code 0
+    cell.largest_bytes = event.get("largest_bytes", 0)
     cell.because, cell.saved = str(event.get("why", "")), bool(event.get("saved"))
 
 
