@@ -127,9 +127,13 @@ def say_picked(seen: DiskReport, order: DiskOrder) -> str:
         lines.append(f"{say_bytes(unit.frees_bytes):>10}  {unit.inodes:>9,} files  {unit.path}")
         lines.append(f"{'':>10}  {item.why}; to get it back: {item.cost}")
     many = f"{len(seen.picked)} target{'' if len(seen.picked) == 1 else 's'}"
-    head = f"{many} would free {say_bytes(freed)}; asked for: {say_bytes(order.free_bytes)}"
+    files = sum(item.unit.inodes for item in seen.picked)
+    asked = say_bytes(order.free_bytes) if order.free_bytes else f"{order.free_inodes:,} files"
+    head = f"{many} would free {say_bytes(freed)} and {files:,} files; asked for: {asked}"
     if freed < order.free_bytes:
         lines.append(f"{say_bytes(order.free_bytes - freed)} are still missing: ask for a disk larger by that")
+    if files < order.free_inodes:
+        lines.append(f"{order.free_inodes - files:,} files are still missing: pack small files into tar shards")
     return "\n".join([head, *lines])
 
 
