@@ -86,7 +86,7 @@ def test_scratch_is_pruned_and_the_same_command_goes_on(me: Front) -> None:
     assert pruned["files"] == 1
     assert pruned["freed_bytes"] > 30 << 20
     assert kinds(lived)[-1] == "run_finished"
-    assert "pruned 1 scratch files" in lived.said
+    assert "pruned 1 scratch file," in lived.said
 
 
 def test_when_pruning_is_not_enough_a_person_is_asked(me: Front) -> None:

@@ -121,7 +121,8 @@ def _live_on(drama: Drama, bed: Bed, folder: Path) -> dict[str, Moment]:
 
 def _live_held(drama: Drama, life: Life, found: dict[str, Moment]) -> None:
     """Collect what happens around a trainer in mid-life, until nothing does any more."""
-    assert eventually(lambda: life.held() or not life.homes()), life.explain()
+    known = "detach_proven"  # a caretaker that is killed before was never seen to be detached
+    assert eventually(lambda: (life.held() and known in life.ledger()) or not life.homes()), life.explain()
     assert life.held(), life.explain()
     _until_quiet(drama, life, found)
     if drama.provoke is not None:

@@ -50,7 +50,8 @@ def _pruned(event: dict[str, Any]) -> str:
     kept = _listed(event, "kept")
     stays = f"; kept {', '.join(kept[:_SHOWN])}" + (" …" if len(kept) > _SHOWN else "") if kept else ""
     size = say_bytes(int(_number(event, "freed_bytes")))
-    return f"pruned {int(_number(event, 'files'))} scratch files, {size}{stays}"
+    count = int(_number(event, "files"))
+    return f"pruned {count} scratch file{'s' * (count != 1)}, {size}{stays}"
 
 
 def _short(event: dict[str, Any]) -> str:
@@ -82,7 +83,8 @@ def _sealed(event: dict[str, Any]) -> str:
     size = say_bytes(int(_number(event, "bytes")))
     older = _listed(event, "from_before")
     note = f"; {len(older)} of them from an earlier attempt" if older else ""
-    return f"cell {event.get('cell')} sealed: {int(_number(event, 'files'))} artifacts, {size}, hashed{note}"
+    count = int(_number(event, "files"))
+    return f"cell {event.get('cell')} sealed: {count} artifact{'s' * (count != 1)}, {size}, hashed{note}"
 
 
 def _passed(event: dict[str, Any]) -> str:
