@@ -50,6 +50,8 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     plan = folder.read_plan()
     if plan is None:
         return 1
+    if plan.get("adopted"):
+        return _keep_adopted(folder, plan["adopted"], Attempt(cell, attempt, *how), signals)
     log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     pid = os.fork()
     if pid == 0:
@@ -62,6 +64,24 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
     write_exit(folder, place, record)
     if folder.respawns and not is_held(folder.caretaker_lock):
+        respawn_caretaker(folder)
+    return 0
+
+
+def _keep_adopted(folder: RunFolder, adopted: Dict[str, Any], what: Attempt, signals: "Wakeups") -> int:
+    """Watch a trainer that somebody else started; nothing of it is ours to end."""
+    from .adopting import watch_adopted  # few runs are
+
+    place = folder.attempt(what.cell, what.number)
+
+    def pause(seconds: float) -> None:
+        signals.terminate = False
+        signals.sleep(seconds)
+        if not is_held(folder.caretaker_lock):
+            respawn_caretaker(folder)
+
+    write_exit(folder, place, watch_adopted(place, adopted, what.number, pause))
+    if not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
 

@@ -119,7 +119,8 @@ def say_picked(seen: DiskReport, order: DiskOrder) -> str:
         unit = item.unit
         lines.append(f"{say_bytes(unit.frees_bytes):>10}  {unit.inodes:>9,} files  {unit.path}")
         lines.append(f"{'':>10}  {item.why}; to get it back: {item.cost}")
-    head = f"{len(seen.picked)} targets would free {say_bytes(freed)} of the {say_bytes(order.free_bytes)} asked for:"
+    many = f"{len(seen.picked)} target{'' if len(seen.picked) == 1 else 's'}"
+    head = f"{many} would free {say_bytes(freed)}; asked for: {say_bytes(order.free_bytes)}"
     if freed < order.free_bytes:
         lines.append(f"{say_bytes(order.free_bytes - freed)} are still missing: ask for a disk larger by that")
     return "\n".join([head, *lines])

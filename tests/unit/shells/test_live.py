@@ -404,18 +404,18 @@ def test_a_lost_link_is_unknown_until_the_box_is_heard_again(board: Board, clock
     assert board.view().phase == "running"
 
 
-def test_silence_with_idle_cards_is_a_stall_and_output_ends_it(board: Board, clock: Clock) -> None:
+def test_a_stall_is_what_the_box_says_and_silence_alone_is_none(board: Board, clock: Clock) -> None:
     start(board)
     board.take(log("step 1 loss 2\n"))
-    clock.now += 599
+    clock.now += 7200
     assert board.view().phase == "running"
-    clock.now += 2
+    board.take(event("stalled", cell="main", attempt=1))
     assert board.view().phase == "stalled"
-    board.take_readings({"gpus": [{"util": 90}]})
+    board.take(event("stall_over", cell="main", attempt=1))
     assert board.view().phase == "running"
-    board.take_readings({"gpus": [{"util": 0}]})
-    assert board.view().phase == "stalled"
-    board.take(log("step 2 loss 2\n"))
+    board.take(event("stalled", cell="main", attempt=1))
+    board.take(event("attempt_ended", cell="main", attempt=1, signal=15))
+    board.take(event("attempt_started", cell="main", attempt=2, pid=7))
     assert board.view().phase == "running"
 
 
