@@ -5,12 +5,14 @@ Pure, and used where the log lies: the box decides by it, and `lease doctor` sho
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import ladder
 from .classes import BUG, DISK_FULL, HARDWARE, PREEMPTED, PROBABILISTIC, TRANSPORT, UNKNOWN, WALLTIME
 from .ladder import Verdict
-from .precedence import Candidate
+
+if TYPE_CHECKING:  # it brings dataclasses and inspect, 2 MB, and the caretaker only needs the names of the classes
+    from .precedence import Candidate
 
 _HARDWARE_TIER = 1
 _FALLBACK_TIER = 9
