@@ -1,5 +1,5 @@
 # One entry point for people and for CI. `make help` lists the targets.
-# Everything lives in .venv, .venv-pypy and .venv-fuzz; nothing outside this folder is touched, except that
+# Everything lives in .venv, .venv-pypy, .venv-fuzz and .venv-frameworks; nothing outside this folder is touched, except that
 # `make ci` (and `make check` for pypy3 alone) may apt-get missing system parts when run as root.
 
 SHELL := /bin/bash
@@ -18,7 +18,7 @@ ARGS ?=
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo test check ci bench docs format clean
+.PHONY: help setup demo test frameworks check ci bench docs format clean
 .PHONY: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs check-facts
 
 help: ## list the targets
@@ -44,6 +44,11 @@ demo: $(STAMP) ## the whole life of a job on a simulated platform, faults includ
 
 test: $(STAMP) ## run the tests; those that need missing parts skip and say why (ARGS="-k name")
 	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+frameworks: $(STAMP) ## the checkpoint and reader tests with real torch, transformers, lightning, accelerate and jax (1 GB)
+	tools/framework_venv.sh
+	$(PY) -m pytest tests/unit/checkpoint $(ARGS)
+	PYTHONPATH=src .venv-frameworks/bin/python -m pytest tests/unit/readers/test_real_writers.py $(ARGS)
 
 check: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-facts check-docs ## everything but the tests
 	@echo "check: all clean"
@@ -94,5 +99,5 @@ format: $(STAMP) ## format the code and sort imports
 	$(PY) -m ruff format $(SOURCES)
 
 clean: ## remove what make, the tools and the tests built
-	rm -rf $(VENV) .venv-pypy .venv-fuzz build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-frameworks build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +

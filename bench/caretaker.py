@@ -1,4 +1,4 @@
-"""What caretaker and keeper take from a box behind ssh while a trainer sleeps: memory and processor time.
+"""What caretaker and keeper take from a box behind ssh: memory, processor time, and a busy trainer's time.
 
 Ours and the peer are measured one after the other: side by side they would share the interpreter's pages, and
 PSS would flatter both.
@@ -22,12 +22,26 @@ from tests.support.parts import missing_ssh
 from tests.support.sshd import SshBox
 
 from .bed import command
+from .beside import compare
 from .rounds import LEASE, Effort, user_environment
 from .rows import Goal, MissingPart, Row
 
 _SETTLE_S = 2.0
 _SAMPLES = 5
 _JOB = "name: bench-care\nrun: echo up; exec sleep 120\nartifacts: [none.json]\n"
+_BUSY_JOB = "name: bench-busy\nrun: exec python3 busy.py\nartifacts: [none.json]\n"
+_BUSY = """
+import mmap, struct
+with open("count", "w+b") as file:
+    file.write(bytes(8))
+    file.flush()
+    counter, done = mmap.mmap(file.fileno(), 8), 0
+    print("up", flush=True)
+    while True:
+        sum(range(2000))
+        done += 1
+        counter[:8] = struct.pack("<q", done)
+"""
 _IDLE = "import time; time.sleep(120)"
 
 
@@ -39,10 +53,12 @@ def measure(effort: Effort) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="leasehold-bench-") as name:
         place = Path(name)
         with SshBox(place / "box", quick_kex=False) as box:
-            with _running(place, box) as ours:
+            with _running(place / "idle", box, _JOB) as ours:
                 mine = _sampled(ours, effort.choose(full=25, quick=5))
                 holder = _tmux_above(ours[0])
                 held_mb = _memory_mb([holder], "Pss") if holder else 0.0
+            with _running(place / "busy", box, _BUSY_JOB) as ours:
+                seen = compare(ours, _trainer(ours), _cpu_s, effort)
             with _two_interpreters((box.home / ".leasehold/python").read_text().strip()) as peers:
                 theirs = _sampled(peers, 1)
     for kind, limit in (("Pss", 20), ("Rss", 30)):
@@ -50,22 +66,28 @@ def measure(effort: Effort) -> Iterator[Row]:
         peer = (theirs[kind], "2 × idle python -IS")
         yield Row("caretaker", what, "MB", mine[kind], *peer, Goal("ours", "≤", limit))
     yield Row("caretaker", "caretaker + keeper, of one core", "%", mine["cpu"], goal=Goal("ours", "≤", 0.5))
+    what = "a busy trainer beside them, processor time with theirs"
+    goal = Goal("ratio", "≤", 1.002)
+    yield Row("caretaker", what, "s", seen.with_us.own, seen.alone.own, "they stopped", goal)
+    yield Row("caretaker", "the same by the clock", "s", seen.with_us.clock, seen.alone.clock, "they stopped")
     if holder:
         yield Row("caretaker", "the tmux server that holds them, PSS", "MB", [held_mb])
 
 
 @contextmanager
-def _running(place: Path, box: SshBox) -> Iterator[list[int]]:
-    """Run a sleeping trainer; yield the pids of caretaker and keeper once they have settled."""
+def _running(place: Path, box: SshBox, job: str) -> Iterator[list[int]]:
+    """Run a trainer; yield the pids of caretaker and keeper once they have settled."""
     code = place / "code"
-    code.mkdir()
-    (code / "lease.yaml").write_text(_JOB)
+    code.mkdir(parents=True)
+    (code / "lease.yaml").write_text(job)
+    (code / "busy.py").write_text(_BUSY)
     environment = user_environment(LEASEHOLD_HOME=str(place / "home"), LEASEHOLD_SSH=shlex.join(box.ssh_command))
     _, _, said = command([LEASE, "run", "--detach", "--on", "ssh:box"], code, environment)
     status = read_json(str(box.home / ".leasehold/active" / said.strip() / "status.json")) or {}
     caretaker = int(status["caretaker_pid"])
     time.sleep(_SETTLE_S)
-    yield [caretaker, *_children(caretaker)]  # the box ends them, by pid, when it closes
+    yield [caretaker, *_children(caretaker)]
+    command([LEASE, "stop", said.strip(), "--grace", "1"], code, environment)
 
 
 @contextmanager
@@ -97,6 +119,11 @@ def _sampled(pids: list[int], over_s: int) -> dict[str, list[float]]:
 
 def _children(pid: int) -> list[int]:
     return [process.pid for process in processes.snapshot().values() if process.parent == pid]
+
+
+def _trainer(ours: list[int]) -> int:
+    """The keeper's child."""
+    return next(child for pid in ours[1:] for child in _children(pid))
 
 
 def _tmux_above(pid: int) -> int:

@@ -14,7 +14,8 @@ from .rounds import Effort, user_environment
 from .rows import Goal, MissingPart, Row
 
 _SOURCES = Path(__file__).resolve().parents[1] / "src"
-_PYTHONS = (sys.executable, "/tmp/venv-readers/bin/python")
+_FRAMEWORKS = Path(__file__).resolve().parents[1] / ".venv-frameworks" / "bin" / "python"  # by `make frameworks`
+_PYTHONS = (sys.executable, str(_FRAMEWORKS), "/tmp/venv-readers/bin/python")
 _TIMEOUT_S = 1800
 
 
@@ -71,7 +72,7 @@ def _python_with_torch() -> str:
     for python in (os.environ.get("LEASEHOLD_TORCH_PYTHON", ""), *_PYTHONS):
         if python and os.path.exists(python) and _says(python, "import torch"):
             return python
-    raise MissingPart("no Python with torch here; name one with LEASEHOLD_TORCH_PYTHON")
+    raise MissingPart("no Python with torch here: `make frameworks`, or name one with LEASEHOLD_TORCH_PYTHON")
 
 
 def _has_cuda(python: str) -> bool:

@@ -74,6 +74,11 @@ class _Home:
     def cold(self) -> float:
         """Refresh with no connection left open."""
         self.hang_up()
+        deadline = time.monotonic() + 10
+        while self._links.is_dir() and os.listdir(self._links):
+            if time.monotonic() > deadline:
+                raise RuntimeError("a connection is still open: this would not be cold")
+            time.sleep(0.01)
         return self.refresh()
 
     def refresh(self) -> float:

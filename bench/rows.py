@@ -79,8 +79,9 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _ratio(row: Row) -> str:
     if row.ratio is None:
         return "-"
-    low_high = f" ({row.spread[0]:.2f}–{row.spread[1]:.2f})" if row.spread else ""
-    return f"{row.ratio:.2f}×{low_high}"
+    digits = 4 if row.goal and 1 < row.goal.limit < 1.01 else 2  # a goal of a thousandth needs to be seen
+    low_high = f" ({row.spread[0]:.{digits}f}–{row.spread[1]:.{digits}f})" if row.spread else ""
+    return f"{row.ratio:.{digits}f}×{low_high}"
 
 
 def _goal(row: Row) -> str:

@@ -12,21 +12,27 @@ import pytest
 
 from tests.support import tally
 from tests.support.autodl_bed import AutodlCloud
-from tests.support.parts import missing_container, missing_namespaces, missing_ssh
+from tests.support.parts import missing_container, missing_namespaces, missing_slurm, missing_ssh
+from tests.support.slurm_bed import SlurmCluster
 from tests.support.sshd import SshBox
 
 # A shell that puts us in the background has Ctrl-C ignored, and our children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a marker asks of the machine: None, or the reason why it cannot be had here.
-NEEDS = {"real_ssh": missing_ssh, "namespaces": missing_namespaces, "containers": missing_container}
+NEEDS = {
+    "real_ssh": missing_ssh,
+    "namespaces": missing_namespaces,
+    "containers": missing_container,
+    "slurm": missing_slurm,
+}
 
 # Under LEASEHOLD_NO_SKIP=1, which CI sets, a test with one of these markers runs or fails.
-NEVER_SKIPPED_IN_CI = ("real_ssh", "namespaces", "containers", "kill_matrix")
+NEVER_SKIPPED_IN_CI = ("real_ssh", "namespaces", "containers", "slurm", "kill_matrix")
 
 REAL = Path(__file__).resolve().parent / "real"
 
-BED_FIXTURES = {"ssh_box": "real_ssh", "new_ssh_box": "real_ssh", "autodl": "containers"}
+BED_FIXTURES = {"ssh_box": "real_ssh", "new_ssh_box": "real_ssh", "autodl": "containers", "slurm": "slurm"}
 
 ODD_NAMES = {
     "spaces": " two  spaces ",
@@ -68,6 +74,13 @@ def autodl(tmp_path: Path) -> Iterator[AutodlCloud]:
     """Give a simulated AutoDL to rent boxes from; everything ends with the test."""
     with AutodlCloud(tmp_path / "autodl") as cloud:
         yield cloud
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Iterator[SlurmCluster]:
+    """Give a real Slurm cluster of four nodes; everything ends with the test."""
+    with SlurmCluster(tmp_path / "slurm") as cluster:
+        yield cluster
 
 
 def pytest_configure(config: pytest.Config) -> None:

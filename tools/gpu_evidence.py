@@ -8,6 +8,7 @@ Needs a card; torch only for the load. No identities are asked for, so that the 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -20,7 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from leasehold.caretaker.cards import Cards, _ask_tool
+from leasehold.caretaker.asking import Asking
+from leasehold.caretaker.cards import LIBRARY, _ask_tool, ask_driver
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.nvml import CannotAsk, Nvml
 from leasehold.caretaker.patrol import Patrol
@@ -69,7 +71,7 @@ def main() -> int:
 
 
 def _nvml(load_s: float) -> dict[str, Any]:
-    nvml = Nvml()
+    nvml = Nvml(LIBRARY)
     found: dict[str, Any] = {"at_rest": _samples(nvml, 3), "sample_ms": _cost_ms(nvml.cards)}
     jobs = [_load(load_s, 20000), _load(load_s, 500)]
     try:
@@ -90,14 +92,15 @@ def _nvml(load_s: float) -> dict[str, Any]:
 
 def _short_lived() -> dict[str, Any]:
     """Ask as the patrol does: a child that opens the driver, answers and ends."""
-    costs = []
+    costs, answers = [], []
     for _ in range(10):
         before, begun = sum(os.times()[2:4]), time.perf_counter()
-        cards, answer = Cards(), None
-        while answer is None and time.perf_counter() - begun < 30:
-            answer = cards.read(time.monotonic())
+        asking, answers = Asking({"gpu": ask_driver}), []
+        while not answers and time.perf_counter() - begun < 30:
+            answers = asking.step(time.monotonic(), lambda: None)
+        asking.step(time.monotonic(), lambda: None)
         costs.append([round(1000 * (time.perf_counter() - begun), 1), round(1000 * (sum(os.times()[2:4]) - before), 1)])
-    return {"wall_and_cpu_ms": costs, "answer": answer._asdict() if answer else None}
+    return {"wall_and_cpu_ms": costs, "answer": answers[0]._asdict() if answers else None}
 
 
 def _load(seconds: float, held_mib: int) -> subprocess.Popen[bytes]:
@@ -126,7 +129,8 @@ def _memory_of_nvml() -> dict[str, Any]:
     script = (
         "import sys, json; sys.path.insert(0, sys.argv[1]); import ctypes\n"
         "def pss(): return {l.split(':')[0]: int(l.split()[1]) for l in open('/proc/self/smaps_rollup') if 'kB' in l}\n"
-        "before = pss(); from leasehold.caretaker.nvml import Nvml; module = pss(); n = Nvml(); opened = pss()\n"
+        "before = pss(); from leasehold.caretaker.nvml import Nvml; module = pss()\n"
+        "n = Nvml('libnvidia-ml.so.1'); opened = pss()\n"
         "n.cards(); sampled = pss(); n.close(); closed = pss()\n"
         "keys = ('Rss', 'Pss', 'Private_Dirty')\n"
         "print(json.dumps({name: {k: f[k] for k in keys} for name, f in dict(before=before, module=module,"
@@ -171,13 +175,13 @@ def _watched(folder: RunFolder, pid: int, seconds: float) -> dict[str, Any]:
     run.state, run.cells = "running", {"main": cell}
     events: list[dict[str, Any]] = []
     patrol = Patrol(folder, {"job": {}, "cells": ["main"]}, lambda kind, **facts: events.append({"k": kind, **facts}))
-    until = time.monotonic() + seconds
-    weighed: dict[str, Any] = {}
+    until, before = time.monotonic() + seconds, _weight()
     while time.monotonic() < until:
         patrol.step(run, [], lambda: None)
-        if patrol.pid and patrol.facts():
-            weighed[str(patrol.pid)] = _weight(patrol.pid)
+        with contextlib.suppress(ChildProcessError):  # as the caretaker's loop does
+            os.waitpid(-1, os.WNOHANG)
         time.sleep(1)
+    after = _weight()
     facts, alarms = patrol.facts(), patrol.alarms
     patrol.end()
     return {
@@ -185,16 +189,20 @@ def _watched(folder: RunFolder, pid: int, seconds: float) -> dict[str, Any]:
         "last_sample": facts,
         "events": events,
         "alarms": alarms,
-        "weights_by_pid": weighed,
+        "weight_before": before,
+        "weight_after": after,
         "series": read_ring(os.path.join(folder.readings, "5s.jsonl")),
     }
 
 
-def _weight(pid: int) -> dict[str, Any]:
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+def _weight() -> dict[str, Any]:
+    """Weigh this process; processor time with that of the children it waited for."""
+    rollup = Path("/proc/self/smaps_rollup").read_text().splitlines()
     figures = {line.split(":")[0]: int(line.split()[1]) for line in rollup if line.endswith("kB")}
-    cpu_s = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
-    return {**{key: figures.get(key) for key in ("Rss", "Pss", "Private_Dirty")}, "cpu_s": cpu_s}
+    return {
+        **{key: figures.get(key) for key in ("Rss", "Pss", "Private_Dirty")},
+        "cpu_s": round(sum(os.times()[:4]), 3),
+    }
 
 
 def _kernel_log() -> dict[str, Any]:

@@ -13,6 +13,14 @@ bwrap      bubblewrap
 ip         iproute2
 unshare    util-linux
 hostname   hostname
+cron       cron
+fish       fish
+csh        csh
+tcsh       tcsh
+zsh        zsh
+busybox    busybox-static
+slurmctld  slurm-wlm
+munged     munge
 '
 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

@@ -1,7 +1,8 @@
 """Every error a person can meet, grouped by who must act.
 
 LeaseholdError
- ├─ UserError       exit 2   the command, job file or project must change
+ ├─ UserError       exit 2   your turn: something of yours must change, then the same command goes on
+ │   └─ NotDurable  exit 2   trained to the end, but the results are not on the durable tier
  ├─ Refusal         exit 3   a gate said no; nothing was done
  ├─ BoxError        exit 4   the box is wrong or said no
  ├─ LinkError       exit 5   the box cannot be reached: its state is unknown
@@ -37,9 +38,13 @@ class LeaseholdError(Exception):
 
 
 class UserError(LeaseholdError):
-    """The command, the job file or the project must change."""
+    """Something of yours must change, then the same command goes on: command, job file, project, or a disk's room."""
 
     exit_code = 2
+
+
+class NotDurable(UserError):
+    """Training exited 0, yet its results do not lie where they outlive the box: its disk must change."""
 
 
 class Refusal(LeaseholdError):

@@ -147,7 +147,7 @@ def test_what_the_login_prints_before_our_answer_is_skipped(door: Door, noise: s
 
 def test_a_login_that_never_stops_printing_is_given_up(door: Door) -> None:
     with pytest.raises(LinkError) as caught:
-        door.open(Prefixed(door.transport, "yes | head -c 1000000; "))
+        door.open(Prefixed(door.transport, "yes | head -c 40000000; "))
     assert caught.value.code == "link.noise"
 
 

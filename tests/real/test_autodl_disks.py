@@ -95,7 +95,8 @@ def test_a_copy_that_runs_out_of_inodes_is_a_failure_that_loses_nothing_and_resu
     """Bytes are plenty, inodes are not: a log line would have said `synced`."""
     me.job(run="python many.py", artifacts={"sample-*.json": "json"})
     done = me.lease("run", "--on", BOX)
-    assert done.code == 6, done.said
+    assert done.code == 2, done.said
+    assert "error[durable.not_copied]" in done.said
     assert "the copy to the durable tier failed" in done.said and "inodes" in done.said
     assert "training itself finished, so its results come home now" in done.said
     assert "receipt written" in done.said
@@ -103,6 +104,12 @@ def test_a_copy_that_runs_out_of_inodes_is_a_failure_that_loses_nothing_and_resu
     assert not list(shared.glob("leasehold/export/toy-*"))
     shown = me.lease("status").out
     assert "failed" in shown and "home" in shown
+    box.region.grow(1000)
+    again = me.lease("run", "--on", BOX)
+    assert again.code == 0, again.said
+    assert "attempt 2" not in again.said, "it trained again"
+    (copied,) = shared.glob("leasehold/export/toy-*")
+    assert len(list(copied.rglob("sample-*.json"))) == 60
 
 
 def test_the_plan_proposes_no_gpu_mode_for_what_must_be_fetched(me: Front, box: AutodlBox) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -105,6 +106,19 @@ def test_a_run_goes_only_once_it_is_home_and_never_after_it_changed(me: Front, t
     assert run not in targets(seen)
     (why,) = [unit["why"] for unit in seen["units"] if unit["path"].endswith(run)]
     assert "changed on the box since it was sealed" in why
+
+
+def test_a_run_that_was_removed_after_its_receipt_does_not_block_the_teardown(me: Front) -> None:
+    assert me.lease("run").code == 0
+    (run,) = me.runs_on_box()
+    plan = json.loads(me.lease("down", run, "--plan", "--json").out)
+    session = Session(me, "disk")
+    session.type("lease disk local --free 1TB --delete", ("type exactly", "delete 5 on local"))
+    assert me.runs_on_box() == []
+    after = json.loads(me.lease("down", run, "--plan", "--json").out)
+    assert after["gate"]["outcome"] == plan["gate"]["outcome"] == "passed"
+    shutil.rmtree(me.project / "lease-results")
+    assert json.loads(me.lease("down", run, "--plan", "--json").out)["gate"]["outcome"] == "refused"
 
 
 def test_a_run_that_this_home_does_not_know_stays(me: Front, tmp_path: Path) -> None:

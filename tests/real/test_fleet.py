@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -46,6 +47,13 @@ def refreshed(me: Front, *words: str) -> dict:
     done: Done = me.lease("status", "--refresh", "--json", *words)
     assert done.code == 0, done.said
     return json.loads(done.out)
+
+
+def title(pid: int) -> str:
+    """How a process calls itself; nothing once it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    return ""
 
 
 def states(told: dict) -> dict[str, str]:
@@ -146,7 +154,7 @@ def test_a_master_that_was_killed_is_replaced(place: Path, fleet: Fleet) -> None
     refreshed(me)
     (socket,) = (place / "l").iterdir()
     held = f"ssh: {socket}"
-    masters = [pid for pid in processes.snapshot() if held in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")]
+    masters = [pid for pid in processes.snapshot() if held in title(pid)]
     processes.send(masters, signal.SIGKILL)
     assert masters
     assert states(refreshed(me)) == {f"ssh:{address}": "finished"}

@@ -141,6 +141,11 @@ class Region:
         """The process that holds the disks."""
         return self._holder.pid
 
+    def grow(self, fs_inodes: int) -> None:
+        """Give the shared file system room for more files, as buying more of it does."""
+        words = ["mount", "-o", "remount,nr_inodes=%d" % fs_inodes, str(self._place / "fs")]
+        subprocess.run([*joined_namespaces(self.pid), *words], check=True, timeout=20)
+
     @property
     def shared(self) -> Path:
         """The shared file system, from behind."""

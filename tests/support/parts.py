@@ -28,6 +28,15 @@ def missing_ssh() -> Optional[str]:
 
 
 @functools.lru_cache(maxsize=None)
+def missing_slurm() -> Optional[str]:
+    """Say why a Slurm cluster cannot run here, or None."""
+    for name in ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo"):
+        if find_program(name) is None:
+            return "no %s here (Debian: apt-get install slurm-wlm munge)" % name
+    return None
+
+
+@functools.lru_cache(maxsize=None)
 def missing_namespaces() -> Optional[str]:
     """Say why a mount namespace cannot be made here, or None."""
     unshare = find_program("unshare")

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         watch,
     )
     from leasehold.api.seeing import patrol, plot
+    from leasehold.api.sweeps import run_fleet, sweep_plan, sweep_spelled, sweep_standing, sweep_table
     from leasehold.lifecycle.adopting import AdoptOrder
     from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
@@ -151,10 +152,15 @@ __all__ = [
     "pull",
     "refresh",
     "run",
+    "run_fleet",
     "search",
     "show",
     "status",
     "stop",
+    "sweep_plan",
+    "sweep_spelled",
+    "sweep_standing",
+    "sweep_table",
     "tunnel",
     "verify",
     "waive",
@@ -175,6 +181,7 @@ _ROOMS = (
     "leasehold.api.checkpoints",
     "leasehold.api.hygiene",
     "leasehold.api.seeing",
+    "leasehold.api.sweeps",
 )
 
 

@@ -15,6 +15,7 @@ from .layout import RunFolder
 
 TRAIN, EVALUATE, SEAL = "train", "evaluate", "seal"
 _SEAL_LIMIT_S = 6 * 3600.0  # a terabyte at 50 MB/s
+_ENOUGH_CELLS = 3  # fewer say nothing about the next
 _FAST_SHARE = 0.5  # R§8.3
 _LISTED = 20
 
@@ -52,7 +53,7 @@ class Chain:
             self._finish(name, cell, events)
             return
         errand = self._errands.setdefault(name, Errand(_SEAL_LIMIT_S, before_exec))
-        found = errand.step("seal", self.folder.path, name)
+        found = errand.step("seal", self.folder.address, name)
         if found is None:
             return
         del self._errands[name]
@@ -103,13 +104,15 @@ class Chain:
         self.note("cell_finished", cell=name, attempt=cell.attempt)
 
     def _expected_s(self, events: List[Dict[str, Any]], name: str) -> float:
-        """What the job says, else the median of the cells that finished before."""
+        """What the job says, else what the cells that finished before lead to expect of one of this cost."""
         said = float(self.plan["job"].get("expect_s") or 0.0)
         if said:
             return said
         done = [str(event.get("cell")) for event in events if event.get("k") == "cell_finished"]
-        known = sorted(s for s in (trained_s(events, cell) for cell in done if cell != name) if s is not None)
-        return known[len(known) // 2] if known else 0.0
+        costs = {cell["name"]: float(cell.get("cost") or 1.0) for cell in self.plan["job"].get("cells") or []}
+        took = ((cell, trained_s(events, cell)) for cell in done if cell != name)
+        rates = sorted(seconds / costs.get(cell, 1.0) for cell, seconds in took if seconds is not None)
+        return rates[len(rates) // 2] * costs.get(name, 1.0) if len(rates) >= _ENOUGH_CELLS else 0.0
 
 
 def trained_s(events: List[Dict[str, Any]], name: str) -> Optional[float]:

@@ -8,30 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
+import time
 from typing import Any, Dict, Iterator, Optional
 
 from leasehold.kit import manifest
 from leasehold.kit.atomic import fsync_folder, read_json, write_all, write_atomic, write_json
 from leasehold.kit.paths import open_below
+from leasehold.kit.pause import pause_at
 
+from .copying import target_of
 from .layout import RunFolder
 from .locks import wait_lock
+from .reread import BLOCK_BYTES, LAG_S, forget_cached, sha256_of, size_of, wait_for
 
-_BLOCK = 1 << 20
 _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 16
 _LOCK_WAIT_S = 3600.0
+_SYNC_EVERY_BYTES = 64 << 20  # so that a slow mount shows progress, and not one long silence at the end of a file
+_TELL_EVERY_S = 1.0
+_GONE = (errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.ENOENT)
 
 
 class CopyFailed(Exception):
     """The copy is not whole; str() says why and what to do."""
-
-
-def target_of(platform: Dict[str, Any]) -> str:
-    """Name our folder on the durable tier, or nothing when the platform has none."""
-    tier = str(platform.get("durable", ""))
-    return os.path.join(tier, "leasehold") if tier.startswith("/") else ""
 
 
 def why_not(platform: Dict[str, Any]) -> str:
@@ -46,14 +47,17 @@ def why_not(platform: Dict[str, Any]) -> str:
     return ""
 
 
-def copy_run(folder: RunFolder) -> int:
+def copy_run(folder: RunFolder, lag_s: float = LAG_S) -> int:
     """Copy every finished cell's artifacts; leave the outcome in durable.json. One copier at a time."""
     lock = wait_lock(folder.durable_lock, _LOCK_WAIT_S)
     if lock is None:
         return 1
-    plan = read_json(folder.plan) or {}
+    platform = folder.platform()
+    progress = Progress(folder)
     try:
-        outcome = _copy(folder, plan, target_of(folder.platform()))
+        progress.begin("looking", 0, 0)  # the first look at a mount that hangs never returns
+        why = why_not(platform)
+        outcome = {"ok": True, "skipped": why} if why else Copier(folder, progress, lag_s).copy()
     except (CopyFailed, manifest.ManifestError, OSError) as error:
         outcome = {"ok": False, "problem": _said(error)}
     write_json(folder.durable, outcome)
@@ -61,25 +65,132 @@ def copy_run(folder: RunFolder) -> int:
     return 0 if outcome["ok"] else 2
 
 
-def _copy(folder: RunFolder, plan: Dict[str, Any], target: str) -> Dict[str, Any]:
-    cells = {name: folder.out(name) for name in plan["cells"]}
-    sealed = manifest.build(folder.run, plan["plan_sha256"], cells, plan["patterns"])
-    export = os.path.join(target, "export", folder.run)
-    there = _read_sealed(os.path.join(export, "manifest.json"))
-    if there is not None and there.get("cells") == sealed["cells"] and not _damage(export, sealed):
-        return _outcome(sealed, export, "was there already")
-    partial = os.path.join(target, ".partial", folder.run)
-    os.makedirs(partial, exist_ok=True)
-    _check_space(target, partial, sealed)
-    for cell, entry in _entries(sealed):
-        _copy_file(folder.out(cell), entry, os.path.join(partial, "cells", cell, entry["path"]))
-    _drop_strangers(partial, sealed)
-    write_atomic(os.path.join(partial, "manifest.json"), manifest.encode(sealed))
-    damage = _damage(partial, sealed)
-    if damage:
-        raise CopyFailed("read back from %s: %s" % (target, damage))
-    _put_in_place(partial, export)
-    return _outcome(sealed, export, "copied and read back")
+class Progress:
+    """How far the copier is, for the caretaker to see: it must notice a mount that answers no more."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._path = folder.durable_progress
+        self._shown: Dict[str, Any] = {}
+        self._told_at = 0.0
+
+    def begin(self, phase: str, files: int, total_bytes: int) -> None:
+        """Say what is done now, and how much of it there is."""
+        self._shown = {"phase": phase, "bytes": 0, "of_bytes": total_bytes, "files": files}
+        self._tell()
+
+    def tick(self, count: int) -> None:
+        """Count bytes; tell them now and then."""
+        self._shown["bytes"] += count
+        if time.monotonic() - self._told_at > _TELL_EVERY_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told_at = time.monotonic()
+        write_json(self._path, self._shown, durable=False)
+
+
+class Copier:
+    """One run's way to the durable tier."""
+
+    def __init__(self, folder: RunFolder, progress: Progress, lag_s: float) -> None:
+        self.folder = folder
+        self.progress = progress
+        self.lag_s = lag_s
+        self.target = target_of(folder.platform())
+        self.tier = os.path.dirname(self.target)
+        self.disk = os.stat(self.tier).st_dev
+        self.export = os.path.join(self.target, "export", folder.run)
+        self.partial = os.path.join(self.target, ".partial", folder.run)
+
+    def copy(self) -> Dict[str, Any]:
+        """Copy, read back, and only then give it the name that says it is whole."""
+        plan = self.folder.read_plan() or {}
+        cells = {name: self.folder.out(name) for name in plan["cells"]}
+        sealed = manifest.build(self.folder.run, plan["plan_sha256"], cells, plan["patterns"])
+        there = _read_sealed(os.path.join(self.export, "manifest.json"))
+        if there is not None and there.get("cells") == sealed["cells"] and not self._damage(self.export, sealed, 0.0):
+            return _outcome(sealed, self.export, "was there already")
+        os.makedirs(self.partial, exist_ok=True)
+        _check_space(self.target, self.partial, sealed)
+        pause_at("durable_checked", "after")
+        self.progress.begin("copying", sealed["totals"]["files"], sealed["totals"]["bytes"])
+        for cell, entry in _entries(sealed):
+            self._same_disk()
+            self._copy_file(self.folder.out(cell), entry, os.path.join(self.partial, "cells", cell, entry["path"]))
+        _drop_strangers(self.partial, sealed)
+        spelled = manifest.encode(sealed)
+        write_atomic(os.path.join(self.partial, "manifest.json"), spelled)
+        pause_at("durable_written", "after")
+        damage = self._damage(self.partial, sealed, self.lag_s)
+        if damage:
+            raise CopyFailed("read back from %s: %s" % (self.target, damage))
+        _put_in_place(self.partial, self.export)
+        self._see_in_place(sealed, spelled)
+        return _outcome(sealed, self.export, "copied and read back")
+
+    def _same_disk(self) -> None:
+        """A tier that was unmounted meanwhile leaves a folder behind that takes files, on the disk that dies."""
+        if os.stat(self.tier).st_dev != self.disk:
+            raise CopyFailed("%s is another disk now than when the copy began; was it detached?" % self.tier)
+
+    def _copy_file(self, root: str, entry: Dict[str, Any], to: str) -> None:
+        """Copy one file beside its name and rename it; one that is there with the right bytes is kept."""
+        if size_of(to) == entry["bytes"] and sha256_of(to, self.progress.tick) == entry["sha256"]:
+            return
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        temp = to + ".part"
+        source = open_below(root, entry["path"])
+        try:
+            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o644)
+            try:
+                digest = self._pour(source, fd)
+            finally:
+                os.close(fd)
+        finally:
+            os.close(source)
+        if digest != entry["sha256"]:
+            raise CopyFailed("%s changed while it was copied; is something still writing it?" % entry["path"])
+        os.replace(temp, to)
+
+    def _pour(self, source: int, to: int) -> str:
+        """Move the bytes, hashing them; have them on the disk every so often and at the end."""
+        sha, unsynced = hashlib.sha256(), 0
+        for block in iter(lambda: os.read(source, BLOCK_BYTES), b""):
+            sha.update(block)
+            write_all(to, block)
+            unsynced += len(block)
+            if unsynced >= _SYNC_EVERY_BYTES:
+                os.fsync(to)
+                unsynced = 0
+            self.progress.tick(len(block))
+        os.fsync(to)
+        forget_cached(to)
+        return sha.hexdigest()
+
+    def _damage(self, folder: str, sealed: Dict[str, Any], lag_s: float) -> str:
+        """Re-read everything; say the first file that is not what was sealed."""
+        self.progress.begin("reading back", sealed["totals"]["files"], sealed["totals"]["bytes"])
+        for cell, entry in _entries(sealed):
+            path = os.path.join(folder, "cells", cell, entry["path"])
+            if not _shows(path, entry["bytes"], lag_s):
+                shown = size_of(path)
+                has = "is not there" if shown < 0 else "has %d bytes" % shown
+                return "%s/%s %s, written were %d bytes" % (cell, entry["path"], has, entry["bytes"])
+            if sha256_of(path, self.progress.tick) != entry["sha256"]:
+                return "%s/%s differs from what was written" % (cell, entry["path"])
+        return ""
+
+    def _see_in_place(self, sealed: Dict[str, Any], spelled: bytes) -> None:
+        """The name is the claim: look at it as the next reader will, and take it back if it does not hold."""
+        marker = os.path.join(self.export, "manifest.json")
+        wanted = {os.path.join(self.export, "cells", cell, e["path"]): e["bytes"] for cell, e in _entries(sealed)}
+        shown = wait_for(lambda: _bytes_of(marker) == spelled, self.lag_s)
+        shown = shown and all(_shows(path, size, self.lag_s) for path, size in wanted.items())
+        self._same_disk()
+        if not shown:
+            with contextlib.suppress(OSError):
+                os.rename(self.export, self.partial)
+            raise CopyFailed("%s was renamed into place and does not show what was written" % self.export)
 
 
 def _outcome(sealed: Dict[str, Any], export: str, how: str) -> Dict[str, Any]:
@@ -97,7 +208,7 @@ def _check_space(target: str, partial: str, sealed: Dict[str, Any]) -> None:
     disk = os.statvfs(target)
     missing = [
         entry for cell, entry in _entries(sealed)
-        if _size(os.path.join(partial, "cells", cell, entry["path"])) != entry["bytes"]
+        if size_of(os.path.join(partial, "cells", cell, entry["path"])) != entry["bytes"]
     ]  # fmt: skip
     bytes_needed = sum(entry["bytes"] for entry in missing) + _SPARE_BYTES
     bytes_free = disk.f_bavail * disk.f_frsize
@@ -107,46 +218,6 @@ def _check_space(target: str, partial: str, sealed: Dict[str, Any]) -> None:
     inodes_needed = len(missing) + len(folders) + _SPARE_INODES
     if disk.f_files and inodes_needed > disk.f_favail:
         raise CopyFailed("%s has %d inodes left, the copy needs %d" % (target, disk.f_favail, inodes_needed))
-
-
-def _copy_file(root: str, entry: Dict[str, Any], to: str) -> None:
-    """Copy one file beside its name and rename it; one that is there with the right bytes is kept."""
-    if _size(to) == entry["bytes"] and _sha256(to) == entry["sha256"]:
-        return
-    os.makedirs(os.path.dirname(to), exist_ok=True)
-    temp = to + ".part"
-    sha = _new_sha256()
-    source = open_below(root, entry["path"])
-    try:
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o644)
-        try:
-            for block in iter(lambda: os.read(source, _BLOCK), b""):
-                sha.update(block)
-                write_all(fd, block)
-            os.fsync(fd)
-            _forget_cached(fd)
-        finally:
-            os.close(fd)
-    finally:
-        os.close(source)
-    if sha.hexdigest() != entry["sha256"]:
-        raise CopyFailed("%s changed while it was copied; is something still writing it?" % entry["path"])
-    os.replace(temp, to)
-
-
-def _forget_cached(fd: int) -> None:
-    """Have the read-back come from the disk and not from memory, where the system can."""
-    with contextlib.suppress(OSError, AttributeError):
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _damage(folder: str, sealed: Dict[str, Any]) -> str:
-    """Re-read everything; say the first file that is not what was sealed."""
-    for cell, entry in _entries(sealed):
-        path = os.path.join(folder, "cells", cell, entry["path"])
-        if _size(path) != entry["bytes"] or _sha256(path) != entry["sha256"]:
-            return "%s/%s differs from what was written" % (cell, entry["path"])
-    return ""
 
 
 def _drop_strangers(partial: str, sealed: Dict[str, Any]) -> None:
@@ -176,40 +247,27 @@ def _read_sealed(path: str) -> Optional[Dict[str, Any]]:
         return None
 
 
-def _size(path: str) -> int:
+def _shows(path: str, size: int, lag_s: float) -> bool:
+    return wait_for(lambda: size_of(path) == size, lag_s)
+
+
+def _bytes_of(path: str) -> bytes:
     try:
-        return os.lstat(path).st_size
+        with open(path, "rb") as file:
+            return file.read()
     except OSError:
-        return -1
-
-
-def _new_sha256() -> Any:
-    import hashlib  # only in the copier: openssl costs 3 MB, and the caretaker imports this module
-
-    return hashlib.sha256()
-
-
-def _sha256(path: str) -> str:
-    sha = _new_sha256()
-    try:
-        with open(path, "rb", buffering=0) as file:
-            for block in iter(lambda: file.read(_BLOCK), b""):
-                sha.update(block)
-    except OSError as error:
-        return "unreadable: %s" % error
-    return str(sha.hexdigest())
+        return b""
 
 
 def _said(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        where = os.path.dirname(str(error.filename or ""))
+    if not isinstance(error, OSError):
+        return str(error)
+    where = os.path.dirname(os.fsdecode(error.filename or ""))
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         disk = os.statvfs(where) if where and os.path.isdir(where) else None
         left = (disk.f_bavail * disk.f_frsize) >> 20 if disk is not None else None
         inodes = disk.f_favail if disk is not None else None
         return "no space left in %s (%s MB and %s inodes free)" % (where or "the durable tier", left, inodes)
+    if error.errno in _GONE:
+        return "%s takes no files any more (%s); is it attached and writable?" % (where or "the tier", error.strerror)
     return str(error)
-
-
-def outcome_of(folder: RunFolder) -> Dict[str, Any]:
-    """Read what the last copier left; a copier that left nothing died."""
-    return read_json(folder.durable) or {"ok": False, "problem": "the copier ended without an outcome"}

@@ -15,42 +15,35 @@ def main(argv: List[str]) -> int:
 
         return serve(argv[1])
     if door == "care" and len(argv) in (2, 4):
-        from .layout import RunFolder
+        from .layout import folder_at
         from .supervise import care
 
         os.chdir("/")
-        return care(RunFolder(argv[1]), *argv[2:])
-    if door == "keep" and len(argv) in (4, 5):
+        return care(folder_at(argv[1]), *argv[2:])
+    if door == "keep" and 4 <= len(argv) <= 6:
         from .keeper import keep
-        from .layout import RunFolder
+        from .layout import folder_at
 
-        return keep(RunFolder(argv[1]), argv[2], int(argv[3]), *argv[4:])
+        return keep(folder_at(argv[1]), argv[2], int(argv[3]), *argv[4:])
     if door in _ERRANDS:
         return _run_errand(door, argv[1:])
     if door == "settle" and len(argv) > 1:
         from .platform_shell import settle
 
         settle(argv[1:])
-    if door in ("fetch", "pull") and len(argv) == 2:
-        from . import fetch
-        from .layout import RunFolder
-
-        return (fetch.fetch if door == "fetch" else fetch.pull)(RunFolder(argv[1]))
-    if door == "copy" and len(argv) == 2:
-        from .durable import copy_run
-        from .layout import RunFolder
-
-        return copy_run(RunFolder(argv[1]))
+    if door in _OF_A_RUN and len(argv) == 2:
+        return _for_run(door, argv[1])
     if door == "ready" and len(argv) == 4:
         from .layout import RunFolder
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
-    if door == "revive" and len(argv) == 2:
+    if door == "task" and len(argv) == 3:
         from .layout import RunFolder
-        from .relaunch import revive
+        from .slurm.task import task
 
-        return revive(RunFolder(argv[1]))
+        os.chdir("/")
+        return task(RunFolder(argv[1]), int(argv[2]), os.environ)
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -60,16 +53,17 @@ def main(argv: List[str]) -> int:
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
-        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | nag RUN | notice | tell RUN | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | task RUN SUBMISSION | nag RUN | notice"
+        " | tell RUN | whoami\n"
     )
     return 64
 
 
 def _run_errand(door: str, words: List[str]) -> int:
     """Find something out for a caretaker: the answer goes to stdout, and so does nothing else."""
-    from .layout import RunFolder
+    from .layout import folder_at
 
-    folder = RunFolder(words[0])
+    folder = folder_at(words[0])
     if door == "judge":
         from .judging import judge
 
@@ -87,15 +81,33 @@ def _run_errand(door: str, words: List[str]) -> int:
     return prune(folder, words[1])
 
 
+def _for_run(door: str, path: str) -> int:
+    """Do something long for a run, beside its caretaker; or bring that back after a restart of the box."""
+    from .layout import RunFolder
+
+    folder = RunFolder(path)
+    if door == "revive":
+        from .relaunch import revive
+
+        return revive(folder)
+    if door == "copy":
+        from .durable import copy_run
+
+        return copy_run(folder)
+    from . import fetch
+
+    return (fetch.fetch if door == "fetch" else fetch.pull)(folder)
+
+
 def _tell(door: str, words: List[str]) -> int:
     """Tell a person something: one notice, what a run has to say, or again and again that a box still bills."""
     if door == "notice":
         from .notices import notice
 
         return notice(sys.stdin)
-    from .layout import RunFolder
+    from .layout import folder_at
 
-    folder = RunFolder(words[0])
+    folder = folder_at(words[0])
     if door == "nag":
         from .nag import nag
 
@@ -106,4 +118,5 @@ def _tell(door: str, words: List[str]) -> int:
 
 
 _TELLERS = (("notice", 1), ("nag", 2), ("tell", 2))
+_OF_A_RUN = ("fetch", "pull", "copy", "revive")
 _ERRANDS = ("judge", "seal", "prune-scratch", "rescue")

@@ -62,6 +62,8 @@ class Errand:
                 os.open(os.devnull, os.O_RDONLY)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
                 argv = own_argv(*door)
+                if self._tries:  # the first one may have died of a torn cache of bytecode
+                    argv[1:1] = ["-X", "pycache_prefix=" + os.devnull]
                 os.execv(argv[0], argv)
             finally:
                 os._exit(127)

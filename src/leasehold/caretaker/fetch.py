@@ -13,7 +13,6 @@ import subprocess
 import time
 from typing import Any, Dict, List, Mapping
 
-from leasehold.kit.atomic import read_json
 from leasehold.kit.journal import Journal, read_from
 from leasehold.kit.procs import MARK
 from leasehold.kit.runstate import fold
@@ -32,7 +31,7 @@ MARK_NAME = "@downloads"
 def fetch(folder: RunFolder) -> int:
     """Start the worker and stay until it has ended; bring back a dead caretaker meanwhile."""
     lock = wait_lock(folder.downloads_lock, _LOCK_WAIT_S)
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if lock is None or plan is None:
         return 0
     due = folder.downloads_log + ".hook-due"
@@ -80,7 +79,7 @@ def pull(folder: RunFolder) -> int:
     from .fetch_file import Failed, limits_of
     from .fetch_store import NoRoom, Taken
 
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
     journal = Journal(folder.downloads)

@@ -14,9 +14,11 @@ from .layout import RunFolder
 from .locks import is_held
 from .scrubbing import read_log, redactor_of, whole_words
 from .serve import Request
+from .starting import gatherer_of
 
 _POLL_S = 0.03
 _BEAT_S = 5.0
+_GATHER_S = 0.5
 _JOURNAL_READ_BYTES = 1 << 20
 _LOG_BURST_BYTES = 4 << 20
 
@@ -31,6 +33,8 @@ class Following:
         self._offset = offset
         self._run: RunState = fold(journal.read_from(folder.journal, 0)[0]) if offset else RunState()
         self._beat_at = 0.0
+        self._cluster = gatherer_of(folder)
+        self._gathered_at = 0.0
         self._held: List[Dict[str, Any]] = []  # events of an end that wait for the log before it
 
     def only_tail(self, tail_bytes: int) -> None:
@@ -45,6 +49,7 @@ class Following:
     def live(self, until: float) -> None:
         """Send what is new until the run has ended and its log is drained, home hangs up, or time is up."""
         while not self._request.gone:
+            self._gather()
             moved = self._send_log()
             moved = self._send_events(log_moves=moved) or moved
             self._send_beat()
@@ -55,6 +60,11 @@ class Following:
                 return
             if not moved:
                 time.sleep(_POLL_S)
+
+    def _gather(self) -> None:
+        if self._cluster is not None and time.monotonic() - self._gathered_at > _GATHER_S:
+            self._cluster.gather()
+            self._gathered_at = time.monotonic()
 
     def _send_events(self, log_moves: bool = False) -> bool:
         """Send what is new; the end of a cell's newest attempt waits until its log is told."""
@@ -122,6 +132,8 @@ class Following:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""
         if self._held:  # there is more to tell, perhaps its end
             return False
+        if self._cluster is not None:
+            return not self._run.terminal and not self._cluster.alive
         locks = [self._folder.cell_lock(name) for name in self._run.cells] + [self._folder.caretaker_lock]
         locks += [self._folder.downloads_lock, self._folder.durable_lock]
         return not self._run.terminal and not any(is_held(lock) for lock in locks)

@@ -35,10 +35,10 @@ class Sight(NamedTuple):
     listed: List[Listed]
     devices: str = "/dev"
 
-    @property
-    def blind(self) -> bool:
-        """Whether the driver's list says nothing here: containers have process numbers of their own."""
-        return own_namespace() and not any(item.pid in self.after.entries for item in self.listed)
+
+def blind(sight: Sight) -> bool:
+    """Whether the driver's list says nothing of this box's processes: containers have numbers of their own."""
+    return own_namespace() and not any(_cards_of(sight, item.pid) for item in sight.listed)
 
 
 def own_namespace() -> bool:
@@ -168,26 +168,26 @@ def _cards_of(sight: Sight, pid: int) -> Set[str]:
 
 
 def _working(entry: Entry, sight: Sight, min_age_s: float) -> str:
-    """Say why a process may still be at work; where the driver lists nothing, only idle orphans are not."""
+    """Say why a process may still be at work; in a container, where lists have holes, only idle orphans are not."""
     if entry.age_s < min_age_s:
         return "it is only %d s old; %d s is the least" % (entry.age_s, min_age_s)
-    if not sight.blind:
+    if not own_namespace():
         return ""
     if entry.parent != 1 and entry.parent in sight.after.entries:
-        return "the driver lists no process in this container, and its parent %d lives" % entry.parent
+        return "the driver's list may leave it out in a container, and its parent %d lives" % entry.parent
     earlier = sight.before.entries.get(entry.pid)
     if earlier is None or earlier.started != entry.started:
         return "it was not there when we looked first"
     used_s = (entry.cpu_ticks - earlier.cpu_ticks) / os.sysconf("SC_CLK_TCK")
     if used_s > IDLE_SHARE * max(sight.waited_s, 1.0):
-        return "the driver lists no process in this container, and it used %.2f s of CPU while we watched" % used_s
+        return "the driver's list may leave it out in a container, and it used %.2f s of CPU while we watched" % used_s
     return ""
 
 
 def _why_zombie(entry: Entry, sight: Sight, run: str) -> str:
     said = "left over by %s, which has ended; " % run if run else ""
-    if sight.blind:
-        return said + "an orphan that did nothing for %d s (the driver lists no process in here)" % sight.waited_s
+    if own_namespace():
+        return said + "unlisted by the driver, and an orphan that did nothing for %d s" % sight.waited_s
     return said + "it has a card open and the driver lists no work of it"
 
 

@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, Dict, List
 
 from . import gpu_query, kernel_log
-from .gpu_holders import YOUNG_S, Sight, end, holders, own_namespace
+from .gpu_holders import YOUNG_S, Sight, blind, end, holders, own_namespace
 from .proc_table import ProcessTable
 from .serve import Refused, Request
 from .xids import explain
@@ -55,7 +55,7 @@ def look(
         "kernel": _kernel(),
         "devices": devices,
         "listed": [list(item) for item in sight.listed],
-        "blind": sight.blind,
+        "blind": blind(sight),
         "own_namespace": own_namespace(),
         "holders": holders(root, sight, min_age_s),
     }

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any, Dict, List, NamedTuple
 
-from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import MARK, boot_id, look
 
 from .layout import RunFolder
@@ -34,10 +34,11 @@ class Attempt(NamedTuple):
     cell: str
     number: int
     stage: str = "train"
+    cards: str = ""  # that are its own on a box with several
 
 
-def keep(folder: RunFolder, cell: str, attempt: int, stage: str = "train") -> int:
-    """Run one attempt; a second keeper for the same attempt does nothing."""
+def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
+    """Run one attempt; a second keeper for the same attempt does nothing. `how`: stage and cards."""
     signals = Wakeups()
     lock = wait_lock(folder.cell_lock(cell), _LOCK_WAIT_S)
     if lock is None:
@@ -46,23 +47,23 @@ def keep(folder: RunFolder, cell: str, attempt: int, stage: str = "train") -> in
     os.makedirs(place, exist_ok=True)
     if not _claim(place):
         return 0
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
     if plan.get("adopted"):
-        return _keep_adopted(folder, plan["adopted"], Attempt(cell, attempt, stage), signals)
+        return _keep_adopted(folder, plan["adopted"], Attempt(cell, attempt), signals)
     log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     pid = os.fork()
     if pid == 0:
         signals.clear()
-        _become_trainer(folder, plan, Attempt(cell, attempt, stage), lock, log)
+        _become_trainer(folder, plan, Attempt(cell, attempt, *how), lock, log)
     os.close(log)
     begun = time.monotonic()
     record = _wait(folder, pid, signals)
     record["ran_s"] = round(time.monotonic() - begun, 3)
     record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
     write_exit(folder, place, record)
-    if not is_held(folder.caretaker_lock):
+    if folder.respawns and not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
 
@@ -108,7 +109,7 @@ def respawn_caretaker(folder: RunFolder) -> None:
         os.setsid()
         if os.fork():
             os._exit(0)
-        os.execv(sys.executable, own_argv("care", folder.path))
+        os.execv(sys.executable, own_argv("care", folder.address))
     os.waitpid(child, 0)
 
 
@@ -171,8 +172,8 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         from .interruptions import gap_s  # here: what these weigh ends with the exec
         from .platform_shell import outfit_of
 
-        ours = {**_own_variables(folder, what), "LEASE_GAP_S": "%.0f" % gap_s(folder, time.time())}
-        outfit = outfit_of(folder, plan, ours)
+        own = _own_variables(folder, plan["job"], what)
+        outfit = outfit_of(folder, plan, dict(own, LEASE_GAP_S="%.0f" % gap_s(folder, time.time())))
         command = _command(folder, plan["job"], what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))
@@ -195,9 +196,11 @@ def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]
 _WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
 
 
-def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
+def _own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
     """What we tell the trainer; nobody else may set these."""
     return {
+        **parameters(job, what.cell),
+        **({"CUDA_VISIBLE_DEVICES": what.cards} if what.cards else {}),
         "LEASE_RUN": folder.run,
         "LEASE_CELL": what.cell,
         "LEASE_ATTEMPT": str(what.number),
@@ -206,6 +209,21 @@ def _own_variables(folder: RunFolder, what: Attempt) -> Dict[str, str]:
         "LEASE_SAVE_REQUEST": folder.save_request(what.cell),
         MARK: folder.mark(what.cell, what.number),
     }
+
+
+def parameters(job: Dict[str, Any], cell: str) -> Dict[str, str]:
+    """Spell a cell's parameters for its trainer: one variable each, and all of them as JSON."""
+    for one in job.get("cells") or []:
+        if one["name"] == cell:
+            import json
+
+            each = {"LEASE_PARAM_" + key: _spell(value) for key, value in one["params"].items()}
+            return dict(each, LEASE_PARAMS=json.dumps(one["params"], ensure_ascii=False))
+    return {}
+
+
+def _spell(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 def _write_started(place: str) -> None:
@@ -236,7 +254,7 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
                 os.killpg(pid, signal.SIGTERM)
         signals.sleep(max(0.0, next_check - time.monotonic()))
         if time.monotonic() >= next_check:
-            if is_held(folder.caretaker_lock):
+            if not folder.respawns or is_held(folder.caretaker_lock):
                 pause_s = _CARETAKER_CHECK_S
             else:
                 respawn_caretaker(folder)

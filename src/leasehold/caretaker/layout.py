@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from binascii import crc32
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.paths import check_name
@@ -12,6 +13,8 @@ from leasehold.kit.paths import check_name
 
 class RunFolder:
     """The paths of one run below the box's root."""
+
+    respawns = True  # a keeper starts a caretaker anew when it has died
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -28,9 +31,31 @@ class RunFolder:
         self.downloads_log = os.path.join(path, "downloads.log")
         self.downloads_lock = os.path.join(path, "downloads.lock")
         self.gate = os.path.join(path, "gate.json")
+        self.added = os.path.join(path, "added.json")  # cells that joined a sweep after its plan was written
+        self.roster = os.path.join(path, "roster.json")  # a wish: cells to take up, cells to give back
         self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
+
+    @property
+    def address(self) -> str:
+        """What names this folder to another of our processes: `folder_at` reads it back."""
+        return self.path
+
+    @property
+    def label(self) -> str:
+        """What people are told that this is."""
+        return self.run
+
+    def read_plan(self) -> Optional[Dict[str, Any]]:
+        """Return the plan with the cells that were added since, or None before there is one."""
+        plan = read_json(self.plan)
+        added = (read_json(self.added) or {}).get("cells") if plan is not None else None
+        if plan is None or not added:
+            return plan
+        names = list(plan["cells"]) + [cell["name"] for cell in added]
+        job = dict(plan["job"], cells=list(plan["job"].get("cells") or []) + added)
+        return dict(plan, cells=names, job=job)
 
     @classmethod
     def below(cls, root: str, run: str) -> "RunFolder":
@@ -77,7 +102,7 @@ class RunFolder:
     @property
     def reserve(self) -> str:
         """Room that is kept for the last words."""
-        return os.path.join(self.path, "reserve")
+        return os.path.join(self.address, "reserve")
 
     def platform(self) -> Dict[str, Any]:
         """What home last said of the platform: a mended hook must reach a run whose plan is older."""
@@ -112,6 +137,11 @@ class RunFolder:
         return os.path.join(self.path, "durable.json")
 
     @property
+    def durable_progress(self) -> str:
+        """How far the copier is."""
+        return os.path.join(self.path, "durable-progress.json")
+
+    @property
     def durable_lock(self) -> str:
         """Held by the one copier."""
         return os.path.join(self.path, "durable.lock")
@@ -129,6 +159,11 @@ class RunFolder:
         own = ".leasehold-secrets-" + "%08x" % crc32(os.fsencode(self.root))
         return os.path.join(private, own, self.run + ".json")
 
+    def forget_secrets(self) -> None:
+        """Remove the values: the run has ended."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.secrets)
+
     @property
     def notify(self) -> str:
         """The user's notification channels, 0600: their addresses are as good as passwords."""
@@ -137,22 +172,22 @@ class RunFolder:
     @property
     def notices(self) -> str:
         """What is still to be told, to whom, and how far the journal was looked at."""
-        return os.path.join(self.path, "notices.json")
+        return os.path.join(self.address, "notices.json")
 
     @property
     def notices_done(self) -> str:
         """How the last notice went, as its sender wrote it."""
-        return os.path.join(self.path, "notices-done.json")
+        return os.path.join(self.address, "notices-done.json")
 
     @property
     def notices_lock(self) -> str:
         """Held by the one who changes what is to be told."""
-        return os.path.join(self.path, "notices.lock")
+        return os.path.join(self.address, "notices.lock")
 
     @property
     def handbook(self) -> str:
         """What a stranger needs to know of this run, for people."""
-        return os.path.join(self.path, "HANDBOOK.md")
+        return os.path.join(self.address, "HANDBOOK.md")
 
     @property
     def handbook_facts(self) -> str:
@@ -183,3 +218,48 @@ class RunFolder:
         """Name that our processes carry in LEASE_ATTEMPT_ID; folder-bound, so two boxes on one host differ."""
         parts = [self.path.replace("/", "|"), cell, str(attempt) if attempt else ""]
         return "/".join(part for part in parts if part)
+
+
+class CellFolder(RunFolder):
+    """One cell of a run that is cared for by itself, on a machine of its own, with a journal and locks of its own.
+
+    Code, outputs and attempts lie where the run's other cells have them, so that results are brought home as always.
+    """
+
+    respawns = False  # whoever lent the machine ends what is left on it, and starts the cell anew elsewhere
+
+    def __init__(self, path: str, cell: str) -> None:
+        super().__init__(path)
+        self.only = check_name(cell, "cell")
+        place = self.cell(cell)
+        self.journal = os.path.join(place, "journal.jsonl")
+        self.status = os.path.join(place, "status.json")
+        self.readings = os.path.join(place, "readings")
+        self.start_lock = os.path.join(place, "start.lock")
+        self.caretaker_lock = os.path.join(place, "caretaker.lock")
+
+    @property
+    def address(self) -> str:
+        """The cell's own folder."""
+        return self.cell(self.only)
+
+    @property
+    def label(self) -> str:
+        """What people are told that this is: one cell of many."""
+        return "%s/%s" % (self.run, self.only)
+
+    def forget_secrets(self) -> None:
+        """Leave them: the other cells need them, and whoever gathers the run's end removes them."""
+
+    def read_plan(self) -> Optional[Dict[str, Any]]:
+        """Return the plan as if the run had this cell alone."""
+        plan = super().read_plan()
+        return None if plan is None else dict(plan, cells=[self.only])
+
+
+def folder_at(address: str) -> RunFolder:
+    """Find the folder of a run, or of a cell that is cared for by itself."""
+    above, cell = os.path.split(address)
+    if os.path.basename(above) == "cells":
+        return CellFolder(os.path.dirname(above), cell)
+    return RunFolder(address)

@@ -10,7 +10,7 @@ import ctypes
 from ctypes import byref, c_char, c_uint, c_ulonglong, c_void_p
 from typing import Any, Dict, List, Optional, Tuple
 
-LIBRARY = "libnvidia-ml.so.1"
+from .clock_reasons import reasons_of
 
 _LACKING = 13  # the library has no such function
 _TOO_SMALL = 7
@@ -33,18 +33,6 @@ _DOUBLE_BIT = 1
 _NOT_KNOWN = (1 << 64) - 1
 _MOST_CARDS, _MOST_PROCESSES = 64, 256
 _MEMORY_V2 = 40 | (2 << 24)  # the struct's size, and its version
-
-REASONS = (  # bits of the clocks' event reasons; the last word tells what slows a card that has work to do
-    (0x0001, "idle"),
-    (0x0002, "application_clocks"),
-    (0x0004, "sw_power_cap"),
-    (0x0008, "hw_slowdown"),
-    (0x0010, "sync_boost"),
-    (0x0020, "sw_thermal_slowdown"),
-    (0x0040, "hw_thermal_slowdown"),
-    (0x0080, "hw_power_brake"),
-    (0x0100, "display_clocks"),
-)
 
 
 class CannotAsk(Exception):
@@ -92,7 +80,7 @@ class _ProcessV1(ctypes.Structure):
 class Nvml:
     """An open library; CannotAsk, when there is no driver to ask."""
 
-    def __init__(self, library: str = LIBRARY) -> None:
+    def __init__(self, library: str) -> None:
         try:
             self._library = ctypes.CDLL(library)
         except OSError as error:
@@ -226,11 +214,6 @@ class Nvml:
 def say(code: int) -> str:
     """Spell what the library answered."""
     return "the NVIDIA driver says: %s" % _WORDS.get(code, "error %d" % code)
-
-
-def reasons_of(bits: int) -> List[str]:
-    """Name the reasons that hold the clocks where they are."""
-    return [name for bit, name in REASONS if bits & bit]
 
 
 def _held(one: Any) -> Dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import bisect
 import os
-import re
 import stat
+import time
 from typing import Any, Dict, Iterable, List, Set, Tuple
 
-_MAPPED = re.compile(rb"^\S+ \S+ \S+ \S+ ([1-9]\d*) +(/.*)$", re.MULTILINE)
 _MAPS_BYTES = 8 << 20
 _BLOCK = 512
 _NAMED_DELETED = 50
@@ -22,6 +21,7 @@ class OpenFiles:
         self._by_inode: Dict[Tuple[int, int], Set[int]] = {}
         self._deleted: Dict[Tuple[int, int], Dict[str, Any]] = {}
         self.unread = 0  # processes of others: what they have open stays unknown
+        self._taken_s = time.monotonic()
         left_out = {os.getpid(), *leave_out}
         for name in os.listdir(proc):
             if name.isdigit() and int(name) not in left_out:
@@ -38,6 +38,11 @@ class OpenFiles:
             found.update(self._by_path[self._paths[at]])
             at += 1
         return sorted(found)
+
+    @property
+    def age_s(self) -> float:
+        """How long ago it was looked."""
+        return time.monotonic() - self._taken_s
 
     def deleted(self, devices: Set[int]) -> List[Dict[str, Any]]:
         """List deleted files on these disks that processes still hold, biggest first."""
@@ -81,5 +86,5 @@ class OpenFiles:
                 text = file.read(_MAPS_BYTES)
         except OSError:
             return
-        for _, name in set(_MAPPED.findall(text)):
+        for name in {line[line.index(b"/") :] for line in text.split(b"\n") if b"/" in line}:
             self._by_path.setdefault(os.fsdecode(name), set()).add(pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -9,7 +10,7 @@ import time
 from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, journal, manifest
-from leasehold.kit.atomic import read_json
+from leasehold.kit.atomic import read_json, write_atomic
 from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
@@ -22,6 +23,7 @@ from .reaper import trainer_processes
 from .run_requests import count_of, folder_of, plan_of
 from .scrubbing import read_clean, read_log, redactor_of, whole_words
 from .serve import Operation, Refused, Request
+from .slurm import engine as slurm
 
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
@@ -44,6 +46,7 @@ def probe(request: Request) -> None:
             "processes": _process_table(),
             "now_unix": time.time(),
             "root": request.root,
+            "box_id": box_id(request.root),
             "real_root": os.path.realpath(request.root),
             "free_bytes": disk.f_bavail * disk.f_frsize,
             "free_inodes": disk.f_favail,
@@ -51,6 +54,19 @@ def probe(request: Request) -> None:
             "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         }
     )
+
+
+def box_id(root: str) -> str:
+    """Name this box by itself, whatever homes call it: made once, at random."""
+    path = os.path.join(root, "box-id")
+    if not os.path.exists(path):
+        mine = "%s.%d" % (path, os.getpid())
+        write_atomic(mine, os.urandom(6).hex().encode("ascii"))
+        with contextlib.suppress(FileExistsError):
+            os.link(mine, path)  # whoever comes second takes the first one's
+        os.unlink(mine)
+    with open(path) as file:
+        return file.read().strip()
 
 
 def ping(request: Request) -> None:
@@ -311,6 +327,7 @@ OPERATIONS: Dict[str, Operation] = {
     "start": starting.start,
     "resume": starting.resume,
     "stop": starting.stop,
+    "release": starting.release,
     "hush": starting.hush,
     "take_over": starting.take_over,
     "events": events,
@@ -334,5 +351,6 @@ OPERATIONS: Dict[str, Operation] = {
     "check_secrets": check_secrets,
     "send_notices": send_notices,
     "get": get,
+    "slurm_rehearse": slurm.rehearse,
     **hygiene.OPERATIONS,
 }

@@ -1,29 +1,28 @@
-"""The caretaker's side of the patrol: keep the sampling process alive, hear it, raise and clear alarms."""
+"""The patrol: at every tick one sample, one line of the series, and the alarms that it raises or clears.
+
+What it needs is imported at the first tick: by then the trainer is on its way, which would otherwise wait for it.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import json
 import os
-import signal
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
 from leasehold.kit.atomic import write_atomic
-from leasehold.kit.procs import look
 from leasehold.kit.runstate import RunState
 
-from .alarms import ALARM, Alarms, Memory, Sign, signs_of
 from .layout import RunFolder
-from .worker import close_all_but
 
-_READ_BYTES = 1 << 16
-_MOST_REST_BYTES = 1 << 18
-_SILENT_S = 45.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 600.0
-_LEAVE_OUT_S = 600.0  # what hung is asked again after this
-_MOST_STUCK = 4  # processes that even SIGKILL does not end, because the kernel waits for a disk
+if TYPE_CHECKING:
+    from .alarms import Alarms
+    from .sampler import Sampler
+    from .series import Series
+    from .vitals import Target
+
+_TICK_S = 5.0
+_AFTER_DEFECT_S = 600.0
 
 
 class Patrol:
@@ -31,33 +30,27 @@ class Patrol:
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self._folder, self._plan, self._note = folder, plan, note
+        self._sampler: Optional[Sampler] = None
+        self._series: Optional[Series] = None
         self._alarms: Optional[Alarms] = None
-        self._memory = Memory()
+        self._recall: Any = None
         self._facts: Dict[str, Any] = {}
-        self._child: Optional[_Child] = None
-        self._again_s, self._pause_s = 0.0, _FIRST_PAUSE_S
-        self._left_out: Dict[str, float] = {}  # what hung, and until when it is not asked
-        self._stuck: List[int] = []
+        self._due_s = float("-inf")
 
     def step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None]) -> None:
-        """Go on with it: a child that samples, what it said, what that means."""
-        with contextlib.suppress(OSError):  # a full disk or no more processes; the next turn tries again
-            self._alarms = self._alarms or Alarms(known)
-            if self._child is None:
-                self._start(before)
-            if self._child is None:
-                return
-            self._child.aim(run, self._alarms.names)
-            for facts in self._child.hear():
-                self._pause_s = _FIRST_PAUSE_S
-                self._facts = facts
-                self._alarms.judge(signs_of(facts, self._memory), self._note)
-                self._alarms.judge([_silence("", True)], self._note)
-            if self._child.silent_s > _SILENT_S or self._child.gone:
-                self._replace(self._child)
+        """Go on with it; `known` is the run's journal, `before` gives a forked child its own signals back."""
+        if run.terminal:
+            return  # whoever heard of the end must be able to rely on its being the last word
+        try:
+            self._step(run, known, before, time.monotonic())
+        except OSError:  # a full disk, or no more processes: the next tick tries again
+            return
+        except Exception:  # noqa: BLE001 - a defect here must not end the watch over a trainer; it is kept to be read
+            self._leave_word()
+            self._due_s = time.monotonic() + _AFTER_DEFECT_S
 
     def facts(self) -> Dict[str, Any]:
-        """The last sample, as it was told; empty before the first."""
+        """The last sample; empty before the first."""
         return self._facts
 
     @property
@@ -65,139 +58,51 @@ class Patrol:
         """The alarms that stand."""
         return self._alarms.names if self._alarms else []
 
-    @property
-    def pid(self) -> int:
-        """The process that samples; 0 while there is none."""
-        return self._child.pid if self._child is not None else 0
-
     def end(self) -> None:
-        """End the child."""
-        if self._child is not None:
-            self._child.end()
-        self._child = None
+        """Let go of everything."""
+        if self._sampler is not None:
+            self._sampler.end()
+        if self._series is not None:
+            self._series.close()
 
-    def _start(self, before: Callable[[], None]) -> None:
-        now_s = time.monotonic()
-        self._stuck = [pid for pid in self._stuck if _lives(pid)]
-        if now_s < self._again_s or len(self._stuck) >= _MOST_STUCK:
+    def _step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None], now_s: float) -> None:
+        from .alarms import Alarms, Recall, signs_of
+        from .sampler import Sampler, record_of
+
+        if self._sampler is None or self._alarms is None:
+            self._sampler, self._alarms, self._recall = Sampler(self._folder, self._plan), Alarms(known), Recall()
+        self._sampler.hear(now_s, before)
+        if now_s < self._due_s:
             return
-        self._left_out = {what: until_s for what, until_s in self._left_out.items() if until_s > now_s}
-        self._child = _Child(self._folder, self._plan, list(self._left_out), before)
+        self._due_s = now_s + _TICK_S
+        target = target_of(run, self._alarms.names)
+        self._facts = self._sampler.sample(target, time.time(), now_s)
+        self._facts["kept"] = self._keep(record_of(self._facts, target))
+        self._alarms.judge(signs_of(self._facts, self._recall), self._note)
 
-    def _replace(self, child: "_Child") -> None:
-        """End a child that hangs or died; what it asked last is left out for a while if it hung there."""
-        self._child = None
-        child.end()
-        if not child.gone:
-            self._left_out[child.doing] = time.monotonic() + _LEAVE_OUT_S
-            self._stuck.append(child.pid)
-            assert self._alarms is not None
-            self._alarms.judge([_silence(child.doing, False)], self._note)
-        self._again_s = time.monotonic() + self._pause_s
-        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+    def _keep(self, record: Dict[str, Any]) -> bool:
+        from .series import Series
 
-
-def _silence(doing: str, over: bool) -> Sign:
-    what = "%s does not answer" % (doing or "the patrol")
-    seen = "readings come again" if over else "no reading for %d s while asking: %s" % (_SILENT_S, doing or "nothing")
-    hint = "training may hang on it too; a network disk whose server is gone looks like this"
-    return Sign("readings", "", not over, over, ALARM, what, seen, hint)
-
-
-class _Child:
-    """The forked sampler, seen from its parent. Forked, not started anew: it shares our pages."""
-
-    def __init__(
-        self, folder: RunFolder, plan: Dict[str, Any], left_out: List[str], before: Callable[[], None]
-    ) -> None:
-        hear, self._up = os.pipe()
-        self._heard, tell = os.pipe()
-        getattr(gc, "freeze", lambda: None)()  # so that the collector does not write to pages we share
-        self.pid = os.fork()
-        if self.pid == 0:
-            _become_sampler(folder, plan, left_out, (hear, tell), before)
-        os.close(hear)
-        os.close(tell)
-        os.set_blocking(self._heard, False)
-        os.set_blocking(self._up, False)
-        self.doing, self.gone = "", False
-        self._rest, self._aim = b"", b""
-        self._word_s = time.monotonic()
-
-    @property
-    def silent_s(self) -> float:
-        """How long it has said nothing."""
-        return time.monotonic() - self._word_s
-
-    def aim(self, run: RunState, alarms: List[str]) -> None:
-        """Tell it which attempt runs, when that changed."""
-        word: Dict[str, Any] = {"state": run.state, "alarms": alarms}
-        for name, cell in run.cells.items():
-            if cell.state in ("starting", "running"):
-                word.update(cell=name, attempt=cell.attempt, pid=cell.pid, started=cell.started)
-        line = json.dumps(word).encode() + b"\n"
-        if line != self._aim:
-            with contextlib.suppress(OSError):  # it hangs or is gone, which others notice
-                os.write(self._up, line)
-                self._aim = line
-
-    def hear(self) -> List[Dict[str, Any]]:
-        """Take the samples it told since the last call."""
-        samples = []
-        for line in self._lines():
-            value = json.loads(line)
-            self.doing = value.get("doing", "")
-            if "t" in value:
-                samples.append(value)
-        return samples
-
-    def end(self) -> None:
-        """End it; the kernel may take its time."""
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.close(self._up)
-        os.close(self._heard)
-
-    def _lines(self) -> List[bytes]:
         try:
-            chunk = os.read(self._heard, _READ_BYTES)
-        except BlockingIOError:
-            return []
-        if not chunk:
-            self.gone = True
-            return []
-        self._word_s = time.monotonic()
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        self._rest = self._rest[-_MOST_REST_BYTES:]
-        return lines
+            self._series = self._series or Series(self._folder.readings)
+            self._series.add(record)
+        except OSError:  # a full disk, before the ring had its place
+            return False
+        return True
+
+    def _leave_word(self) -> None:
+        import traceback
+
+        with contextlib.suppress(OSError):
+            text = traceback.format_exc().encode("utf-8", "replace")
+            write_atomic(os.path.join(self._folder.path, "patrol-defect.txt"), text, durable=False)
 
 
-def _become_sampler(
-    folder: RunFolder, plan: Dict[str, Any], left_out: List[str], pipes: Any, before: Callable[[], None]
-) -> None:
-    try:
-        before()
-        os.setsid()
-        close_all_but(pipes)
-        from .sampler import Pipes, live  # only here: what it imports must not weigh on the caretaker
+def target_of(run: RunState, alarms: List[str]) -> Target:
+    """Say which attempt runs now; the first, for a card has one at a time."""
+    from .vitals import Target
 
-        live(folder, plan, Pipes(*pipes), left_out)
-    except BrokenPipeError:  # the caretaker is gone, and so are we
-        pass
-    except BaseException:  # noqa: BLE001 - a forked child must end here; its parent sees the pipe close
-        _leave_word(folder)
-    finally:
-        os._exit(0)
-
-
-def _leave_word(folder: RunFolder) -> None:
-    """Keep why the sampler died, for whoever looks; the pipe's end says that it did."""
-    import traceback
-
-    with contextlib.suppress(OSError):
-        write_atomic(os.path.join(folder.readings, "error.txt"), traceback.format_exc().encode(), durable=False)
-
-
-def _lives(pid: int) -> bool:
-    process = look(pid)
-    return process is not None and not process.gone
+    for name, cell in run.cells.items():
+        if cell.state in ("starting", "running"):
+            return Target(run.state, name, cell.attempt, cell.pid, cell.started, tuple(alarms))
+    return Target(run.state, alarms=tuple(alarms))

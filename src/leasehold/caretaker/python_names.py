@@ -32,15 +32,27 @@ def with_python(environ: Mapping[str, str], root: str) -> Dict[str, str]:
 
 
 def _stand_in(place: str, known: str) -> None:
-    """Write a script, not a link: through a link from elsewhere a virtual environment is not recognised."""
+    """Write a script; where the disk lets nothing be executed, a link.
+
+    The script comes first because through a link from elsewhere a virtual environment is not recognised.
+    """
     script = b"#!/bin/sh\nexec '%s' \"$@\"\n" % os.fsencode(known).replace(b"'", b"'\\''")
+    if _holds(place, script) or (os.path.islink(place) and os.readlink(place) == known):
+        return
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    write_atomic(place, script, durable=False, mode=0o755)
+    if not os.access(place, os.X_OK):
+        temp = "%s.%d.tmp" % (place, os.getpid())
+        os.symlink(known, temp)
+        os.replace(temp, place)
+
+
+def _holds(place: str, data: bytes) -> bool:
     try:
         with open(place, "rb") as file:
-            if file.read() == script:
-                return
+            return not os.path.islink(place) and file.read() == data and os.access(place, os.X_OK)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-    write_atomic(place, script, durable=False, mode=0o755)
+        return False
 
 
 def _which(name: str, path: str) -> Optional[str]:

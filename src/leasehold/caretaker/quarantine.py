@@ -21,6 +21,7 @@ from .serve import Refused, Request
 from .starting import observe
 
 _STAMP = re.compile(r"\d{8}T\d{6}Z(?:-\d+)?\Z")
+_FRESH_S = 1.0
 _MOST_ENTRIES = 20_000_000
 
 
@@ -30,8 +31,12 @@ def take(request: Request) -> None:
     root = os.path.realpath(request.root)
     aside = None if request.args.get("delete") else _Aside(root)
     free_before = _free_bytes(root)
+    opened = OpenFiles()
     for target in targets:
-        problem = why_not(root, target, OpenFiles())
+        problem = why_not(root, target)
+        if not problem:  # last of all, and fresh: whoever opened it meanwhile is seen
+            opened = OpenFiles() if opened.age_s > _FRESH_S else opened
+            problem = _users(target, opened)
         if not problem:
             problem = aside.take(target) if aside else _delete(target["path"])
         request.reply({"path": target["path"], "done": not problem, "problem": problem})
@@ -87,7 +92,7 @@ def stamps(root: str) -> List[Dict[str, Any]]:
     return found
 
 
-def why_not(root: str, target: Dict[str, Any], opened: OpenFiles) -> str:
+def why_not(root: str, target: Dict[str, Any]) -> str:
     """Say why a target may not be touched now; empty when it is still exactly what a person was shown."""
     path = target["path"]
     try:
@@ -103,10 +108,11 @@ def why_not(root: str, target: Dict[str, Any], opened: OpenFiles) -> str:
     protected = _protected(root, path)
     if protected:
         return protected
-    problem = _measure_again(path, info, target)
-    if problem:
-        return problem
-    users = opened.users_of(path, (info.st_dev, info.st_ino))
+    return _measure_again(path, info, target)
+
+
+def _users(target: Dict[str, Any], opened: OpenFiles) -> str:
+    users = opened.users_of(target["path"], (target["identity"][0], target["identity"][1]))
     return "pid %s has it open" % ", ".join(map(str, users[:5])) if users else ""
 
 

@@ -6,20 +6,22 @@ import hashlib
 import os
 from typing import Any, Dict, List
 
-from leasehold.kit.atomic import read_json, replacing, write_all, write_json
+from leasehold.kit.atomic import replacing, write_all, write_json
 from leasehold.kit.match import Found, matching
 from leasehold.kit.paths import UnsafePath, open_below
 
-from .durable import target_of, why_not
+from .copying import target_of
+from .durable import why_not
 from .errand import answer
 from .layout import RunFolder
+from .reread import sha256_of
 
 _BLOCK = 1 << 20
 
 
 def rescue(folder: RunFolder, cell: str) -> int:
     """Answer {to, how, files, bytes, state_unix}, {} when there is nothing to send, or {problem}."""
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     platform = folder.platform()
     why = why_not(platform)
     if why:
@@ -79,11 +81,7 @@ def _copy(root: str, found: Found, to: str) -> str:
                 write_all(fd, block)
     finally:
         os.close(source)
-    back = hashlib.sha256()
-    with open(to, "rb", buffering=0) as file:
-        for block in iter(lambda: file.read(_BLOCK), b""):
-            back.update(block)
-    if back.digest() != sha.digest():
+    if sha256_of(to, lambda count: None) != sha.hexdigest():
         os.unlink(to)
         raise OSError("%s reads back differently" % to)
     return sha.hexdigest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List
 
-from leasehold.kit.atomic import read_json
 from leasehold.kit.paths import UnsafePath
 
 from .layout import RunFolder
@@ -25,7 +24,7 @@ def folder_of(request: Request) -> RunFolder:
 
 def plan_of(request: Request, folder: RunFolder) -> Dict[str, Any]:
     """Read the run's plan, with the promises as home knows them now: those may be mended after the run."""
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         raise Refused("run.damaged", "%s does not hold a plan" % folder.plan)
     asked = request.args.get("patterns")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Set
 
-from leasehold.kit.atomic import read_json
 from leasehold.kit.match import Found, compile_pattern, matching
 
 from .errand import answer
@@ -22,7 +21,7 @@ _MOST_LISTED = 50
 
 def prune(folder: RunFolder, cell: str) -> int:
     """Remove and answer {files, freed_bytes, kept}."""
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     root = folder.out(cell)
     doomed, kept = choose(root, plan, promises(folder, plan))
     freed = removed = 0

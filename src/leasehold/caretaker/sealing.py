@@ -29,7 +29,7 @@ _MOST_LISTED = 100
 
 def seal(folder: RunFolder, cell: str) -> int:
     """Answer {ok, files, bytes, sha256, from_before}, or {lacking}."""
-    plan = read_json(folder.plan) or {}
+    plan = folder.read_plan() or {}
     patterns = promises(folder, plan)
     root = folder.out(cell)
     try:
@@ -120,5 +120,5 @@ class _Nobody:
 
 
 def _hashed(folder: RunFolder, cell: str, found: List[Found]) -> List[Dict[str, Any]]:
-    memory = HashMemory(os.path.join(folder.path, "hashes.json"))
+    memory = HashMemory(os.path.join(folder.address, "hashes.json"))
     return Chart(_Nobody(), {cell: folder.out(cell)}, {cell: found}, memory).take_sums()[cell]

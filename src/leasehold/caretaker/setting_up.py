@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 def ready(folder: RunFolder, cell: str, attempt: int) -> int:
     """Set up if that was not done, judge the environment if it has not passed; 0 lets the trainer start."""
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
     place = Place(folder, cell, attempt, plan["job"], read_json(folder.gate) or {})

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_atomic, write_json
@@ -16,13 +15,15 @@ from leasehold.kit.procs import boot_id, is_alive
 from leasehold.kit.runstate import FAILED, STOPPED, fold
 from leasehold.kit.tree import copy_tree
 
-from . import detach, holding
+from . import detach, holding, keeping
 from .handbook import place_of
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes, poke
 from .serve import Refused, Request
+from .slurm import engine as slurm
+from .slurm.gather import Gatherer
 from .stopping import request_stop
 from .supervise import caretaker_identity
 from .trees import tree_path
@@ -33,6 +34,9 @@ _LEAVE_WAIT_S = 5.0
 
 def observe(folder: RunFolder) -> Dict[str, Any]:
     """Fold the journal and check it against locks and processes."""
+    cluster = gatherer_of(folder)
+    if cluster is not None:
+        cluster.gather()
     events, offset = journal.read_from(folder.journal, 0)
     run = fold(events)
     seen = run.as_dict()
@@ -45,15 +49,23 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         folder=folder.path,
         offset=offset,
         terminal=run.terminal,
-        caretaker_alive=is_held(folder.caretaker_lock),
+        caretaker_alive=is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal,
+        cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
+        health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),
         holder=read_json(folder.holder) or {},
         place=place_of(folder),
     )
     return seen
+
+
+def gatherer_of(folder: RunFolder) -> Optional[Gatherer]:
+    """Who folds the journals of a run whose cells a cluster cares for; None where one caretaker has them all."""
+    plan = read_json(folder.plan)
+    return Gatherer(folder) if plan is not None and slurm.is_slurm(plan) else None
 
 
 def start(request: Request) -> None:
@@ -69,17 +81,22 @@ def start(request: Request) -> None:
     with _StartLock(folder):
         opened = _open_folder(request, folder, plan)
         if holding.is_mine(folder, request.args):  # another home that says the same only attaches
-            _keep_budget(request, folder)
-            _keep_handbook(request, folder)
-            _keep_promises(folder, plan.get("patterns"))
+            keeping.keep_budget(request, folder)
+            keeping.keep_handbook(request, folder)
+            keeping.keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
-        if seen["terminal"] or seen["caretaker_alive"]:
+        new = [] if opened else _unheard(folder, plan, seen)
+        if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             request.reply(dict(seen, did="attached"))
             return
-        _keep_private(request, folder, plan.get("environment") or {})
-        relaunch = _keep_relaunch(request, folder)
-        _revive(folder, plan, seen["seq"])
-        request.reply(dict(observe(folder), did="opened" if opened else "revived", relaunch=relaunch))
+        keeping.keep_private(request, folder, plan.get("environment") or {})
+        relaunch = {} if slurm.is_slurm(plan) else {"relaunch": _keep_relaunch(request, folder)}
+        if new and seen["caretaker_alive"] and not slurm.is_slurm(plan):
+            _wake(folder)
+        else:
+            _revive(folder, plan, seen["seq"])
+        did = "opened" if opened else "added" if new else "revived"
+        request.reply(dict(observe(folder), did=did, **relaunch))
 
 
 def resume(request: Request) -> None:
@@ -97,10 +114,11 @@ def resume(request: Request) -> None:
         if seen["state"] in (FAILED, STOPPED) and untouched:
             holding.hold_again(folder, request.args)
             _prepare_cells(request.root, folder, plan)
-            _keep_private(request, folder, request.args.get("environment"))
-            _keep_budget(request, folder)
-            _keep_handbook(request, folder)
-            _keep_promises(folder, request.args.get("patterns"))
+            _forget_stop(folder)
+            keeping.keep_private(request, folder, request.args.get("environment"))
+            keeping.keep_budget(request, folder)
+            keeping.keep_handbook(request, folder)
+            keeping.keep_promises(folder, request.args.get("patterns"))
             relaunch = _keep_relaunch(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed", relaunch=relaunch))
@@ -133,6 +151,10 @@ def stop(request: Request) -> None:
             return
         wish: Dict[str, Any] = {key: request.args[key] for key in ("id", "by", "grace_s") if key in request.args}
         request_stop(folder, wish)
+        if slurm.is_slurm(plan):
+            slurm.stop(folder, wish)
+            request.reply(dict(observe(folder), did="asked"))
+            return
         who = caretaker_identity(folder)
         if who is None or not poke(int(who[0]), who[1]):
             _revive(folder, plan, seen["seq"])
@@ -146,9 +168,15 @@ def take_over(request: Request) -> None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with _StartLock(folder):
         holding.take_over(folder, request.args)
-        _keep_private(request, folder, None)
-        _keep_handbook(request, folder)
+        keeping.keep_private(request, folder, None)
+        keeping.keep_handbook(request, folder)
         request.reply(observe(folder))
+
+
+def _forget_stop(folder: RunFolder) -> None:
+    """Take back an old wish to stop: a cell that never ran has not heard it yet."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(folder.stop)
 
 
 def _let_leave(folder: RunFolder) -> None:
@@ -192,6 +220,7 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
     _prepare_cells(request.root, folder, plan)
     if existing is not None:
+        _add_cells(folder, plan)
         return False
     body = {key: value for key, value in plan.items() if key != "plan_sha256"}
     if digest(body) != plan.get("plan_sha256"):
@@ -201,52 +230,55 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     return True
 
 
-def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:
-    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv.
-
-    What home says of the platform comes first: it names the tier on which they may lie. What home asks of the gate
-    after set-up is kept too: nobody at home may be there to ask when it is due.
-    """
-    before = (folder.secrets, folder.notify)
-    if isinstance(platform, dict) and platform != folder.platform():
-        write_json(folder.environment, platform)
-    for path in set(before) - {folder.secrets, folder.notify}:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-    if isinstance(request.args.get("gate"), dict):
-        write_json(folder.gate, request.args["gate"])
-    for name, path in (("secrets", folder.secrets), ("notify", folder.notify)):
-        values = request.args.get(name)
-        if not isinstance(values, dict) or not values:
-            continue
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        os.chmod(os.path.dirname(path), 0o700)
-        write_atomic(path, json.dumps(values).encode("utf-8"), mode=0o600)
-    if os.path.exists(folder.hush):
-        os.unlink(folder.hush)
+def _add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
+    """Write down the cells that this plan has beyond those the run has now; a known name keeps its meaning."""
+    before = folder.read_plan() or {}
+    known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
+    cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
+    for name, cell in cells.items():
+        if name in known and known[name] != cell["params"]:
+            raise Refused("sweep.cell_differs", "cell %s of %s has other parameters on this box" % (name, folder.run))
+    new = [cells[name] for name in plan["cells"] if name in cells and name not in before.get("cells", [])]
+    if new:
+        added = (read_json(folder.added) or {}).get("cells") or []
+        write_json(folder.added, {"cells": added + new})
 
 
-def _keep_budget(request: Request, folder: RunFolder) -> None:
-    """Write down what the run may cost, dated by this box's clock; an empty one takes an earlier one back."""
-    value = request.args.get("budget")
-    if isinstance(value, dict) and value:
-        write_json(folder.budget, dict(value, as_of_unix=round(time.time(), 3)))
-    elif isinstance(value, dict) and os.path.exists(folder.budget):
-        os.unlink(folder.budget)
+def _unheard(folder: RunFolder, plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
+    """List cells of this plan that the journal does not have, and leave the wish to take them up."""
+    new = [name for name in plan["cells"] if name not in seen["cells"]] if seen["seq"] else []
+    if new and not slurm.is_slurm(plan):
+        write_json(folder.roster, {"add": new})
+    return new
 
 
-def _keep_handbook(request: Request, folder: RunFolder) -> None:
-    """Write down what home knows for the handbook; it is no part of the plan, since two homes may differ in it."""
-    if isinstance(request.args.get("handbook"), dict):
-        write_json(folder.handbook_facts, request.args["handbook"])
+def release(request: Request) -> None:
+    """Give back cells that have not begun: they go to another box."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    plan = read_json(folder.plan)
+    if plan is None or slurm.is_slurm(plan):
+        raise Refused("run.absent", "this box has no run %s that could give cells back" % folder.run)
+    wanted = [str(name) for name in request.args.get("cells") or []]
+    with _StartLock(folder):
+        write_json(folder.roster, {"release": wanted})
+        _wake(folder)
+        if os.path.exists(folder.roster):
+            os.unlink(folder.roster)
+            raise Refused("run.busy", "the caretaker of %s did not answer" % folder.run)
+        events = journal.read_from(folder.journal, 0)[0]
+        given = [name for event in events if event["k"] == "cells_released" for name in event["cells"]]
+        left = fold(events).cells
+        request.reply({"released": [name for name in wanted if name in given and name not in left]})
 
 
-def _keep_promises(folder: RunFolder, patterns: Any) -> None:
-    """Write down what must be there at the end, where a person has mended it since the plan was made."""
-    planned = (read_json(folder.plan) or {}).get("patterns")
-    kept = (read_json(folder.promises) or {}).get("patterns", planned)
-    if isinstance(patterns, list) and patterns and patterns != kept:
-        write_json(folder.promises, {"patterns": [str(pattern) for pattern in patterns]})
+def _wake(folder: RunFolder) -> None:
+    """Have the caretaker take up the wish about its roster, and see that it did."""
+    who = caretaker_identity(folder)
+    if who is not None:
+        poke(int(who[0]), who[1])
+    deadline = time.monotonic() + _LEAVE_WAIT_S
+    while time.monotonic() < deadline and os.path.exists(folder.roster):
+        time.sleep(0.02)
 
 
 def _keep_relaunch(request: Request, folder: RunFolder) -> Dict[str, Any]:
@@ -278,7 +310,8 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     """What is executed; promises and policies may differ between two homes that mean the same run."""
     job = plan.get("job", {})
     names = ("setup", "run", "env", "secrets")
-    what = {"tree": plan.get("tree"), "cells": plan.get("cells"), **{name: job.get(name) for name in names}}
+    cells = "a sweep" if job.get("cells") else plan.get("cells")  # a sweep may grow
+    what = {"tree": plan.get("tree"), "cells": cells, **{name: job.get(name) for name in names}}
     what["downloads"] = job.get("downloads") or []
     what["setup_frameworks"] = job.get("setup_frameworks", "keep")
     return what
@@ -286,6 +319,8 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
 
 def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Give each cell an out folder and its own copy of the code, which it may then write to."""
+    if slurm.is_slurm(plan):  # each task makes its own, on the node where it runs
+        return
     for cell in plan["cells"]:
         _make_out(folder.out(cell), plan)
         os.makedirs(folder.cell(cell), exist_ok=True)
@@ -316,6 +351,9 @@ def _make_out(out: str, plan: Dict[str, Any]) -> None:
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:
     """Start a caretaker detached and wait until it, or one that a keeper started meanwhile, has taken over."""
+    if slurm.is_slurm(plan):
+        slurm.begin(folder, folder.read_plan() or plan, resume_by)
+        return
 
     def argv(primitive: str) -> Any:
         return own_argv("care", folder.path, primitive, resume_by)

@@ -27,6 +27,7 @@ from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .patrol import Patrol
+from .places import Places, hear_roster, in_order
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .pulse import Pulse
@@ -42,7 +43,8 @@ _LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
-_BUSY_TICK_S = 0.1
+_STOPPING_TICK_S = 0.1
+_RESERVE_EVERY_S = 60.0
 _BUDGET_EVERY_S = 2.0
 _BUDGET_GRACE_S = 30.0
 _ALIVE = ("starting", "running")
@@ -53,15 +55,11 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)  # whoever merely looks holds it for a moment
     if lock is None:
         return 0
-    plan = read_json(folder.plan)
+    plan = folder.read_plan()
     if plan is None:
         return 1
-    me = look(os.getpid())
-    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
     caretaker = Caretaker(folder, plan)
-    caretaker.open(who, detach, resume_by)
+    caretaker.open(sign(lock), detach, resume_by)
     caretaker.live()
     if os.path.exists(folder.relaunch):
         from .relaunch import remove
@@ -72,6 +70,15 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
 
         begin(folder)
     return 0
+
+
+def sign(lock: int) -> Dict[str, Any]:
+    """Write into the lock that we hold who holds it, and return that."""
+    me = look(os.getpid())
+    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
+    return who
 
 
 class Caretaker:
@@ -87,6 +94,7 @@ class Caretaker:
         self.scrubber = Scrubber(folder)
         self.beat_at = 0.0
         self.money_at = 0.0
+        self.reserve_at = 0.0
         self.work = WorkClock(folder, plan)
         self.attempts = Attempts(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
@@ -95,10 +103,13 @@ class Caretaker:
         self.preemption = Preemption(folder, plan, self.note)
         self.pulse = Pulse(folder, plan, self.note)
         self.downloads = Downloads(folder, plan, self.note)
+        self.places = Places(plan)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.watcher = Watcher(folder, plan, self.note)
         self.handbook = Handbook(folder, plan, self.note)
         self.patrol = Patrol(folder, plan, self.note)
+        self.pulse.facts = self.patrol.facts
+        self.recovery.left_s = self.preemption.left_s
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -107,20 +118,22 @@ class Caretaker:
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
         elif resume_by and self.run.state in (FAILED, STOPPED):
             self.note("resumed", by=resume_by, detach=detach, **who)
-        elif self.run.terminal:
+        elif self.run.terminal and not self._hear_added():
             return  # respawned while another one was already ending the run: nothing to add to its journal
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
+        self._hear_added()
         linked = link(self.folder, self.folder.platform(), self.plan["cells"])
         if linked is not None:
             self.note("tensorboard_linked", **linked)
 
     def live(self) -> None:
         """Turn until the run is over."""
-        while not self.run.terminal:
+        while not self.run.terminal and not self.leaves():
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 self._reap()
                 self._hear_stop()
+                self._hear_added()
                 self._turn()
                 self.attempts.heard_unix = 0.0
                 self._mind_budget()
@@ -137,8 +150,11 @@ class Caretaker:
         self.journal.close()
         reserve.drop(self.folder)
         self.scrubber.finish_downloads()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.folder.secrets)  # a resume brings them anew
+        self.folder.forget_secrets()  # a resume brings them anew
+
+    def leaves(self) -> bool:
+        """Whether somebody else will go on with the run though it has not ended; a box's caretaker never leaves it."""
+        return False
 
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in; a full disk gives up its reserve for it."""
@@ -153,7 +169,8 @@ class Caretaker:
         if self.signals.terminate:
             self.signals.terminate = False
             self.preemption.notice(self.run, "SIGTERM")
-        for name, cell in self.run.cells.items():
+        free = self.places.count()
+        for name, cell in in_order(self.run):
             if cell.state in _ALIVE:
                 self.attempts.look(name, cell, self.signals.clear)
             if cell.state == "running":
@@ -164,7 +181,8 @@ class Caretaker:
                 if not self._has_data():
                     return
                 self._begin(name, cell)
-            if cell.state in (*_ALIVE, "ended", "pending"):
+            free -= cell.state in (*_ALIVE, "ended", "pending")
+            if free <= 0:
                 break  # one cell at a time on a card
         if not any(cell.state in _ALIVE for cell in self.run.cells.values()):
             self._close()
@@ -186,11 +204,12 @@ class Caretaker:
         if stage == SEAL:
             self.chain.seal(name, cell, self.journal.events, self.signals.clear)
             return
-        if self.recovery.waits_s(name, cell) > 0:
+        if self.recovery.waits_s(name, cell) > 0 or self.preemption.left_s() > 0:
             return
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
-            self.attempts.start(name, cell, stage, self.signals.clear)
+            how = {"stage": stage, "cards": self.places.free(self.run)}
+            self.attempts.start(name, cell, how, self.signals.clear)
             return
         self.note("disk_short", cell=name, attempt=cell.attempt + 1, **short)
         self.note("cell_failed", cell=name, attempt=cell.attempt, why=disk_gate.say(short))
@@ -251,9 +270,17 @@ class Caretaker:
             self.note("run_stopped", reason="stopped before its results were on the durable tier")
         elif self.copy.step(self.signals.clear):
             if self.copy.problem:
-                self.note("run_failed", reason=self.copy.problem)
+                self.note("run_failed", reason=self.copy.problem, cause="durable")
             else:
                 self.note("run_finished")
+
+    def _hear_added(self) -> bool:
+        """Take up cells that joined the sweep; what is promised of them is in the plan that is read then."""
+        if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
+            return False
+        self.plan.update(self.folder.read_plan() or {})
+        self.copy = DurableCopy(self.folder, list(self.plan["cells"]), self.note)
+        return True
 
     def _hear_stop(self) -> None:
         grace_s = self.stopping.hear(self.run)
@@ -299,15 +326,17 @@ class Caretaker:
 
     def _keep_reserve(self) -> None:
         """Make room for last words while there is some; not before the first attempt: a launch is waited for."""
-        if not os.path.isdir(self.folder.reserve) and any(cell.state == "running" for cell in self.run.cells.values()):
+        lives = any(cell.state == "running" for cell in self.run.cells.values())
+        if lives and time.monotonic() >= self.reserve_at:
+            self.reserve_at = time.monotonic() + _RESERVE_EVERY_S
             reserve.keep(self.folder)
 
     def _pause_s(self) -> float:
         cells = self.run.cells
         if any(cell.state == "starting" for cell in cells.values()):
             return _STARTING_TICK_S
-        if self.run.state == "stopping" or any(cell.state == "ended" for cell in cells.values()):
-            return _BUSY_TICK_S
+        if self.run.state == "stopping":
+            return _STOPPING_TICK_S
         waits = [self.recovery.waits_s(name, cell) for name, cell in cells.items() if cell.state == "pending"]
         forward_s = self.preemption.due_s()
         return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])
@@ -338,6 +367,7 @@ class Caretaker:
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
         value["readings"] = self.patrol.facts()
         value["health"] = self._health()
+        value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
 

@@ -125,6 +125,7 @@ class Checkpointer:
             self._save(wait=why == "leave")
         if why == "leave":
             self._say_first("checkpoint: asked to end; state of step %d is %s" % (step + 1, self._word()))
+            self._ranks.part_at_exit()
             raise SystemExit(128 + signal.SIGTERM)
         return bool(why)
 

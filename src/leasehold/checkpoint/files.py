@@ -22,6 +22,7 @@ from leasehold.kit.checkpoint_file import (
 
 from .direct import Arriving, put_past_cache
 from .leaves import make_again
+from .shelf import temp_name
 from .snapshot import Snapshot
 from .tree import rebuild
 
@@ -42,11 +43,6 @@ def write_file(path: str, snapshot: Snapshot, facts: Dict[str, str]) -> Written:
         snapshot.wait()
         written = _write(fd, snapshot, facts)
     return Written(path, *written)
-
-
-def temp_name(path: str) -> str:
-    """Name the sibling that a file is written to first."""
-    return os.path.join(os.path.dirname(path), ".%s.%d.tmp" % (os.path.basename(path), os.getpid()))
 
 
 class Loaded:

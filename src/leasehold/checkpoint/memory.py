@@ -16,10 +16,14 @@ def scratch(size: int) -> mmap.mmap:
     if not hasattr(mmap, "MAP_ANONYMOUS") or not hasattr(mmap.mmap, "madvise"):  # Windows
         return mmap.mmap(-1, rounded)
     memory = mmap.mmap(-1, rounded, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    # Not for forked children: with loader workers around, every page written later would be copied first.
-    with contextlib.suppress(OSError, AttributeError):
-        memory.madvise(mmap.MADV_DONTFORK)
     # Few large pages: filling them the first time costs a fraction.
     with contextlib.suppress(OSError, ValueError):
         memory.madvise(getattr(mmap, "MADV_HUGEPAGE", _HUGE))
+    return memory
+
+
+def keep_from_children(memory: mmap.mmap) -> mmap.mmap:
+    """Take memory out of what a fork shares: with loader workers around, every page written later would be copied."""
+    with contextlib.suppress(OSError, AttributeError):
+        memory.madvise(mmap.MADV_DONTFORK)
     return memory

@@ -11,13 +11,13 @@ import shutil
 import time
 from typing import Any, Callable, Dict, Optional
 
-from leasehold.kit.atomic import fsync_folder, write_json
+from leasehold.kit.atomic import write_json
 
-from .files import Written, temp_name
+from .files import Written
 from .pace import Pace, Sessions
 from .ranks import SYNC_S, Agreement, Ranks
 from .sharded import LIST, SCHEMA, check_listed, hash_share
-from .shelf import NATIVE, Keep, Shelf
+from .shelf import NATIVE, Keep, Shelf, publish_folder, temp_name
 from .telling import Say, free_bytes, size, to_stderr
 from .wishes import Wishes
 
@@ -106,9 +106,7 @@ class NativeCheckpoints:
     def _publish(self, temp: str, path: str, step: int, listed: object) -> str:
         try:
             write_json(os.path.join(temp, LIST), {"schema": SCHEMA, "step": step, "files": listed})
-            shutil.rmtree(path, ignore_errors=True)
-            os.replace(temp, path)
-            fsync_folder(self.folder)
+            publish_folder(temp, path)
         except OSError as error:
             return str(error)
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from typing import Any, List, Optional
 
@@ -53,6 +54,14 @@ class Ranks:
         dist.broadcast_object_list(box, src=0)
         return box[0]
 
+    def part_at_exit(self) -> None:
+        """Have the group taken down before the interpreter is, unless the script does it: by our word it leaves early.
+
+        What is left of a group then, its threads above all, can abort a process that was about to end well.
+        """
+        if _dist() is not None:
+            atexit.register(_take_down)
+
 
 class Agreement:
     """Lets all processes decide alike, and asks only now and then: asking means waiting for the device."""
@@ -76,6 +85,12 @@ class Agreement:
             [*anyone, *([*firsts, stride] if first else [0] * (len(firsts) + 1))]
         )
         return wishes
+
+
+def _take_down() -> None:
+    dist = _dist()
+    if dist is not None:
+        dist.destroy_process_group()
 
 
 def _dist() -> Any:

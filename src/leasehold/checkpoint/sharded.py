@@ -11,13 +11,14 @@ import os
 import shutil
 from typing import Any, Dict, List, Tuple
 
-from leasehold.kit.atomic import fsync_folder, read_json, write_json
+from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.checkpoint_file import SUFFIX
 
-from .files import Written, load_file, temp_name, write_file
+from .files import Written, load_file, write_file
 from .leaves import torch_now
 from .parts import is_local, state_of
 from .ranks import Ranks
+from .shelf import publish_folder, temp_name
 from .snapshot import Stage
 from .tree import Flat
 
@@ -72,11 +73,7 @@ def _publish(temp: str, path: str, facts: Dict[str, Any]) -> str:
     """Give the folder its name; return the problem, because every process must learn of it."""
     try:
         write_json(os.path.join(temp, LIST), facts)
-        if os.path.exists(path):  # the same step, saved before: a folder cannot be renamed over another
-            os.replace(path, temp_name(path + ".before"))
-        os.replace(temp, path)
-        fsync_folder(os.path.dirname(path) or ".")
-        shutil.rmtree(temp_name(path + ".before"), ignore_errors=True)
+        publish_folder(temp, path)
     except OSError as error:
         return str(error)
     return ""

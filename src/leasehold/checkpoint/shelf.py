@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.checkpoint_file import SUFFIX
+from leasehold.kit.atomic import fsync_folder, read_json, write_json
+from leasehold.kit.checkpoint_file import SUFFIX, Damaged, parse_header
 
 SHARDED = ".dcp"
 NATIVE = ".saved"  # a folder that a framework wrote
 _ENDS = "|".join(map(re.escape, (SUFFIX, SHARDED, NATIVE)))
 _NAME = re.compile(r"step-(\d{1,18})(%s)\Z" % _ENDS)
-_TEMP = re.compile(r"\.step-\d+(%s)(?:\.before)?\.\d+\.tmp\Z" % _ENDS)
+_TEMP = re.compile(r"\.(step-\d+(?:%s))(\.before)?\.\d+\.tmp\Z" % _ENDS)
 _DAMAGED = "damaged-"
 
 
@@ -63,11 +64,14 @@ class Shelf:
         return sorted(found)
 
     def sweep(self) -> None:
-        """Remove what a killed writer left half done."""
+        """Remove what a killed writer left half done; what it had moved aside for its successor comes back."""
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self.folder):
-                if _TEMP.match(name):
-                    _remove(os.path.join(self.folder, name))
+                match, path = _TEMP.match(name), os.path.join(self.folder, name)
+                if match and match.group(2) and not os.path.exists(os.path.join(self.folder, match.group(1))):
+                    os.replace(path, os.path.join(self.folder, match.group(1)))
+                elif match:
+                    _remove(path)
 
     def set_aside(self, kept: Kept) -> str:
         """Rename a damaged checkpoint, so that it is neither taken nor counted; it goes after the next good save."""
@@ -114,13 +118,39 @@ class Shelf:
         if not keep.metric:
             return []
         sign = 1 if keep.mode == "min" else -1
-        there = {kept.step for kept in self.all()}
-        valued = []
-        for step, facts in self.facts().items():
-            value = (facts.get("metrics") or {}).get(keep.metric)
-            if isinstance(value, (int, float)) and value == value and int(step) in there:
-                valued.append((sign * value, -int(step)))
+        known, valued = self.facts(), []
+        for kept in self.all():
+            listed = known.get(str(kept.step))
+            metrics = (listed.get("metrics") or {}) if isinstance(listed, dict) else _metrics_inside(kept.path)
+            value = metrics.get(keep.metric)
+            if isinstance(value, (int, float)) and value == value:
+                valued.append((sign * value, -kept.step))
         return [(-step, sign * value) for value, step in sorted(valued)]
+
+
+def _metrics_inside(path: str) -> Dict[str, Any]:
+    """Read the metrics from a checkpoint that the index does not know: a kill came between the two."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(parse_header(file.fileno()).facts.get("metrics", "{}"))
+    except (OSError, ValueError, Damaged):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def temp_name(path: str) -> str:
+    """Name the sibling that a checkpoint is written to first."""
+    return os.path.join(os.path.dirname(path), ".%s.%d.tmp" % (os.path.basename(path), os.getpid()))
+
+
+def publish_folder(temp: str, path: str) -> None:
+    """Give a written folder its name; one of the same step, which a rename cannot replace, steps aside first."""
+    aside = temp_name(path + ".before")
+    if os.path.exists(path):
+        os.replace(path, aside)
+    os.replace(temp, path)
+    fsync_folder(os.path.dirname(path) or ".")
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _remove(path: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 from leasehold.kit.checkpoint_file import TREE, Entry
 
 from .leaves import WIDTHS, Leaf, bytes_leaf, copy_out, torch_now
-from .memory import scratch
+from .memory import keep_from_children, scratch
 from .tree import Flat
 
 _WORTH_THREADS = 64 << 20
@@ -67,7 +67,7 @@ class Stage:
     def _room(self, size: int, pinned: bool) -> Any:
         if self._buffer is None or len(self._buffer) < size:
             self._unpin()
-            self._buffer = scratch(size)
+            self._buffer = keep_from_children(scratch(size))
         if pinned and not self._pinned_at:
             self._pin()
         return self._buffer

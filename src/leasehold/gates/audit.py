@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +60,14 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
     findings += judge_sharing(profile, readings.shared, readings.disks)
     findings.append(_detach_tool(profile, readings.tools))
     return Verdict("audit", tuple(findings))
+
+
+def judge_cluster(answer: Mapping[str, Any]) -> Finding:
+    """Read what Slurm says of a job that asks for this."""
+    problem = str(answer.get("problem") or "")
+    if problem:
+        return refuses(f"Slurm would not take it: {problem}", "mend `slurm:` or resources.gpu in the job file")
+    return passes(f"Slurm would take it: {answer.get('says')}")
 
 
 def lacks_room(verdict: Verdict) -> bool:

@@ -13,7 +13,7 @@ from leasehold.model.sheet import PlanSheet, Ticking
 from leasehold.model.verdict import Finding, Outcome, Verdict
 from leasehold.model.words import ago
 
-RUNNABLE = ("caretaker",)
+RUNNABLE = ("caretaker", "slurm")
 
 
 def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:

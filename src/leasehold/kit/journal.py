@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Tuple
 
 from .atomic import write_all
 from .pause import pause_at
@@ -33,7 +33,7 @@ class Journal:
         """Write one event and make it durable before returning."""
         event: Event = {"n": self._next, "t": round(time.time(), 3), "k": kind}
         event.update(data)
-        line = json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8") + b"\n"
+        line = _line(event)
         pause_at(kind, "before")
         start = os.fstat(self._fd).st_size
         try:
@@ -45,6 +45,26 @@ class Journal:
         self.events.append(event)
         pause_at(kind, "after")
         return event
+
+    def extend(self, items: Iterable[Event]) -> List[Event]:
+        """Write several events {k, …} and make them durable together; either a prefix of them is read later, or all."""
+        events: List[Event] = []
+        for item in items:
+            head: Event = {"n": self._next + len(events), "t": round(time.time(), 3), "k": item["k"]}
+            head.update((key, value) for key, value in item.items() if key not in head)
+            events.append(head)
+        if not events:
+            return events
+        start = os.fstat(self._fd).st_size
+        try:
+            write_all(self._fd, b"".join(_line(event) for event in events))
+            os.fsync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, start)
+            raise
+        self._next += len(events)
+        self.events.extend(events)
+        return events
 
     def close(self) -> None:
         """Close the file; events stay readable."""
@@ -58,6 +78,10 @@ class Journal:
             line = line[half:]
         write_all(self._fd, line)
         os.fsync(self._fd)
+
+
+def _line(event: Event) -> bytes:
+    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8") + b"\n"
 
 
 def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event], int]:

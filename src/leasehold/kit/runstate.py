@@ -36,6 +36,7 @@ class CellState:
         self.mark = ""  # sign and step of that failure: an equal one is the same failure again
         self.repeats = 0
         self.saved = False  # that attempt left newer work than it began with
+        self.largest_bytes = 0  # where the disk was full: the largest result so far
         self.remedied = 0  # the attempt whose remedy was chosen
         self.remedy = ""
         self.wait_s = 0.0
@@ -46,6 +47,8 @@ class CellState:
         self.stalled_unix = 0.0
         self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously soon: took_s, expected_s
         self.sealed = 0  # the attempt whose artifacts were found whole and hashed
+        self.cards = ""  # that its newest attempt was given, on a box with several
+        self.waits = ""  # why the cluster has not started it yet
 
     def as_dict(self) -> Dict[str, Any]:
         """Spell for status.json and the wire."""
@@ -65,6 +68,7 @@ class RunState:
         self.detach = ""
         self.stops: List[str] = []
         self.reason = ""
+        self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
 
     @property
@@ -104,6 +108,24 @@ def _opened(run: RunState, event: Dict[str, Any]) -> None:
         run.cells.setdefault(name, CellState())
 
 
+def _cells_added(run: RunState, event: Dict[str, Any]) -> None:
+    for name in event.get("cells", []):
+        run.cells.setdefault(name, CellState())
+    if run.state in (FINISHED, FAILED):
+        run.state, run.reason = RUNNING, ""
+
+
+def _cells_released(run: RunState, event: Dict[str, Any]) -> None:
+    for name in event.get("cells", []):
+        run.cells.pop(name, None)
+
+
+def _tasks_seen(run: RunState, event: Dict[str, Any]) -> None:
+    for name in event.get("tasks", {}):
+        if name in run.cells:
+            run.cells[name].waits = event.get("why", "") if event.get("state") == "PENDING" else ""
+
+
 def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:
     run.restarts += 1
     run.detach = event.get("detach", run.detach)
@@ -116,6 +138,7 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell.unseen = False
     cell.why = ""
     cell.refused = ""
+    cell.cards = event.get("cards", "")
     cell.stage = str(event.get("stage", "train"))
     cell.short, cell.fast, cell.stalled_unix = None, None, 0.0
 
@@ -160,6 +183,7 @@ def _classed(run: RunState, event: Dict[str, Any]) -> None:
     cell.klass, cell.verdict = str(event.get("class", "")), str(event.get("verdict", ""))
     if cell.klass == "preempted" and event.get("stage") == "seal":
         cell.passed = []  # it left before its time, though with code 0
+    cell.largest_bytes = event.get("largest_bytes", 0)
     cell.because, cell.saved = str(event.get("why", "")), bool(event.get("saved"))
 
 
@@ -207,7 +231,7 @@ def _cell_failed(run: RunState, event: Dict[str, Any]) -> None:
 def _run_state(name: str) -> Any:
     def step(run: RunState, event: Dict[str, Any]) -> None:
         run.state = name
-        run.reason = event.get("reason", "")
+        run.reason, run.cause = event.get("reason", ""), event.get("cause", "")
 
     return step
 
@@ -226,7 +250,7 @@ def _stopped(run: RunState, event: Dict[str, Any]) -> None:
 
 
 def _resumed(run: RunState, event: Dict[str, Any]) -> None:
-    run.state, run.reason = RUNNING, ""
+    run.state, run.reason, run.cause = RUNNING, "", ""
     run.detach = event.get("detach", run.detach)
     for cell in run.cells.values():
         if cell.state != FINISHED:
@@ -237,6 +261,9 @@ def _resumed(run: RunState, event: Dict[str, Any]) -> None:
 
 _STEPS = {
     "run_opened": _opened,
+    "cells_added": _cells_added,
+    "cells_released": _cells_released,
+    "tasks_seen": _tasks_seen,
     "caretaker_started": _caretaker_started,
     "attempt_starting": _starting,
     "attempt_started": _started,

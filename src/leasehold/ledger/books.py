@@ -103,6 +103,11 @@ def open_lease(ledger: Ledger, box: str, platform: str, root: str, price: str) -
     return lease_from_row(rows[0])
 
 
+def was_removed(ledger: Ledger, run: str) -> bool:
+    """Whether a person had the run's folder removed from its box, which needs its receipt first."""
+    return any(True for _ in ledger.events(run=run, kind="run_removed"))
+
+
 def receipt_of(record: RunRecord) -> Receipt | None:
     """Return the run's receipt as this home recorded it."""
     if not record.receipt_json:

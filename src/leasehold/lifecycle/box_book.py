@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from leasehold.errors import BoxError, LinkError, Refusal, UserError
+from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.kit.paths import UnsafePath, check_name
 from leasehold.ledger import books, box_book
 from leasehold.model.box import LOCAL, SSH, BoxEntry, Flavour
@@ -16,7 +16,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.profile import Profile
 from leasehold.model.verdict import Verdict
 from leasehold.model.words import ago
-from leasehold.transport.flavour import DIRECT_ADDRESS, Patience
+from leasehold.transport.flavour import Patience, refuse_shell_only
 from leasehold.transport.host_keys import parse_fingerprint
 from leasehold.transport.paste import PastedSsh, parse_paste
 
@@ -180,13 +180,7 @@ def _met(entry: BoxEntry, contact: Contact, report: Report) -> BoxEntry:
         report(Note("host_pinned", f"host key {contact.fingerprint} {contact.how}", key))
     for finding in reading.findings:
         say_finding(finding, report)
-    if reading.flavour is Flavour.SHELL_ONLY:
-        raise BoxError(
-            "box.shell_only",
-            f"{entry.name} ({entry.address}) carries only a terminal; we cannot work through it",
-            seen=reading.findings[0].what,
-            hint=DIRECT_ADDRESS,
-        )
+    refuse_shell_only(entry.name, entry.address, reading)
     flavour = reading.flavour.value
     return replace(entry, python=reading.python, flavour=flavour, fingerprint=contact.fingerprint)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import cast
 
 from leasehold.errors import UserError
 from leasehold.ledger import box_book
@@ -16,9 +17,11 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport import sharing
 from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.contract import Transport
+from leasehold.transport.flavour import refuse_closed_door
+from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
-from leasehold.transport.wire import HANDSHAKE_TIMEOUT_S, Wire
+from leasehold.transport.wire import Wire
 
 from .home import Home
 from .orders import RunOrder
@@ -36,8 +39,17 @@ class Box:
     price: str = ""  # what the book says it costs
 
     def connect(self) -> CaretakerEngine:
-        """Open one wire; raises LinkError when the box cannot be reached."""
-        return CaretakerEngine(Wire(self.transport, self.root, self.python_hint))
+        """Open one wire; raises LinkError when the box cannot be reached.
+
+        A door never met is only knocked at first: nothing may be typed at a relay's menu.
+        """
+        first = getattr(self.transport, "met", True) is False
+        if first:
+            refuse_closed_door(self.transport, thorough=True)
+        engine = CaretakerEngine(Wire(self.transport, self.root, self.python_hint))
+        if first:
+            cast(SshTransport, self.transport).note_met()
+        return engine
 
     def look_in(self) -> CaretakerEngine:
         """Open one wire for reading, over a connection that others share where there is one."""

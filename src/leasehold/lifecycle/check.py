@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leasehold.errors import Refusal, UserError
-from leasehold.gates.audit import AuditReadings, judge_audit, lacks_room
+from leasehold.gates.audit import AuditReadings, judge_audit, judge_cluster, lacks_room
 from leasehold.gates.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
 from leasehold.kit.canon import digest
 from leasehold.kit.trackers import tracker_of
 from leasehold.ledger.store import Ledger
 from leasehold.model.job import Job
+from leasehold.model.job_slurm import slurm_options
 from leasehold.model.note import Note, Report
 from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
@@ -98,11 +99,20 @@ def audit(
         note_disks(taken["disks"])
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
     shared = probe_sharing(engine, with_whom, profile) if with_whom else ()
-    verdict = judge_audit(job, profile, replace(_readings(taken, probes), shared=shared))
+    readings = replace(_readings(taken, probes), shared=shared)
+    verdict = judge_audit(met_here(job, profile), profile, readings, max(1, len(job.cells)))
+    if profile.engine == "slurm":
+        answer = engine.wire.ask("slurm_rehearse", slurm=slurm_options(job))
+        verdict = Verdict(verdict.gate, (*verdict.findings, judge_cluster(answer)))
     disks = [disk for disk in taken["disks"] if disk.get("exists")]
     if deep:
         return verdict, [engine.wire.ask("hogs", path=disk["path"], limit_s=_HOGS_LIMIT_S) for disk in disks]
     return verdict, _culprits(engine, disks, root) if lacks_room(verdict) else []
+
+
+def met_here(job: Job, profile: Profile) -> Job:
+    """What of the job the machine we reach must have: a login node has no cards, and is not where the work is done."""
+    return replace(job, gpu=None) if profile.engine == "slurm" else job
 
 
 def _culprits(engine: CaretakerEngine, disks: list[dict[str, Any]], root: str) -> list[dict[str, Any]]:

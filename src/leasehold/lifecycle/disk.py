@@ -79,6 +79,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
         done = {**answers[-1], "results": answers[:-1], "deleted": order.delete}
         kind = "disk_deleted" if order.delete else "disk_quarantined"
         home.ledger.append(kind, box=order.box, by=person(), **done)
+        _note_runs(home, seen.picked, done)
         return seen, done
 
 
@@ -101,6 +102,15 @@ def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
     return done
 
 
+def _note_runs(home: Home, picked: Sequence[Judged], done: Mapping[str, Any]) -> None:
+    """Write down which runs left the box: the teardown gate must not take them for lost."""
+    gone = {str(row["path"]) for row in done["results"] if row["done"]}
+    for item in picked:
+        if item.unit.kind == "ours.run" and item.unit.path in gone:
+            record = books.find_run(home.ledger, item.unit.path.rsplit("/", 1)[-1])
+            home.ledger.append("run_removed", lease=record.lease, run=record.run, stamp=done.get("stamp", ""))
+
+
 def say_picked(seen: DiskReport, order: DiskOrder) -> str:
     """Say the exact targets, their sizes, why each is safe and what it costs to get back."""
     freed = sum(item.unit.frees_bytes for item in seen.picked)
@@ -109,7 +119,8 @@ def say_picked(seen: DiskReport, order: DiskOrder) -> str:
         unit = item.unit
         lines.append(f"{say_bytes(unit.frees_bytes):>10}  {unit.inodes:>9,} files  {unit.path}")
         lines.append(f"{'':>10}  {item.why}; to get it back: {item.cost}")
-    head = f"{len(seen.picked)} targets would free {say_bytes(freed)} of the {say_bytes(order.free_bytes)} asked for:"
+    many = f"{len(seen.picked)} target{'' if len(seen.picked) == 1 else 's'}"
+    head = f"{many} would free {say_bytes(freed)}; asked for: {say_bytes(order.free_bytes)}"
     if freed < order.free_bytes:
         lines.append(f"{say_bytes(order.free_bytes - freed)} are still missing: ask for a disk larger by that")
     return "\n".join([head, *lines])

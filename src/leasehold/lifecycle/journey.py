@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
-from leasehold.errors import LinkError, Refusal, RunFailed
+from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed
 from leasehold.gates.launching import judge_launch
 from leasehold.kit.terminal import plain
 from leasehold.ledger import books
@@ -29,7 +30,7 @@ from .orders import RunOrder, RunOutcome
 from .parking import park_when_done
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .pulling import pull_home
-from .resolve import read_job
+from .resolve import Share, read_job
 from .smoke import passed_before, smoke, smoke_key
 from .watch import Watch
 
@@ -37,6 +38,14 @@ _ATTACH_TAIL_BYTES = 2000
 _LAUNCH_PROBE_S = 60.0
 _SETTLE_S = 1.5
 _LOG_LOOK_BYTES = 200_000
+
+
+class End(NamedTuple):
+    """How a run ended, as its journal tells."""
+
+    state: str
+    reason: str
+    cause: str = ""
 
 
 def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) -> RunOutcome:
@@ -48,10 +57,11 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
     launched, engine = launch(home, launch_order, job_tree, report)
     plan, seen = launched.plan, launched.seen
     if seen["did"] == "attached" and seen["terminal"]:
-        return _finish(home, plan.run, (seen["state"], seen["reason"]), engine, report)
+        return _finish(home, plan.run, End(seen["state"], seen["reason"], str(seen.get("cause", ""))), engine, report)
     tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
     minder = Minder(home, plan.run)
     watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes, minder=minder)
+    watch.patience_s = order.patience_s or watch.patience_s
     second: CaretakerEngine | None = engine
     probe: Verdict | None = None
     if seen["did"] != "opened":
@@ -68,7 +78,7 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
         _refuse_bad_start(probe, order, plan.run)
         return RunOutcome(plan.run, launched.lease.id, watch.state.state)
     state, engine = watch.until_end(home.ledger, second, report)
-    return _finish(home, plan.run, (state.state, state.reason), engine, report)
+    return _finish(home, plan.run, End(state.state, state.reason, state.cause), engine, report)
 
 
 def _first_line(
@@ -151,7 +161,8 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)
-    known = replace(wanted, met=chosen.met, absent_on=chosen.absent_on, job_file=order.job_file.name)
+    share = Share(order.cells, order.part)
+    known = replace(wanted, met=chosen.met, absent_on=chosen.absent_on, share=share, job_file=order.job_file.name)
     return known, (job, tree)
 
 
@@ -183,26 +194,35 @@ def _save_what_is_done(home: Home, run_id: str, engine: CaretakerEngine, report:
     pull_home(home, books.find_run(home.ledger, run_id), report, engine)
 
 
-def _finish(home: Home, run_id: str, ended: tuple[str, str], engine: CaretakerEngine, report: Report) -> RunOutcome:
-    state, reason = ended
-    if state != "finished" and reason.startswith("disk.short: "):
+def _finish(home: Home, run_id: str, end: End, engine: CaretakerEngine, report: Report) -> RunOutcome:
+    if end.state != "finished" and end.reason.startswith("disk.short: "):
         engine.wire.close()
         hint = "make room or take a larger disk, then run the identical command; lease disk shows what lies there"
-        raise Refusal("disk.short", f"{run_id}: {reason.partition(': ')[2]}", hint=hint)
-    if state == "finished":
+        raise Refusal("disk.short", f"{run_id}: {end.reason.partition(': ')[2]}", hint=hint)
+    if end.state == "finished":
         for text in warnings_of(engine.look(run_id)["cells"]):
             report(Note("warning", text))
-    if state != "finished":
+    if end.state != "finished":
         _save_what_is_done(home, run_id, engine, report)
-        raise RunFailed(
-            f"run.{state}",
-            f"{run_id} {state}: {reason}",
-            hint=f"lease doctor {run_id} says why; the identical lease run resumes it",
-        )
+        raise _failure(run_id, end)
     record = books.find_run(home.ledger, run_id)
     new = not record.receipt_json
     receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
     if new:  # a box that was powered on again to look at an old run stays on
         park_when_done(home, record, report)
-    return RunOutcome(run_id, record.lease, state, record.home_since, receipt)
+    return RunOutcome(run_id, record.lease, end.state, record.home_since, receipt)
+
+
+def _failure(run_id: str, end: End) -> LeaseholdError:
+    if end.cause == "durable":
+        return NotDurable(
+            "durable.not_copied",
+            f"{run_id} trained to its end, but {end.reason}",
+            hint="make room there or attach it, then the identical lease run: it copies again and trains nothing",
+        )
+    return RunFailed(
+        f"run.{end.state}",
+        f"{run_id} {end.state}: {end.reason}",
+        hint=f"lease doctor {run_id} says why; the identical lease run resumes it",
+    )

@@ -33,7 +33,7 @@ from .lease_notes import note_balance, note_disks, note_reached
 from .plan_sheet import make_sheet
 from .private_tier import refuse_shared
 from .project import CodeTree
-from .resolve import environment_of, resolve, run_id
+from .resolve import Share, environment_of, resolve, run_id
 from .take_over import whoami
 
 
@@ -71,6 +71,7 @@ class LaunchOrder:
     skips: Skips = Skips()
     met: Met | None = None
     job_file: str = "lease.yaml"
+    share: Share = Share()
     absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
 
 
@@ -88,7 +89,8 @@ def launch(
     try:
         lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
         note_balance(home, lease)
-        plan = resolve(job, tree.sha256, profile, generation(home, job, tree, again=order.again))
+        again = generation(home, job, tree, again=order.again)
+        plan = resolve(job, tree.sha256, profile, again, order.share)
         known_seq = _record_plan(home, plan, lease, tree, order)
         engine = engine or connect(home, box, report)
         note_reached(ledger, lease)
@@ -209,7 +211,7 @@ def refuse_company(engine: CaretakerEngine, plan: Plan, *, alongside: bool) -> N
     """A changed project must not quietly start a second trainer beside the first."""
     if alongside:
         return
-    family = re.compile(re.escape(plan.job.name[:60]) + r"-[0-9a-f]{10}(?:-\d+)?\Z")
+    family = re.compile(re.escape(plan.job.name[:60]) + r"-[0-9a-f]{10}(?:-\d+)?(?:-b[0-9a-f]{6})?\Z")
     for other in engine.runs():
         same_job = other["run"] != plan.run and family.match(str(other["run"]))
         if same_job and not other["terminal"] and other["state"] != "absent":
@@ -245,7 +247,7 @@ def _pass_gates(
     findings = check.credentials(engine, job, secret_values(job), platform).findings
     key = check.environment_key(job, tree, platform)
     asked = check.needs_environment(job, tree) and not check.passed_before(gatekeeper.ledger, gatekeeper.lease, key)
-    judged = check.environment(engine, job, tree, platform) if asked else None
+    judged = check.environment(engine, check.met_here(job, profile), tree, platform) if asked else None
     findings += judged.findings if judged else ()
     if findings:
         gatekeeper.pass_through(Verdict("env", findings))
@@ -296,6 +298,7 @@ def _begin(
 _SAYS = {
     "opened": "started",
     "attached": "already there, attached",
+    "added": "its new cells joined it",
     "revived": "its caretaker had died; revived, the run goes on",
     "resumed": "resumed from its last checkpoint",
 }

@@ -26,6 +26,9 @@ class RunOrder:
     alongside: bool = False
     skip_gates: tuple[str, ...] = ()
     because: str = ""
+    cells: tuple[str, ...] = ()  # of a sweep over several boxes: those that this one is given
+    part: str = ""  # which of its runs that is
+    patience_s: float = 0.0  # how long a silent box is waited for; 0 is as long as it takes a person to notice
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ def lines_of(seen: Measured, after_unix: float, whole: bool) -> Iterator[tuple[f
         over = whole if record is None else held is not None and _minute(record) != _minute(held)
         if held is not None and over and float(held["t"]) > after_unix:
             yield float(held["t"]), say(held), dict(held)
-        # Cards are asked more seldom than the rest: the minute's last answer counts.
-        keeps = record is not None and held is not None and not over and "gpus" in held
-        held = {"gpus": held["gpus"], **record} if keeps and record and held else record
+        # Cards and disks are asked more seldom than the rest: the minute's last answer counts.
+        asked = {} if over or held is None else {name: held[name] for name in ("gpus", "disks") if name in held}
+        held = None if record is None else {**asked, **record}
 
 
 def _minute(record: Mapping[str, Any]) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.kit.cadence import SPOT_GAP_S
 from leasehold.kit.canon import digest
+from leasehold.model.cells import MAIN
 from leasehold.model.job import Job
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
@@ -27,15 +29,27 @@ def read_job(path: Path) -> Job:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("job.unreadable", f"{path}: {error}", hint="job files are UTF-8 text") from None
-    return parse_text(text, str(path))
+    return parse_text(text, str(path), path.parent)
 
 
-def resolve(job: Job, tree: str, profile: Profile, again: int = 0) -> Plan:
+@dataclass(frozen=True)
+class Share:
+    """What one box of several is given of a sweep: some cells, and the mark of its own run."""
+
+    cells: tuple[str, ...] = ()
+    part: str = ""
+
+
+ALL = Share()
+
+
+def resolve(job: Job, tree: str, profile: Profile, again: int = 0, share: Share = ALL) -> Plan:
     """Combine job, code and platform; equal inputs give the same run on every home."""
-    run = run_id(job, tree) + (f"-{again}" if again else "")
+    run = run_id(job, tree) + (f"-{again}" if again else "") + (f"-{share.part}" if share.part else "")
     environment = environment_of(profile)
-    cells = ("main",) if job.artifacts else ()  # a job that promises nothing only fetches
-    return Plan(run, job, tree, profile.id, profile.detach, cells, environment)
+    cells = share.cells or tuple(cell.name for cell in job.cells) or (MAIN,)
+    cells = cells if job.artifacts else ()  # a job that promises nothing only fetches
+    return Plan(run, job, tree, profile.id, profile.detach, cells, environment, profile.engine)
 
 
 def run_id(job: Job, tree: str) -> str:

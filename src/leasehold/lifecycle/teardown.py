@@ -315,7 +315,9 @@ def read_run(
     """Read one run at home and on the box; files that no promise names are added to left."""
     readings = _read_home(record)
     if record.run not in on_box:
-        return replace(readings, state="absent")  # what was sealed and is absent now counts as changed
+        # What was sealed and is absent now counts as changed, unless a person had it removed after its receipt.
+        sealed = {} if books.was_removed(home.ledger, record.run) else readings.sealed
+        return replace(readings, state="absent", sealed=sealed)
     plan = plan_from_dict(json.loads(record.plan_json))
     present, rest = engine.fingerprint(record.run, plan.patterns)
     seen = rest["seen"]

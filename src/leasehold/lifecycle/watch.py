@@ -12,7 +12,9 @@ from leasehold.kit.env_rules import say_build
 from leasehold.kit.runstate import RunState, fold
 from leasehold.kit.terminal import plain
 from leasehold.ledger.store import Ledger
+from leasehold.model.cells import MAIN
 from leasehold.model.note import Note, Report
+from leasehold.model.units import say_bytes
 from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
@@ -24,6 +26,7 @@ from .minder import Minder
 from .notice_tellers import NOTICE_TELLERS
 from .readings import newest, shape
 from .remedy_words import REMEDY_TELLERS
+from .sweep_words import SWEEP_TELLERS
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
@@ -68,6 +71,7 @@ class Watch:
     wants_readings: bool = False
     started_log: bool = False
     minder: Minder | None = None  # keeps what beats tell, and warns of the budget
+    patience_s: float = _GIVE_UP_S  # for a box that does not answer
     fetching: bool = False  # downloads are under way: the trainer's first line may be hours off
 
     def until_end(
@@ -78,18 +82,19 @@ class Watch:
         Returns the state and the open wire that saw it; the caller closes that.
         """
         failures = 0
-        give_up = time.monotonic() + _GIVE_UP_S
+        heard = time.monotonic()
         while True:
             try:
                 engine = engine or self.box.connect()
                 if failures:
                     report(Note("link_back", f"connected to {self.box.name} again"))
-                failures = 0
+                failures, heard = 0, time.monotonic()
                 self._follow(ledger, engine, report)
                 if self.state.terminal:
                     return self.state, engine
             except LinkError as error:
-                if error.code in _HOPELESS or time.monotonic() > give_up:
+                heard = time.monotonic() if not failures else heard  # it spoke until now
+                if error.code in _HOPELESS or time.monotonic() - heard > self.patience_s:
                     raise
                 self.say_unknown(error, failures, report)
                 time.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
@@ -209,11 +214,22 @@ def _ended(event: dict[str, Any]) -> str:
         return f"attempt {event['attempt']} has ended; how, nobody could see: its results decide"
     if not event.get("lost") and event.get("signal") is not None:
         how = f"was ended by signal {event['signal']}"
-    return f"attempt {event['attempt']} {how}"
+    return f"{_whose(event)}attempt {event['attempt']} {how}"
+
+
+def _whose(event: dict[str, Any]) -> str:
+    """Name the cell where there may be several; a plain run has one, and it goes without saying."""
+    return "" if event.get("cell") == MAIN else f"{event.get('cell')}: "
 
 
 def _used(event: dict[str, Any]) -> str:
     return f"{event.get('spent')} of {event.get('limit')} {event.get('currency')}"
+
+
+def _copied(event: dict[str, Any]) -> str:
+    told = [event.get(key) for key in ("bytes", "of_bytes")]
+    done, total = (say_bytes(value) if isinstance(value, int) else "?" for value in told)
+    return f"{event.get('phase', 'starting')}, {done} of {total}"
 
 
 def _recorded(event: dict[str, Any]) -> str:
@@ -245,13 +261,14 @@ _TELLERS: dict[str, Any] = {
     **FETCH_TELLERS,
     **NOTICE_TELLERS,
     **REMEDY_TELLERS,
+    **SWEEP_TELLERS,
     **ALARM_TELLERS,
     "env_recorded": _recorded,
     "env_judged": _judged,
     "run_opened": lambda event: f"caretaker {event['pid']} took the run",
     "caretaker_started": lambda event: f"caretaker {event['pid']} took over from one that died",
-    "attempt_starting": lambda event: f"attempt {event['attempt']} starting",
-    "attempt_started": lambda event: f"attempt {event['attempt']} runs as pid {event['pid']}",
+    "attempt_starting": lambda event: f"{_whose(event)}attempt {event['attempt']} starting",
+    "attempt_started": lambda event: f"{_whose(event)}attempt {event['attempt']} runs as pid {event['pid']}",
     "attempt_ended": _ended,
     "cell_pending": lambda event: f"{event['why']}",
     "cell_finished": lambda event: f"cell {event['cell']} finished",
@@ -262,6 +279,11 @@ _TELLERS: dict[str, Any] = {
     "durable_started": lambda event: f"copying the results to {event.get('to')}",
     "durable_copied": lambda event: f"cell {event.get('cell')}: {event.get('how')}, in {event.get('to')}",
     "durable_skipped": lambda event: f"no durable copy: {event.get('why')}; results come home as always",
+    "durable_progress": lambda event: f"durable copy: {_copied(event)}",
+    "durable_waiting": lambda event: (
+        f"{event.get('to')} has not answered for {event.get('silent_s')} s ({_copied(event)}); "
+        f"given up after {event.get('limit_s')} s"
+    ),
     "durable_failed": lambda event: f"the durable copy FAILED: {event.get('why')}",
     "budget_warned": lambda event: f"{event.get('percent')} % of its budget is used: {_used(event)}",
     "budget_reached": lambda event: (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -17,11 +18,26 @@ _MAX_SCALAR = 100_000
 _SCALARS = {"tag:yaml.org,2002:int": 100, "tag:yaml.org,2002:float": 100}  # Python cannot even print a huge one
 
 
-def parse_text(text: str, name: str) -> Job:
-    """Read a job from YAML text."""
+def parse_text(text: str, name: str, folder: Path | None = None) -> Job:
+    """Read a job from YAML text; files that it names lie in folder."""
     lines: dict[str, int] = {}
     value = load(text, name, lines)
-    return parse_job(value, Source(name, lines))
+    source = Source(name, lines)
+    if folder is not None:
+        source = Source(name, lines, lambda file: _cells_file(folder, file, source))
+    return parse_job(value, source)
+
+
+def _cells_file(folder: Path, name: str, source: Source) -> Any:
+    """Read a file of cells: its text, or for YAML what it holds."""
+    try:
+        if (folder / name).stat().st_size > _MAX_TEXT_BYTES:
+            raise source.bad("cells.file", f"{name} is larger than {_MAX_TEXT_BYTES >> 20} MiB")
+        text = (folder / name).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise source.bad("cells.file", f"{name}: {said}", f"looked in {folder}; it is UTF-8 text") from None
+    return load(text, str(folder / name), {}) if name.endswith((".yaml", ".yml")) else text
 
 
 def load(text: str, name: str, lines: dict[str, int]) -> Any:

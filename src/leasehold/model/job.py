@@ -8,6 +8,8 @@ from typing import Any
 
 from leasehold.kit.predicates import STALL_AFTER_S
 
+from .cells import Cell, cell_from_dict
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -85,11 +87,16 @@ class Job:
     evaluate: str = ""
     stall_after_s: float = STALL_AFTER_S  # 0 is never
     on_stall: str = "tell"
+    cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
+    at_once: int = 0
+    slurm: Mapping[str, Any] = field(default_factory=dict)
     reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
 
     def identity(self) -> dict[str, Any]:
         """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
-        what = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        what: dict[str, Any] = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
+        if self.cells:
+            what["sweep"] = True  # not its cells: one that is added belongs to the same sweep
         return {**what, **self._newer(), "secrets": list(self.secrets)}
 
     def as_dict(self) -> dict[str, Any]:
@@ -103,10 +110,12 @@ class Job:
         if self.notify is None:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
+        del value["cells"], value["at_once"], value["slurm"]
         for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell"), ("reboot", "nothing")):
             if value[name] == usual:
                 del value[name]
-        return {**value, **self._newer()}
+        sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}
+        return {**value, **self._newer(), **sweep, **({"slurm": dict(self.slurm)} if self.slurm else {})}
 
     def _newer(self) -> dict[str, Any]:
         """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
@@ -131,6 +140,7 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     )
     told = value.get("notify")
     known["notify"] = NotifyWish(tuple(told["on"]), tuple(told["channels"])) if told else None
+    known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

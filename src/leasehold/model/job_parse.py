@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,9 +13,11 @@ from leasehold.kit.paths import UnsafePath, check_name, check_relative
 from leasehold.kit.predicates import STALL_AFTER_S
 from leasehold.kit.redact import Redactor
 
+from .cell_parse import ReadFile, Roster, parse_cells
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
 from .job_notify import parse_notify
+from .job_slurm import parse_slurm
 from .job_words import (
     ARTIFACT_WORDS,
     AT_LIMIT,
@@ -46,12 +48,19 @@ _FROM_OUT = "patterns are relative to $LEASE_OUT already: leave {{out}}/ away"
 _T = TypeVar("_T")
 
 
+def _no_file(name: str) -> Any:
+    raise UserError(
+        "job.invalid", f"cells.file: {name} cannot be read from here", hint="give the cells in the job file"
+    )
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a job was read: the file, and the line of each key."""
 
     name: str
     lines: Mapping[str, int] = field(default_factory=dict)
+    read_file: ReadFile = _no_file
 
     def bad(self, key: str, message: str, hint: str = "") -> UserError:
         """Spell a complaint about one key."""
@@ -69,15 +78,17 @@ def parse_job(value: Any, source: Source | str) -> Job:
     job = _mapping(value, "", WORDS, source)
     resources = _mapping(job.get("resources", {}), "resources", RESOURCE_WORDS, source)
     budget, at_limit = _budget(job, source)
+    roster = parse_cells(job["cells"], source.read_file, source.bad) if "cells" in job else Roster()
+    params = {key for cell in roster.cells for key in cell.params}
     stall_after_s, on_stall = _stall(job.get("stall", {}), source)
     return Job(
         name=_name(job, source),
-        run=_command(job, "run", source),
+        run=_command(job, "run", source, params),
         artifacts=_artifacts(job.get("artifacts"), source),
         setup=_optional(job, "setup", source),
         setup_frameworks=_one_of(job.get("setup_frameworks", "keep"), "setup_frameworks", SETUP_FRAMEWORKS, source),
-        smoke=_optional(job, "smoke", source),
-        evaluate=_optional(job, "evaluate", source),
+        smoke=_optional(job, "smoke", source, params),
+        evaluate=_optional(job, "evaluate", source, params),
         env=_env(job.get("env", {}), source),
         secrets=_secrets(job.get("secrets", []), source),
         gpu=_gpu(resources["gpu"], source) if "gpu" in resources else None,
@@ -96,6 +107,9 @@ def parse_job(value: Any, source: Source | str) -> Job:
         downloads=parse_downloads(job.get("downloads", []), source.bad),
         notify=parse_notify(job.get("notify"), source.bad),
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
+        cells=roster.cells,
+        at_once=roster.at_once,
+        slurm=parse_slurm(job.get("slurm", {}), source.bad),
     )
 
 
@@ -135,13 +149,13 @@ def _text(job: Mapping[str, Any], key: str, source: Source) -> str:
     return text
 
 
-def _optional(job: Mapping[str, Any], key: str, source: Source) -> str:
-    return _command(job, key, source) if key in job else ""
+def _optional(job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = ()) -> str:
+    return _command(job, key, source, params) if key in job else ""
 
 
-def _command(job: Mapping[str, Any], key: str, source: Source) -> str:
+def _command(job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = ()) -> str:
     try:
-        return fill(_text(job, key, source))
+        return fill(_text(job, key, source), params)
     except BadPlaceholder as error:
         raise source.bad(key, str(error), error.hint) from None
 

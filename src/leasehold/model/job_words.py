@@ -97,6 +97,34 @@ DOWNLOAD_WORDS = (
     Word("sha256", "what one file must hash to", {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}),
     Word("size", "how long one file must be, in bytes", {"type": "integer", "minimum": 1}, example="548105171"),
 )
+CELL_WORDS = (
+    Word(
+        "grid",
+        "parameters and their values; every combination is a cell",
+        {"type": "object"},
+        example="{lr: [0.1, 0.01]}",
+    ),
+    Word("zip", "parameters walked side by side", {"type": "object"}, example="{epochs: [5, 9], warmup: [1, 2]}"),
+    Word("exclude", "combinations of the grid to leave out", {"type": "array"}, example="[{lr: 0.1, model: big}]"),
+    Word("list", "cells one by one, with a name if you like", {"type": "array"}, example="[{name: base, lr: 0.1}]"),
+    Word("file", "cells from a file: `config task [epochs]` lines, .csv or .yaml", _TEXT, example="queue.txt"),
+    Word("seeds", "every cell once for each seed: how many, or a list", {}, example="3"),
+    Word("compare", "the only parameters that may differ (seeds apart); others are refused", _GLOBS, example="[lr]"),
+    Word("cost", "the parameter that says how much work a cell is; long ones start first", _TEXT, example="epochs"),
+    Word("at_once", "how many run side by side at most", {"type": "integer", "minimum": 0}, example="4"),
+)
+SLURM_WORDS = (
+    Word("partition", "where it is queued", _TEXT, example="gpu"),
+    Word("account", "whose allocation it uses", _TEXT, example="my-lab"),
+    Word("qos", "the quality of service", _TEXT, example="normal"),
+    Word("time", "the wall time of one task; it resumes after it", _DURATION, example="8h"),
+    Word("cpus", "cores of one task", {"type": "integer", "minimum": 1}, example="8"),
+    Word("mem", "memory of one task", _SIZE, example="64GB"),
+    Word("constraint", "features that a node must have", _TEXT, example="a100"),
+    Word("gres", "cards as the site names them; left out, gpu:N from resources.gpu", _TEXT, example="gpu:a100:1"),
+    Word("modules", "modules to load before anything starts", _GLOBS, example="[cuda/12.4]"),
+    Word("flags", "further options for sbatch, as you would type them", _GLOBS, example="[--exclude=node7]"),
+)
 WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word(
@@ -130,6 +158,7 @@ WORDS = (
         _TEXT,
         example="python eval.py {{out}}/best.pt",
     ),
+    Word("cells", "a sweep: cells as a list, a grid or a file; a parameter `lr` is {{lr}} and $LEASE_PARAM_lr", {}),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
         "secrets",
@@ -161,6 +190,7 @@ WORDS = (
         {"enum": list(REBOOT)},
     ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
+    Word("slurm", "how it is submitted where the platform is a Slurm cluster", {"type": "object"}),
     Word(
         "attempts",
         "how many attempts a cell gets until it leaves new work or a person resumes it",
@@ -188,6 +218,8 @@ def json_schema() -> dict[str, Any]:
     item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
     properties["downloads"] = {"type": "array", "items": item}
     properties["notify"] = {"anyOf": [{"type": "boolean"}, _object(NOTIFY_WORDS)]}
+    properties["cells"] = {"anyOf": [{"type": "array", "minItems": 1}, _object(CELL_WORDS)]}
+    properties["slurm"] = _object(SLURM_WORDS)
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)
     properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 NAMES = {"out": "LEASE_OUT", "run": "LEASE_RUN", "cell": "LEASE_CELL", "attempt": "LEASE_ATTEMPT"}
+PARAM = "LEASE_PARAM_"
 _SHAPE = re.compile(r"\{\{\{\{(?P<plain>\s*[A-Za-z_]\w*\s*)\}\}\}\}|\{\{\s*(?P<name>[A-Za-z_]\w*)\s*\}\}")
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<end>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|()<>'\"\\])+)")
 _STARTS_A_WORD = " \t\n;&|("
@@ -28,13 +30,17 @@ class _Found(NamedTuple):
     place: str  # word, quoted, single, tick, comment
 
 
-def fill(command: str) -> str:
-    """Turn the placeholders of a shell command into references; text without any is returned as it is."""
+def fill(command: str, params: Collection[str] = ()) -> str:
+    """Turn the placeholders of a shell command into references; text without any is returned as it is.
+
+    A sweep's parameters are placeholders too.
+    """
     if not _SHAPE.search(command):
         return command
+    names = {**NAMES, **{name: PARAM + name for name in params}}
     parts, done = [], 0
     for match, place in _Reader(command).found():
-        parts += [command[done : match.start()], _reference(command, match, place)]
+        parts += [command[done : match.start()], _reference(command, match, place, names)]
         done = match.end()
     return "".join([*parts, command[done:]])
 
@@ -56,17 +62,17 @@ def _doubled(match: re.Match[str]) -> str:
     return match[0] if match["plain"] is None else "{{" + match["plain"] + "}}"
 
 
-def _reference(command: str, match: re.Match[str], place: str) -> str:
+def _reference(command: str, match: re.Match[str], place: str, names: Mapping[str, str]) -> str:
     if place == "comment":
         return match[0]
     if match["plain"] is not None:
         return _doubled(match)
-    variable = NAMES.get(match["name"])
+    variable = names.get(match["name"])
     line = command.count("\n", 0, match.start()) + 1
     where = f"{match[0]} (its line {line})" if "\n" in command.strip() else match[0]
     if variable is None:
-        close = difflib.get_close_matches(match["name"], NAMES, 1)
-        known = f"did you mean {{{{{close[0]}}}}}?" if close else f"known: {', '.join(NAMES)};"
+        close = difflib.get_close_matches(match["name"], names, 1)
+        known = f"did you mean {{{{{close[0]}}}}}?" if close else f"known: {', '.join(names)};"
         raise BadPlaceholder(f"{where} is no placeholder", f"{known} to mean the braces themselves: {escape(match[0])}")
     if command[: match.start()].endswith("$"):
         raise BadPlaceholder(f"{where} has a $ before it", f"write {{{{{match['name']}}}}} alone, or ${variable}")

@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.kit.canon import digest
 
 from .job import Job, job_from_dict
+from .job_slurm import slurm_options
 
 SCHEMA = "leasehold.plan/1"
 
@@ -24,6 +25,7 @@ class Plan:
     detach: tuple[str, ...]
     cells: tuple[str, ...] = ("main",)
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
+    engine: str = "caretaker"
     adopted: Mapping[str, Any] = field(default_factory=dict)  # a trainer that somebody else started: {pid, started, …}
 
     @property
@@ -45,6 +47,7 @@ class Plan:
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
             **({"adopted": dict(self.adopted)} if self.adopted else {}),
+            **({"engine": self.engine, "slurm": slurm_options(self.job)} if self.engine == "slurm" else {}),
         }
 
     @property
@@ -68,4 +71,5 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         cells=tuple(value["cells"]),
         environment=value.get("environment", {}),
         adopted=value.get("adopted", {}),
+        engine=value.get("engine", "caretaker"),
     )

@@ -16,7 +16,7 @@ class CalledAhead:
 
     def __init__(self, transport: SshTransport) -> None:
         self.name = transport.name
-        self._transport = transport
+        self.called = transport
         self._link: Link | None = None
         try:
             self._link = transport.open(boot_command())
@@ -30,7 +30,7 @@ class CalledAhead:
             return link
         if link is not None:
             link.close()
-        return self._transport.open(command)
+        return self.called.open(command)
 
     def hang_up(self) -> None:
         """End a call that nobody took."""
@@ -39,4 +39,4 @@ class CalledAhead:
             link.close()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+        return getattr(self.called, name)

@@ -2,19 +2,26 @@
 # csh login shells all pass it on unread: no single quote, no exclamation mark, no backslash may stand here,
 # and each line ends in a semicolon or a keyword. Everything that varies arrives on stdin, octal-escaped.
 read -r nonce; read -r root; read -r hint; read -r parcel; read -r size; read -r verb;
-hello="LEASEHOLD/1 $nonce";
-R=$(printf %b "$root"; echo x); R=${R%x};
+hello="LEASEHOLD/1 $nonce"; hint=${hint#=};
+R=$(printf %b "${root#=}"; echo x); R=${R%x};
 case "$R" in "") R="$HOME/.leasehold" ;; "~/"*) R="$HOME/${R#??}" ;; esac;
 if [ "$verb" = status ]; then
-  echo "$hello status"; now=$(date +%s);
+  echo "$hello status"; now=$(date +%s 2>/dev/null) || now=9999999999;
   for f in "$R"/active/*/status.json; do
     if [ -f "$f" ]; then
-      m=$(stat -c %Y "$f" 2>/dev/null || stat -f %m "$f"); printf %s "$((now - m)) "; cat "$f"; echo;
+      m=$(stat -c %Y "$f" 2>/dev/null || stat -f %m "$f" 2>/dev/null || date -r "$f" +%s 2>/dev/null) || m=0;
+      printf %s "$((now - m)) "; cat "$f"; echo;
     fi;
   done;
   echo end; exit 0;
 fi;
-if mkdir -p "$R/caretaker" "$R/active" 2>/dev/null; then :; else echo "$hello noroot $R"; exit 4; fi;
+umask g-w,o-w;
+if w=$(mkdir -p "$R/caretaker" 2>&1 && mkdir -p "$R/active" 2>&1) && [ -w "$R/caretaker" ]; then :; else r=;
+  for d in /workspace /root/autodl-tmp /data /mnt /scratch /var/tmp; do
+    if mkdir "$d/.leasehold-$nonce" 2>/dev/null; then rmdir "$d/.leasehold-$nonce"; r="$r $d"; fi;
+  done;
+  echo "$hello noroot ${w:-$R cannot be written} room:$r"; exit 4;
+fi;
 P=; if [ -f "$R/python" ]; then read -r P < "$R/python"; fi;
 if [ -x "$P" ]; then :; else P=;
   for c in "$hint" python3 python /root/miniconda3/bin/python /opt/conda/bin/python "$HOME/miniconda3/bin/python"

@@ -5,25 +5,37 @@ Our own protocol needs commands and nothing else; a relay that only carries a te
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 import selectors
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from leasehold.errors import LinkError
+from leasehold.errors import BoxError, LinkError
 from leasehold.kit.terminal import one_line, plain
 from leasehold.model.box import Flavour
 from leasehold.model.verdict import Finding, passes, refuses, unknown
 
 from . import parcel
+from .contract import Transport
 from .openssh import SshTransport
 from .process import LocalTransport, ProcessLink
 
-DIRECT_ADDRESS = "use the direct TCP address that the console shows, not the proxy"
+DIRECT_ADDRESS = (
+    "use the direct TCP address that the console shows, not the proxy; if this is the box itself, use an account whose "
+    "login shell runs commands (its ForceCommand or login shell answers instead)"
+)
+_ONLY_FILES = "this account may only copy files; a run needs one that may run commands"
+SWALLOWED = (
+    "does a ~/.bashrc or ~/.profile there start another shell (`exec zsh`) or wait for input? Let it do so for people "
+    "only: case $- in *i*) … ;; esac. If this is a provider's proxy: use the direct TCP address that the console shows"
+)
 _NO_PYTHON = "install python3 on the box, or choose an image that has it"
 _DOOR_SPEAKS = re.compile(r"request failed on channel|pty|terminal|not allowed|not supported|restricted", re.IGNORECASE)
-_NOISE_BYTES = 256 << 10
+_NOISE_BYTES = 32 << 20
+_HELD_BYTES = 64 << 10
+_LATER_S = 5.0  # how much later than the first time a slow login may answer the second time
 _PINGS = 3
 _SFTP_INIT = b"\x00\x00\x00\x05\x01\x00\x00\x00\x03"
 _SFTP_VERSION = 2
@@ -31,12 +43,19 @@ _SFTP_VERSION = 2
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait, in seconds: for a first word, for silence after noise, for an answer, for a terminal."""
+    """How long to wait, in seconds.
+
+    hello_s: for a first word; quiet_s: in silence, before a door counts as closed; doubt_s: in silence, before it is
+    asked by hanging up on our side, (without a word from it, after some words); answer_s; terminal_s; prompt_s: in
+    silence, until a terminal has shown what it shows.
+    """
 
     hello_s: float = 40.0
     quiet_s: float = 10.0
+    doubt_s: tuple[float, float] = (5.0, 1.5)
     answer_s: float = 60.0
     terminal_s: float = 10.0
+    prompt_s: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,16 +81,65 @@ def detect(
     """Try the door; with a root, also write, read and delete a file in it. Raises LinkError when nobody answers."""
     patience = patience or Patience()
     begun = time.monotonic()
-    nonce = secrets.token_hex(8)
-    link = transport.open(f"{parcel.shell_line('flavour.sh')} leasehold {nonce}")
-    talk = _Talk(link, nonce)
+    talk = _enter(transport, patience)
+    if isinstance(talk, DoorReading):
+        return talk
     try:
-        if talk.hear("hello", patience.hello_s, patience.quiet_s) is None:
-            return _unanswered(transport, talk, patience)
         heard = _Heard(talk.noise_text(), time.monotonic() - begun, *_converse(talk, root, patience.answer_s))
     finally:
-        link.close()
+        talk.link.close()
     return _reading(heard, _ask_sftp(transport, patience) if isinstance(transport, SshTransport) else None)
+
+
+def refuse_closed_door(transport: Transport, *, thorough: bool = False) -> None:
+    """Raise where an ssh door lets us in and runs no commands; say nothing of one that does.
+
+    One that ran our line late, after we had hung up, counts as open unless thorough: then it must also hear us.
+    """
+    ssh = transport if isinstance(transport, SshTransport) else getattr(transport, "called", None)
+    if not isinstance(ssh, SshTransport) or (ssh.proven and not thorough):
+        return
+    entered = _enter(ssh, Patience(), hear_late=not thorough)
+    if isinstance(entered, DoorReading):
+        refuse_shell_only(ssh.name, str(ssh.address), entered)
+    else:
+        entered.link.close()
+    ssh.proven = True
+
+
+def refuse_shell_only(name: str, address: str, reading: DoorReading) -> None:
+    """Raise for a door that runs no commands, with the way round it."""
+    if reading.flavour is Flavour.SHELL_ONLY:
+        first = reading.findings[0]
+        box = name if address in name else f"{name} ({address})"
+        raise BoxError("box.shell_only", f"{box} lets us in and runs no commands", seen=first.what, hint=first.hint)
+
+
+def _enter(
+    transport: SshTransport | LocalTransport, patience: Patience, late_s: float = 0.0, hear_late: bool = False
+) -> _Talk | DoorReading:
+    """Open a conversation with the probe line, or say why there is none.
+
+    In doubt we hang up on our side, having said nothing: a menu that reads a choice ends then, a slow login goes on
+    and says hello. With hear_late that is enough; else it is called again, with the patience that its hello took.
+    """
+    begun = time.monotonic()
+    nonce = secrets.token_hex(8)
+    talk = _Talk(transport.open(f"{parcel.shell_line('flavour.sh')} leasehold {nonce}"), nonce)
+    quiet_s = (patience.hello_s, patience.quiet_s)
+    try:
+        if talk.hear("hello", patience.hello_s, quiet_s if late_s else patience.doubt_s) is not None:
+            return talk
+        came_late = talk.open and not late_s and talk.hang_up_and_hear(patience.hello_s, quiet_s)
+        if came_late and hear_late:
+            return talk
+        closed = None if came_late else _unanswered(transport, talk, patience)
+    except BaseException:
+        talk.link.close()
+        raise
+    talk.link.close()
+    limit_s = time.monotonic() - begun + _LATER_S
+    return closed or _enter(transport, replace(patience, hello_s=limit_s, quiet_s=limit_s), limit_s)
 
 
 @dataclass
@@ -82,6 +150,7 @@ class _Talk:
     nonce: str
     noise: bytearray = field(default_factory=bytearray)
     _buffer: bytes = b""
+    _skipped_bytes: int = 0
     open: bool = True
 
     def say(self, text: str) -> None:
@@ -91,27 +160,42 @@ class _Talk:
         except OSError:
             raise self.link.failure() from None
 
-    def hear(self, word: str, limit_s: float, quiet_s: float = 0.0) -> str | None:
-        """Wait for a line of ours that starts with word; None at the end, or after quiet_s of silence upon noise."""
+    def hang_up_and_hear(self, limit_s: float, quiet_s: tuple[float, float]) -> bool:
+        """Close our side; tell whether the probe line says hello after all."""
+        with contextlib.suppress(OSError):
+            self.link.writer.close()
+        return self.hear("hello", limit_s, quiet_s) is not None
+
+    def hear(self, word: str, limit_s: float, quiet_s: tuple[float, float] | None = None) -> str | None:
+        """Wait for a line of ours that starts with word; None at the end, or after silence.
+
+        quiet_s is how long a silence may last before anything was heard, and after.
+        """
         mark = f"LEASEHOLD-PROBE/1 {self.nonce} {word}".encode()
         deadline = time.monotonic() + limit_s
-        while len(self.noise) < _NOISE_BYTES:
-            *lines, self._buffer = self._buffer.split(b"\n")
-            for place, line in enumerate(lines):
-                if mark in line:
-                    before, _, heard = line.partition(mark)
-                    self.noise += before
-                    self._buffer = b"\n".join([*lines[place + 1 :], self._buffer])
-                    return heard.decode("utf-8", "replace").strip()
-                self.noise += line + b"\n"
+        while self._skipped_bytes < _NOISE_BYTES:
+            before, found, after = self._buffer.partition(mark)
+            heard, end, after = after.partition(b"\n")
+            if end:
+                self._skip(before)
+                self._buffer = after
+                return heard.decode("utf-8", "replace").strip()
+            if not found and len(self._buffer) > _HELD_BYTES:
+                self._skip(self._buffer[: -len(mark)])
+                self._buffer = self._buffer[-len(mark) :]
             left_s = deadline - time.monotonic()
-            chunk = _read(self.link, min(left_s, quiet_s) if quiet_s and (self.noise or self._buffer) else left_s)
+            patience_s = quiet_s[bool(self.noise or self._buffer)] if quiet_s else left_s
+            chunk = _read(self.link, min(left_s, patience_s))
             if not chunk:
                 self.open = chunk is None
-                self.noise += self._buffer
                 return None
             self._buffer += chunk
         return None
+
+    def _skip(self, noise: bytes) -> None:
+        """Count noise, and keep its beginning."""
+        self._skipped_bytes += len(noise)
+        self.noise += noise[: _HELD_BYTES - len(self.noise)]
 
     def must_hear(self, word: str, limit_s: float) -> str:
         heard = self.hear(word, limit_s)
@@ -120,7 +204,7 @@ class _Talk:
         return heard
 
     def noise_text(self) -> str:
-        return _first_line(bytes(self.noise))
+        return _first_line(bytes(self.noise) + self._buffer)
 
 
 @dataclass(frozen=True)
@@ -179,17 +263,18 @@ def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience:
     """Tell a door that runs no commands from a box that cannot be reached; the second raises."""
     code, said = talk.link.ended()
     known = talk.link.failure()
-    by_ssh = code == 255 and not talk.open and not talk.noise  # ssh's own exit status: perhaps no door at all
+    by_ssh = code == 255 and not talk.open and not talk.noise_text()  # ssh's own exit status: perhaps no door at all
     spoke = talk.noise_text() or (_last_line(said) if _DOOR_SPEAKS.search(said) or not by_ssh else "")
     if not isinstance(transport, SshTransport) or (by_ssh and (not spoke or known.code != "link.lost")):
         raise known
     terminal = _ask_terminal(transport, patience)
     if not spoke and not terminal:
-        raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=DIRECT_ADDRESS)
+        raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=SWALLOWED)
     silent = f"nothing (exit {code})" if not talk.open else "nothing"
-    findings = [refuses(f"commands: not run; the door answers {spoke or silent!r}", DIRECT_ADDRESS)]
+    way_out = _ONLY_FILES if "sftp" in spoke else DIRECT_ADDRESS if spoke else SWALLOWED
+    findings = [refuses(f"commands: not run; the door answers {repr(spoke) if spoke else silent}", way_out)]
     if terminal:
-        findings.append(refuses(f"terminal: only this answers: {terminal!r}", DIRECT_ADDRESS))
+        findings.append(refuses(f"terminal: only this answers: {terminal!r}", way_out))
     return DoorReading(Flavour.SHELL_ONLY, tuple(findings), noise=spoke)
 
 
@@ -219,9 +304,9 @@ def _ask_terminal(transport: SshTransport, patience: Patience) -> str:
     shown = b""
     deadline = time.monotonic() + patience.terminal_s
     try:
-        while len(shown) < _NOISE_BYTES:
+        while len(shown) < _HELD_BYTES:
             left_s = deadline - time.monotonic()
-            chunk = _read(link, min(left_s, patience.quiet_s / 5) if shown else left_s)
+            chunk = _read(link, min(left_s, patience.prompt_s) if shown else left_s)
             if not chunk:
                 break
             shown += chunk

@@ -67,6 +67,8 @@ class SshTransport:
         self.address = address
         self.pins = pins
         self.links = links
+        self.proven = False  # it ran a command for this process
+        self._met = pins.with_name(pins.name + ".met")
         self._only_pins = only_pins
         self._ssh = shlex.split(os.environ.get("LEASEHOLD_SSH", "ssh"))
 
@@ -139,6 +141,16 @@ class SshTransport:
         """Whether this box's host key was already met and kept."""
         return self.pins.exists() and self.pins.stat().st_size > 0
 
+    @property
+    def met(self) -> bool:
+        """Whether this door has ever run a command of ours, or its key was pinned at a contact."""
+        return self.pinned or self._met.exists()
+
+    def note_met(self) -> None:
+        """Remember that it did."""
+        if not self.met:
+            self._met.touch()
+
     def fingerprint(self) -> str:
         """Say the pinned key's SHA256 fingerprint; empty when ssh trusted the user's own known_hosts."""
         return host_keys.fingerprint(self.pins)
@@ -163,12 +175,15 @@ class SshTransport:
         last = said.splitlines()[-1] if said else ""
         book = self.name if not self.name.startswith("ssh:") else ""
         box = f"{book} ({self.address})" if book else str(self.address)
+        moved = f"lease box add {book or 'NAME'} 'ssh -p NEW …'" + (" --replace" if book else "")
         accept = f"lease box add {book} --replace --fingerprint SHA256:…" if book else f"remove {self.pins}"
         for pattern, error, message, hint in MEANINGS:
             if re.search(pattern, said):
                 sent = _SENT_KEY.search(said) if error == "link.host_key_changed" else None
                 seen = f"it sent {sent[2]} ({sent[1]}); pinned is {self.fingerprint() or 'none'}" if sent else last
-                return LinkError(error, message.format(box=box), seen=seen, hint=hint.format(accept=accept))
+                return LinkError(
+                    error, message.format(box=box), seen=seen, hint=hint.format(accept=accept, moved=moved)
+                )
         return LinkError("link.lost", f"the ssh connection to {box} ended (exit {code})", seen=last)
 
 
@@ -190,7 +205,7 @@ MEANINGS = [
         "Connection refused",
         "link.refused",
         "nothing listens at {box}",
-        "is the box on, and is the port still the same? Ports change when a box is re-created",
+        "is the box on, and is the port still the same? Ports change when a box is re-created or restarted: {moved}",
     ),
     (
         "Could not resolve hostname",

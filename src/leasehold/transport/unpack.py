@@ -29,12 +29,25 @@ def main() -> None:
                 raise
         _remember_python(root)
     except OSError as error:
-        print(hello, "noroot", error, flush=True)
+        print(hello, "noroot %s: %s" % (root, error.strerror), "room:" + _other_disks(root), flush=True)
         raise SystemExit(4) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     print(hello, "ready", flush=True)
     os.execv(sys.executable, [sys.executable, "-I", "-S", target, "serve", root])
+
+
+def _other_disks(root: str) -> str:
+    """List places on other disks that take files and have room for the parcel."""
+    found = ""
+    for place in ("/workspace", "/root/autodl-tmp", "/data", "/mnt", "/scratch", "/var/tmp"):
+        try:
+            disk = os.statvfs(place)
+            if os.access(place, os.W_OK) and os.stat(place).st_dev != os.stat(root).st_dev and disk.f_bavail > 10000:
+                found += " " + place
+        except OSError:
+            continue
+    return found
 
 
 def _remember_python(root: str) -> None:

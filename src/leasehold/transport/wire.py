@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import queue
 import re
-import secrets
 import selectors
 import threading
 import time
@@ -14,18 +13,16 @@ from typing import Any, BinaryIO, cast
 
 from leasehold.errors import BoxError, LinkError, Refusal
 from leasehold.kit import frames
-from leasehold.kit.frames import MAGIC, Frame
+from leasehold.kit.frames import Frame
 from leasehold.kit.terminal import one_line
 
 from . import parcel
 from .contract import Link, Transport
+from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
-HANDSHAKE_TIMEOUT_S = 60.0
-_NOISE_BYTES = 256 << 10
 _INBOX_FRAMES = 256
 _CLOSED = object()
-_NO_PARCEL = parcel.Parcel("-", b"")
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
 
 Body = Iterable[dict[str, Any] | bytes]
@@ -44,7 +41,7 @@ class Wire:
         self._next = 1
         self._dead: LinkError | None = None
         try:
-            _handshake(self._link, root, python_hint, patience_s)
+            self._early = _handshake(Ear(self._link, transport), root, python_hint, patience_s)
         except BaseException:
             self._link.close()
             raise
@@ -130,7 +127,8 @@ class Wire:
             raise self._dead or self._link.failure() from None
 
     def _read(self) -> None:
-        reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, self._link.reader), 1 << 18))
+        raw = _Resumed(self._early, self._link.reader) if self._early else self._link.reader
+        reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18))
         try:
             while (frame := frames.read_frame(reader)) is not None:
                 inbox = self._requests.get(frame.request)
@@ -167,79 +165,56 @@ def ask_status(transport: Transport, root: str, patience_s: float = HANDSHAKE_TI
     deadline = time.monotonic() + patience_s
     link = transport.open(parcel.boot_command())
     try:
-        nonce = _greet(link, root, verb="status")
-        verdict = _await_hello(link, nonce, patience_s)
+        ear = Ear(link, transport)
+        verdict = ear.hello(greet(link, root, verb="status"), patience_s)
         if verdict != "status":
             raise LinkError("link.strange", f"{transport.name} answered {verdict!r} to a status request")
-        lines = _lines_until_end(link, deadline)
+        lines = _lines_until_end(link, ear.rest, deadline)
     finally:
         link.close()
     parts = [line.partition(" ") for line in lines]
     return [(int(age), text) for age, _, text in parts if _AGE.match(age)]
 
 
-def _handshake(link: Link, root: str, python_hint: str, patience_s: float) -> None:
+def _handshake(ear: Ear, root: str, python_hint: str, patience_s: float) -> bytes:
+    """Begin the conversation; return what the far end said after its last word of greeting."""
     built = parcel.build()
-    nonce = _greet(link, root, python_hint, built)
-    verdict = _await_hello(link, nonce, patience_s)
+    nonce = greet(ear.link, root, python_hint, built)
+    verdict = ear.hello(nonce, patience_s)
     if verdict == "need":
         program = parcel.unpacker()
-        link.writer.write(b"%d\n" % len(program) + program + built.data)
-        link.writer.flush()
-        verdict = _await_hello(link, nonce, HANDSHAKE_TIMEOUT_S)
+        ear.link.writer.write(b"%d\n" % len(program) + program + built.data)
+        ear.link.writer.flush()
+        verdict = ear.hello(nonce, HANDSHAKE_TIMEOUT_S)
     if verdict == "ready":
-        return
+        return ear.rest
     if verdict == "nopython":
-        raise BoxError("box.no_python", "the box has no Python 3.8 or newer", hint="install python3 on the box")
+        hint = "install python3 on the box, or choose an image that has it"
+        raise BoxError("box.no_python", "the box has no Python 3.8 or newer", hint=hint)
     if verdict.startswith("noroot"):
-        raise BoxError(
-            "box.no_root",
-            f"the box cannot hold our folder: {one_line(verdict[7:])}",
-            hint="is the disk full or read-only? Choose another folder with --root",
-        )
+        raise _no_root(one_line(verdict[7:]))
     raise LinkError("link.strange", f"the box answered {one_line(verdict)!r} to the handshake")
 
 
-def _greet(link: Link, root: str, python_hint: str = "", built: parcel.Parcel = _NO_PARCEL, verb: str = "serve") -> str:
-    nonce = secrets.token_hex(8)
-    escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
-    lines = [nonce, escaped, python_hint, built.sha256, str(len(built.data)), verb]
-    try:
-        link.writer.write("".join(line + "\n" for line in lines).encode())
-        link.writer.flush()
-    except OSError:
-        raise link.failure() from None
-    return nonce
+def _no_root(said: str) -> BoxError:
+    """Spell what the box said of our folder, and a folder there that takes files."""
+    said, _, room = said.partition(" room:")
+    takes = room.split()
+    hint = f"this one takes files: --root {takes[0]}/leasehold" if takes else "choose another folder with --root"
+    return BoxError(
+        "box.no_root",
+        f"the box cannot hold our folder: {said}",
+        seen=f"writable there: {' '.join(takes)}" if takes else "",
+        hint=f"is the disk full or read-only? {hint}",
+    )
 
 
-def _await_hello(link: Link, nonce: str, patience_s: float) -> str:
-    """Skip banner noise up to our own line; return its verdict."""
-    wanted = MAGIC + nonce.encode()
-    deadline = time.monotonic() + patience_s
-    line, noise = b"", 0
-    with selectors.DefaultSelector() as selector:
-        selector.register(link.reader, selectors.EVENT_READ)
-        while noise < _NOISE_BYTES:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise LinkError("link.timeout", f"no answer within {patience_s:.0f} s", seen=_tail(line))
-            byte = link.reader.read(1)  # unbuffered: what follows the line belongs to the frames
-            if not byte:
-                raise link.failure()
-            noise += 1
-            line += byte
-            if byte == b"\n":
-                if wanted in line:
-                    return line.split(wanted, 1)[1].decode("utf-8", "replace").strip()
-                line = b""
-    raise LinkError("link.noise", "the box's login prints too much to find our answer in", seen=_tail(line))
-
-
-def _lines_until_end(link: Link, deadline: float) -> list[str]:
-    buffer = b""
-    while block := _read_by(link, deadline):
-        buffer += block
-        if buffer.endswith(b"end\n") or len(buffer) > frames.MAX_PAYLOAD_BYTES:
+def _lines_until_end(link: Link, buffer: bytes, deadline: float) -> list[str]:
+    while not buffer.endswith(b"end\n") and len(buffer) <= frames.MAX_PAYLOAD_BYTES:
+        block = _read_by(link, deadline)
+        if not block:
             break
+        buffer += block
     lines = buffer.decode("utf-8", "replace").rstrip("\n").split("\n")  # JSON may hold other line ends as they are
     if not lines or lines[-1] != "end":
         raise LinkError("link.lost", "the status answer ended early")
@@ -260,5 +235,20 @@ def _body_frames(number: int, body: Body) -> Iterator[bytes]:
     yield frames.pack(number, frames.END)
 
 
-def _tail(line: bytes) -> str:
-    return one_line(line[-200:].decode("utf-8", "replace"))
+class _Resumed(io.RawIOBase):
+    """A stream some of whose bytes were already read."""
+
+    def __init__(self, early: bytes, rest: BinaryIO) -> None:
+        self._early = early
+        self._rest = cast(io.RawIOBase, rest)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Give what was read early, then the stream itself."""
+        if not self._early:
+            return self._rest.readinto(buffer)
+        part, self._early = self._early[: len(buffer)], self._early[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)

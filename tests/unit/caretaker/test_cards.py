@@ -1,84 +1,21 @@
-"""Cards asked in the background: children that answer, cost too much, die or hang. Runs under PyPy too."""
+"""Cards by the library, by the tool, by neither; and whose processes are on them. Runs under PyPy too."""
 
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Optional
 
 import pytest
 
-from leasehold.caretaker.cards import Answer, Cards, ask_driver, whose
+from leasehold.caretaker.cards import ask_driver, whose
 from leasehold.kit.procs import MARK
 from tests.support.fake_nvml import FakeNvml, missing_compiler
 
 needs_compiler = pytest.mark.skipif(missing_compiler() is not None, reason=str(missing_compiler()))
-CARD = {"index": 0, "util_percent": 5}
-
-
-def heard(cards: Cards, now_s: float) -> Optional[Answer]:
-    """Read as the sampler does, at one moment of its clock, until the child is done."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        answer = cards.read(now_s)
-        if answer is not None:
-            return answer
-        time.sleep(0.01)
-    return None
-
-
-def slow_ask() -> Answer:
-    until = time.process_time() + 0.2
-    while time.process_time() < until:
-        pass
-    return Answer([CARD])
-
-
-def hang() -> Answer:
-    signal.pause()
-    return Answer([])
-
-
-def die() -> Answer:
-    os._exit(3)
-
-
-def test_an_answer_comes_and_the_next_question_waits_its_time() -> None:
-    cards = Cards(lambda: Answer([CARD]))
-    assert heard(cards, 100.0) == Answer([CARD])
-    assert cards.read(114.0) is None
-    assert heard(cards, 115.1) == Answer([CARD])
-
-
-def test_what_costs_more_is_asked_more_seldom() -> None:
-    cards = Cards(slow_ask)
-    assert heard(cards, 100.0) == Answer([CARD])
-    assert cards.read(180.0) is None  # 0.2 s of processor time buy a hundred seconds of silence
-
-
-def test_a_driver_that_hangs_is_given_up_and_said_so() -> None:
-    cards = Cards(hang)
-    assert cards.read(100.0) is None
-    assert cards.read(129.0) is None
-    answer = cards.read(131.0)
-    assert answer is not None and answer.hung and "did not answer in 30 s" in answer.problem
-    assert cards.read(700.0) is None  # not asked again for ten minutes
-
-
-def test_a_child_that_dies_is_a_problem_and_no_card() -> None:
-    answer = heard(Cards(die), 100.0)
-    assert answer is not None and answer.gpus == [] and "died" in answer.problem
-
-
-def test_more_cards_than_a_pipe_holds_still_arrive() -> None:
-    many = [dict(CARD, index=index, name="x" * 1000) for index in range(100)]
-    answer = heard(Cards(lambda: Answer(many)), 100.0)
-    assert answer is not None and answer.gpus == many
 
 
 @needs_compiler

@@ -5,11 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import sys
+import time
 from pathlib import Path
+from typing import Any, Callable, Dict, List
 
 import pytest
 
-from leasehold.caretaker import durable
+from leasehold.caretaker import durable, reread, worker
+from leasehold.caretaker.copying import GIVE_UP_S, DurableCopy, outcome_of
 from leasehold.caretaker.layout import RunFolder
 
 CELLS = ["a", "b"]
@@ -40,7 +45,7 @@ def export(folder: RunFolder, tmp_path: Path) -> Path:
 
 
 def outcome(folder: RunFolder) -> dict[str, object]:
-    return dict(durable.outcome_of(folder))
+    return dict(outcome_of(folder))
 
 
 def test_promised_files_arrive_whole_and_nothing_else(run: RunFolder, tmp_path: Path) -> None:
@@ -97,19 +102,174 @@ def test_a_promise_that_is_not_kept_fails_the_copy(run: RunFolder, tmp_path: Pat
     assert not export(run, tmp_path).exists()
 
 
-def test_bytes_that_do_not_read_back_fail_the_copy(
+def meddle(monkeypatch: pytest.MonkeyPatch, moment: str, act: Callable[[], object]) -> None:
+    """Do something to the tier at a moment of the copy: what a filesystem that lies would have done."""
+    monkeypatch.setattr(durable, "pause_at", lambda event, phase: act() if event == moment else None)
+
+
+LIES = {
+    "other-bytes": (lambda path: path.write_bytes(b"z" * path.stat().st_size), "differs from what was written"),
+    "truncated": (lambda path: os.truncate(path, 17), "has 17 bytes, written were"),
+    "emptied": (lambda path: os.truncate(path, 0), "has 0 bytes"),
+    "grown": (lambda path: os.truncate(path, 9_000_000), "has 9000000 bytes"),
+    "gone": (lambda path: path.unlink(), "is not there"),
+    "all-gone": (lambda path: shutil.rmtree(path.parents[5]), "is not there"),
+    "a-link": (lambda path: (path.rename(str(path) + ".x"), path.symlink_to(str(path) + ".x")), "written were"),
+}
+
+
+@pytest.mark.parametrize("lie, said", list(LIES.values()), ids=list(LIES))
+def test_a_tier_that_keeps_something_else_fails_the_copy_and_no_name_claims_it(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: Callable[[Path], object], said: str
+) -> None:
+    written = tmp_path / "tier" / "leasehold" / ".partial" / run.run / "cells" / "b" / "best.pt"
+    meddle(monkeypatch, "durable_written", lambda: lie(written))
+    assert durable.copy_run(run, lag_s=0.2) == 2
+    assert "b/best.pt " in str(outcome(run)["problem"]) or "a/best.pt is not there" in str(outcome(run)["problem"])
+    assert said in str(outcome(run)["problem"])
+    assert not export(run, tmp_path).exists()
+
+
+def test_a_manifest_that_does_not_read_back_takes_the_name_away_again(
     run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that says yes and keeps something else."""
-    honest = durable.write_all
-
-    def lies(fd: int, data: bytes) -> None:
-        honest(fd, b"z" + data[1:] if data[:1] == b"b" else data)
-
-    monkeypatch.setattr(durable, "write_all", lies)
-    assert durable.copy_run(run) == 2
-    assert "b/best.pt differs from what was written" in str(outcome(run)["problem"])
+    partial = tmp_path / "tier" / "leasehold" / ".partial" / run.run
+    meddle(monkeypatch, "durable_written", lambda: (partial / "manifest.json").write_bytes(b"{}"))
+    assert durable.copy_run(run, lag_s=0.2) == 2
+    assert "does not show what was written" in str(outcome(run)["problem"])
     assert not export(run, tmp_path).exists()
+    monkeypatch.undo()
+    assert durable.copy_run(run) == 0
+
+
+def test_a_tier_that_shows_a_file_late_is_waited_for(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = tmp_path / "tier" / "leasehold" / ".partial" / run.run / "cells" / "b" / "best.pt"
+    hidden = tmp_path / "hidden"
+    looks: List[str] = []
+
+    def size_of(path: str) -> int:
+        looks.append(path)
+        if hidden.exists() and looks.count(str(written)) > 3:
+            hidden.rename(written)
+        return reread.size_of(path)
+
+    meddle(monkeypatch, "durable_written", lambda: written.rename(hidden))
+    monkeypatch.setattr(durable, "size_of", size_of)
+    assert durable.copy_run(run) == 0, outcome(run)
+    assert (export(run, tmp_path) / "cells/b/best.pt").read_bytes() == b"b" * 3_000_000
+
+
+def test_a_run_without_cells_or_files_has_nothing_to_claim(run: RunFolder, tmp_path: Path) -> None:
+    plan = json.loads(Path(run.plan).read_text())
+    Path(run.plan).write_text(json.dumps({**plan, "cells": []}))
+    assert durable.copy_run(run) == 2
+    assert "the roster is empty" in str(outcome(run)["problem"])
+    assert not export(run, tmp_path).exists()
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 1 << 20, (1 << 20) + 1, 3_000_000])
+def test_a_file_is_hashed_past_the_cache_whatever_its_size(tmp_path: Path, size: int) -> None:
+    data = os.urandom(size)
+    (tmp_path / "file").write_bytes(data)
+    counted: List[int] = []
+    assert reread.sha256_of(str(tmp_path / "file"), counted.append) == hashlib.sha256(data).hexdigest()
+    assert sum(counted) == size
+
+
+# ---------------------------------------------------------------- the caretaker's side
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Watched:
+    """A copy under way, as the caretaker sees it."""
+
+    def __init__(self, run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+        code = "import sys; from leasehold.caretaker.entry import main; sys.exit(main(sys.argv[1:]))"
+        monkeypatch.setattr(worker, "own_argv", lambda *words: [sys.executable, "-c", code, *words])
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        self.clock = Clock()
+        self.notes: List[Dict[str, Any]] = []
+        self.copy = DurableCopy(run, CELLS, lambda kind, **data: self.notes.append({"k": kind, **data}), self.clock)
+
+    def step(self) -> bool:
+        return self.copy.step(lambda: None)
+
+    def kinds(self) -> List[str]:
+        return [str(note["k"]) for note in self.notes]
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not holds():
+            assert time.monotonic() < deadline, self.notes
+            time.sleep(0.01)
+
+
+def test_the_caretaker_tells_a_copy_once_it_is_whole(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(run, monkeypatch)
+    watched.until(watched.step)
+    assert watched.copy.problem == ""
+    assert [kind for kind in watched.kinds() if kind != "durable_started"] == ["durable_copied"] * 2
+
+
+def test_a_tier_that_is_not_attached_is_said_and_is_no_failure(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_plan(run, Path("/nowhere at all"))
+    watched = Watched(run, monkeypatch)
+    watched.until(watched.step)
+    assert watched.copy.problem == ""
+    assert watched.notes == [{"k": "durable_skipped", "why": "/nowhere at all is not attached"}]
+
+
+def test_a_tier_that_answers_no_more_is_told_and_given_up(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe that nobody reads stands in the copier's way, as a mount whose server is gone does."""
+    place = tmp_path / "tier" / "leasehold" / ".partial" / run.run / "cells" / "a"
+    place.mkdir(parents=True)
+    os.mkfifo(str(place / "best.pt.part"))
+    watched = Watched(run, monkeypatch)
+    watched.step()
+    watched.until(lambda: watched.step() or "durable_started" in watched.kinds())
+    for silent_s in (31, 40, 70, 150):
+        watched.clock.now_s = 1000.0 + silent_s
+        assert not watched.step()
+    told = [note["silent_s"] for note in watched.notes if note["k"] == "durable_waiting"]
+    assert told == [31, 70, 150]
+    watched.clock.now_s += GIVE_UP_S
+    assert watched.step()
+    assert "has not answered for 750 s" in watched.copy.problem
+    assert watched.kinds()[-1] == "durable_failed"
+    assert not export(run, tmp_path).exists()
+
+
+def test_a_copier_that_is_killed_fails_the_copy(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "tier" / "leasehold" / ".partial" / run.run / "cells" / "a"
+    place.mkdir(parents=True)
+    os.mkfifo(str(place / "best.pt.part"))
+    watched = Watched(run, monkeypatch)
+    watched.step()
+    watched.until(lambda: watched.step() or "durable_started" in watched.kinds())
+    watched.copy.end()
+    watched.until(watched.step)
+    assert "ended without an outcome" in watched.copy.problem
+
+
+def test_a_run_that_only_fetched_has_nothing_to_copy(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(run, monkeypatch)
+    watched.copy.cells = []
+    assert watched.step()
+    assert watched.notes == []
 
 
 @pytest.mark.parametrize(

@@ -199,3 +199,16 @@ def test_listed_processes_are_read_with_their_memory(tmp_path: Path, monkeypatch
     listed, problem = gpu_query.listed()
     assert problem == ""
     assert listed == [Listed(547, "GPU-1", 5190 << 20), Listed(548, "GPU-1", None), Listed(99, "", None)]
+
+
+@pytest.mark.parametrize("used_ticks, zombie", [(0, True), (400, False)])
+def test_in_a_container_an_orphan_counts_only_when_it_did_nothing(
+    devices: Path, monkeypatch: pytest.MonkeyPatch, used_ticks: int, zombie: bool
+) -> None:
+    monkeypatch.setattr(gpu_holders, "own_namespace", lambda: True)
+    with holding(devices / "nvidia0") as pid:
+        before, after = ProcessTable(), ProcessTable()
+        orphan = after.entries[pid]._replace(parent=1)
+        after.entries[pid] = orphan._replace(cpu_ticks=before.entries[pid].cpu_ticks + used_ticks)
+        (found,) = holders("/no/root", Sight(before, after, 5.0, [], str(devices)), 0.0)
+    assert found["zombie"] is zombie, found["why"]

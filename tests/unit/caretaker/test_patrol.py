@@ -1,4 +1,4 @@
-"""The patrol with a real forked sampler: heard, replaced, ended, never in the way. Runs under PyPy too."""
+"""The patrol over a real folder and process: sampled, kept, judged, never in the way. Runs under PyPy too."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
+from leasehold.caretaker import alarms as alarms_module
 from leasehold.caretaker import patrol as patrol_module
 from leasehold.caretaker import sampler as sampler_module
+from leasehold.caretaker import vitals as vitals_module
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import is_held, try_lock
 from leasehold.caretaker.patrol import Patrol
 from leasehold.caretaker.series import read_ring
-from leasehold.caretaker.vitals import Disks, Target
+from leasehold.caretaker.vitals import Target
 from leasehold.kit.procs import look
 from leasehold.kit.runstate import CellState, RunState
 
@@ -49,14 +51,19 @@ class Bed:
             time.sleep(0.01)
         return False
 
+    def asked(self) -> str:
+        """What the child is asking just now."""
+        sampler = self.patrol._sampler
+        child = sampler._asking._child if sampler else None
+        return child.doing if child else ""
+
     def turn_until_told(self, kind: str, name: str) -> bool:
         return self.turn_until(lambda: any(one["k"] == kind and one["name"] == name for one in self.events))
 
 
 @pytest.fixture
 def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
-    monkeypatch.setattr(sampler_module, "TICK_S", 0.05)
-    monkeypatch.setattr(patrol_module, "_FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(patrol_module, "_TICK_S", 0.05)
     folder = RunFolder(str(tmp_path / "active" / "run"))
     place = Path(folder.attempt("main", 1))
     place.mkdir(parents=True)
@@ -69,80 +76,59 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
     trainer.wait()
 
 
-def gone(pid: int) -> bool:
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return True
-    process = look(pid)
-    return process is None or process.gone
+def full(path: str) -> Dict[str, int]:
+    return {"device": 1, "total_bytes": 100, "free_bytes": 2, "total_inodes": 10, "free_inodes": 10}
 
 
 def test_samples_are_told_and_kept(bed: Bed) -> None:
-    assert bed.turn_until(lambda: (bed.patrol.facts().get("progress") or {}).get("step") == 5)
+    assert bed.turn_until(lambda: bed.patrol.facts().get("disks"))
     facts = bed.patrol.facts()
     assert facts["trainer"]["processes"] >= 1 and facts["memory"]["used_bytes"] > 0 and facts["disks"]
-    assert facts["cell"] == "main" and facts["kept"]
+    assert facts["cell"] == "main" and facts["kept"] and facts["progress"]["step"] == 5
     kept = read_ring(os.path.join(bed.folder.readings, "5s.jsonl"))
     assert kept[-1]["step"] == 5 and kept[-1]["s"] == "running" and kept[-1]["procs"] >= 1
 
 
-def full(self: Disks, tier: Any, now_s: float) -> Dict[str, Any]:
-    inodes = {"total_inodes": 10, "free_inodes": 10}
-    return dict({"role": tier.role, "path": tier.path, "total_bytes": 100, "free_bytes": 2}, **inodes)
-
-
 def test_a_full_disk_becomes_an_event_that_names_it(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Disks, "read", full)
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
     assert bed.turn_until_told("alarm_raised", "disk_bytes")
     raised = next(event for event in bed.events if event["where"] == bed.folder.path)
     assert raised["level"] == "alarm" and raised["what"].endswith("is 98 % full")
     assert any(name.startswith("disk_bytes") for name in bed.patrol.alarms)
 
 
-def test_a_killed_sampler_is_replaced(bed: Bed) -> None:
-    assert bed.turn_until(bed.patrol.facts)
-    first = bed.patrol.pid
-    os.kill(first, signal.SIGKILL)
-    assert bed.turn_until(lambda: bed.patrol.pid not in (0, first))
-    numbers = [record["n"] for record in read_ring(os.path.join(bed.folder.readings, "5s.jsonl"))]
-    assert numbers == list(range(1, len(numbers) + 1))
+def test_children_do_not_hold_the_caretakers_lock(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(path: str) -> Dict[str, int]:
+        signal.pause()
+        return {}
 
-
-def test_a_disk_that_hangs_is_told_and_left_out(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Disks.read
-
-    def hangs(self: Disks, tier: Any, now_s: float) -> Optional[Dict[str, Any]]:
-        if tier.role == "shm":
-            signal.pause()
-        return real(self, tier, now_s)
-
-    monkeypatch.setattr(Disks, "read", hangs)
-    monkeypatch.setattr(patrol_module, "_SILENT_S", 0.5)
-    assert bed.turn_until_told("alarm_raised", "readings")
-    assert "disk /dev/shm" in next(event for event in bed.events if event["name"] == "readings")["seen"]
-    assert bed.turn_until_told("alarm_cleared", "readings")
-    assert all(disk["role"] != "shm" for disk in bed.patrol.facts()["disks"])
-
-
-def test_the_sampler_ends_when_its_parent_lets_go(bed: Bed) -> None:
-    assert bed.turn_until(bed.patrol.facts)
-    child = bed.patrol._child
-    assert child is not None
-    os.close(child._up)  # as the kernel does when a caretaker is killed
-    child._up = os.open(os.devnull, os.O_RDWR)
-    until = time.monotonic() + 10
-    while not gone(child.pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert gone(child.pid)
-
-
-def test_the_sampler_does_not_hold_the_caretakers_lock(bed: Bed, tmp_path: Path) -> None:
+    monkeypatch.setattr(vitals_module, "disk_figures", hang)
     lock = try_lock(str(tmp_path / "caretaker.lock"))
     assert lock is not None
-    assert bed.turn_until(bed.patrol.facts)
+    assert bed.turn_until(lambda: bed.asked() == "disk " + bed.folder.path)
     os.close(lock)
     assert not is_held(str(tmp_path / "caretaker.lock"))
+
+
+def test_a_hanging_disk_holds_up_nothing(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(path: str) -> Dict[str, int]:
+        signal.pause()
+        return {}
+
+    monkeypatch.setattr(vitals_module, "disk_figures", hang)
+    assert bed.turn_until(lambda: len(read_ring(os.path.join(bed.folder.readings, "5s.jsonl"))) >= 5)
+    assert bed.patrol.facts()["disks"] == [] and bed.patrol.facts()["memory"]
+
+
+def test_nothing_is_said_after_the_runs_end(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
+    assert bed.turn_until(lambda: bed.patrol.facts())
+    bed.events.clear()
+    bed.run.state = "finished"
+    for _ in range(40):
+        bed.patrol.step(bed.run, bed.events, lambda: None)
+        time.sleep(0.01)
+    assert bed.events == []
 
 
 def test_a_journal_that_cannot_be_written_ends_nothing(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,15 +137,29 @@ def test_a_journal_that_cannot_be_written_ends_nothing(bed: Bed, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     bed.patrol._note = refuse
-    monkeypatch.setattr(Disks, "read", full)
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
     assert bed.turn_until(lambda: len([event for event in bed.events if event["k"] == "tried"]) > 2)
     assert bed.patrol.alarms == []
 
 
-def test_a_defect_of_the_sampler_leaves_its_traceback(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Disks, "read", lambda self, tier, now_s: {"role": "nothing else"})
-    error = Path(bed.folder.readings) / "error.txt"
-    assert bed.turn_until(lambda: error.exists() and "KeyError" in error.read_text())
+def test_a_defect_ends_nothing_and_leaves_its_traceback(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(facts: Any, memory: Any) -> Any:
+        raise KeyError("a defect of ours")
+
+    monkeypatch.setattr(alarms_module, "signs_of", broken)
+    error = Path(bed.folder.path) / "patrol-defect.txt"
+    assert bed.turn_until(lambda: error.exists() and "a defect of ours" in error.read_text())
+
+
+def test_a_new_patrol_goes_on_with_the_series(bed: Bed) -> None:
+    path = os.path.join(bed.folder.readings, "5s.jsonl")
+    assert bed.turn_until(lambda: len(read_ring(path)) >= 2)
+    bed.patrol.end()
+    bed.patrol = Patrol(bed.folder, _PLAN, bed.note)
+    before = len(read_ring(path))
+    assert bed.turn_until(lambda: len(read_ring(path)) >= before + 2)
+    numbers = [record["n"] for record in read_ring(path)]
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_a_folder_that_cannot_be_written_still_gives_readings(bed: Bed) -> None:
@@ -176,7 +176,7 @@ def test_a_record_holds_what_plots_and_lines_need() -> None:
         "memory": {"used_bytes": 5 << 20, "limit_bytes": 9 << 20},
         "progress": {"step": 3, "loss": None, "rate_per_s": 1.23456, "quiet_s": 0.4},
         "gpus": [{"util_percent": 9, "memory_used_bytes": 7 << 20, "power_w": 99.6, "reasons": ["sw_power_cap"]}],
-        "gpus_fresh": True,
+        "fresh": ["gpu", "disk /x"],
     }
     assert sampler_module.record_of(facts, Target("running", alarms=("memory",))) == {
         "t": 1.0,
@@ -195,5 +195,5 @@ def test_a_record_holds_what_plots_and_lines_need() -> None:
 
 
 def test_cards_that_were_not_asked_again_are_not_kept_again() -> None:
-    facts: Dict[str, Any] = {"t": 1.0, "gpus": [{"util_percent": 9}], "gpus_fresh": False}
+    facts: Dict[str, Any] = {"t": 1.0, "gpus": [{"util_percent": 9}], "fresh": ["disk /x"]}
     assert "gpus" not in sampler_module.record_of(facts, Target())

@@ -16,7 +16,12 @@ from tests.support.lives import eventually
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[2] / "src"
-TORCH_PYTHON = Path("/tmp/venv-readers/bin/python")  # a CPU build of torch, where one was installed
+# Pythons that have frameworks: the one that is named, what `make frameworks` makes, and a place that people use.
+PYTHONS = (
+    os.environ.get("LEASEHOLD_FRAMEWORK_PYTHON", ""),
+    str(HERE.parents[2] / ".venv-frameworks" / "bin" / "python"),
+    "/tmp/venv-readers/bin/python",
+)
 PATIENCE_S = 120
 
 
@@ -31,9 +36,7 @@ class Ran(NamedTuple):
 
 def python_with(library: str) -> str:
     """Return an interpreter that has the library, or skip."""
-    # A Python with more frameworks (accelerate, lightning, transformers, jax) may be named for these tests.
-    named = os.environ.get("LEASEHOLD_FRAMEWORK_PYTHON", "")
-    for python in (sys.executable, str(TORCH_PYTHON), named):
+    for python in (sys.executable, *PYTHONS):
         if not python or not os.path.exists(python):
             continue
         if library in ("", "plain"):
@@ -41,7 +44,7 @@ def python_with(library: str) -> str:
         asked = [python, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec({library!r}) is None)"]
         if subprocess.run(asked, check=False).returncode == 0:
             return python
-    pytest.skip(f"no Python with {library} here (looked at {sys.executable} and {TORCH_PYTHON})")
+    pytest.skip(f"no Python with {library} here: `make frameworks`, or name one with LEASEHOLD_FRAMEWORK_PYTHON")
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from leasehold.checkpoint import CheckpointError
+from leasehold.checkpoint import CheckpointError, Keep
 from leasehold.checkpoint.files import load_file
+from leasehold.checkpoint.shelf import Shelf
 from leasehold.kit.checkpoint_file import Damaged
+from tests.unit.checkpoint.bed import HERE, environment
 from tests.unit.checkpoint.conftest import Train
 
 
@@ -75,6 +79,39 @@ def test_what_a_killed_writer_left_is_swept_away(train: Train, folder: Path) -> 
     half.write_bytes(b"half")
     train(3)
     assert not half.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_kill_at_any_system_call_of_a_save_leaves_a_whole_newest_one(tmp_path: Path, kind: str) -> None:
+    argv = [sys.executable, str(HERE / "programs" / "mortal.py"), str(tmp_path), kind]
+    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=400, check=False)
+    deaths = [line.split() for line in done.stdout.splitlines() if line.startswith("DIED")]
+    assert done.returncode == 0 and done.stdout.endswith("DONE\n"), done.stdout[-500:] + done.stderr
+    assert {(when, step) for _, when, _, step in deaths} == {
+        (when, step) for when in ("before", "within", "after") for step in ("4", "5")
+    }
+    assert {"open", "fsync", "close", "replace", "unlink" if kind == "file" else "rmdir"} <= {
+        call[2] for call in deaths
+    }
+
+
+def test_a_folder_that_stood_aside_for_its_successor_comes_back(tmp_path: Path) -> None:
+    shelf = Shelf(str(tmp_path))
+    aside, half = tmp_path / ".step-0000000009.saved.before.4711.tmp", tmp_path / ".step-0000000009.saved.4711.tmp"
+    aside.mkdir()
+    half.mkdir()
+    shelf.sweep()
+    assert [kept.step for kept in shelf.all()] == [9] and not half.exists()
+
+
+def test_the_best_is_known_by_its_file_when_a_kill_came_before_the_index(train: Train, folder: Path) -> None:
+    keep = Keep(last=1, metric="loss")
+    losses = [3.0, 1.0, 2.0, 4.0]
+    train(2, metrics=lambda step: {"loss": losses[step]}, keep=keep)
+    (folder / "index.json").unlink()
+    train(4, metrics=lambda step: {"loss": losses[step]}, keep=keep)
+    assert sorted(path.name[5:15] for path in folder.glob("step-*")) == ["0000000002", "0000000004"]
 
 
 def test_a_lost_index_costs_nothing(train: Train, folder: Path) -> None:

@@ -169,7 +169,8 @@ def test_the_doctors_real_logs_stay_byte_for_byte():
 
 def test_variables_that_hold_secrets_are_known_by_their_names():
     environ = {"HF_TOKEN": "a" * 20, "MY_API_KEY": "b" * 20, "DB_PASSWORD": "c" * 20, "HOME": "/home/ada-lovelace"}
-    assert set(in_environment({**environ, "TOKENIZERS_PARALLELISM": "false-false-false"})) == set(environ) - {"HOME"}
+    others = {"TOKENIZERS_PARALLELISM": "false-false-false", "MY_SECRET_KEY_FILE": "/home/ada/keys/one"}
+    assert set(in_environment({**environ, **others})) == set(environ) - {"HOME"}
 
 
 def test_no_shape_is_longer_than_the_context():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from leasehold.errors import UserError
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.yaml_text import parse_text
+from leasehold.model.cells import Cell
 from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, NotifyWish, job_from_dict
 from leasehold.model.job_parse import guess_loader
 from leasehold.model.job_words import WORDS, json_schema
@@ -43,6 +44,8 @@ notify: {"on": [ended, budget], channels: [phone]}
 reboot: resume
 when_done: park
 attempts: 7
+cells: [{lr: 1}]
+slurm: {partition: gpu, time: 8h}
 evaluate: python eval.py
 stall: {after: 45m, then: again}
 """
@@ -79,6 +82,8 @@ def test_everything_a_job_can_say() -> None:
         reboot="resume",
         when_done="park",
         attempts=7,
+        cells=(Cell("lr-1", {"lr": 1}),),
+        slurm={"partition": "gpu", "time": "0-08:00:00"},
         evaluate="python eval.py",
         stall_after_s=2700.0,
         on_stall="again",

@@ -130,6 +130,10 @@ class CaretakerEngine:
         """Ask the run to end."""
         return self.wire.ask("stop", run=run, **wish)
 
+    def release(self, run: str, cells: Sequence[str]) -> list[str]:
+        """Have the box give back cells that it has not begun; return those it did."""
+        return [str(name) for name in self.wire.ask("release", run=run, cells=list(cells))["released"]]
+
     def manifest(self, run: str, cells: list[str], patterns: Sequence[str] = ()) -> bytes:
         """Have the box seal what these patterns (or its plan's) name in these cells; return the manifest's bytes."""
         return b"".join(self.wire.chunks("manifest", run=run, cells=cells, patterns=list(patterns)))

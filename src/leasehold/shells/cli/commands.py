@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from leasehold import api
+from leasehold.errors import UserError
 from leasehold.model.note import Note
+from leasehold.model.units import parse_duration
 from leasehold.model.words import one_line
 
 from . import output
@@ -36,7 +38,12 @@ def run(args: Namespace) -> int:
         alongside=args.alongside,
         skip_gates=tuple(args.skip_gate),
         because=args.because,
+        patience_s=_patience_s(args),
     )
+    if "," in order.on:
+        from .sweep_commands import fleet
+
+        return fleet(order, args.json)
     outcome = api.run(api.open_home(), order, Screen(args.json).report)
     if args.json:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None
@@ -45,9 +52,23 @@ def run(args: Namespace) -> int:
         output.say(f"it runs without us now. Next: lease watch {outcome.run}")
         output.data(outcome.run)
     else:
-        output.say(_HOME_NEXT.format(run=outcome.run))
+        output.say(_home_next(outcome.run))
         output.data(outcome.export)
     return 0
+
+
+def _home_next(run: str) -> str:
+    """Say what is left to do: nothing where holding the box costs nothing."""
+    return _HOME_NEXT.format(run=run) if api.meter_of_run(api.open_home(), run).metered else "home and verified"
+
+
+def _patience_s(args: Namespace) -> float:
+    if "," not in args.on:
+        return 0.0
+    try:
+        return parse_duration(args.move_after)
+    except ValueError as error:
+        raise UserError("usage", f"--move-after: {error}") from None
 
 
 def watch(args: Namespace) -> int:
@@ -180,7 +201,7 @@ def pull(args: Namespace) -> int:
     if args.json:
         output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
         return 0
-    output.say(_HOME_NEXT.format(run=done.run) if row["lease_open"] else "home and verified; its lease is closed")
+    output.say(_home_next(done.run) if row["lease_open"] else "home and verified; its lease is closed")
     output.data(export)
     return 0
 

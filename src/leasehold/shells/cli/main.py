@@ -17,6 +17,7 @@ from .front_parser import add_front_parsers
 from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
 from .plot_parser import add_plot_parser
+from .sweep_parser import add_sweep_parser
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -70,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
 _COMMANDS = (
     "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "completion", "status", "watch", "logs",
     "show", "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
-    "ckpt", "cadence", "disk", "gpu", "plot",
+    "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "handbook", "tunnel", "completion")
@@ -86,6 +87,8 @@ def _room(command: str) -> Any:
         return import_module(".plot_commands", __package__)
     if command in ("disk", "gpu"):
         return import_module(".hygiene_commands", __package__)
+    if command == "sweep":
+        return import_module(".sweep_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     if command in ("notify", "adopt"):
@@ -125,6 +128,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_ckpt_parsers(lambda name, about, example: _verb(verbs, name, about, example))
+    add_sweep_parser(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     add_plot_parser(lambda name, about, example: _verb(verbs, name, about, example))
     _home(verbs)
@@ -179,7 +183,7 @@ def _run(verbs: _Verbs) -> None:
         "--on",
         default="",
         metavar="BOX",
-        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port] "
+        help="local, a name of the box book, ssh:ALIAS or ssh:[user@]host[:port]; several, with commas, share cells "
         "(default: the first of the job's candidates that answers and fits; without candidates, local)",
     )
     run.add_argument(
@@ -188,6 +192,12 @@ def _run(verbs: _Verbs) -> None:
         default=[],
         metavar="NAME",
         help="pass by a gate (audit, env, smoke, launch); needs --because, and is recorded",
+    )
+    run.add_argument(
+        "--move-after",
+        default="10m",
+        metavar="D",
+        help="with several boxes: how long one may be silent until its cells go to the others (default: 10m)",
     )
     run.add_argument("--because", default="", metavar="WHY", help="why a gate is skipped")
     run.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)")

@@ -1,0 +1,55 @@
+"""Verbs about sweeps: what cells there are, how each stands, and what they measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leasehold.lifecycle.home import Home
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.orders import RunOrder
+    from leasehold.model.cells import Scalar
+    from leasehold.model.job import Job
+    from leasehold.model.note import Report
+    from leasehold.model.sweep import Best, CellRow, Group, Standing
+
+
+def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]]]:
+    """Read the cells that a job file promises, and the parameters that differ between them."""
+    from leasehold.lifecycle.resolve import read_job
+    from leasehold.model.cells import differing
+
+    job = read_job(path)
+    return job, differing(job.cells)
+
+
+def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
+    """Run a job's cells over several boxes and bring every one home; the identical call goes on where it stands."""
+    from leasehold.lifecycle.sweep.fleet import run_fleet as run_over
+
+    return run_over(home, order, [name.strip() for name in order.on.split(",") if name.strip()], report)
+
+
+def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:
+    """Account for every cell of a sweep."""
+    from leasehold.lifecycle.sweep.standing import standing
+
+    return standing(home, word, ask=ask)
+
+
+def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[CellRow], list[Group], list[Best]]:
+    """Read what the cells at home measured: a row a cell, settings with seeds joined, the best by each metric."""
+    from leasehold.lifecycle.sweep.standing import rows
+    from leasehold.lifecycle.sweep.table import best, group
+
+    listed = rows(home, found)
+    groups = group(listed)
+    return listed, groups, best(groups, metrics)
+
+
+def sweep_spelled(rows: list[CellRow], how: str) -> bytes:
+    """Spell a table as csv, markdown or Parquet."""
+    from leasehold.lifecycle.sweep.table import columns, spelled
+
+    return spelled(columns(rows), how)

@@ -1,0 +1,82 @@
+"""Where cells run on this box: one at a time on a card, side by side on several."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from leasehold.kit.atomic import read_json
+from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState
+
+from .layout import RunFolder
+
+_BUSY = ("starting", "running", "ended")
+_PIN = "CUDA_VISIBLE_DEVICES"
+
+
+class Places:
+    """The groups of cards that cells are given, as many as the job asks for each; without cards, places to run."""
+
+    def __init__(self, plan: Dict[str, Any]) -> None:
+        job = plan.get("job", {})
+        self._each = int((job.get("gpu") or {}).get("count", 0))
+        self._at_once = int(job.get("at_once") or 0)
+        self._many = len(job.get("cells") or []) > 1
+        self._pinned = _PIN in (job.get("env") or {})  # the user chose: one after the other on what he chose
+        self._groups: Optional[List[str]] = None
+
+    def count(self) -> int:
+        """Say how many cells may run at once."""
+        if not self._many:
+            return 1
+        if self._each and not self._pinned:
+            return max(1, min(len(self.groups()), self._at_once or len(self.groups())))
+        return max(1, self._at_once)
+
+    def free(self, run: RunState) -> str:
+        """Name cards that no cell at work has; nothing where cards are not shared out."""
+        if not self._many or not self._each or self._pinned:
+            return ""
+        taken = {cell.cards for cell in run.cells.values() if cell.state in _BUSY}
+        return next((group for group in self.groups() if group not in taken), "")
+
+    def groups(self) -> List[str]:
+        """List the groups of cards; asked of the driver once, and only where a sweep needs cards."""
+        if self._groups is None:
+            cards = visible_cards()
+            step = max(1, self._each)
+            whole = range(0, len(cards) - step + 1, step)
+            self._groups = [",".join(cards[start : start + step]) for start in whole]
+        return self._groups
+
+
+def in_order(run: RunState) -> List[Tuple[str, CellState]]:
+    """List cells that are not done: those at work first, then the others in the roster's order."""
+    open_cells = [(name, cell) for name, cell in run.cells.items() if cell.state not in (FINISHED, FAILED, STOPPED)]
+    return sorted(open_cells, key=lambda item: item[1].state not in _BUSY)
+
+
+def visible_cards() -> List[str]:
+    """Name the cards we may use, as CUDA counts them."""
+    named = os.environ.get(_PIN)
+    if named is not None:
+        return [word.strip() for word in named.split(",") if word.strip()]
+    from .readings import cards
+
+    return [str(card["index"]) for card in cards()[0]]
+
+
+def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> bool:
+    """Take up cells that joined the sweep and give back those that go elsewhere, if not begun; say if any came."""
+    wish = read_json(folder.roster)
+    if wish is None:
+        return False
+    added = [str(name) for name in wish.get("add") or [] if name not in run.cells]
+    if added:
+        note("cells_added", cells=added)
+    unbegun = [name for name, cell in run.cells.items() if cell.state == "pending" and not cell.attempt]
+    released = [name for name in unbegun if name in set(wish.get("release") or [])]
+    if released:
+        note("cells_released", cells=released)
+    os.unlink(folder.roster)
+    return bool(added)

@@ -1,0 +1,178 @@
+"""One record of a run whose cells are cared for apart: their journals and Slurm's word, folded into the run's journal.
+
+Whoever looks gathers, one at a time under a lock. Each gathered event carries its origin (cell, number), so that a
+gatherer killed in the middle is followed by one that goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from leasehold.caretaker.layout import CellFolder, RunFolder
+from leasehold.caretaker.locks import wait_lock
+from leasehold.caretaker.worktime import stretches, trained_s
+from leasehold.kit import journal
+from leasehold.kit.atomic import write_json
+from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
+
+from .states import LIVE, Task, say_ended, say_waiting, tasks
+from .submit import Submission, submissions
+from .tools import SlurmDown, SlurmRefused
+
+_LOCK_WAIT_S = 20.0
+_ASK_EVERY_S = 2.0
+_WORKING = ("starting", "running")
+_OWN_KINDS = ("run_", "caretaker_", "stop_", "resumed", "tensorboard_", "budget_")
+
+
+class Gatherer:
+    """Folds what is new; kept by whoever follows a run, made anew by whoever looks once."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.queue: Dict[str, Task] = {}
+        self.problem = ""  # why Slurm could not be asked
+        self._asked_at = 0.0
+
+    def gather(self) -> RunState:
+        """Bring the run's journal up to date and return what it says."""
+        lock = wait_lock(os.path.join(self.folder.path, "gather.lock"), _LOCK_WAIT_S)
+        if lock is None:  # somebody else gathers: what he wrote is as true
+            return fold(journal.read_from(self.folder.journal, 0)[0])
+        try:
+            return self._gather()
+        finally:
+            os.close(lock)
+
+    @property
+    def alive(self) -> bool:
+        """Whether Slurm will still do something for this run; unknown counts as yes."""
+        return bool(self.problem) or any(task.in_queue for task in self.queue.values())
+
+    def _gather(self) -> RunState:
+        book = journal.Journal(self.folder.journal)
+        try:
+            run = fold(book.events)
+            if run.terminal or run.seq == 0:
+                return run
+            known = submissions(self.folder)
+            self._ask(known)
+            told = _told(book.events)
+            new = [event for name in _open(run) for event in self._from_cell(name, told.get(name, 0))]
+            fold(book.extend(new), into=run)
+            fold(book.extend(self._from_queue(run, book.events)), into=run)
+            fold(book.extend(self._closing(run)), into=run)
+            self._beat(run, book.events)
+            return run
+        finally:
+            book.close()
+
+    def _ask(self, known: List[Submission]) -> None:
+        if time.monotonic() - self._asked_at < _ASK_EVERY_S:
+            return
+        try:
+            self.queue, self.problem = tasks(self.folder, known), ""
+        except (SlurmDown, SlurmRefused) as error:
+            self.problem = str(error)
+        self._asked_at = time.monotonic()
+
+    def _from_cell(self, name: str, told: int) -> List[Dict[str, Any]]:
+        events, _ = journal.read_from(CellFolder(self.folder.path, name).journal, 0)
+        new = []
+        for event in events:
+            if event["n"] <= told:
+                continue
+            kept = {key: value for key, value in event.items() if key not in ("n", "t")}
+            if event["k"] == "run_failed" and not any(one["k"] == "cell_failed" for one in events):
+                kept.update(k="cell_failed", cell=name, attempt=0, why=event.get("reason", ""))
+            elif event["k"].startswith(_OWN_KINDS):
+                continue
+            new.append(dict(kept, cell=name, at=event.get("at", event["t"]), origin=[name, event["n"]]))
+        return new
+
+    def _from_queue(self, run: RunState, events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+        """Say what only Slurm knows: why cells wait, and how those ended that left no word; one event for all alike."""
+        if self.problem:
+            return []
+        said = _last_word(events)
+        alike: Dict[Tuple[str, str], List[Task]] = {}
+        lost: List[Dict[str, Any]] = []
+        for name in _open(run):
+            task = self.queue.get(name)
+            word = (task.state, task.reason if task.state == "PENDING" else "") if task else ("", "")
+            if task is None or said.get(name) == (task.name, *word):
+                continue
+            silent = run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING)
+            if task.in_queue or silent:
+                alike.setdefault(word, []).append(task)
+            if silent and not task.in_queue:
+                lost += _lost(name, run.cells[name], task)
+        return [_seen(word, found) for word, found in alike.items()] + lost
+
+    def _closing(self, run: RunState) -> List[Dict[str, Any]]:
+        """End the run when nothing of it is left to do; a stopped one when nothing of it lives."""
+        states = {name: cell.state for name, cell in run.cells.items()}
+        if any(state not in (FINISHED, FAILED) for state in states.values()):
+            stopped = run.state == "stopping" and not self.alive
+            return [{"k": "run_stopped", "reason": "stopped on request"}] if stopped else []
+        self.folder.forget_secrets()
+        failed = [name for name, state in states.items() if state == FAILED]
+        if not failed:
+            return [{"k": "run_finished"}]
+        shown = "; ".join("%s: %s" % (name, run.cells[name].why) for name in failed[:20])
+        return [{"k": "run_failed", "reason": "%d of %d cells failed: %s" % (len(failed), len(states), shown)}]
+
+    def _beat(self, run: RunState, events: List[Dict[str, Any]]) -> None:
+        value = run.as_dict()
+        spans = stretches(events)
+        trained = sum(trained_s(spans.get(name, []), time.time()) for name in run.cells)
+        value["work"] = {"training": run.state in ("running", "stopping"), "trained_s": round(trained, 1)}
+        value.update(run=self.folder.run, heartbeat_unix=round(time.time(), 3), engine="slurm")
+        try:
+            write_json(self.folder.status, value, durable=False)
+        except OSError:
+            return
+
+
+def _open(run: RunState) -> List[str]:
+    return [name for name, cell in run.cells.items() if cell.state not in (FINISHED, FAILED)]
+
+
+def _told(events: Iterable[Dict[str, Any]]) -> Dict[str, int]:
+    told: Dict[str, int] = {}
+    for event in events:
+        origin: Optional[List[Any]] = event.get("origin")
+        if origin:
+            told[origin[0]] = max(told.get(origin[0], 0), origin[1])
+    return told
+
+
+def _last_word(events: Iterable[Dict[str, Any]]) -> Dict[str, Tuple[str, str, str]]:
+    found: Dict[str, Tuple[str, str, str]] = {}
+    for event in events:
+        if event["k"] == "tasks_seen":
+            found.update((cell, (task, event["state"], event["reason"])) for cell, task in event["tasks"].items())
+    return found
+
+
+def _seen(word: Tuple[str, str], found: List[Task]) -> Dict[str, Any]:
+    state, reason = word
+    why = "" if state in LIVE else say_waiting(reason) if found[0].in_queue else say_ended(state)
+    return {
+        "k": "tasks_seen",
+        "tasks": {one.cell: one.name for one in found},
+        "state": state,
+        "reason": reason,
+        "why": why,
+    }
+
+
+def _lost(name: str, cell: CellState, task: Task) -> List[Dict[str, Any]]:
+    """A cell whose task ended without a word of ours: its attempt, if one ran, is lost, and it waits for another."""
+    new: List[Dict[str, Any]] = []
+    if cell.state in _WORKING:
+        new.append({"k": "attempt_ended", "cell": name, "attempt": cell.attempt, "lost": True})
+    why = "%s; it continues from its last checkpoint" % say_ended(task.state)
+    return [*new, {"k": "cell_pending", "cell": name, "why": why}]

@@ -1,0 +1,60 @@
+"""Spell the batch script of a job array and the options it is submitted with."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any, Dict, List
+
+from leasehold.caretaker.layout import RunFolder
+
+NAME = "lease-"
+JITTER_S = 60  # Slurm may send the early signal this much too soon
+_LEAST_LEAD_S = 90
+_OWN = ("job-name", "comment", "array", "output", "error", "signal", "requeue", "open-mode", "parsable", "wrap")
+
+
+def options(folder: RunFolder, wishes: Dict[str, Any], count: int, tag: str) -> List[str]:
+    """List sbatch's options for an array of so many cells."""
+    at_once = int(wishes.get("at_once") or 0)
+    found = [
+        "--job-name=" + NAME + folder.run,
+        "--comment=" + tag,
+        "--array=0-%d%s" % (count - 1, "%%%d" % at_once if 0 < at_once < count else ""),
+        "--output=" + os.path.join(folder.path, "slurm").replace("%", "%%") + "/%A_%a.out",
+        "--open-mode=append",
+        "--requeue",
+        "--signal=B:TERM@%d" % lead_s(wishes),
+        "--ntasks=1",
+    ]
+    for key in ("partition", "account", "qos", "time", "mem", "constraint", "gres"):
+        if wishes.get(key):
+            found.append("--%s=%s" % (key, wishes[key]))
+    if wishes.get("cpus"):
+        found.append("--cpus-per-task=%d" % int(wishes["cpus"]))
+    return found + [flag for flag in wishes.get("flags") or [] if flag.lstrip("-").split("=")[0] not in _OWN]
+
+
+def lead_s(wishes: Dict[str, Any]) -> int:
+    """How long before the wall the task is told: time to write a checkpoint, and Slurm's own jitter."""
+    return int(max(_LEAST_LEAD_S, float(wishes.get("write_s") or 0.0) * 1.5 + JITTER_S))
+
+
+def script(folder: RunFolder, wishes: Dict[str, Any], number: int, own: List[str]) -> str:
+    """Spell the script: modules as the site wants them, then our caretaker in the place of the shell."""
+    lines = [
+        "#!/bin/sh",
+        "# Leasehold wrote this for %s; the options it was submitted with lie beside it." % folder.run,
+    ]
+    if wishes.get("modules"):
+        lines += [
+            "command -v module >/dev/null 2>&1 || for f in /etc/profile.d/modules.sh /etc/profile.d/lmod.sh"
+            ' /usr/share/lmod/lmod/init/sh; do [ -r "$f" ] && . "$f"; done',
+            *("module load %s || exit 1" % shlex.quote(str(name)) for name in wishes["modules"]),
+        ]
+    lines += [  # from 22.05 on srun takes neither from sbatch (R: SLURM release notes)
+        '[ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',
+        *(["export SLURM_GRES=%s" % shlex.quote(wishes["gres"])] if wishes.get("gres") else []),
+        "exec %s" % " ".join(shlex.quote(word) for word in [*own, "task", folder.path, str(number)]),
+    ]
+    return "\n".join(lines) + "\n"

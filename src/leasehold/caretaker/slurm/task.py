@@ -1,0 +1,116 @@
+"""What a task of the array runs: the caretaker of one cell, in the place of the batch script.
+
+Told that its time is nearly up (`--signal=B:TERM@lead`), it has the trainer save and leave, and puts the task back into
+the queue: Slurm starts the same task again, and the cell's journal says where to go on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Dict, Mapping, Optional
+
+from leasehold.caretaker.layout import CellFolder, RunFolder
+from leasehold.caretaker.locks import wait_lock
+from leasehold.caretaker.supervise import Caretaker, sign
+from leasehold.caretaker.trees import tree_path
+from leasehold.kit.runstate import FAILED, STOPPED
+from leasehold.kit.tree import copy_tree
+
+from .script import lead_s
+from .submit import cell_of
+from .tools import SlurmDown, SlurmRefused, ask
+
+_LOCK_WAIT_S = 120.0  # a node that failed may hold the cell for a while; Slurm has fenced it by then
+_BEFORE_THE_WALL_S = 20.0  # a trainer that does not leave is put back with the task, not lost with it
+_REQUEUE_TRIES = 5
+EX_TEMPFAIL = 75
+
+
+def task(run: RunFolder, number: int, environ: Mapping[str, str]) -> int:
+    """Care for the cell that this task was given; its exit code is for Slurm's books only."""
+    cell = cell_of(run, number, int(environ.get("SLURM_ARRAY_TASK_ID", "0")))
+    if cell is None:
+        return _say("submission %d of %s has no such task" % (number, run.path), 64)
+    folder = CellFolder(run.path, cell)
+    os.makedirs(folder.address, exist_ok=True)
+    lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)
+    if lock is None:
+        return _say("%s is still held by another node: %s" % (cell, folder.caretaker_lock), EX_TEMPFAIL)
+    plan = folder.read_plan()
+    if plan is None:
+        return _say("%s is gone" % folder.plan, 66)
+    _prepare(folder, plan)
+    caretaker = TaskCaretaker(folder, plan, environ)
+    caretaker.open(sign(lock), "sbatch", "submission %d" % number)
+    caretaker.live()
+    if caretaker.run.terminal:
+        return 1 if caretaker.run.state == FAILED else 0
+    return _put_back(environ)
+
+
+class TaskCaretaker(Caretaker):
+    """A caretaker that knows that its node is lent to it until a wall."""
+
+    def __init__(self, folder: CellFolder, plan: Dict[str, Any], environ: Mapping[str, str]) -> None:
+        super().__init__(folder, plan)
+        self.cell = folder.only
+        self.restarts = int(environ.get("SLURM_RESTART_COUNT") or 0)
+        self.leave_by: Optional[float] = None  # monotonic
+        self.lead_s = float(lead_s(plan.get("slurm") or {}))
+
+    def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
+        """Take over; an attempt that the cluster took away with its node ended because of that."""
+        super().open(who, detach, resume_by if self.run.state in (FAILED, STOPPED) else "")
+        self.recovery.at_once(self.cell)  # the queue was pause enough
+        if self.restarts and not self.run.terminal:
+            self.preemption.notice(self.run, "Slurm put the task back")
+
+    def leaves(self) -> bool:
+        """Leave for the queue once the trainer has left, or when the wall is too near to wait for it."""
+        cell = self.run.cells.get(self.cell)
+        if cell is None or not cell.attempt or cell.preempted != cell.attempt or self.run.state != "running":
+            return False
+        if cell.state == "pending":
+            return self.leave_by is not None  # told in this life: a task that was put back goes on instead
+        if self.leave_by is None and cell.state in ("starting", "running") and self.attempts.keepers:
+            self.leave_by = time.monotonic() + max(5.0, self.lead_s - _BEFORE_THE_WALL_S)
+        return self.leave_by is not None and time.monotonic() > self.leave_by
+
+
+def _prepare(folder: CellFolder, plan: Dict[str, Any]) -> None:
+    """Give the cell its out folder and its own copy of the code."""
+    os.makedirs(folder.out(folder.only), exist_ok=True)
+    work = folder.work(folder.only)
+    if os.path.isdir(work):
+        return
+    os.makedirs(os.path.dirname(work), exist_ok=True)
+    staging = "%s.partial-%s-%d" % (work, os.uname().nodename, os.getpid())
+    copy_tree(tree_path(folder.root, plan["tree"]), staging)
+    os.rename(staging, work)
+
+
+def _put_back(environ: Mapping[str, str]) -> int:
+    """Have Slurm start this very task again; where it may not, the next look submits the cell anew."""
+    # Never SLURM_JOB_ID: one element of an array carries the id of them all.
+    name = "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", ""))
+    for number in range(_REQUEUE_TRIES):
+        try:
+            ask(["scontrol", "requeue", name])
+        except SlurmRefused as error:
+            if "pending" in str(error):
+                return 0  # Slurm has put it back by itself
+            return _say("could not be put back into the queue: %s" % error, EX_TEMPFAIL)
+        except SlurmDown as error:
+            _say("the controller does not answer: %s" % error, 0)
+            time.sleep(2.0 * (number + 1))
+            continue
+        time.sleep(60.0)  # Slurm ends us
+        return 0
+    return EX_TEMPFAIL
+
+
+def _say(text: str, code: int) -> int:
+    sys.stderr.write("leasehold: %s\n" % text)
+    return code

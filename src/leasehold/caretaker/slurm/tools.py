@@ -1,0 +1,50 @@
+"""Ask Slurm's own commands: bounded in time, in plain words, never as another user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import List, NamedTuple
+
+_TIMEOUT_S = 60.0
+_SAYS_DOWN = (
+    "Unable to contact slurm controller",
+    "Connection refused",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+)
+
+
+class SlurmDown(Exception):
+    """The controller did not answer: nothing is known, and nothing may be concluded."""
+
+
+class SlurmRefused(Exception):
+    """Slurm answered, and said no; str() is what it said."""
+
+
+class Me(NamedTuple):
+    """Whose jobs are looked at: only this user's, ever."""
+
+    uid: int = os.getuid()
+
+
+def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
+    """Run one command and return what it printed."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(("SBATCH_", "SQUEUE_", "SACCT_"))}
+    environ.update(LC_ALL="C", SLURM_TIME_FORMAT="%s")
+    try:
+        done = subprocess.run(
+            argv, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ,
+            timeout=timeout_s, check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise SlurmRefused("there is no %s on this machine: is it a login node of the cluster?" % argv[0]) from None
+    except subprocess.TimeoutExpired:
+        raise SlurmDown("%s did not answer in %g s" % (argv[0], timeout_s)) from None
+    if done.returncode == 0:
+        return (done.stdout or done.stderr).decode("utf-8", "replace")  # --test-only answers on the other one
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[:400] or "exit code %d" % done.returncode
+    if any(word in said for word in _SAYS_DOWN):
+        raise SlurmDown(said)
+    raise SlurmRefused(said)

@@ -1,0 +1,1 @@
+"""Sweeps: many cells of one job, every one accounted for."""

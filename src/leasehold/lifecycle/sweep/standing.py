@@ -1,0 +1,112 @@
+"""How a sweep stands: its runs on every box, asked side by side, and the roster they answer for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leasehold.errors import LeaseholdError, UserError
+from leasehold.kit.manifest import ManifestError
+from leasehold.ledger import books
+from leasehold.lifecycle.boxes import box_of
+from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.results import Folders
+from leasehold.lifecycle.verify import sealed_entries
+from leasehold.model.cells import Cell
+from leasehold.model.lease import RunRecord
+from leasehold.model.plan import Plan, plan_from_dict
+from leasehold.model.sweep import CellRow, Part, Standing
+
+from .metrics import metrics_of
+from .reconcile import reconcile
+
+_AT_ONCE = 20
+_PART = re.compile(r"-b[0-9a-f]{6}\Z")
+_NUMBERS = (".json", ".jsonl", ".csv")
+
+
+def sweep_of(run: str) -> str:
+    """Name the sweep that a run is a part of."""
+    return _PART.sub("", run)
+
+
+def parts_of(home: Home, word: str) -> list[RunRecord]:
+    """Find every run of the sweep that a run, a sweep or a job's name stands for."""
+    known = books.runs(home.ledger)
+    whole = [record for record in known if word and sweep_of(record.run) == sweep_of(word)]
+    if not whole:
+        sweep = sweep_of(books.find_run(home.ledger, word).run)
+        whole = [record for record in known if sweep_of(record.run) == sweep]
+    return whole
+
+
+def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
+    """Account for every cell; with ask, each box is asked now, and one that is silent costs the others nothing."""
+    records = parts_of(home, word)
+    plans = {record.run: plan_from_dict(json.loads(record.plan_json)) for record in records}
+    roster = _roster(plans[record.run] for record in reversed(records))
+    if not roster:
+        raise UserError(
+            "sweep.no_cells", f"{records[0].run} is no sweep: its job has no cells", hint="lease show tells more"
+        )
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        parts = list(pool.map(lambda record: _part(home, record, plans[record.run], ask=ask), records))
+    expect_s = max((plan.job.expect_s for plan in plans.values()), default=0.0)
+    accounts = reconcile([cell.name for cell in roster], parts, expect_s)
+    return Standing(sweep_of(records[0].run), roster, tuple(parts), tuple(accounts))
+
+
+def rows(home: Home, found: Standing) -> list[CellRow]:
+    """Read what every cell at home measured."""
+    at = {record.run: Folders(Path(record.results), record.run).export for record in parts_of(home, found.sweep)}
+    files = {(part.run, cell): entries for part in found.parts for cell, entries in part.files.items()}
+    listed = []
+    for cell, account in zip(found.roster, found.accounts, strict=True):
+        names = [str(entry["path"]) for entry in files.get((account.run, cell.name), ())]
+        numbers = [name for name in names if name.endswith(_NUMBERS)]
+        folder = at[account.run] / "cells" / cell.name if account.run in at else None
+        metrics = metrics_of(folder, numbers) if folder is not None and folder.is_dir() else {}
+        listed.append(CellRow(cell.name, cell.params, metrics, account.word.value))
+    return listed
+
+
+def _roster(plans: Iterable[Plan]) -> tuple[Cell, ...]:
+    found: dict[str, Cell] = {}
+    for plan in plans:
+        for cell in plan.job.cells:
+            found.setdefault(cell.name, cell)
+    return tuple(found.values())
+
+
+def _part(home: Home, record: RunRecord, plan: Plan, *, ask: bool) -> Part:
+    receipt = books.receipt_of(record)
+    kept = Folders(Path(record.results), record.run).export
+    try:
+        sealed: dict[str, Any] = sealed_entries(kept) if receipt else {}
+    except ManifestError:
+        sealed = {}
+    home_cells = frozenset(receipt.cells if receipt else ()) & frozenset(sealed)
+    known = Part(record.run, record.box, plan.cells, {}, sealed, home_cells, frozenset(record.waived))
+    if not ask or home_cells | known.waived >= set(plan.cells):
+        return known if ask else replace(known, problem="not asked")
+    try:
+        return _asked(home, record, known)
+    except LeaseholdError as error:
+        return replace(known, problem=error.message)
+
+
+def _asked(home: Home, record: RunRecord, known: Part) -> Part:
+    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
+    try:
+        present, rest = engine.fingerprint(record.run)
+        seen = rest.get("seen") or {}
+    finally:
+        engine.wire.close()
+    cells: dict[str, Any] = seen["cells"] if isinstance(seen.get("cells"), dict) else {}
+    files = {**present, **known.files}
+    return replace(known, seen=cells, files=files, cells=tuple(dict.fromkeys((*known.cells, *cells))))

@@ -1,0 +1,32 @@
+"""The parser of sweep."""
+
+from __future__ import annotations
+
+from .front_parser import AddVerb
+
+FORMATS = ("text", "csv", "markdown", "parquet")
+
+
+def add_sweep_parser(verb: AddVerb) -> None:
+    """Describe sweep."""
+    sweep = verb(
+        "sweep",
+        "the cells of a sweep: what is promised, how each stands, what is owed, what they measured",
+        "  lease sweep plan                          the cells of ./lease.yaml and the parameters that differ\n"
+        "  lease sweep status myjob                  a word for every cell, asked of every box now\n"
+        "  lease sweep reconcile myjob               what is owed, and the command that mends it; exit 3 while any is\n"
+        "  lease sweep table myjob --metric val_loss:min\n"
+        "  lease sweep table myjob --format parquet --out sweep.parquet",
+    )
+    sweep.add_argument("action", choices=("plan", "status", "reconcile", "table"))
+    sweep.add_argument(
+        "word", nargs="?", default="", metavar="RUN|JOB", help="a run, sweep or job name; for plan: a job file"
+    )
+    sweep.add_argument("--offline", action="store_true", help="ask no box: what is known at home")
+    sweep.add_argument(
+        "--metric", action="append", default=[], metavar="NAME[:min|max]", help="the best by this; may be repeated"
+    )
+    sweep.add_argument("--format", choices=FORMATS, default="text", help="how the table is spelled (default: text)")
+    sweep.add_argument(
+        "--out", default="", metavar="FILE", help="where it is written (default: here; Parquet needs it)"
+    )

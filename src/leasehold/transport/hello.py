@@ -1,0 +1,92 @@
+"""The first words on a link: what we ask, and our answer found in whatever else a login prints."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import time
+
+from leasehold.errors import LinkError
+from leasehold.kit.frames import MAGIC
+from leasehold.kit.terminal import one_line
+
+from . import parcel
+from .contract import Link, Transport
+from .flavour import SWALLOWED, refuse_closed_door
+
+HANDSHAKE_TIMEOUT_S = 60.0
+_NO_PARCEL = parcel.Parcel("-", b"")
+_DOUBT_S = (10.0, 2.0)  # so long a silence makes us look at the door: of a mute one, of one that prints and then waits
+_NOISE_BYTES = 32 << 20
+_KEPT_BYTES = 64 << 10
+_BLOCK_BYTES = 1 << 16
+
+
+def greet(link: Link, root: str, python_hint: str = "", built: parcel.Parcel = _NO_PARCEL, verb: str = "serve") -> str:
+    """Say what varies to the boot line; return the nonce that its answer will carry."""
+    nonce = secrets.token_hex(8)
+    escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
+    # No line is blank: at whatever menu may answer in the box's place, a bare Enter could choose something.
+    lines = [nonce, f"={escaped}", f"={python_hint}", built.sha256, str(len(built.data)), verb]
+    try:
+        link.writer.write("".join(line + "\n" for line in lines).encode())
+        link.writer.flush()
+    except OSError:
+        raise link.failure() from None
+    return nonce
+
+
+class Ear:
+    """Listens to one link for lines of ours; rest is what came after the last of them."""
+
+    def __init__(self, link: Link, transport: Transport) -> None:
+        self.link = link
+        self.rest = b""
+        self._transport = transport
+
+    def hello(self, nonce: str, patience_s: float) -> str:
+        """Skip noise up to our own line and return its verdict; raises for a door that runs no commands."""
+        wanted = MAGIC + nonce.encode()
+        deadline = time.monotonic() + patience_s
+        heard, self.rest, skipped, doubted = self.rest, b"", 0, False
+        while skipped < _NOISE_BYTES:
+            start = heard.find(wanted)
+            line, end, rest = heard[start:].partition(b"\n") if start >= 0 else (b"", b"", b"")
+            if end:
+                self.rest = rest
+                return line[len(wanted) :].decode("utf-8", "replace").strip()
+            if start < 0 and len(heard) > _KEPT_BYTES:
+                heard = heard[-len(wanted) :]  # the noise is over where ours begins, which may be cut in two
+            left_s = deadline - time.monotonic()
+            block = self._read(left_s if doubted else min(left_s, _DOUBT_S[bool(heard)]))
+            if block:
+                heard += block
+                skipped += len(block)
+            elif block is None and not doubted and left_s > 0:
+                doubted = True
+                refuse_closed_door(self._transport)
+            else:
+                raise self._silent(patience_s, heard) if block is None else self._over(heard)
+        raise LinkError("link.noise", "the box's login prints too much to find our answer in", seen=_tail(heard))
+
+    def _read(self, limit_s: float) -> bytes | None:
+        """Read what is there; empty at the end, None when nothing came in time."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.link.reader, selectors.EVENT_READ)
+            if not selector.select(max(0.0, limit_s)):
+                return None
+        return os.read(self.link.reader.fileno(), _BLOCK_BYTES)
+
+    def _silent(self, patience_s: float, heard: bytes) -> LinkError:
+        return LinkError("link.timeout", f"no answer within {patience_s:.0f} s", seen=_tail(heard), hint=SWALLOWED)
+
+    def _over(self, heard: bytes) -> LinkError:
+        known = self.link.failure()
+        if heard.strip() or known.code == "link.lost":  # somebody let us in: did they run what we asked for?
+            refuse_closed_door(self._transport)
+        return known
+
+
+def _tail(heard: bytes) -> str:
+    return one_line(heard[-200:].decode("utf-8", "replace"))

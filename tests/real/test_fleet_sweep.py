@@ -1,0 +1,164 @@
+"""A sweep over real ssh boxes: shared out, helped out, and moved when a box dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.box_book import pasted
+from tests.support.front import LEASE, Front, fake_cards, front
+from tests.support.sshd import SshBox
+
+pytestmark = pytest.mark.real_ssh
+
+_TRAIN = """
+import json, os, time
+params, out = json.loads(os.environ["LEASE_PARAMS"]), os.environ["LEASE_OUT"]
+print("cell", os.environ["LEASE_CELL"], flush=True)
+gate = params.get("gate")
+deadline = time.time() + 60
+while gate and not os.path.exists(gate) and time.time() < deadline:
+    time.sleep(0.05)
+card = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+json.dump({"loss": params["n"], "card": card, "home": os.environ["HOME"]}, open(os.path.join(out, "metrics.json"), "w"))
+"""
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Front]:
+    """Give somebody with a project whose cells can be held at a gate."""
+    with front(tmp_path / "person") as someone:
+        someone.write("train.py", _TRAIN)
+        yield someone
+
+
+def _job(person: Front, cells: list[dict[str, Any]], **change: Any) -> None:
+    job = {"name": "sweep", "run": "python3 -I -S train.py", "cells": {"list": cells}, "artifacts": ["metrics.json"]}
+    person.job(**{**job, **change})
+
+
+def _add(person: Front, boxes: dict[str, SshBox]) -> str:
+    for name, box in boxes.items():
+        done = person.lease("box", "add", name, pasted(box))
+        assert done.code == 0, done.said
+    return ",".join(boxes)
+
+
+def _standing(person: Front) -> dict[str, dict[str, Any]]:
+    said = json.loads(person.lease("sweep", "status", "sweep", "--json").out)
+    return {cell["cell"]: cell for cell in said.get("cells", ())}  # none before the sweep is written down
+
+
+def _results(person: Front) -> dict[str, dict[str, Any]]:
+    found = (person.project / "lease-results" / "export").glob("sweep-*/cells/*/metrics.json")
+    return {path.parent.name: json.loads(path.read_text()) for path in found}
+
+
+def _until(true: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def test_cells_are_shared_out_and_each_is_run_once_and_comes_home(
+    person: Front, new_ssh_box: Callable[..., SshBox]
+) -> None:
+    _job(person, [{"name": f"c{n}", "n": n} for n in range(5)])
+    on = _add(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
+    done = person.lease("run", "--on", on)
+    assert done.code == 0, done.said
+    assert sorted(_results(person)) == ["c0", "c1", "c2", "c3", "c4"]
+    assert {cell["box"] for cell in _standing(person).values()} == {"a", "b"}
+    again = person.lease("run", "--on", on)
+    assert again.code == 0, again.said
+    assert "already home" in again.said
+
+
+def test_a_multi_gpu_box_runs_a_cell_on_each_card(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    cards = fake_cards(tmp_path / "cards", "NVIDIA T4, 15360", "NVIDIA T4, 15360")
+    gate = tmp_path / "gate"
+    _job(person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(3)], resources={"gpu": {"count": 1}})
+    _add(person, {"a": new_ssh_box("a", environment=cards)})
+    assert person.lease("run", "--on", "a", "--detach", "--skip-gate", "env", "--because", "no torch").code == 0
+    _until(lambda: [c["word"] for c in _standing(person).values()].count("running") == 2, "two cells side by side")
+    gate.touch()
+    done = person.lease("run", "--on", "a")
+    assert done.code == 0, done.said
+    assert {one["card"] for one in _results(person).values()} == {"0", "1"}
+
+
+@pytest.mark.slow
+def test_a_box_that_has_nothing_left_takes_waiting_cells_from_the_last(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    # By its cost the first cell fills one box; by the clock it is done at once, and the other box is held up.
+    cells = [{"name": "quick", "n": 0, "cost": 9}] + [
+        {"name": f"slow{n}", "n": n, "cost": 3, **({"gate": str(gate)} if n == 0 else {})} for n in range(3)
+    ]
+    _job(person, cells)
+    job = json.loads((person.project / "lease.yaml").read_text())
+    job["cells"]["cost"] = "cost"
+    person.write("lease.yaml", json.dumps(job))
+    on = _add(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
+    done = person.lease("run", "--on", on, "--detach")
+    assert done.code == 0, done.said
+    started = subprocess.Popen(
+        [*LEASE, "run", "--on", on], cwd=person.project, env=person.environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        _until(
+            lambda: len(_results(person)) >= 1 and sum(c["box"] == "a" for c in _standing(person).values()) > 1, "moved"
+        )
+        gate.touch()
+        said = started.communicate(timeout=60)[1]
+    finally:
+        started.kill()
+        started.wait()
+    assert started.returncode == 0, said
+    assert sorted(_results(person)) == ["quick", "slow0", "slow1", "slow2"]
+
+
+@pytest.mark.slow
+def test_the_cells_of_a_box_that_dies_are_moved_and_nothing_is_lost(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    _job(person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(4)])
+    boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
+    on = _add(person, boxes)
+    started = subprocess.Popen(
+        [*LEASE, "run", "--on", on, "--move-after", "1s"], cwd=person.project, env=person.environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        _until(lambda: sum(cell["word"] == "running" for cell in _standing(person).values()) == 2, "both at work")
+        boxes["a"].__exit__(None, None, None)
+        _until(lambda: all(cell["box"] == "b" for cell in _standing(person).values()), "moved")
+        gate.touch()
+        said = started.communicate(timeout=60)[1]
+    finally:
+        started.kill()
+        started.wait()
+    assert started.returncode == 0, said
+    assert sorted(_results(person)) == ["c0", "c1", "c2", "c3"]
+    assert all(str(boxes["b"].home) == one["home"] for one in _results(person).values())
+    os.sync()
+
+
+def test_several_boxes_for_a_job_without_cells_are_refused(person: Front) -> None:
+    person.job()
+    done = person.lease("run", "--on", "a,b")
+    assert done.code == 2
+    assert "cells" in done.said
