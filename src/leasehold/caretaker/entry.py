@@ -99,6 +99,9 @@ def _for_run(door: str, path: str) -> int:
     return (fetch.fetch if door == "fetch" else fetch.pull)(folder)
 
 
+_OF_A_RUN = ("fetch", "pull", "copy", "revive")
+
+
 def _tell(door: str, words: List[str]) -> int:
     """Tell a person something: one notice, what a run has to say, or again and again that a box still bills."""
     if door == "notice":
@@ -118,5 +121,4 @@ def _tell(door: str, words: List[str]) -> int:
 
 
 _TELLERS = (("notice", 1), ("nag", 2), ("tell", 2))
-_OF_A_RUN = ("fetch", "pull", "copy", "revive")
 _ERRANDS = ("judge", "seal", "prune-scratch", "rescue")

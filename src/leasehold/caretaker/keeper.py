@@ -26,6 +26,7 @@ from .reserve import with_room
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
 _LEFTOVER_GRACE_S = 5.0
+_MOST_INHERITED = 64
 
 
 class Attempt(NamedTuple):
@@ -51,7 +52,7 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     if plan is None:
         return 1
     if plan.get("adopted"):
-        return _keep_adopted(folder, plan["adopted"], Attempt(cell, attempt), signals)
+        return _keep_adopted(folder, plan["adopted"], Attempt(cell, attempt, *how), signals)
     log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     pid = os.fork()
     if pid == 0:
@@ -116,6 +117,26 @@ def respawn_caretaker(folder: RunFolder) -> None:
 def own_argv(*words: str) -> List[str]:
     """Spell a command line that runs this same parcel again."""
     return [sys.executable, "-I", "-S", sys.argv[0], *words]
+
+
+class Becoming:
+    """How a forked child goes on as another of our processes: as a fresh one, which stays small for days; or as it is.
+
+    A task of a cluster chooses the latter: its cells are many, often short, and Python takes longer to start.
+    """
+
+    fresh = True
+
+    @classmethod
+    def go(cls, *words: str) -> None:
+        """Become it; does not return."""
+        if cls.fresh:
+            argv = own_argv(*words)
+            os.execv(argv[0], argv)
+        os.closerange(3, _MOST_INHERITED)  # locks and journals of the parent are not ours
+        from .entry import main
+
+        os._exit(main(list(words)))
 
 
 class Wakeups:

@@ -15,7 +15,7 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
+from . import hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
@@ -228,6 +228,8 @@ def find_hogs(request: Request) -> None:
 
 def check_env(request: Request) -> None:
     """Have the job's own interpreter say what it is and what it can import."""
+    from . import environment  # only for this: it brings tempfile and much else
+
     request.reply(environment.check(request.args, request.root))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_atomic, write_json
@@ -13,9 +14,9 @@ from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
 from leasehold.kit.procs import boot_id, is_alive
 from leasehold.kit.runstate import FAILED, STOPPED, fold
-from leasehold.kit.tree import copy_tree
 
-from . import detach, holding, keeping
+from . import detach, holding, roster
+from .cell_work import prepare_cell
 from .handbook import place_of
 from .keeper import own_argv
 from .layout import RunFolder
@@ -26,7 +27,6 @@ from .slurm import engine as slurm
 from .slurm.gather import Gatherer
 from .stopping import request_stop
 from .supervise import caretaker_identity
-from .trees import tree_path
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
@@ -81,18 +81,18 @@ def start(request: Request) -> None:
     with _StartLock(folder):
         opened = _open_folder(request, folder, plan)
         if holding.is_mine(folder, request.args):  # another home that says the same only attaches
-            keeping.keep_budget(request, folder)
-            keeping.keep_handbook(request, folder)
-            keeping.keep_promises(folder, plan.get("patterns"))
+            _keep_budget(request, folder)
+            _keep_handbook(request, folder)
+            _keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
-        new = [] if opened else _unheard(folder, plan, seen)
+        new = [] if opened else roster.unheard(folder, plan, seen)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             request.reply(dict(seen, did="attached"))
             return
-        keeping.keep_private(request, folder, plan.get("environment") or {})
+        _keep_private(request, folder, plan.get("environment") or {})
         relaunch = {} if slurm.is_slurm(plan) else {"relaunch": _keep_relaunch(request, folder)}
         if new and seen["caretaker_alive"] and not slurm.is_slurm(plan):
-            _wake(folder)
+            roster.wake(folder)
         else:
             _revive(folder, plan, seen["seq"])
         did = "opened" if opened else "added" if new else "revived"
@@ -113,12 +113,12 @@ def resume(request: Request) -> None:
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
             holding.hold_again(folder, request.args)
-            _prepare_cells(request.root, folder, plan)
+            _prepare_cells(folder, plan)
             _forget_stop(folder)
-            keeping.keep_private(request, folder, request.args.get("environment"))
-            keeping.keep_budget(request, folder)
-            keeping.keep_handbook(request, folder)
-            keeping.keep_promises(folder, request.args.get("patterns"))
+            _keep_private(request, folder, request.args.get("environment"))
+            _keep_budget(request, folder)
+            _keep_handbook(request, folder)
+            _keep_promises(folder, request.args.get("patterns"))
             relaunch = _keep_relaunch(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed", relaunch=relaunch))
@@ -161,6 +161,23 @@ def stop(request: Request) -> None:
         request.reply(dict(observe(folder), did="asked"))
 
 
+def release(request: Request) -> None:
+    """Give back cells that have not begun: they go to another box."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    plan = read_json(folder.plan)
+    if plan is None or slurm.is_slurm(plan):
+        raise Refused("run.absent", "this box has no run %s that could give cells back" % folder.run)
+    with _StartLock(folder):
+        wanted = [str(name) for name in request.args.get("cells") or []]
+        request.reply({"released": roster.give_back(folder, wanted)})
+
+
+def _forget_stop(folder: RunFolder) -> None:
+    """Take back an old wish to stop: a cell that never ran has not heard it yet."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(folder.stop)
+
+
 def take_over(request: Request) -> None:
     """Let another home hold the run, with its own channels and handbook, if it still stands as that home saw it."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
@@ -168,15 +185,9 @@ def take_over(request: Request) -> None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with _StartLock(folder):
         holding.take_over(folder, request.args)
-        keeping.keep_private(request, folder, None)
-        keeping.keep_handbook(request, folder)
+        _keep_private(request, folder, None)
+        _keep_handbook(request, folder)
         request.reply(observe(folder))
-
-
-def _forget_stop(folder: RunFolder) -> None:
-    """Take back an old wish to stop: a cell that never ran has not heard it yet."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(folder.stop)
 
 
 def _let_leave(folder: RunFolder) -> None:
@@ -218,9 +229,9 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
         _require_adoptable(plan)
     if existing is not None and _work(existing) != _work(plan):
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
-    _prepare_cells(request.root, folder, plan)
+    _prepare_cells(folder, plan)
     if existing is not None:
-        _add_cells(folder, plan)
+        roster.add_cells(folder, plan)
         return False
     body = {key: value for key, value in plan.items() if key != "plan_sha256"}
     if digest(body) != plan.get("plan_sha256"):
@@ -230,55 +241,52 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     return True
 
 
-def _add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Write down the cells that this plan has beyond those the run has now; a known name keeps its meaning."""
-    before = folder.read_plan() or {}
-    known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
-    cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
-    for name, cell in cells.items():
-        if name in known and known[name] != cell["params"]:
-            raise Refused("sweep.cell_differs", "cell %s of %s has other parameters on this box" % (name, folder.run))
-    new = [cells[name] for name in plan["cells"] if name in cells and name not in before.get("cells", [])]
-    if new:
-        added = (read_json(folder.added) or {}).get("cells") or []
-        write_json(folder.added, {"cells": added + new})
+def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:
+    """Write secret values and notice channels where only this user can read them; they came by wire, not by argv.
+
+    What home says of the platform comes first: it names the tier on which they may lie. What home asks of the gate
+    after set-up is kept too: nobody at home may be there to ask when it is due.
+    """
+    before = (folder.secrets, folder.notify)
+    if isinstance(platform, dict) and platform != folder.platform():
+        write_json(folder.environment, platform)
+    for path in set(before) - {folder.secrets, folder.notify}:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    if isinstance(request.args.get("gate"), dict):
+        write_json(folder.gate, request.args["gate"])
+    for name, path in (("secrets", folder.secrets), ("notify", folder.notify)):
+        values = request.args.get(name)
+        if not isinstance(values, dict) or not values:
+            continue
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.chmod(os.path.dirname(path), 0o700)
+        write_atomic(path, json.dumps(values).encode("utf-8"), mode=0o600)
+    if os.path.exists(folder.hush):
+        os.unlink(folder.hush)
 
 
-def _unheard(folder: RunFolder, plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
-    """List cells of this plan that the journal does not have, and leave the wish to take them up."""
-    new = [name for name in plan["cells"] if name not in seen["cells"]] if seen["seq"] else []
-    if new and not slurm.is_slurm(plan):
-        write_json(folder.roster, {"add": new})
-    return new
+def _keep_budget(request: Request, folder: RunFolder) -> None:
+    """Write down what the run may cost, dated by this box's clock; an empty one takes an earlier one back."""
+    value = request.args.get("budget")
+    if isinstance(value, dict) and value:
+        write_json(folder.budget, dict(value, as_of_unix=round(time.time(), 3)))
+    elif isinstance(value, dict) and os.path.exists(folder.budget):
+        os.unlink(folder.budget)
 
 
-def release(request: Request) -> None:
-    """Give back cells that have not begun: they go to another box."""
-    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
-    plan = read_json(folder.plan)
-    if plan is None or slurm.is_slurm(plan):
-        raise Refused("run.absent", "this box has no run %s that could give cells back" % folder.run)
-    wanted = [str(name) for name in request.args.get("cells") or []]
-    with _StartLock(folder):
-        write_json(folder.roster, {"release": wanted})
-        _wake(folder)
-        if os.path.exists(folder.roster):
-            os.unlink(folder.roster)
-            raise Refused("run.busy", "the caretaker of %s did not answer" % folder.run)
-        events = journal.read_from(folder.journal, 0)[0]
-        given = [name for event in events if event["k"] == "cells_released" for name in event["cells"]]
-        left = fold(events).cells
-        request.reply({"released": [name for name in wanted if name in given and name not in left]})
+def _keep_handbook(request: Request, folder: RunFolder) -> None:
+    """Write down what home knows for the handbook; it is no part of the plan, since two homes may differ in it."""
+    if isinstance(request.args.get("handbook"), dict):
+        write_json(folder.handbook_facts, request.args["handbook"])
 
 
-def _wake(folder: RunFolder) -> None:
-    """Have the caretaker take up the wish about its roster, and see that it did."""
-    who = caretaker_identity(folder)
-    if who is not None:
-        poke(int(who[0]), who[1])
-    deadline = time.monotonic() + _LEAVE_WAIT_S
-    while time.monotonic() < deadline and os.path.exists(folder.roster):
-        time.sleep(0.02)
+def _keep_promises(folder: RunFolder, patterns: Any) -> None:
+    """Write down what must be there at the end, where a person has mended it since the plan was made."""
+    planned = (read_json(folder.plan) or {}).get("patterns")
+    kept = (read_json(folder.promises) or {}).get("patterns", planned)
+    if isinstance(patterns, list) and patterns and patterns != kept:
+        write_json(folder.promises, {"patterns": [str(pattern) for pattern in patterns]})
 
 
 def _keep_relaunch(request: Request, folder: RunFolder) -> Dict[str, Any]:
@@ -317,36 +325,12 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     return what
 
 
-def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
+def _prepare_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Give each cell an out folder and its own copy of the code, which it may then write to."""
     if slurm.is_slurm(plan):  # each task makes its own, on the node where it runs
         return
     for cell in plan["cells"]:
-        _make_out(folder.out(cell), plan)
-        os.makedirs(folder.cell(cell), exist_ok=True)
-        work = folder.work(cell)
-        if os.path.isdir(work):
-            continue
-        source = tree_path(root, plan["tree"])
-        if not os.path.isdir(source):
-            raise Refused("code.tree_missing", "the code %s is not on this box" % plan["tree"][:12])
-        os.makedirs(os.path.dirname(work), exist_ok=True)
-        staging = "%s.partial-%d" % (work, os.getpid())
-        copy_tree(source, staging)
-        os.rename(staging, work)
-
-
-def _make_out(out: str, plan: Dict[str, Any]) -> None:
-    """Make the output folder; an adopted trainer writes to one of its own, to which ours is a link."""
-    adopted = plan.get("adopted") or {}
-    if not adopted:
-        os.makedirs(out, exist_ok=True)
-        return
-    if not os.path.isdir(str(adopted.get("out"))):
-        raise Refused("adopt.no_folder", "%s is no folder on this box" % adopted.get("out"))
-    os.makedirs(os.path.dirname(out), exist_ok=True)
-    if not os.path.lexists(out):
-        os.symlink(str(adopted["out"]), out)
+        prepare_cell(folder, plan, cell)
 
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:

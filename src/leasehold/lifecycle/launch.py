@@ -70,8 +70,8 @@ class LaunchOrder:
     alongside: bool = False
     skips: Skips = Skips()
     met: Met | None = None
-    job_file: str = "lease.yaml"
     share: Share = Share()
+    job_file: str = "lease.yaml"
     absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
 
 

@@ -138,9 +138,9 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["downloads"] = tuple(
         Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
     )
+    known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
     told = value.get("notify")
     known["notify"] = NotifyWish(tuple(told["on"]), tuple(told["channels"])) if told else None
-    known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

@@ -46,8 +46,8 @@ class Plan:
             "patterns": self.patterns,
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
-            **({"adopted": dict(self.adopted)} if self.adopted else {}),
             **({"engine": self.engine, "slurm": slurm_options(self.job)} if self.engine == "slurm" else {}),
+            **({"adopted": dict(self.adopted)} if self.adopted else {}),
         }
 
     @property
@@ -70,6 +70,6 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         detach=tuple(value["detach"]),
         cells=tuple(value["cells"]),
         environment=value.get("environment", {}),
-        adopted=value.get("adopted", {}),
         engine=value.get("engine", "caretaker"),
+        adopted=value.get("adopted", {}),
     )

@@ -70,18 +70,18 @@ class Wire:
 
     def stream(self, op: str, body: Body = (), **args: Any) -> Iterator[Frame]:
         """Send a request with its body and yield the frames of its answer."""
-        inbox: queue.Queue[Any] = queue.Queue(_INBOX_FRAMES)
-        with self._write_lock:
-            number = self._next
-            self._next += 1
-        self._requests[number] = inbox
+        talk = Talk(self, op, args)
         try:
-            self._send([frames.pack_json(number, {"op": op, **args})])
             if body:
-                self._send(_body_frames(number, body))
-            yield from self._answer(inbox, op)
+                talk.say(body)
+                talk.end()
+            yield from talk
         finally:
-            self._requests.pop(number, None)
+            talk.leave()
+
+    def talk(self, op: str, **args: Any) -> Talk:
+        """Send a request whose body is said while its answer comes."""
+        return Talk(self, op, args)
 
     def close(self) -> None:
         """Hang up. A second call does nothing."""
@@ -94,6 +94,14 @@ class Wire:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _register(self) -> tuple[int, queue.Queue[Any]]:
+        inbox: queue.Queue[Any] = queue.Queue(_INBOX_FRAMES)
+        with self._write_lock:
+            number = self._next
+            self._next += 1
+        self._requests[number] = inbox
+        return number, inbox
 
     def _answer(self, inbox: queue.Queue[Any], op: str) -> Iterator[Frame]:
         while True:
@@ -150,6 +158,35 @@ class Wire:
                 if self._dead is not None:
                     return None
         return None
+
+
+class Talk:
+    """One request: its body is said and its answer read side by side; leave() forgets what still comes."""
+
+    def __init__(self, wire: Wire, op: str, args: dict[str, Any]) -> None:
+        self._wire = wire
+        self._op = op
+        self._number, self._inbox = wire._register()
+        try:
+            wire._send([frames.pack_json(self._number, {"op": op, **args})])
+        except BaseException:
+            self.leave()
+            raise
+
+    def say(self, body: Body) -> None:
+        """Send parts of the body."""
+        self._wire._send(_framed(self._number, part) for part in body)
+
+    def end(self) -> None:
+        """Say that the body is whole."""
+        self._wire._send([frames.pack(self._number, frames.END)])
+
+    def leave(self) -> None:
+        """Read no more of the answer. A second call does nothing."""
+        self._wire._requests.pop(self._number, None)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return self._wire._answer(self._inbox, self._op)
 
 
 def object_of(frame: Frame) -> dict[str, Any]:
@@ -229,10 +266,8 @@ def _read_by(link: Link, deadline: float) -> bytes:
     return link.reader.read(1 << 16)
 
 
-def _body_frames(number: int, body: Body) -> Iterator[bytes]:
-    for part in body:
-        yield (frames.pack(number, frames.DATA, part) if isinstance(part, bytes) else frames.pack_json(number, part))
-    yield frames.pack(number, frames.END)
+def _framed(number: int, part: dict[str, Any] | bytes) -> bytes:
+    return frames.pack(number, frames.DATA, part) if isinstance(part, bytes) else frames.pack_json(number, part)
 
 
 class _Resumed(io.RawIOBase):
