@@ -108,9 +108,9 @@ def _tell(door: str, words: List[str]) -> int:
         from .notices import notice
 
         return notice(sys.stdin)
-    from .layout import RunFolder
+    from .layout import folder_at
 
-    folder = RunFolder(words[0])
+    folder = folder_at(words[0])
     if door == "nag":
         from .nag import nag
 

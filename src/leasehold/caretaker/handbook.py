@@ -42,4 +42,4 @@ def write_handbook(folder: RunFolder, plan: Mapping[str, Any], run: RunState) ->
 
 def place_of(folder: RunFolder) -> Dict[str, Any]:
     """Say where the run lies, and which command line of ours takes care of it."""
-    return {"folder": folder.path, "root": folder.root, "care": own_argv("care", folder.path)}
+    return {"folder": folder.path, "root": folder.root, "care": own_argv("care", folder.address)}

@@ -42,6 +42,11 @@ class RunFolder:
         """What names this folder to another of our processes: `folder_at` reads it back."""
         return self.path
 
+    @property
+    def label(self) -> str:
+        """What people are told that this is."""
+        return self.run
+
     def read_plan(self) -> Optional[Dict[str, Any]]:
         """Return the plan with the cells that were added since, or None before there is one."""
         plan = read_json(self.plan)
@@ -167,22 +172,22 @@ class RunFolder:
     @property
     def notices(self) -> str:
         """What is still to be told, to whom, and how far the journal was looked at."""
-        return os.path.join(self.path, "notices.json")
+        return os.path.join(self.address, "notices.json")
 
     @property
     def notices_done(self) -> str:
         """How the last notice went, as its sender wrote it."""
-        return os.path.join(self.path, "notices-done.json")
+        return os.path.join(self.address, "notices-done.json")
 
     @property
     def notices_lock(self) -> str:
         """Held by the one who changes what is to be told."""
-        return os.path.join(self.path, "notices.lock")
+        return os.path.join(self.address, "notices.lock")
 
     @property
     def handbook(self) -> str:
         """What a stranger needs to know of this run, for people."""
-        return os.path.join(self.path, "HANDBOOK.md")
+        return os.path.join(self.address, "HANDBOOK.md")
 
     @property
     def handbook_facts(self) -> str:
@@ -237,6 +242,11 @@ class CellFolder(RunFolder):
     def address(self) -> str:
         """The cell's own folder."""
         return self.cell(self.only)
+
+    @property
+    def label(self) -> str:
+        """What people are told that this is: one cell of many."""
+        return "%s/%s" % (self.run, self.only)
 
     def forget_secrets(self) -> None:
         """Leave them: the other cells need them, and whoever gathers the run's end removes them."""

@@ -35,7 +35,7 @@ def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: f
     name = str(wishes.get("run", ""))
     ended = "%s %s ago" % (run.state, _ago(idle_s)) if idle_s >= 60 else "just %s" % run.state
     reason = " (%s)" % _short(run.reason) if run.reason else ""
-    said = ["%s %s%s." % (name, ended, reason)]
+    said = ["%s %s%s." % (wishes.get("label") or name, ended, reason)]
     said += [line for line in _verdict(events, run.reason) if run.state != FINISHED]
     price = wishes.get("price")
     said.append("The box still bills %s." % price if price else "The box may still bill.")

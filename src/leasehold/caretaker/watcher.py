@@ -89,7 +89,7 @@ class Watcher:
 
     def _turn(self, before_exec: Callable[[], None]) -> None:
         self.outbox.load()
-        wishes = dict(read_json(self.folder.notify) or {}, run=self.folder.run)
+        wishes = dict(read_json(self.folder.notify) or {}, run=self.folder.run, label=self.folder.label)
         self._collect(wishes)
         self._land()
         tells = self.outbox.due(self.clock(), list(self._channels(wishes)))
@@ -160,7 +160,7 @@ class Watcher:
             self.outbox.depart({"tells": keys, "began_unix": now}, now)
             with contextlib.suppress(OSError):
                 self.outbox.save()
-            pid = _spawn(reader, writer, own_argv("tell", self.folder.path), before_exec)
+            pid = _spawn(reader, writer, own_argv("tell", self.folder.address), before_exec)
         finally:
             os.close(reader)
             os.close(writer)
@@ -179,9 +179,9 @@ class Watcher:
         lines += self._asides(channel, items, now)
         if not ends and top["k"] != "nag":
             lines.append("Look: lease watch %s" % self.folder.run)
-        head = "%s %s" % (self.folder.run, ends) if ends else "%s: %s" % (self.folder.run, top["topic"])
+        head = "%s %s" % (self.folder.label, ends) if ends else "%s: %s" % (self.folder.label, top["topic"])
         return {
-            "id": "%s-%s" % (self.folder.run, top["last"]),
+            "id": "%s-%s" % (self.folder.label, top["last"]),
             "title": "%s #%s" % (top.get("title") or head, top["last"]),
             "text": "\n".join(lines),
             "event": top.get("event") or top["k"],

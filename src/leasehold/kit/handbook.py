@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 import time
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from .runstate import FINISHED, TERMINAL
 
 HERE, BOX = "sh here", "sh on the box"
+_SHOWN_CELLS = 8
 
 Facts = Mapping[str, Any]
 
@@ -73,7 +74,7 @@ def _what(facts: Facts) -> List[str]:
 
 def _where(facts: Facts, place: Facts, state: Facts) -> List[str]:
     rows = [("run folder", _code(place["folder"]))]
-    for name, cell in sorted((state.get("cells") or {}).items()):
+    for name, cell in _cells(state):
         attempt = "attempt-%04d" % int(cell.get("attempt") or 1)
         rows += [
             ("log of %s" % name, _code("%s/cells/%s/%s/log" % (place["folder"], name, attempt))),
@@ -93,7 +94,7 @@ def _where(facts: Facts, place: Facts, state: Facts) -> List[str]:
 def _look(facts: Facts, place: Facts, state: Facts) -> List[str]:
     logs = [
         _from_here(facts, "tail -n 40 %s" % _q(place, "cells/%s/attempt-%04d/log" % (name, int(cell["attempt"]))))
-        for name, cell in sorted((state.get("cells") or {}).items())
+        for name, cell in _cells(state)
         if cell.get("attempt")
     ]
     there = ["cd %s" % _q(place), "tail -n 5 journal.jsonl", "df -h . && df -i ."]
@@ -196,6 +197,12 @@ def _whom(facts: Facts) -> List[str]:
             facts["run"],
         ),
     ]
+
+
+def _cells(state: Facts) -> List[Tuple[str, Facts]]:
+    """List the cells worth a line: what runs comes first, and a sweep is not spelled out."""
+    cells = state.get("cells") or {}
+    return sorted(cells.items(), key=lambda item: (item[1].get("state") != "running", item[0]))[:_SHOWN_CELLS]
 
 
 def _from_here(facts: Facts, command: str) -> str:
