@@ -13,6 +13,7 @@ bwrap      bubblewrap
 ip         iproute2
 unshare    util-linux
 hostname   hostname
+cron       cron
 fish       fish
 csh        csh
 tcsh       tcsh

@@ -29,6 +29,14 @@ print("epoch 1 step 7 loss 0.5", flush=True)
 for number in range(20000):
     open(os.path.join(out, "%d" % number), "w").close()
 """
+NEARLY_ALL_INODES = """
+import os
+out = os.environ["LEASE_OUT"]
+for number in range(20000):
+    if os.statvfs(out).f_favail < 40:
+        break
+    open(os.path.join(out, "%d" % number), "w").close()
+"""
 DONE = "printf '{}' > \"$LEASE_OUT/result.json\""
 
 
@@ -51,6 +59,8 @@ def test_a_disk_full_of_bytes_is_classed_and_the_last_words_are_written(me: Fron
     [failure] = lived.events("failure_classed")
     assert failure["class"] == "disk_full"
     assert [event["remedy"] for event in lived.events("remedy_chosen")] == ["ask"]
+    assert "about 0.1" in lived.said
+    assert "GB more are needed" in lived.said
     assert kinds(lived)[-1] == "run_failed"
     assert lived.status()["state"] == "failed"
     assert (lived.keep / "cells/main/attempt-0001/exit.json").read_text().endswith("}\n")
@@ -58,7 +68,7 @@ def test_a_disk_full_of_bytes_is_classed_and_the_last_words_are_written(me: Fron
 
 def test_a_disk_without_inodes_is_classed_and_the_last_words_are_written(me: Front) -> None:
     me.job(run="python3 inodes.py", artifacts=["result.json"])
-    lived = run_on(me, "size=96m,nr_inodes=600")
+    lived = run_on(me, "size=96m,nr_inodes=1500")
     assert lived.code == 6, lived.said
     [failure] = lived.events("failure_classed")
     assert failure["class"] == "disk_full"
@@ -99,7 +109,9 @@ def test_an_attempt_that_the_disk_cannot_hold_is_not_started_and_is_exit_3(me: F
 
 
 def test_an_attempt_without_inodes_is_not_started(me: Front) -> None:
-    me.job(run=DONE, artifacts=["result.json"])
-    lived = run_on(me, "size=96m,nr_inodes=250")
+    me.write("nearly.py", NEARLY_ALL_INODES)
+    me.job(run="python3 nearly.py", evaluate=DONE, artifacts=["result.json"])
+    lived = run_on(me, "size=96m,nr_inodes=1500")
     assert lived.code == 3, lived.said
     assert [event["what"] for event in lived.events("disk_short")] == ["inodes"]
+    assert kinds(lived).count("attempt_starting") == 1

@@ -115,6 +115,8 @@ def test_the_next_caretaker_goes_on_with_the_series(watched: Watched) -> None:
 def test_nothing_is_left_when_the_run_ends_and_its_readings_stay(watched: Watched) -> None:
     assert eventually(lambda: len(watched.kept()) >= 2)
     (watched.folder / "work" / "main" / "go").touch()
-    assert eventually(lambda: watched.status().get("state") == "finished")
+    followed = watched.me.lease("logs", watched.run, "--patrol", "--follow")  # ends with the run
+    assert followed.code == 0 and "step " in followed.out
+    assert watched.status()["state"] == "finished"
     assert eventually(lambda: not watched.me.leftovers())
     assert watched.me.lease("plot", watched.run, "--what", "loss").code == 0

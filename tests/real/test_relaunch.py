@@ -52,7 +52,7 @@ def kinds(run: Path) -> list[str]:
 
 # ---------------------------------------------------------------- cron, for real
 
-CRON = """set -eu
+CRON = """set -eu; PATH=$PATH:/usr/sbin:/sbin
 mount -t tmpfs tmpfs /var/spool/cron; mkdir -p /var/spool/cron/crontabs; chmod 1730 /var/spool/cron/crontabs
 mount -t tmpfs tmpfs /run
 cron -f & first=$!

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +269,73 @@ def test_a_box_that_goes_has_its_checkpoint_sent_away_and_its_trainer_told(me: F
     assert attempts(me) == 1, "nothing is begun on a box in its last seconds"
     [run] = me.runs_on_box()
     assert me.lease("stop", run).code == 0
+
+
+@pytest.mark.parametrize("grace_s", [0.0, 1.5])
+def test_after_a_box_was_taken_the_identical_command_goes_on_from_the_checkpoint(me: Front, grace_s: float) -> None:
+    """As platforms do it: SIGTERM to every process, SIGKILL when the grace is over; some give none, and no signal."""
+    saves = SAVES.replace("printf older", "[ -e $LEASE_OUT/last.pt ] || printf older")
+    me.job(run=f'if [ $LEASE_ATTEMPT = 2 ]; then cat "$LEASE_OUT/last.pt"; {DONE}; exit 0; fi; {saves}')
+    launch(me)
+    trainer = until(me, "attempt_started")["pid"]
+    assert_soon(lambda: (run_folder(me) / "out/main/last.pt").exists())
+    keeper = int((run_folder(me) / "cells/main/attempt-0001/claim").read_text())
+    caretaker = json.loads((run_folder(me) / "status.json").read_text())["caretaker_pid"]
+    for number in (signal.SIGTERM, signal.SIGKILL) if grace_s else (signal.SIGKILL,):
+        for pid in (caretaker, keeper, trainer):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(grace_s if number == signal.SIGTERM else 0)
+    done = me.lease("run")
+    assert done.code == 0, done.said
+    assert attempts(me) == 2
+    assert (run_folder(me) / "cells/main/attempt-0002/log").read_text() == ("newest" if grace_s else "older")
+    assert [event["class"] for event in events(me, "failure_classed")][0] in ("preempted", "unknown")
+
+
+def test_a_pause_outlives_its_caretaker_and_is_not_begun_anew(me: Front) -> None:
+    me.job(run=f"if [ $LEASE_ATTEMPT = 1 ]; then {BLIP}; fi; {DONE}")
+    launch(me)
+    until(me, "cell_pending")
+    os.kill(json.loads((run_folder(me) / "status.json").read_text())["caretaker_pid"], signal.SIGKILL)
+    done = me.lease("run")
+    assert done.code == 0, done.said
+    chosen = events(me, "remedy_chosen")[0]
+    begun = events(me, "attempt_starting")[1]
+    assert begun["t"] >= chosen["t"] + chosen["wait_s"] - 0.01
+    assert len(events(me, "remedy_chosen")) == 1
+
+
+LISTENS = """
+import os, signal, time
+out, request = os.environ["LEASE_OUT"], os.environ["LEASE_SAVE_REQUEST"]
+os.makedirs(os.path.join(out, "ckpt"))
+open(os.path.join(out, "ckpt", "index.json"), "w").write("{}")
+def leave(number, frame):
+    open(os.path.join(out, "order"), "a").write("told ")
+    raise SystemExit(143)
+signal.signal(signal.SIGTERM, leave)
+print("up", flush=True)
+while True:
+    if os.path.exists(request) and not os.path.exists(request + ".done"):
+        open(os.path.join(out, "order"), "a").write("saved ")
+        open(request + ".done", "w").write("7")
+    time.sleep(0.02)
+"""
+
+
+def test_a_stop_asks_for_a_save_before_it_tells_the_trainer_to_leave(me: Front) -> None:
+    me.write("train.py", LISTENS)
+    me.job(checkpoint={"path": "ckpt/*.safetensors"})
+    launch(me)
+    assert_soon(lambda: (run_folder(me) / "out/main/ckpt/index.json").exists())
+    [run] = me.runs_on_box()
+    assert me.lease("stop", run, "--grace", "20").code == 0
+    assert (run_folder(me) / "out/main/order").read_text() == "saved told "
+
+
+def assert_soon(true: Callable[[], bool], limit_s: float = 20.0) -> None:
+    give_up = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)

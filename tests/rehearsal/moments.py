@@ -22,12 +22,13 @@ _QUIET_S = 0.5
 # What no change may quietly lose: a kind that vanishes from a life would vanish from the matrix.
 FLOOR = {
     "plain": {
-        "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "cell_finished", "run_finished",
+        "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "stage_passed", "cell_sealed",
+        "cell_finished", "run_finished",
         "home.gate_judged", "home.smoke_passed", "home.lease_opened", "home.run_planned", "home.run_seen",
         "home.detach_proven", "home.manifest_taken", "home.receipt_written",
     },
     "caretaker-dies": {"caretaker_started"},
-    "trainer-dies": {"cell_pending"},
+    "trainer-dies": {"failure_classed", "remedy_chosen", "cell_pending"},
     "fails": {"cell_failed", "run_failed", "resumed"},
     "stopped": {"stop_requested", "run_stopped"},
     "taken-down": {"home.intent_recorded", "home.verb_done", "home.lease_closed"},

@@ -1,11 +1,12 @@
 """When a reading becomes an alarm, and when it is over: thresholds as data, with a band between the two.
 
-An alarm is known by its name and where it holds; it is raised once, and again only after it was cleared.
+An alarm is known by its name and where it holds. It is raised once; again only after it was cleared, or when a warning
+has become an alarm.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from .xids import explain
 
@@ -77,7 +78,8 @@ class Alarms:
         """Raise and clear; what could not be noted is tried again at the next tick."""
         for sign in signs:
             hot, cold = self._streak(sign.key, True, sign.hot), self._streak(sign.key, False, sign.cold)
-            if sign.key not in self.raised and hot >= _PATIENCE.get(sign.name, 1):
+            worse = self.raised.get(sign.key) == WARN and sign.level == ALARM  # what was foretold has come
+            if (sign.key not in self.raised or worse) and hot >= _PATIENCE.get(sign.name, 1):
                 note("alarm_raised", **_facts(sign))
                 self.raised[sign.key] = sign.level
             elif sign.key in self.raised and cold >= _CALM.get(sign.name, 1):
@@ -95,25 +97,26 @@ class Alarms:
         return count
 
 
-def signs_of(facts: Dict[str, Any], memory: "Memory", limits: Limits = LIMITS) -> Iterator[Sign]:
+def signs_of(facts: Dict[str, Any], kept: "Recall", limits: Limits = LIMITS) -> Iterator[Sign]:
     """Read every alarm's sign out of a sample."""
     for disk in facts.get("disks") or []:
         for what in ("bytes", "inodes"):
             yield from _disk(disk, what, limits)
     yield from _memory(facts.get("memory") or {}, facts.get("trainer") or {}, limits)
-    yield from _killed(facts.get("memory") or {}, memory)
-    for index, code in facts.get("xids") or []:
+    yield from _killed(facts.get("memory") or {}, kept)
+    kept.xids.update(dict.fromkeys(facts.get("xids") or []))
+    for index, code in kept.xids:  # again and again, until the journal took it
         yield _xid(index, code)
     for name in facts.get("fresh") or ():
         yield _hung(name, name in facts["hung"])
     if "gpu" not in (facts.get("fresh") or ()):
         return  # the cards are as they were when last judged
     for card in facts.get("gpus") or []:
-        yield from _card(card, memory, limits)
-    yield from _idle(facts, memory, limits)
+        yield from _card(card, kept, limits)
+    yield from _idle(facts, kept, limits)
 
 
-class Memory:
+class Recall:
     """What judging must remember from tick to tick."""
 
     def __init__(self) -> None:
@@ -121,7 +124,7 @@ class Memory:
         self.idle_step: Any = None
         self.first_ecc: Dict[int, int] = {}
         self.first_kills: Optional[int] = None
-        self.told_kills: Set[int] = set()
+        self.xids: Dict[Tuple[int, int], None] = {}
 
 
 def _disk(disk: Dict[str, Any], what: str, limits: Limits) -> Iterator[Sign]:
@@ -173,7 +176,7 @@ def _memory(memory: Dict[str, Any], trainer: Dict[str, Any], limits: Limits) -> 
     )
 
 
-def _killed(memory: Dict[str, Any], kept: Memory) -> Iterator[Sign]:
+def _killed(memory: Dict[str, Any], kept: Recall) -> Iterator[Sign]:
     kills = memory.get("oom_kills")
     if kills is None:
         return
@@ -185,7 +188,7 @@ def _killed(memory: Dict[str, Any], kept: Memory) -> Iterator[Sign]:
     yield Sign("oom_kill", str(kills), True, False, ALARM, "the kernel killed a process for memory", seen, hint)
 
 
-def _card(card: Dict[str, Any], kept: Memory, limits: Limits) -> Iterator[Sign]:
+def _card(card: Dict[str, Any], kept: Recall, limits: Limits) -> Iterator[Sign]:
     where = str(card.get("index"))
     if card.get("lost"):
         hint = "leave this box: bring home what is durable, rent another, resume there"
@@ -220,7 +223,7 @@ def _slowed(card: Dict[str, Any], where: str, limits: Limits) -> Iterator[Sign]:
         yield Sign("gpu_hot", where, hot, cool, WARN, "card %s is at %d C" % (where, heat), seen, hint)
 
 
-def _ecc(card: Dict[str, Any], where: str, kept: Memory) -> Iterator[Sign]:
+def _ecc(card: Dict[str, Any], where: str, kept: Recall) -> Iterator[Sign]:
     count = card.get("ecc_uncorrected")
     failed, pending = card.get("rows_failed"), card.get("rows_pending")
     if count is None and failed is None:
@@ -263,9 +266,11 @@ def _xid(index: int, code: int) -> Sign:
     return Sign("gpu_xid", where, True, False, level, what, "Xid %d" % code, hint)
 
 
-def _idle(facts: Dict[str, Any], kept: Memory, limits: Limits) -> Iterator[Sign]:
+def _idle(facts: Dict[str, Any], kept: Recall, limits: Limits) -> Iterator[Sign]:
     cards = [card for card in facts.get("gpus") or [] if card.get("util_percent") is not None]
-    mine = [card for card in cards if card.get("ours")] or cards
+    mine = [card for card in cards if card.get("ours")]
+    if not mine and (facts.get("wants_gpu") or any("ours" not in card or card.get("hidden") for card in cards)):
+        mine = cards  # it should be on one, or nobody can tell whether it is
     trainer, progress = facts.get("trainer") or {}, facts.get("progress") or {}
     if not mine:
         return
@@ -275,8 +280,8 @@ def _idle(facts: Dict[str, Any], kept: Memory, limits: Limits) -> Iterator[Sign]
         yield Sign("gpu_idle", "", False, busy, WARN, "", "a card is busy again" if busy else "no trainer", "")
         return
     if kept.idle_since_s is None:
-        kept.idle_since_s, kept.idle_step = facts["t"], progress.get("step")
-    idle_s = facts["t"] - kept.idle_since_s
+        kept.idle_since_s, kept.idle_step = facts["tick_s"], progress.get("step")
+    idle_s = facts["tick_s"] - kept.idle_since_s
     moves = progress.get("step") != kept.idle_step
     yield Sign(
         "gpu_idle",

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.procs import marked
 from leasehold.kit.runstate import CellState, RunState
 
-from .keeper import exit_record, own_argv, write_exit
+from .keeper import Becoming, exit_record, write_exit
 from .layout import RunFolder
 from .locks import is_held
 from .reaper import end_processes
 
 _STRAY_GRACE_S = 5.0
+_MOST_KEEPERS = 10  # of one attempt, none of which could even claim it
 _FOUND = {
     "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
     "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
 }
-_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told")
+_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told", "unseen")
 
 
 class Attempts:
@@ -33,25 +35,28 @@ class Attempts:
         self.note = note
         self.clean_log = clean_log
         self.keepers: Dict[int, str] = {}  # keeper pid -> cell
+        self._spawns: Dict[Tuple[str, int], int] = {}
         # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
 
     def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
         """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
         self._end_strays(name)
+        with contextlib.suppress(OSError):  # a wish of the last attempt is none of this one
+            os.unlink(self.folder.save_request(name))
         extra = {key: value for key, value in how.items() if value not in ("", "train")}
         self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
         self.spawn_keeper(name, cell, before_exec)
 
     def spawn_keeper(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         """Start the parent of an attempt."""
+        self._spawns[name, cell.attempt] = self._spawns.get((name, cell.attempt), 0) + 1
         pid = os.fork()
         if pid == 0:
             try:
                 before_exec()
                 os.setsid()
-                argv = own_argv("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
-                os.execv(argv[0], argv)
+                Becoming.go("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
             finally:
                 os._exit(127)
         self.keepers[pid] = name
@@ -73,6 +78,8 @@ class Attempts:
         elif os.path.exists(os.path.join(place, "claim")):
             lived = {"ended_unix": self.heard_unix} if self.heard_unix > cell.started_unix > 0 else {}
             self._note_ended(name, cell, dict(lived, lost=True))
+        elif self._spawns.get((name, cell.attempt), 0) >= _MOST_KEEPERS:
+            self._note_ended(name, cell, {"lost": True})
         else:  # no keeper ever claimed it: the same attempt may be given to another
             self.spawn_keeper(name, cell, before_exec)
 

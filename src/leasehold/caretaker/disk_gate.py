@@ -48,9 +48,19 @@ def say(short: Dict[str, Any]) -> str:
     return "disk.short: %s %s; %s" % (short["path"], had, short["hint"])
 
 
-def say_need(folder: RunFolder, plan: Dict[str, Any], name: str) -> str:
-    """Say how much room the next attempt would need."""
-    short = shortage(folder, plan, name, 2)
-    if short is not None:
-        return say(short).partition(": ")[2]
-    return "make room on %s, then run the identical command" % folder.out(name)
+def say_need(folder: RunFolder, plan: Dict[str, Any], name: str, largest_bytes: int) -> str:
+    """Say how much room is lacking on a disk that was full: for one more of the largest thing that lies there."""
+    path = folder.out(name)
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return "make room on %s, then run the identical command" % path
+    if disk.f_files and disk.f_favail < MARGIN_INODES:
+        return "%s has %d inodes left: remove or pack small files, then run the identical command" % (
+            path,
+            disk.f_favail,
+        )
+    need = max(need_bytes(plan, 2), largest_bytes + MARGIN_BYTES)
+    lacking = max(need - disk.f_bavail * disk.f_frsize, MARGIN_BYTES)
+    said = "about %.2f GB more are needed on %s" % (lacking / _GB, path)
+    return said + ": a larger disk, or room made there; then run the identical command"

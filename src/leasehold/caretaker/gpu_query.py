@@ -80,7 +80,12 @@ def cards(names: Sequence[str] = tuple(_FIELDS)) -> Answer:
         said, problem = run_tool(["--query-gpu=" + ",".join(fields.values()), "--format=csv,noheader,nounits"])
         unknown = _BAD_FIELD.search(problem)
         if unknown is None:
-            return Answer([_row(list(fields), line) for line in said.splitlines() if line.strip()], problem)
+            rows = [_row(list(fields), line) for line in said.splitlines() if line.strip()]
+            strange = (
+                "nvidia-smi answered something else than it was asked: %s" % said.splitlines()[0][:80] if rows else ""
+            )
+            kept = [row for row in rows if row]
+            return Answer(kept, problem or ("" if kept else strange))
         fields = _without(fields, unknown.group(1))
     return Answer([], "nvidia-smi knows none of the fields asked for")
 

@@ -6,13 +6,16 @@ The catalogue and the matcher weigh more than caretaker and keeper together; the
 from __future__ import annotations
 
 import os
+import time
 import zlib
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from leasehold.kit import journal, signs
+from leasehold.kit.classes import DISK_FULL
 from leasehold.kit.classing import Classed, DiskNow, classify
 from leasehold.kit.evidence import Context
 from leasehold.kit.ladder import Vanished, descend
+from leasehold.kit.match import walk
 from leasehold.kit.procs import boot_id
 from leasehold.kit.progress import ProgressReader
 from leasehold.kit.scan import scan
@@ -28,7 +31,9 @@ _TAIL_BYTES = 256 << 10
 _CHUNK_BYTES = 1 << 20
 _MOST_EVIDENCE = 8
 _LINE_CHARS = 300
+_LARGEST_S = 5.0
 _SIGNALLED = 128
+_BROKEN = ("gpu_xid", "gpu_lost", "gpu_ecc")  # alarms of the patrol that mean the card itself
 
 
 def judge(folder: RunFolder, cell: str, attempt: int) -> int:
@@ -45,14 +50,16 @@ def judge(folder: RunFolder, cell: str, attempt: int) -> int:
     context = Context(
         platform=str(plan.get("platform", "")),
         exit_code=life.exit_code,
-        states=tuple(life.alarms),
         oom_kills=life.oom_kills_during(),
         inodes_used=disk.inodes_used,
         disk_used=disk.bytes_used,
     )
-    found = classify(verdict, suspects(book, logs, context)[0], disk.now)
+    found = classify(verdict, suspects(book, logs, context)[0], disk.now, life.broken)
     step = _step(log, str(plan.get("job", {}).get("progress", "auto")))
-    return answer(_spell(found, step, _saved(folder, plan, cell, life.started_unix)))
+    value = _spell(found, step, _saved(folder, plan, cell, life.started_unix))
+    if found.klass == DISK_FULL:
+        value["largest_bytes"] = _largest(folder.out(cell))
+    return answer(value)
 
 
 class Life:
@@ -73,7 +80,8 @@ class Life:
         self.pid = int(self._start.get("pid", 0))
         since = self._start.get("n", 0)
         raised = [event for event in events if event["k"] == "alarm_raised" and event["n"] > since]
-        self.alarms = ["%s: %s" % (event.get("name"), event.get("what")) for event in raised]
+        broken = [event for event in raised if event.get("name") in _BROKEN and event.get("level") == "alarm"]
+        self.broken = ["%s (%s)" % (event.get("what"), event.get("seen")) for event in broken]
 
     @property
     def exit_code(self) -> Optional[int]:
@@ -170,6 +178,20 @@ def _saved(folder: RunFolder, plan: Dict[str, Any], cell: str, since_unix: float
     """Whether the attempt left newer work than it began with: a checkpoint where the job says, else any result."""
     checkpoint = plan.get("job", {}).get("checkpoint") or {}
     return since_unix > 0 and newest(folder.out(cell), str(checkpoint.get("path") or "**")) > since_unix
+
+
+def _largest(root: str) -> int:
+    """Size of the largest result: what was being written when the disk was full is most likely of its kind."""
+    until = time.monotonic() + _LARGEST_S
+    largest = 0
+    try:
+        for found in walk(root):
+            largest = max(largest, found.info.st_size)
+            if time.monotonic() > until:
+                break
+    except OSError:
+        pass
+    return largest
 
 
 def _spell(found: Classed, step: str, saved: bool) -> Dict[str, Any]:

@@ -1,20 +1,25 @@
-"""The patrol: at every tick one sample, one line of the series, and the alarms that it raises or clears."""
+"""The patrol: at every tick one sample, one line of the series, and the alarms that it raises or clears.
+
+What it needs is imported at the first tick: by then the trainer is on its way, which would otherwise wait for it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
 from leasehold.kit.atomic import write_atomic
 from leasehold.kit.runstate import RunState
 
-from .alarms import Alarms, Memory, signs_of
 from .layout import RunFolder
-from .sampler import Sampler, record_of
-from .series import Series
-from .vitals import Target
+
+if TYPE_CHECKING:
+    from .alarms import Alarms
+    from .sampler import Sampler
+    from .series import Series
+    from .vitals import Target
 
 _TICK_S = 5.0
 _AFTER_DEFECT_S = 600.0
@@ -28,12 +33,14 @@ class Patrol:
         self._sampler: Optional[Sampler] = None
         self._series: Optional[Series] = None
         self._alarms: Optional[Alarms] = None
-        self._memory = Memory()
+        self._recall: Any = None
         self._facts: Dict[str, Any] = {}
         self._due_s = float("-inf")
 
     def step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None]) -> None:
         """Go on with it; `known` is the run's journal, `before` gives a forked child its own signals back."""
+        if run.terminal:
+            return  # whoever heard of the end must be able to rely on its being the last word
         try:
             self._step(run, known, before, time.monotonic())
         except OSError:  # a full disk, or no more processes: the next tick tries again
@@ -59,8 +66,11 @@ class Patrol:
             self._series.close()
 
     def _step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None], now_s: float) -> None:
+        from .alarms import Alarms, Recall, signs_of
+        from .sampler import Sampler, record_of
+
         if self._sampler is None or self._alarms is None:
-            self._sampler, self._alarms = Sampler(self._folder, self._plan), Alarms(known)
+            self._sampler, self._alarms, self._recall = Sampler(self._folder, self._plan), Alarms(known), Recall()
         self._sampler.hear(now_s, before)
         if now_s < self._due_s:
             return
@@ -68,9 +78,11 @@ class Patrol:
         target = target_of(run, self._alarms.names)
         self._facts = self._sampler.sample(target, time.time(), now_s)
         self._facts["kept"] = self._keep(record_of(self._facts, target))
-        self._alarms.judge(signs_of(self._facts, self._memory), self._note)
+        self._alarms.judge(signs_of(self._facts, self._recall), self._note)
 
     def _keep(self, record: Dict[str, Any]) -> bool:
+        from .series import Series
+
         try:
             self._series = self._series or Series(self._folder.readings)
             self._series.add(record)
@@ -88,6 +100,8 @@ class Patrol:
 
 def target_of(run: RunState, alarms: List[str]) -> Target:
     """Say which attempt runs now; the first, for a card has one at a time."""
+    from .vitals import Target
+
     for name, cell in run.cells.items():
         if cell.state in ("starting", "running"):
             return Target(run.state, name, cell.attempt, cell.pid, cell.started, tuple(alarms))

@@ -18,7 +18,6 @@ from .layout import RunFolder
 
 _JUDGE_LIMIT_S = 60.0
 _PRUNE_LIMIT_S = 600.0
-_GONE_MARGIN_S = 30.0  # a box that is still here so long after its announced end was not taken away
 
 
 class Recovery:
@@ -28,6 +27,7 @@ class Recovery:
         self.folder = folder
         self.plan = plan
         self.note = note
+        self.left_s: Callable[[], float] = lambda: 0.0  # how long a box that goes may still be seen
         self._errands: Dict[str, Errand] = {}
         self._due: Dict[str, float] = {}  # cell -> monotonic time at which its wait is over
 
@@ -50,6 +50,8 @@ class Recovery:
         """Return how long the next attempt must still wait; a clock that was set cannot lengthen it."""
         if not cell.wait_s:
             return 0.0
+        if name not in self._due and cell.verdict == "preempted":
+            return 0.0  # the box was to go, and somebody started us on it since: it lives
         if name not in self._due:
             left_s = min(max(0.0, cell.remedied_unix + cell.wait_s - time.time()), cell.wait_s)
             self._due[name] = time.monotonic() + left_s
@@ -84,7 +86,7 @@ class Recovery:
             repeats=cell.repeats,
             saved=cell.saved,
             scratch=bool(self.plan["job"].get("scratch")),
-            grace_s=self._grace_s(cell),
+            grace_s=self.left_s(),
         )
         chosen = remedies.choose(ended)
         self._due.pop(name, None)
@@ -93,12 +95,6 @@ class Recovery:
             facts["fresh"] = True
         self.note("remedy_chosen", cell=name, attempt=cell.attempt, **facts)
         self._due[name] = time.monotonic() + chosen.wait_s
-
-    def _grace_s(self, cell: CellState) -> float:
-        """A box that was announced to go is not given a new attempt in its last seconds."""
-        if cell.preempted != cell.attempt:
-            return 0.0
-        return float(self.folder.platform().get("grace_s") or 0.0) + _GONE_MARGIN_S
 
     def _prune(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         errand = self._errands.setdefault(name, Errand(_PRUNE_LIMIT_S, before_exec))
@@ -113,15 +109,15 @@ class Recovery:
         if cell.remedy == remedies.RENT_AGAIN:
             return said + "; leave this box and resume on another one"
         if cell.remedy == remedies.ASK:
-            return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name))
+            return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name, cell.largest_bytes))
         return said
 
 
 def _going_on(cell: CellState) -> str:
     how = "exit unknown" if cell.lost else "ended by signal %s" % cell.signal
     how = "exited with code %s" % cell.code if cell.signal is None and not cell.lost else how
-    wait = "in %g s " % cell.wait_s if cell.wait_s else ""
-    return "%s (%s); %sthe same command again, from its last checkpoint" % (how, cell.klass.replace("_", "-"), wait)
+    wait = " in %g s" % cell.wait_s if cell.wait_s else ""
+    return "%s; same command again%s, from its last checkpoint" % (how, wait)
 
 
 def _unjudged(cell: CellState, problem: str) -> Dict[str, Any]:

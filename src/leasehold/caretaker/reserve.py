@@ -17,6 +17,7 @@ from .layout import RunFolder
 
 FILES = 8
 FILE_BYTES = 128 << 10
+_ROOMY_BYTES = 16 * FILES * FILE_BYTES
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -25,6 +26,9 @@ def keep(folder: RunFolder) -> int:
     made = 0
     with contextlib.suppress(OSError):
         os.makedirs(folder.reserve, exist_ok=True)
+        disk = os.statvfs(folder.reserve)
+        if disk.f_bavail * disk.f_frsize < _ROOMY_BYTES:  # what was given up is not taken back from a full disk
+            return 0
         for number in range(FILES):
             _make(os.path.join(folder.reserve, "%d" % number))
             made += 1

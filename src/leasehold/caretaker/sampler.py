@@ -11,7 +11,7 @@ from .clock_reasons import REASONS
 from .kernel_log import XidTail
 from .layout import RunFolder
 from .log_reader import LogReader
-from .vitals import Disk, Memory, Target, Trainer, disk_figures, tiers_of
+from .vitals import Disks, Memory, Target, Trainer, tiers_of
 
 _MIB = 1 << 20
 _GPU = "gpu"
@@ -24,12 +24,13 @@ class Sampler:
         self._folder = folder
         self._memory, self._trainer, self._xids = Memory(), Trainer(folder), XidTail()
         self._log = LogReader(str(plan["job"].get("progress") or "auto"))
-        self._disks = {"disk " + tier.path: Disk(tier) for tier in tiers_of(folder)}
+        self._disks = Disks(tiers_of(folder))
         self._cards: Dict[str, Any] = {"gpus": [], "gpu_problem": ""}
+        self._wants_gpu = bool(plan["job"].get("gpu"))
         self._places: Dict[Any, int] = {}  # cards by their bus, kept when one falls off it
         self._hung: List[str] = []
         self._fresh: List[str] = []
-        self._asking = Asking(dict({name: _question(disk) for name, disk in self._disks.items()}, **{_GPU: ask_driver}))
+        self._asking = Asking(dict(self._disks.questions, **{_GPU: ask_driver}))
 
     def hear(self, now_s: float, before: Callable[[], None]) -> None:
         """Go on with what is asked in the background; cheap, at every turn."""
@@ -38,20 +39,20 @@ class Sampler:
             self._hung = [name for name in self._hung if name != heard.name] + ([heard.name] if heard.hung else [])
             if heard.name == _GPU:
                 self._take_cards(heard, now_s)
-            elif heard.name in self._disks:
-                self._disks[heard.name].take(heard.value or None, now_s)
+            else:
+                self._disks.take(heard.name, heard.value, now_s)
 
     def sample(self, target: Target, now_unix: float, now_s: float) -> Dict[str, Any]:
         """Say everything as it stands; `fresh` names what was asked since the last sample."""
-        facts: Dict[str, Any] = {"t": round(now_unix, 1), "state": target.state}
-        facts["disks"] = [disk.facts for disk in self._disks.values() if disk.facts]
+        facts: Dict[str, Any] = {"t": round(now_unix, 1), "tick_s": round(now_s, 1), "state": target.state}
+        facts["disks"] = self._disks.facts
         facts["memory"] = self._memory.read(now_s)
         facts["trainer"] = self._trainer.read(target, now_s)
         if target.cell:
             facts["cell"], facts["attempt"] = target.cell, target.attempt
             log = os.path.join(self._folder.attempt(target.cell, target.attempt), "log")
             facts["progress"] = self._log.read(log, now_s)
-        facts.update(self._cards, hung=list(self._hung), xids=self._new_xids())
+        facts.update(self._cards, wants_gpu=self._wants_gpu, hung=list(self._hung), xids=self._new_xids())
         facts["fresh"], self._fresh = self._fresh, []
         return facts
 
@@ -76,10 +77,6 @@ class Sampler:
         return [(self._places.get(bus, -1), code) for bus, code in self._xids.new()]
 
 
-def _question(disk: Disk) -> Callable[[], Any]:
-    return lambda: disk_figures(disk.tier.path) or {}
-
-
 def record_of(facts: Dict[str, Any], target: Target) -> Dict[str, Any]:
     """Shorten a sample to what the series keeps."""
     progress, trainer, memory = facts.get("progress") or {}, facts.get("trainer") or {}, facts.get("memory") or {}
@@ -96,6 +93,7 @@ def record_of(facts: Dict[str, Any], target: Target) -> Dict[str, Any]:
         "rss": _mib(trainer.get("rss_bytes")),
         "mem": _mib(memory.get("used_bytes")),
         "lim": _mib(memory.get("limit_bytes")),
+        "oom": memory.get("oom_kills") or None,
         "disks": [_disk_row(disk) for disk in facts.get("disks") or []] if _asked(facts, "disk ") else [],
         "gpus": [_card_row(card) for card in facts.get("gpus") or []] if _asked(facts, _GPU) else [],
         "a": list(target.alarms),
@@ -113,6 +111,8 @@ def _asked(facts: Dict[str, Any], kind: str) -> bool:
 
 
 def _disk_row(disk: Dict[str, Any]) -> List[Any]:
+    if "total_bytes" not in disk:
+        return []  # gone for now; the others keep their places
     return [
         _percent(disk["total_bytes"] - disk["free_bytes"], disk["total_bytes"]),
         _mib(disk["free_bytes"]),

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Set
 
 from leasehold.kit.atomic import read_json, write_atomic
 from leasehold.kit.runstate import CellState, RunState
@@ -31,8 +31,8 @@ class Stopping:
         self.folder = folder
         self.plan = plan
         self.note = note
-        self._begun: Optional[float] = None
-        self._termed = False
+        self._begun: Dict[str, float] = {}  # cell -> when it was first pressed
+        self._told: Set[str] = set()
 
     def hear(self, run: RunState) -> float:
         """Journal a new wish; return the grace that holds."""
@@ -40,22 +40,23 @@ class Stopping:
         if wish is not None and wish.get("id") not in run.stops:
             grace = wish.get("grace_s", _DEFAULT_GRACE_S)
             self.note("stop_requested", id=wish.get("id"), by=wish.get("by", ""), grace_s=grace)
-            self._begun, self._termed = None, False
+            self._begun.clear()
+            self._told.clear()
         return float((wish or {}).get("grace_s", _DEFAULT_GRACE_S))
 
     def press(self, name: str, cell: CellState, grace_s: float) -> None:
         """Bring one live attempt nearer to its end: ask it to save, then TERM, then KILL."""
         now = time.monotonic()
-        if self._begun is None:
-            self._begun = now
+        if name not in self._begun:
+            self._begun[name] = now
             self._ask(name, cell)
-        if now < self._begun + self._patience_s(grace_s) and self._saving(name):
+        if now < self._begun[name] + self._patience_s(grace_s) and self._saving(name):
             return
         alive = trainer_processes(cell.pid, cell.started, self.folder.mark(name, cell.attempt))
-        if not self._termed:
-            self._termed = True
+        if name not in self._told:
+            self._told.add(name)
             signal_all(alive, cell.pid, signal.SIGTERM)
-        elif now > self._begun + grace_s:
+        elif now > self._begun[name] + grace_s:
             signal_all(alive, cell.pid, signal.SIGKILL)
 
     def _patience_s(self, grace_s: float) -> float:

@@ -22,6 +22,7 @@ from .attempts import Attempts, failure
 from .chain import SEAL, Chain, all_finished, stage_of
 from .copying import DurableCopy
 from .downloads import Downloads
+from .handbook import Handbook
 from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -35,13 +36,15 @@ from .recovering import Recovery
 from .scrubbing import Scrubber
 from .stopping import Stopping, request_stop
 from .tensorboard import link
+from .watcher import Watcher
 from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
 _HEARTBEAT_S = 5.0
 _STARTING_TICK_S = 0.02
-_BUSY_TICK_S = 0.1
+_STOPPING_TICK_S = 0.1
+_RESERVE_EVERY_S = 60.0
 _BUDGET_EVERY_S = 2.0
 _BUDGET_GRACE_S = 30.0
 _ALIVE = ("starting", "running")
@@ -91,6 +94,7 @@ class Caretaker:
         self.scrubber = Scrubber(folder)
         self.beat_at = 0.0
         self.money_at = 0.0
+        self.reserve_at = 0.0
         self.work = WorkClock(folder, plan)
         self.attempts = Attempts(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
@@ -101,8 +105,11 @@ class Caretaker:
         self.downloads = Downloads(folder, plan, self.note)
         self.places = Places(plan)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
+        self.watcher = Watcher(folder, plan, self.note)
+        self.handbook = Handbook(folder, plan, self.note)
         self.patrol = Patrol(folder, plan, self.note)
         self.pulse.facts = self.patrol.facts
+        self.recovery.left_s = self.preemption.left_s
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -133,6 +140,8 @@ class Caretaker:
                 self._keep_reserve()
             self.scrubber.turn([(name, cell.attempt) for name, cell in self.run.cells.items()])
             self.patrol.step(self.run, self.journal.events, self.signals.clear)
+            self.watcher.step(self.signals.clear)
+            self.handbook.step(self.run)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
@@ -195,7 +204,7 @@ class Caretaker:
         if stage == SEAL:
             self.chain.seal(name, cell, self.journal.events, self.signals.clear)
             return
-        if self.recovery.waits_s(name, cell) > 0:
+        if self.recovery.waits_s(name, cell) > 0 or self.preemption.left_s() > 0:
             return
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
@@ -223,7 +232,8 @@ class Caretaker:
             self.recovery.step(name, cell, self.signals.clear)
 
     def _went_well(self, cell: CellState) -> bool:
-        return cell.code == 0 and cell.classed != cell.attempt
+        well = cell.code == 0 or (cell.unseen and bool(self.plan.get("adopted")))  # then its artifacts decide
+        return well and cell.classed != cell.attempt
 
     def _go_on(self, name: str, cell: CellState) -> None:
         if cell.stage not in cell.passed:
@@ -297,7 +307,6 @@ class Caretaker:
         if percent > allowance.told(self.journal.events, budget.name):
             facts = budget.facts(percent, time.time())
             self.note("budget_reached" if percent >= 100 else "budget_warned", **facts)
-            allowance.post(self.folder, allowance.message(self.folder, facts))
         if percent >= 100 and budget.at_limit == "stop":
             writes_s = float(self.plan["job"].get("checkpoint", {}).get("write_s") or 0.0)
             grace_s = max(_BUDGET_GRACE_S, 2 * writes_s)
@@ -311,20 +320,23 @@ class Caretaker:
                 return
             if pid == 0:
                 return
+            self.watcher.reaped(pid, status)
             if self.attempts.keepers.pop(pid, None) is None:
                 self.attempts.adopt_exit(self.run, pid, status)
 
     def _keep_reserve(self) -> None:
         """Make room for last words while there is some; not before the first attempt: a launch is waited for."""
-        if not os.path.isdir(self.folder.reserve) and any(cell.state == "running" for cell in self.run.cells.values()):
+        lives = any(cell.state == "running" for cell in self.run.cells.values())
+        if lives and time.monotonic() >= self.reserve_at:
+            self.reserve_at = time.monotonic() + _RESERVE_EVERY_S
             reserve.keep(self.folder)
 
     def _pause_s(self) -> float:
         cells = self.run.cells
         if any(cell.state == "starting" for cell in cells.values()):
             return _STARTING_TICK_S
-        if self.run.state == "stopping" or any(cell.state == "ended" for cell in cells.values()):
-            return _BUSY_TICK_S
+        if self.run.state == "stopping":
+            return _STOPPING_TICK_S
         waits = [self.recovery.waits_s(name, cell) for name, cell in cells.items() if cell.state == "pending"]
         forward_s = self.preemption.due_s()
         return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])

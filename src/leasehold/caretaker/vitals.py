@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import readings
 from .layout import RunFolder
@@ -35,53 +35,62 @@ class Target(NamedTuple):
 
 
 def tiers_of(folder: RunFolder) -> List[Tier]:
-    """List where the run writes, each filesystem once."""
+    """List where the run may write, the run's own folder first; whether they are there is asked later, by a child."""
     platform = folder.platform()
     wanted = [Tier("state", folder.path), Tier("data", folder.data)]
     wanted += [Tier(role, str(platform.get(role) or "")) for role in ("durable", "scratch")]
     wanted += [Tier("tmp", os.environ.get("TMPDIR") or "/tmp"), Tier("shm", "/dev/shm")]
-    kept: Dict[int, Tier] = {}
-    for tier in wanted:
-        try:
-            device = os.stat(tier.path).st_dev if tier.path.startswith("/") else None
-        except OSError:
-            continue
-        if device is not None:
-            kept.setdefault(device, tier)
-    return list(kept.values())
+    return [tier for tier in wanted if tier.path.startswith("/")]
 
 
-def disk_figures(path: str) -> Optional[Dict[str, int]]:
-    """Read bytes and inodes of the filesystem under path, as an ordinary user can fill it; None when it is gone."""
+def disk_figures(path: str) -> Dict[str, int]:
+    """Read bytes and inodes of the filesystem under path, as an ordinary user can fill it; empty when it is gone."""
     try:
-        room = readings.room(path)
+        room, device = readings.room(path), os.stat(path).st_dev
     except OSError:
-        return None
+        return {}
     value = {name: room[name] for name in ("free_bytes", "total_inodes", "free_inodes")}
-    return dict(value, total_bytes=room["usable_bytes"])
+    return dict(value, total_bytes=room["usable_bytes"], device=device)
 
 
-class Disk:
-    """One tier, its last figures and where they go."""
+class Disks:
+    """The tiers' last figures and where they go; each filesystem once, by the role that comes first."""
 
-    def __init__(self, tier: Tier) -> None:
-        self.tier = tier
-        self._trends = {"bytes": Trend(), "inodes": Trend()}
-        self.facts: Dict[str, Any] = {}
+    def __init__(self, tiers: Sequence[Tier]) -> None:
+        self._tiers = {"disk " + tier.path: tier for tier in tiers}
+        self._devices: Dict[int, str] = {}  # whose turn it is to speak for a filesystem; in order of appearance
+        self._facts: Dict[str, Dict[str, Any]] = {}
+        self._trends: Dict[Tuple[str, str], Trend] = {}
 
-    def take(self, figures: Optional[Dict[str, int]], now_s: float) -> None:
-        """Take new figures; None says that it cannot be read now."""
-        self.facts = {}
-        if figures is None:
+    @property
+    def questions(self) -> Dict[str, Callable[[], Any]]:
+        """What a child is to ask, by name."""
+        return {name: _question(tier.path) for name, tier in self._tiers.items()}
+
+    def take(self, name: str, figures: Optional[Dict[str, int]], now_s: float) -> None:
+        """Take new figures of a tier; without any it cannot be read now."""
+        tier = self._tiers[name]
+        self._facts[name] = {"role": tier.role, "path": tier.path}
+        if not figures or self._devices.setdefault(figures["device"], name) != name:
             return
-        value: Dict[str, Any] = dict(figures, role=self.tier.role, path=self.tier.path)
-        for what, trend in self._trends.items():
-            whole, left = figures["total_" + what], figures["free_" + what]
+        value: Dict[str, Any] = {key: item for key, item in figures.items() if key != "device"}
+        for what in ("bytes", "inodes"):
+            whole, left = value["total_" + what], value["free_" + what]
+            trend = self._trends.setdefault((name, what), Trend())
             trend.add(now_s, whole - left)
             left_s = trend.left_s(whole - left, whole) if whole else None
             if left_s is not None:
                 value["%s_full_in_s" % what] = round(left_s)
-        self.facts = value
+        self._facts[name].update(value)
+
+    @property
+    def facts(self) -> List[Dict[str, Any]]:
+        """Every filesystem that was ever seen, always in the same order; one that is gone has no figures."""
+        return [self._facts[name] for name in dict.fromkeys(self._devices.values())]  # mounted anew, it has two devices
+
+
+def _question(path: str) -> Callable[[], Any]:
+    return lambda: disk_figures(path)
 
 
 class Memory:

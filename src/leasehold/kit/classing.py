@@ -8,12 +8,9 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import ladder
+from .classes import BUG, DISK_FULL, HARDWARE, PREEMPTED, PROBABILISTIC, TRANSPORT, UNKNOWN, WALLTIME
 from .ladder import Verdict
 from .precedence import Candidate
-
-PROBABILISTIC, DISK_FULL, BUG, HARDWARE = "probabilistic", "disk_full", "bug", "hardware"
-PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN = "preempted", "walltime", "transport", "unknown"
-CLASSES = (PROBABILISTIC, DISK_FULL, BUG, HARDWARE, PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN)
 
 _HARDWARE_TIER = 1
 _FALLBACK_TIER = 9
@@ -98,8 +95,14 @@ class Classed(NamedTuple):
         }
 
 
-def classify(verdict: Verdict, suspects: Sequence[Candidate], disk: DiskNow) -> Classed:
-    """Decide by the nearest evidence to the hardware: Xid, kernel and platform, disk, then what the log says."""
+def classify(verdict: Verdict, suspects: Sequence[Candidate], disk: DiskNow, broken: Sequence[str] = ()) -> Classed:
+    """Decide by the nearest evidence to the hardware: the card, kernel and platform, disk, then what the log says.
+
+    `broken` lists what the readings said of the card itself during the attempt.
+    """
+    if broken:
+        said = (*broken, *_lines(suspects), *verdict.evidence)
+        return Classed(HARDWARE, verdict.word, _ids(suspects), "the card failed: %s" % broken[0], said)
     top = suspects[0] if suspects else None
     certain = top if top is not None and top.confidence == "certain" else None
     if certain is not None and certain.entry.tier <= _HARDWARE_TIER:

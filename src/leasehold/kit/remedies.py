@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Tuple
 
-from . import classing
+from . import classes
 
 AGAIN, RESUME, PRUNE, STOP, RENT_AGAIN, ASK = "again", "resume", "prune_then_again", "stop", "rent_again", "ask"
 GOES_ON = (AGAIN, RESUME, PRUNE)
@@ -40,15 +40,15 @@ class Remedy(NamedTuple):
 
 def choose(ended: Ended) -> Remedy:
     """Choose the remedy of a failed attempt."""
-    if ended.klass in (classing.PREEMPTED, classing.WALLTIME):
+    if ended.klass in (classes.PREEMPTED, classes.WALLTIME):
         return _resume(ended)
-    if ended.klass == classing.HARDWARE:
+    if ended.klass == classes.HARDWARE:
         return Remedy(RENT_AGAIN, "the hardware failed: leave this box and resume on another one")
-    if ended.klass == classing.BUG:
+    if ended.klass == classes.BUG:
         return Remedy(STOP, "it will fail the same way until something is changed")
-    if ended.klass == classing.DISK_FULL:
+    if ended.klass == classes.DISK_FULL:
         return _make_room(ended)
-    if ended.klass == classing.UNKNOWN and ended.verdict not in _INTERRUPTED:
+    if ended.klass == classes.UNKNOWN and ended.verdict not in _INTERRUPTED:
         return Remedy(STOP, "nothing shows that the same command would end otherwise; read its log")
     return _again(ended)
 

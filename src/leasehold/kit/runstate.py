@@ -22,6 +22,7 @@ class CellState:
         self.code: Optional[int] = None
         self.signal: Optional[int] = None
         self.lost = False
+        self.unseen = False  # nobody could see how it exited: it was not our child
         self.why = ""  # what the caretaker said when it gave the cell up
         self.recorded = 0  # the attempt whose frameworks were journaled before set-up
         self.judged = 0  # the attempt whose environment was judged after set-up
@@ -35,6 +36,7 @@ class CellState:
         self.mark = ""  # sign and step of that failure: an equal one is the same failure again
         self.repeats = 0
         self.saved = False  # that attempt left newer work than it began with
+        self.largest_bytes = 0  # where the disk was full: the largest result so far
         self.remedied = 0  # the attempt whose remedy was chosen
         self.remedy = ""
         self.wait_s = 0.0
@@ -133,6 +135,7 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.attempt, cell.tries = "starting", event.get("attempt", 0), cell.tries + 1
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
+    cell.unseen = False
     cell.why = ""
     cell.refused = ""
     cell.cards = event.get("cards", "")
@@ -150,6 +153,7 @@ def _ended(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.ended_unix = "ended", event.get("at", event.get("t", 0.0))
     cell.code, cell.signal, cell.lost = event.get("code"), event.get("signal"), bool(event.get("lost"))
+    cell.unseen = bool(event.get("unseen"))
 
 
 def _env_recorded(run: RunState, event: Dict[str, Any]) -> None:
@@ -179,6 +183,7 @@ def _classed(run: RunState, event: Dict[str, Any]) -> None:
     cell.klass, cell.verdict = str(event.get("class", "")), str(event.get("verdict", ""))
     if cell.klass == "preempted" and event.get("stage") == "seal":
         cell.passed = []  # it left before its time, though with code 0
+    cell.largest_bytes = event.get("largest_bytes", 0)
     cell.because, cell.saved = str(event.get("why", "")), bool(event.get("saved"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,13 +30,20 @@ class LeaseMeter:
     meter: Meter
     budgets: tuple[Spending, ...] = ()
     doubt: str = ""  # why the platform's facts are missing from it
+    metered: bool = True  # holding it costs money
+    used_s: float = 0.0  # how long trainers ran on it: what counts against an allocation
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json."""
         lease = self.lease
         names = {"lease": lease.id, "box": lease.box, "platform": lease.platform, "price": lease.price}
         said = {**names, "opened": meter.iso(lease.opened_unix), **meter.as_dict(self.meter)}
-        return {**said, "budgets": [item.as_dict() for item in self.budgets], "doubt": self.doubt}
+        return {
+            **said,
+            "budgets": [item.as_dict() for item in self.budgets],
+            "doubt": self.doubt,
+            "used_s": self.used_s,
+        }
 
 
 def open_meters(home: Home, now_unix: float) -> list[LeaseMeter]:
@@ -62,4 +70,11 @@ def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:
     works = [work for record in records if (work := work_of(record, facts, lease.root)) is not None]
     live = [record for record in records if record.state in _LIVE]
     budgets = [spent for record in live if (spent := spending(home, record, now_unix)) is not None]
-    return LeaseMeter(lease, read_meter(lease, facts, works, now_unix), tuple(budgets), doubt)
+    reading = read_meter(lease, facts, works, now_unix)
+    metered = facts.metered or bool(lease.price)
+    return LeaseMeter(lease, reading, tuple(budgets), doubt, metered, 0.0 if metered else _used_s(home, lease))
+
+
+def _used_s(home: Home, lease: Lease) -> float:
+    works = [json.loads(record.work_json) for record in books.runs(home.ledger, lease=lease.id) if record.work_json]
+    return sum(float(work.get("trained_s") or 0.0) for work in works)

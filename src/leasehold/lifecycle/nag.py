@@ -72,13 +72,20 @@ def nags(home: Home, now_unix: float) -> list[Nag | ClockNag]:
     found: list[Nag | ClockNag] = [nag for lease in metered.values() for nag in _soon(home, lease, now_unix)]
     for lease in (lease for lease in metered.values() if not lease.parked):
         records = books.ended_on(home.ledger, lease.id, _ENDED, _RECENT)
-        if not records:
+        if not records or not _has_meter(home, lease):
             continue  # something still runs there, so the box is not idle; what a gate refused never ran
         ended = {record.run: _ended_unix(home, record) for record in records}
         newest = max(records, key=lambda record: ended[record.run])
         idle_s = now_unix - ended[newest.run]
         found.append(Nag(newest.run, newest.state, idle_s, lease.box, lease.price, *_next(home, lease, newest)))
     return found
+
+
+def _has_meter(home: Home, lease: Lease) -> bool:
+    """Whether holding it costs money at all: a cluster's login node does not."""
+    from .platform_facts import facts_of
+
+    return bool(lease.price) or facts_of(home, lease).metered
 
 
 def _soon(home: Home, lease: Lease, now_unix: float) -> list[ClockNag]:

@@ -10,13 +10,14 @@ from leasehold.model.units import say_bytes
 from leasehold.model.words import ago
 
 _DOES = {
-    "again": "the identical command again",
-    "resume": "resume from the last checkpoint",
-    "prune_then_again": "prune scratch, then the identical command again",
+    "again": "again",
+    "resume": "resume",
+    "prune_then_again": "prune scratch, then again",
     "stop": "stop",
-    "rent_again": "stop; this box should be left",
+    "rent_again": "leave this box",
     "ask": "stop and ask",
 }
+_ENDS = ("stop", "rent_again", "ask")
 _SHOWN = 4
 
 
@@ -39,7 +40,8 @@ def _classed(event: dict[str, Any]) -> str:
 def _remedy(event: dict[str, Any]) -> str:
     wait_s = _number(event, "wait_s")
     wait = f" in {wait_s:g} s" if wait_s else ""
-    return f"remedy: {_DOES.get(str(event.get('remedy')), event.get('remedy'))}{wait} ({event.get('why')})"
+    why = f": {event.get('why')}" if event.get("remedy") in _ENDS or event.get("fresh") else ""
+    return f"remedy: {_DOES.get(str(event.get('remedy')), event.get('remedy'))}{wait}{why}"
 
 
 def _pruned(event: dict[str, Any]) -> str:

@@ -51,6 +51,7 @@ class LeaseFacts:
     state_path: str = ""
     state_outlives_box: bool = False
     copies_outlive_box: bool = False
+    metered: bool = True  # holding it costs money; a cluster's login node does not
 
     def storage_per_hour(self, gigabytes: Mapping[str, Decimal], stopped: bool) -> Money:
         """Reckon one hour of keeping so many GB on each tier, running or stopped."""
@@ -74,6 +75,7 @@ class LeaseFacts:
             "state_path": self.state_path,
             "state_outlives_box": self.state_outlives_box,
             "copies_outlive_box": self.copies_outlive_box,
+            "metered": self.metered,
         }
 
 
@@ -87,6 +89,7 @@ def facts_from_dict(value: dict[str, Any]) -> LeaseFacts:
         value["state_path"],
         value["state_outlives_box"],
         value["copies_outlive_box"],
+        value["metered"],
     )
 
 
@@ -111,4 +114,5 @@ def facts_of_profile(profile: Profile) -> LeaseFacts:
         state_path=state.path,
         state_outlives_box=state.survives_destroy == YES,
         copies_outlive_box=durable is not None and durable.survives_destroy == YES,
+        metered=profile.traits.meter_stop_verb != "n/a",
     )  # fmt: skip

@@ -14,7 +14,18 @@ from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 _ROOMS = ("kit", "caretaker", "checkpoint")
-_MAIN = "import sys\nfrom leasehold.caretaker.entry import main\nsys.exit(main(sys.argv[1:]))\n"
+# On a full disk Python (3.11 was seen to) renames a half-written cache of bytecode into place, and nobody can import
+# that module again: on a disk that is nearly full none is written.
+_MAIN = """\
+import os
+import sys
+
+disk = os.statvfs(os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = disk.f_bavail * disk.f_frsize < 32 << 20
+from leasehold.caretaker.entry import main
+
+sys.exit(main(sys.argv[1:]))
+"""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

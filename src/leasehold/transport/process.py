@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, cast
 
@@ -17,6 +17,7 @@ from leasehold.kit.terminal import plain
 from . import here
 
 _STDERR_BYTES = 8192
+_LAST_WORDS_S = 1.0  # the child is gone then; what it wrote is in the pipe
 _PIPE_BYTES = 1 << 20  # fewer turns between ssh and us than with the usual 64 KiB
 _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 
@@ -27,16 +28,15 @@ class ProcessLink:
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], explain: Callable[[int, str], LinkError]) -> None:
         here.refuse_links()
         self._explain = explain
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the link
         try:
             self._child = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._stderr,
+                stderr=subprocess.PIPE,
                 env=dict(env),
                 pipesize=_PIPE_BYTES if sys.platform == "linux" else -1,
-                bufsize=0,  # the handshake reads byte by byte and must not swallow what follows
+                bufsize=0,  # whoever listens for the first words must not swallow what follows
                 start_new_session=True,  # Ctrl-C at home must not reach the link before we decide
             )
         except FileNotFoundError:
@@ -45,6 +45,7 @@ class ProcessLink:
                 f"{argv[0]} is not installed here",
                 hint="install it (Debian: openssh-client; macOS and Windows 10 or newer bring it along)",
             ) from None
+        self._last_words = _Tail(cast(BinaryIO, self._child.stderr))
         self.reader = cast(BinaryIO, self._child.stdout)
         self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
 
@@ -84,9 +85,27 @@ class ProcessLink:
         except subprocess.TimeoutExpired:
             self._child.kill()
             code = self._child.wait()
-        self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - _STDERR_BYTES))
-        return code, plain(self._stderr.read().decode("utf-8", "replace")).strip()
+        return code, plain(self._last_words.text()).strip()
+
+
+class _Tail:
+    """Reads a stream to its end and keeps only the last of it: a box may print on stderr without end."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._kept = b""
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def text(self) -> str:
+        """Say what came last; whoever inherited the stream is not waited for long."""
+        self._reading.join(_LAST_WORDS_S)
+        return self._kept.decode("utf-8", "replace")
+
+    def _read(self) -> None:
+        with self._stream:
+            while block := self._stream.read(1 << 16):
+                self._kept = (self._kept + block)[-_STDERR_BYTES:]
 
 
 class LocalTransport:

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List
 
 import pytest
 
-from leasehold.caretaker.alarms import Alarms, Memory, signs_of
+from leasehold.caretaker.alarms import Alarms, Recall, signs_of
 
 GIB = 1 << 30
 REAL = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())
@@ -19,13 +19,13 @@ class Watch:
 
     def __init__(self, known: Iterable[Dict[str, Any]] = ()) -> None:
         self.events: List[Dict[str, Any]] = []
-        self.alarms, self.memory, self.at = Alarms(known), Memory(), 1000.0
+        self.alarms, self.memory, self.at = Alarms(known), Recall(), 1000.0
 
     def see(self, times: int = 1, **facts: Any) -> "List[str]":
         before = len(self.events)
         for _ in range(times):
             self.at += 15
-            sample = dict({"t": self.at, "fresh": ["gpu"], "hung": []}, **facts)
+            sample = dict({"t": 5e9 - self.at, "tick_s": self.at, "fresh": ["gpu"], "hung": []}, **facts)
             self.alarms.judge(signs_of(sample, self.memory), self.note)
         return ["%s %s" % (event["k"][6:], event["name"]) for event in self.events[before:]]
 
@@ -67,6 +67,14 @@ def test_a_disk_that_will_be_full_within_the_hour_is_a_warning() -> None:
     assert watch.events[0]["level"] == "warn" and "full in 50 min" in watch.events[0]["what"]
     assert watch.see(disks=[disk(60, bytes_full_in_s=5000)]) == []
     assert watch.see(disks=[disk(60, bytes_full_in_s=9000)]) == ["cleared disk_bytes"]
+
+
+def test_a_warning_that_comes_true_is_told_once_more() -> None:
+    watch = Watch()
+    watch.see(disks=[disk(60, bytes_full_in_s=3000)])
+    assert watch.see(3, disks=[disk(96, bytes_full_in_s=100)]) == ["raised disk_bytes"]
+    assert watch.events[-1]["level"] == "alarm"
+    assert Watch(watch.events).see(disks=[disk(96)]) == []
 
 
 def test_inodes_alarm_by_themselves() -> None:
@@ -137,6 +145,19 @@ def test_an_xid_is_heard_also_while_the_cards_are_not_asked() -> None:
     assert Watch().see(fresh=[], xids=[(0, 48)]) == ["raised gpu_xid"]
 
 
+def test_an_xid_that_could_not_be_noted_is_not_lost() -> None:
+    alarms, recall = Alarms([]), Recall()
+
+    def full(kind: str, **facts: Any) -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError):
+        alarms.judge(signs_of({"t": 1.0, "xids": [(0, 79)]}, recall), full)
+    noted: List[str] = []
+    alarms.judge(signs_of({"t": 2.0, "xids": []}, recall), lambda kind, **facts: noted.append(facts["name"]))
+    assert noted == ["gpu_xid"]
+
+
 def test_a_new_memory_error_is_an_alarm_and_an_old_one_a_warning() -> None:
     watch = Watch()
     assert watch.see(2, gpus=[card(ecc_uncorrected=0)]) == []
@@ -185,6 +206,12 @@ def test_cards_that_idle_for_ten_minutes_are_told_with_whether_steps_advance() -
     assert moves.see(2, gpus=[card()], trainer=trainer) == ["cleared gpu_idle"]
 
 
+def test_a_job_that_neither_asks_for_cards_nor_is_on_one_may_leave_them_idle() -> None:
+    idle = [card(util_percent=0, ours=0, hidden=0, others=[])]
+    assert Watch().see(100, gpus=idle, trainer={"processes": 1}) == []
+    assert Watch().see(100, gpus=idle, trainer={"processes": 1}, wants_gpu=True) == ["raised gpu_idle"]
+
+
 def test_idle_cards_without_a_trainer_are_none() -> None:
     assert Watch().see(100, gpus=[card(util_percent=0)], trainer={}) == []
 
@@ -207,7 +234,7 @@ def test_a_new_caretaker_does_not_tell_again_what_stands() -> None:
 
 
 def test_what_could_not_be_noted_is_tried_again() -> None:
-    alarms, memory_of = Alarms([]), Memory()
+    alarms, memory_of = Alarms([]), Recall()
 
     def full(kind: str, **facts: Any) -> None:
         raise OSError("no space left")

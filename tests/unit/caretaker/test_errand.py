@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import sys
 import time
 from pathlib import Path
@@ -66,3 +67,13 @@ def test_a_child_that_never_stops_talking_is_no_answer(tmp_path: Path, monkeypat
 def test_an_answer_has_a_bound(capfd: pytest.CaptureFixture[str]) -> None:
     module.answer({"text": "x" * 100_000})
     assert len(capfd.readouterr().out) <= 60_000
+
+
+def test_a_torn_cache_of_bytecode_does_not_cost_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python leaves half a .pyc on a full disk, and then cannot import that module any more."""
+    (tmp_path / "part.py").write_text("said = 'whole'\n")
+    text = "import sys; sys.path.insert(0, %r); import part, json; print(json.dumps({'said': part.said}))"
+    script(tmp_path, monkeypatch, text % str(tmp_path))
+    cached = Path(py_compile.compile(str(tmp_path / "part.py")) or "")
+    cached.write_bytes(cached.read_bytes()[:40])
+    assert run(Errand(30, lambda: None), "judge") == {"said": "whole"}

@@ -11,8 +11,10 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
+from leasehold.caretaker import alarms as alarms_module
 from leasehold.caretaker import patrol as patrol_module
 from leasehold.caretaker import sampler as sampler_module
+from leasehold.caretaker import vitals as vitals_module
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import is_held, try_lock
 from leasehold.caretaker.patrol import Patrol
@@ -75,7 +77,7 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
 
 
 def full(path: str) -> Dict[str, int]:
-    return {"total_bytes": 100, "free_bytes": 2, "total_inodes": 10, "free_inodes": 10}
+    return {"device": 1, "total_bytes": 100, "free_bytes": 2, "total_inodes": 10, "free_inodes": 10}
 
 
 def test_samples_are_told_and_kept(bed: Bed) -> None:
@@ -88,7 +90,7 @@ def test_samples_are_told_and_kept(bed: Bed) -> None:
 
 
 def test_a_full_disk_becomes_an_event_that_names_it(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler_module, "disk_figures", full)
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
     assert bed.turn_until_told("alarm_raised", "disk_bytes")
     raised = next(event for event in bed.events if event["where"] == bed.folder.path)
     assert raised["level"] == "alarm" and raised["what"].endswith("is 98 % full")
@@ -100,7 +102,7 @@ def test_children_do_not_hold_the_caretakers_lock(bed: Bed, tmp_path: Path, monk
         signal.pause()
         return {}
 
-    monkeypatch.setattr(sampler_module, "disk_figures", hang)
+    monkeypatch.setattr(vitals_module, "disk_figures", hang)
     lock = try_lock(str(tmp_path / "caretaker.lock"))
     assert lock is not None
     assert bed.turn_until(lambda: bed.asked() == "disk " + bed.folder.path)
@@ -113,9 +115,20 @@ def test_a_hanging_disk_holds_up_nothing(bed: Bed, monkeypatch: pytest.MonkeyPat
         signal.pause()
         return {}
 
-    monkeypatch.setattr(sampler_module, "disk_figures", hang)
+    monkeypatch.setattr(vitals_module, "disk_figures", hang)
     assert bed.turn_until(lambda: len(read_ring(os.path.join(bed.folder.readings, "5s.jsonl"))) >= 5)
     assert bed.patrol.facts()["disks"] == [] and bed.patrol.facts()["memory"]
+
+
+def test_nothing_is_said_after_the_runs_end(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
+    assert bed.turn_until(lambda: bed.patrol.facts())
+    bed.events.clear()
+    bed.run.state = "finished"
+    for _ in range(40):
+        bed.patrol.step(bed.run, bed.events, lambda: None)
+        time.sleep(0.01)
+    assert bed.events == []
 
 
 def test_a_journal_that_cannot_be_written_ends_nothing(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +137,7 @@ def test_a_journal_that_cannot_be_written_ends_nothing(bed: Bed, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     bed.patrol._note = refuse
-    monkeypatch.setattr(sampler_module, "disk_figures", full)
+    monkeypatch.setattr(vitals_module, "disk_figures", full)
     assert bed.turn_until(lambda: len([event for event in bed.events if event["k"] == "tried"]) > 2)
     assert bed.patrol.alarms == []
 
@@ -133,7 +146,7 @@ def test_a_defect_ends_nothing_and_leaves_its_traceback(bed: Bed, monkeypatch: p
     def broken(facts: Any, memory: Any) -> Any:
         raise KeyError("a defect of ours")
 
-    monkeypatch.setattr(patrol_module, "signs_of", broken)
+    monkeypatch.setattr(alarms_module, "signs_of", broken)
     error = Path(bed.folder.path) / "patrol-defect.txt"
     assert bed.turn_until(lambda: error.exists() and "a defect of ours" in error.read_text())
 

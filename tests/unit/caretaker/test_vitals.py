@@ -13,7 +13,7 @@ import pytest
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.log_reader import LogReader
-from leasehold.caretaker.vitals import Disk, Memory, Target, Tier, Trainer, disk_figures, tiers_of
+from leasehold.caretaker.vitals import Disks, Memory, Target, Tier, Trainer, disk_figures, tiers_of
 from leasehold.kit.procs import MARK, look
 from tests.support.front import SOURCES, Tmpfs
 from tests.support.parts import missing_namespaces
@@ -44,36 +44,50 @@ def trainer(folder: RunFolder) -> Iterator[Target]:
 # ---------------------------------------------------------------- disks
 
 
-def test_every_filesystem_is_listed_once_by_the_role_that_comes_first(folder: RunFolder) -> None:
+FIGURES = {"total_bytes": 100, "free_bytes": 60, "total_inodes": 10, "free_inodes": 9}
+
+
+def test_where_the_run_may_write_is_named_without_touching_it(folder: RunFolder) -> None:
+    Path(folder.environment).write_text('{"durable": "/gone/fs", "scratch": "relative"}')
     tiers = tiers_of(folder)
-    devices = [os.stat(tier.path).st_dev for tier in tiers]
     assert tiers[0] == Tier("state", folder.path)
-    assert len(set(devices)) == len(devices)
+    assert Tier("durable", "/gone/fs") in tiers and all(tier.role != "scratch" for tier in tiers)
+
+
+def test_every_filesystem_is_listed_once_by_the_role_that_comes_first() -> None:
+    disks = Disks([Tier("state", "/a"), Tier("data", "/a/data"), Tier("shm", "/dev/shm")])
+    for name, device in (("disk /a", 1), ("disk /a/data", 1), ("disk /dev/shm", 2)):
+        disks.take(name, dict(FIGURES, device=device), 0.0)
+    assert [disk["role"] for disk in disks.facts] == ["state", "shm"]
+    assert disks.facts[0] == dict(FIGURES, role="state", path="/a")
+
+
+def test_a_disk_that_is_gone_keeps_its_place_without_figures() -> None:
+    disks = Disks([Tier("durable", "/nfs"), Tier("state", "/a")])
+    disks.take("disk /nfs", dict(FIGURES, device=1), 0.0)
+    disks.take("disk /a", dict(FIGURES, device=2), 0.0)
+    disks.take("disk /nfs", {}, 15.0)
+    assert disks.facts[0] == {"role": "durable", "path": "/nfs"} and disks.facts[1]["free_bytes"] == 60
 
 
 def test_a_disk_is_read_as_an_ordinary_user_could_fill_it(tmp_path: Path) -> None:
     value = disk_figures(str(tmp_path))
     seen = os.statvfs(str(tmp_path))
-    assert value is not None
+    assert value["device"] == os.stat(str(tmp_path)).st_dev
     kept = seen.f_bfree - seen.f_bavail
     assert value["total_bytes"] == (seen.f_blocks - kept) * seen.f_frsize
     assert value["total_inodes"] == seen.f_files
 
 
-def test_a_disk_that_is_gone_is_absent(tmp_path: Path) -> None:
-    assert disk_figures(str(tmp_path / "gone")) is None
-    disk = Disk(Tier("durable", str(tmp_path)))
-    disk.take(disk_figures(str(tmp_path)), 0.0)
-    assert disk.facts["role"] == "durable"
-    disk.take(None, 5.0)
-    assert disk.facts == {}
+def test_a_path_that_is_not_there_has_no_figures(tmp_path: Path) -> None:
+    assert disk_figures(str(tmp_path / "gone")) == {}
 
 
 _FILLING = """
 import os, sys
-from leasehold.caretaker.vitals import Disk, Tier, disk_figures
+from leasehold.caretaker.vitals import Disks, Tier, disk_figures
 place = sys.argv[1]
-disk = Disk(Tier("state", place))
+disks = Disks([Tier("state", place)])
 for number in range(30):
     if sys.argv[2] == "bytes":
         with open(os.path.join(place, "grows"), "ab") as file:
@@ -81,8 +95,8 @@ for number in range(30):
     else:
         for part in range(5):
             open(os.path.join(place, "%d-%d" % (number, part)), "w").close()
-    disk.take(disk_figures(place), number * 30.0)
-print(disk.facts.get("bytes_full_in_s", 0), disk.facts.get("inodes_full_in_s", 0))
+    disks.take("disk " + place, disk_figures(place), number * 30.0)
+print(disks.facts[0].get("bytes_full_in_s", 0), disks.facts[0].get("inodes_full_in_s", 0))
 """
 
 

@@ -64,3 +64,9 @@ def test_a_failure_by_a_sign_can_be_told_from_another_one_and_an_interruption_ca
     assert classed("x\n", Vanished(code=17)).sign == "exited"
     assert classed("x\n", Vanished(signal=9)).sign == ""
     assert classed("x\n", Vanished(lost=True)).sign == ""
+
+
+def test_a_card_that_failed_outranks_what_the_log_says_of_it() -> None:
+    broken = ["Xid 79: the card fell off the bus (Xid 79)"]
+    found = classify(descend(Vanished(code=1)), suspected(KEY_ERROR, 1), ROOMY, broken)
+    assert (found.klass, found.evidence[0]) == ("hardware", broken[0])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.kit.ladder import CLOCK_TOLERANCE_S, VERDICTS, Vanished, descend
+from tests.support.examples import MANY
 
 KILL, TERM, HUP = int(signal.SIGKILL), int(signal.SIGTERM), int(signal.SIGHUP)
 SAME = {"boot_then": "a" * 36, "boot_now": "a" * 36}
@@ -64,20 +65,22 @@ facts = st.builds(
     oom_kills_then=st.none() | st.integers(0, 3),
     oom_kills_now=st.none() | st.integers(0, 3),
     stalled=st.booleans(),
-    kernel=st.lists(st.sampled_from(["Out of memory: Killed process 7", "something else"])).map(tuple),
+    kernel=st.sampled_from([(), ("Out of memory: Killed process 7",), ("something else",)]),
     kernel_readable=st.booleans(),
     noticed=st.sampled_from(["", "SIGTERM"]),
     all_told=st.booleans(),
     age_s=st.none() | st.floats(0, 1e6),
-    clocks=st.lists(st.tuples(st.text(max_size=3), st.floats(0, 1e6))).map(tuple),
+    clocks=st.sampled_from([(), (("session", 1000.0),), (("a", 5.0), ("b", 90000.0))]),
 )
 
 
+@MANY
 @given(facts)
 def test_whatever_is_known_there_is_one_verdict(seen: Vanished) -> None:
     assert descend(seen).word in VERDICTS
 
 
+@MANY
 @given(facts)
 def test_memory_is_blamed_only_where_the_kernel_killed(seen: Vanished) -> None:
     if descend(seen).word == "oom":

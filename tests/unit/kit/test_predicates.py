@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.kit.predicates import STATES, Facts, Limits, judge, of_ended
+from tests.support.examples import MANY
 
 LIVE = Facts(held=True, alive=True, ended=False, quiet_s=10.0)
 SILENT = LIVE._replace(quiet_s=5000.0)
@@ -67,16 +68,19 @@ anything = st.builds(
 )
 
 
+@MANY
 @given(anything)
 def test_any_facts_have_exactly_one_state(facts: Facts) -> None:
     assert judge(facts).state in STATES
 
 
+@MANY
 @given(anything)
 def test_without_a_link_nothing_is_known(facts: Facts) -> None:
     assert judge(facts._replace(link=False)).state == "unknown"
 
 
+@MANY
 @given(anything)
 def test_success_needs_an_exit_record_with_0_and_artifacts_that_were_read(facts: Facts) -> None:
     if judge(facts).state in ("finished", "fast-finished"):
@@ -84,6 +88,7 @@ def test_success_needs_an_exit_record_with_0_and_artifacts_that_were_read(facts:
         assert (facts.code, facts.signal, facts.sealed) == (0, None, True)
 
 
+@MANY
 @given(anything)
 def test_stalled_needs_a_life_a_silence_and_a_meter_that_was_read(facts: Facts) -> None:
     if judge(facts).state == "stalled":
@@ -92,6 +97,7 @@ def test_stalled_needs_a_life_a_silence_and_a_meter_that_was_read(facts: Facts) 
         assert facts.gpu_percent is not None or facts.cpu_cores is not None
 
 
+@MANY
 @given(anything)
 def test_dead_needs_an_exit_record_or_a_look_at_process_and_lock(facts: Facts) -> None:
     if judge(facts).state == "dead":

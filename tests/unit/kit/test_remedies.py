@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.classing import CLASSES
+from leasehold.kit.classes import CLASSES
 from leasehold.kit.ladder import VERDICTS
 from leasehold.kit.remedies import GOES_ON, WAITS_S, Ended, choose, wait_s
+from tests.support.examples import MANY
 
 FRESH = Ended("probabilistic", "exited", tries=1, most=3)
 
@@ -68,6 +69,7 @@ endings = st.builds(
 )
 
 
+@MANY
 @given(endings)
 def test_nothing_goes_on_past_its_bound_without_newer_work(ended: Ended) -> None:
     chosen = choose(ended)
@@ -77,6 +79,7 @@ def test_nothing_goes_on_past_its_bound_without_newer_work(ended: Ended) -> None
         assert ended.saved
 
 
+@MANY
 @given(endings)
 def test_what_is_deterministic_never_goes_on(ended: Ended) -> None:
     if ended.klass in ("bug", "hardware"):

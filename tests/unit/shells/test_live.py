@@ -230,6 +230,27 @@ def test_a_loss_that_is_no_number_is_shouted() -> None:
     assert any("\x1b[31mnan, not a number any more\x1b[0m" in line and "█▁!" in line for line in lines)
 
 
+def test_standing_alarms_are_said_first_and_survive_short_terminals() -> None:
+    alarmed = dataclasses.replace(VIEW, readings={**READINGS, "alarms": ["gpu_lost 1", "disk_bytes /data"]})
+    lines = render(alarmed, 100, 4, colour=False)
+    assert any(line.startswith("alarm ") and "gpu lost 1" in line and "disk bytes /data" in line for line in lines)
+    over = dataclasses.replace(alarmed, phase="finished")
+    assert not any("gpu lost" in line for line in render(over, 100, 30, colour=False))
+
+
+def test_what_will_be_full_within_hours_is_foretold() -> None:
+    soon = {**READINGS, "disk_full_in_s": 2400, "memory_full_in_s": 86400 * 3}
+    text = "\n".join(render(dataclasses.replace(VIEW, readings=soon), 120, 30, colour=False))
+    assert "14 GiB free, full in 40 min" in text
+    assert text.count("full in") == 1  # three days from now is no news
+
+
+def test_a_card_says_its_power_what_slows_it_and_who_shares_it() -> None:
+    card = {**CARD, "power": 687.1, "slowed": ["hw_thermal_slowdown"], "others": ["miner (pid 7)"]}
+    text = "\n".join(render(dataclasses.replace(VIEW, readings={**READINGS, "gpus": [card]}), 160, 30, colour=False))
+    assert "687 W" in text and "throttled hw thermal slowdown" in text and "shared with miner (pid 7)" in text
+
+
 def test_many_cards_share_one_row_and_the_idle_one_is_named() -> None:
     cards = [{**CARD, "util": util} for util in (97, 96, 98, 0, 97, 95, 96, 97)]
     assert "gpus  ███▁████ 84%   gpu 3 idle   304 / 320 GiB   up to 71 C   8 x A100-40GB" in drawn(
@@ -383,18 +404,18 @@ def test_a_lost_link_is_unknown_until_the_box_is_heard_again(board: Board, clock
     assert board.view().phase == "running"
 
 
-def test_silence_with_idle_cards_is_a_stall_and_output_ends_it(board: Board, clock: Clock) -> None:
+def test_a_stall_is_what_the_box_says_and_silence_alone_is_none(board: Board, clock: Clock) -> None:
     start(board)
     board.take(log("step 1 loss 2\n"))
-    clock.now += 599
+    clock.now += 7200
     assert board.view().phase == "running"
-    clock.now += 2
+    board.take(event("stalled", cell="main", attempt=1))
     assert board.view().phase == "stalled"
-    board.take_readings({"gpus": [{"util": 90}]})
+    board.take(event("stall_over", cell="main", attempt=1))
     assert board.view().phase == "running"
-    board.take_readings({"gpus": [{"util": 0}]})
-    assert board.view().phase == "stalled"
-    board.take(log("step 2 loss 2\n"))
+    board.take(event("stalled", cell="main", attempt=1))
+    board.take(event("attempt_ended", cell="main", attempt=1, signal=15))
+    board.take(event("attempt_started", cell="main", attempt=2, pid=7))
     assert board.view().phase == "running"
 
 

@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.locks import wait_lock
+from leasehold.caretaker.worktime import stretches, trained_s
 from leasehold.kit import journal
 from leasehold.kit.atomic import write_json
 from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
@@ -63,7 +64,7 @@ class Gatherer:
             fold(book.extend(new), into=run)
             fold(book.extend(self._from_queue(run, book.events)), into=run)
             fold(book.extend(self._closing(run)), into=run)
-            self._beat(run)
+            self._beat(run, book.events)
             return run
         finally:
             book.close()
@@ -123,8 +124,11 @@ class Gatherer:
         shown = "; ".join("%s: %s" % (name, run.cells[name].why) for name in failed[:20])
         return [{"k": "run_failed", "reason": "%d of %d cells failed: %s" % (len(failed), len(states), shown)}]
 
-    def _beat(self, run: RunState) -> None:
+    def _beat(self, run: RunState, events: List[Dict[str, Any]]) -> None:
         value = run.as_dict()
+        spans = stretches(events)
+        trained = sum(trained_s(spans.get(name, []), time.time()) for name in run.cells)
+        value["work"] = {"training": run.state in ("running", "stopping"), "trained_s": round(trained, 1)}
         value.update(run=self.folder.run, heartbeat_unix=round(time.time(), 3), engine="slurm")
         try:
             write_json(self.folder.status, value, durable=False)

@@ -10,14 +10,14 @@ from typing import Any, Protocol
 from leasehold.model.note import Note
 
 from .drawing import clean
-from .panel import IDLE_UTIL, OVER, Cells, Measured, WatchView, cards_of, number
+from .panel import OVER, Cells, Measured, WatchView, number
 
 _PENDING_LINES = 400  # more in one frame are not shown: nobody can read them, and ssh may be slow
 _TAIL_LINES = 200
 _LINE_CHARS = 2000
 _BACKLOG_CHARS = 16 << 10  # a note this long was written before we looked, so it says nothing about speed
 _MAX_METERS = 64
-_STALL_S = 600.0
+_STALLS = {"stalled": True, "stall_over": False, "attempt_ended": False}  # the box judges: it sees the processes too
 _COLOURS = {"event": "2", "unknown": "33", "warning": "33", "by_hand": "33"}
 _RUN_PHASES = {
     "run_opened": "launching",
@@ -58,6 +58,7 @@ class Board:
     ) -> None:
         self._run, self._box, self._new_meter, self._clock, self._tick = run, box, meter, clock, tick
         self._phase, self._since_unix, self._attempt, self._reason = "launching", clock(), 0, ""
+        self._stalled = False
         self._cells: dict[str, str] = {}
         self._meters: dict[str, Meter] = {}
         self._meter: Meter | None = None
@@ -106,7 +107,7 @@ class Board:
         """Tell how it stands now."""
         now = self._clock()
         quiet_s = max(0.0, now - self._log_unix) if self._log_unix else None
-        phase = self._phase_now(quiet_s)
+        phase = self._phase_now()
         progress = self._meter.now if self._meter else None
         seen_at = progress.seen_at if progress else None
         return WatchView(
@@ -134,12 +135,10 @@ class Board:
             glyphs=self.glyphs,
         )
 
-    def _phase_now(self, quiet_s: float | None) -> str:
+    def _phase_now(self) -> str:
         if self._lost_unix and self._phase not in OVER:
             return "unknown"
-        utils = [number(card.get("util")) for card in cards_of(self._readings)]
-        idle = all(util is not None and util <= IDLE_UTIL for util in utils)
-        return "stalled" if self._phase == "running" and (quiet_s or 0) >= _STALL_S and idle else self._phase
+        return "stalled" if self._phase == "running" and self._stalled else self._phase
 
     def _hint(self) -> str:
         if self._phase not in OVER:
@@ -153,6 +152,8 @@ class Board:
             self._cells = {str(name): "" for name in cells} if isinstance(cells, list) else {}
         if kind == "attempt_ended":
             self._close_line()
+        if kind in _STALLS:
+            self._stalled = _STALLS[kind]
         if kind in _CELL_STATES:
             self._cells[str(event.get("cell", ""))] = _CELL_STATES[kind]
         if kind == "resumed":

@@ -52,9 +52,14 @@ def run(args: Namespace) -> int:
         output.say(f"it runs without us now. Next: lease watch {outcome.run}")
         output.data(outcome.run)
     else:
-        output.say(_HOME_NEXT.format(run=outcome.run))
+        output.say(_home_next(outcome.run))
         output.data(outcome.export)
     return 0
+
+
+def _home_next(run: str) -> str:
+    """Say what is left to do: nothing where holding the box costs nothing."""
+    return _HOME_NEXT.format(run=run) if api.meter_of_run(api.open_home(), run).metered else "home and verified"
 
 
 def _patience_s(args: Namespace) -> float:
@@ -196,7 +201,7 @@ def pull(args: Namespace) -> int:
     if args.json:
         output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
         return 0
-    output.say(_HOME_NEXT.format(run=done.run) if row["lease_open"] else "home and verified; its lease is closed")
+    output.say(_home_next(done.run) if row["lease_open"] else "home and verified; its lease is closed")
     output.data(export)
     return 0
 

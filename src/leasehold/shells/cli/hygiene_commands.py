@@ -64,10 +64,11 @@ def disk(args: Namespace) -> int:
     if args.json:
         output.as_json(seen.as_dict())
         return 0
-    output.lines(disk_lines(seen.as_dict(), everything=args.all))
-    if wanted:
-        output.lines(api.disk_picked(seen, order).splitlines())
-        output.say(f"nothing was touched. To put it aside: leave --plan away; to see all: lease disk {args.box}")
+    if not wanted:
+        output.lines(disk_lines(seen.as_dict(), everything=args.all))
+        return 0
+    output.lines(api.disk_picked(seen, order).splitlines())
+    output.say(f"nothing was touched. To put it aside: leave --plan away; to see all: lease disk {args.box}")
     return 0
 
 

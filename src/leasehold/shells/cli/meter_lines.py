@@ -21,7 +21,7 @@ def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
     """Say a lease on one line; on a terminal it is folded between its parts, never inside one."""
     lease, meter = reading.lease, reading.meter
     parts = [f"{lease.box} ({lease.platform})", f"{meter.state} {ago(now_unix - meter.since_unix)}"]
-    parts.append(_money(meter))
+    parts.append(_money(meter) if reading.metered else f"no meter of money; trainers ran {ago(reading.used_s)}")
     parts += [f"projected {meter.projected}"] if meter.projected is not None else []
     parts += [f"budget {spent.percent} % of {spent.limit:f} {spent.currency}" for spent in reading.budgets]
     risky = meter.box_loss is not None and meter.box_loss.seconds >= 1

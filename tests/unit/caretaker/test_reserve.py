@@ -1,0 +1,95 @@
+"""Room for the last words: given up bit by bit on a disk that is really full, by bytes and by inodes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from leasehold.caretaker import reserve
+from leasehold.caretaker.layout import RunFolder
+from tests.support.front import Tmpfs
+
+SOURCES = str(Path(__file__).resolve().parents[3] / "src")
+FILLED = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from leasehold.caretaker import reserve
+from leasehold.caretaker.layout import RunFolder
+from leasehold.kit.atomic import write_json
+from leasehold.kit.journal import Journal, read_from
+folder = RunFolder(sys.argv[2])
+os.makedirs(folder.path)
+journal = Journal(folder.journal)
+journal.append("run_opened", cells=[])
+write_json(folder.status, {"state": "running"})
+made = reserve.keep(folder)
+refused = 0
+try:
+    for number in range(100000):
+        with open(os.path.join(folder.path, "filler-%d" % number), "wb", buffering=0) as file:
+            file.write(b"x" * int(sys.argv[3]))
+except OSError as error:
+    refused = error.errno
+last = {"why": "x" * 3000}
+for number in range(4):
+    reserve.with_room(folder, lambda: journal.append("word", **last) and None)
+    reserve.with_room(folder, lambda: write_json(folder.status, dict(last, state="failed")))
+state = json.load(open(folder.status))["state"]
+words = len(read_from(folder.journal, 0)[0]) - 1
+print(json.dumps({"made": made, "errno": refused, "state": state, "words": words}))
+"""
+
+
+def filled(place: Path, options: str, each_bytes: int) -> Dict[str, Any]:
+    place.mkdir()
+    words = [sys.executable, "-c", FILLED, SOURCES, str(place / "active" / "toy-1"), str(each_bytes)]
+    done = subprocess.run([*Tmpfs(place, options).words(), *words], stdout=subprocess.PIPE, timeout=60, check=True)
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.namespaces
+@pytest.mark.parametrize(
+    ("options", "each_bytes"), [("size=24m", 1 << 20), ("size=64m,nr_inodes=200", 0)], ids=["bytes", "inodes"]
+)
+def test_journal_and_status_are_written_on_a_disk_that_is_full(tmp_path: Path, options: str, each_bytes: int) -> None:
+    seen = filled(tmp_path / "disk", options, each_bytes)
+    assert seen == {"made": reserve.FILES, "errno": errno.ENOSPC, "state": "failed", "words": 4}
+
+
+def test_it_is_dropped_whole(tmp_path: Path) -> None:
+    folder = RunFolder(str(tmp_path))
+    assert reserve.keep(folder) == reserve.FILES
+    assert len(os.listdir(folder.reserve)) == reserve.FILES
+    reserve.drop(folder)
+    assert not os.path.exists(folder.reserve)
+
+
+def test_other_errors_are_not_answered_with_room(tmp_path: Path) -> None:
+    folder = RunFolder(str(tmp_path))
+    reserve.keep(folder)
+
+    def denied() -> None:
+        raise PermissionError(errno.EACCES, "no")
+
+    with pytest.raises(PermissionError):
+        reserve.with_room(folder, denied)
+    assert len(os.listdir(folder.reserve)) == reserve.FILES
+
+
+def test_a_disk_that_stays_full_says_so_in_the_end(tmp_path: Path) -> None:
+    folder = RunFolder(str(tmp_path))
+    reserve.keep(folder)
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    with pytest.raises(OSError, match="no room"):
+        reserve.with_room(folder, full)
+    assert os.listdir(folder.reserve) == []
