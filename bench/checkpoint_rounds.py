@@ -18,6 +18,7 @@ import torch
 
 from leasehold.checkpoint import Checkpointer
 from leasehold.checkpoint.files import load_file
+from leasehold.checkpoint.parts import one_copying_thread
 
 _TENSORS = 96
 
@@ -139,8 +140,9 @@ class Ways:
         path = self._cached(warm)
         begun = time.perf_counter()
         saved = load_file(path).part("state", borrowed=True)
-        for name, tensor in self._state.items():
-            tensor.copy_(saved[name])
+        with one_copying_thread():
+            for name, tensor in self._state.items():
+                tensor.copy_(saved[name])
         return time.perf_counter() - begun
 
     def _cached(self, warm: bool) -> str:

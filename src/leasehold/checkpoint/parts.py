@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 _LOCAL = ("sampler", "batch_sampler", "loader", "dataloader", "generator")  # each process has its own position
 
@@ -58,6 +59,21 @@ def put_back(part: Any, state: Any, name: str) -> None:
         part.set_state(state)
     else:
         part.set_epoch(state["epoch"])
+
+
+@contextlib.contextmanager
+def one_copying_thread() -> Iterator[None]:
+    """Have torch copy with one thread meanwhile: several wait for each other by spinning, slow on shared cores."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def copies_at_once(part: Any) -> bool:

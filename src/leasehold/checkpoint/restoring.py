@@ -10,7 +10,7 @@ from leasehold.kit.checkpoint_file import Damaged
 
 from . import sharded as shards
 from .files import load_file
-from .parts import copies_at_once, put_back, set_random_states
+from .parts import copies_at_once, one_copying_thread, put_back, set_random_states
 from .ranks import Ranks
 from .shelf import SHARDED, Shelf
 from .stating import OURS
@@ -89,14 +89,15 @@ def _put_back(value: Any, path: str, parts: Dict[str, Any], ranks: Ranks, tellin
     mine = saved[ranks.rank] if ranks.rank < len(saved) else None
     if len(saved) != ranks.world:
         notes.append("saved by %d processes, here are %d: random states may differ" % (len(saved), ranks.world))
-    for name, part in parts.items():
-        local = (mine or {"parts": {}})["parts"]
-        if name in value.parts:
-            put_back(part, value.part(name, borrowed=copies_at_once(part)), name)
-        elif name in local:
-            put_back(part, local[name], name)
-        elif not (path.endswith(SHARDED) and shards.holds(part)):
-            notes.append("the checkpoint holds no %s; it starts fresh" % name)
+    local = (mine or {"parts": {}})["parts"]
+    with one_copying_thread():
+        for name, part in parts.items():
+            if name in value.parts:
+                put_back(part, value.part(name, borrowed=copies_at_once(part)), name)
+            elif name in local:
+                put_back(part, local[name], name)
+            elif not (path.endswith(SHARDED) and shards.holds(part)):
+                notes.append("the checkpoint holds no %s; it starts fresh" % name)
     notes += ["the checkpoint's %s is not asked for" % name for name in sorted(set(value.parts) - {OURS, *parts})]
     if mine is not None:
         notes += set_random_states(mine["rng"])
