@@ -31,7 +31,10 @@ from tests.contract.doors import (
 )  # fmt: skip
 from tests.support.lives import eventually
 
-KINDS = ["run_opened", "attempt_starting", "attempt_started", "attempt_ended", "cell_finished", "run_finished"]
+KINDS = [
+    "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "stage_passed", "cell_sealed", "cell_finished",
+    "run_finished",
+]  # fmt: skip
 
 
 def refusal(engine: CaretakerEngine, op: str, **args: object) -> str:
