@@ -32,8 +32,8 @@ from tests.contract.doors import (
 from tests.support.lives import eventually
 
 KINDS = [
-    "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "stage_passed", "cell_sealed", "cell_finished",
-    "run_finished",
+    "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "stage_passed", "cell_sealed",
+    "cell_finished", "run_finished",
 ]  # fmt: skip
 
 
