@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Callable, Dict
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.kit.paths import UnsafePath
 
 ROOT = "/root of/the box"
@@ -71,3 +72,12 @@ def test_the_mark_of_a_cell_begins_the_marks_of_its_attempts_and_of_no_other_cel
     run = folder()
     assert run.mark("a", 3) == run.mark("a") + "/3"
     assert not run.mark("ab", 3).startswith(run.mark("a") + "/")
+
+
+def test_cells_that_are_cared_for_by_themselves_tell_under_their_own_names(tmp_path: Path) -> None:
+    run = RunFolder.below(str(tmp_path), "toy-1")
+    one, two = (CellFolder(run.path, name) for name in ("lr-1", "lr-2"))
+    assert len({folder.notices for folder in (run, one, two)}) == 3
+    assert len({folder.handbook for folder in (run, one, two)}) == 3
+    assert (run.label, one.label) == ("toy-1", "toy-1/lr-1")
+    assert one.notify == run.notify, "the person's channels are one"
