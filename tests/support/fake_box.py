@@ -238,6 +238,8 @@ class FakeEngine:
             "offset": 0,
             "terminal": run.state in TERMINAL,
             "caretaker_alive": run.state not in TERMINAL,
+            "cluster_problem": "",
+            "health": None,
             "heartbeat_unix": None,
             "work": None,
             "now_unix": 0.0,
