@@ -8,22 +8,21 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from leasehold.errors import LinkError
-from leasehold.lifecycle.project import read_tree
-from leasehold.lifecycle.pull.pace import Pace
-from leasehold.lifecycle.pull.streams import Way
-from leasehold.lifecycle.pull.whole import Place, open_chart, pull
-from leasehold.lifecycle.results import Folders
-from leasehold.model.note import Note
-from leasehold.platforms.engines.caretaker import CaretakerEngine
-from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.openssh import SshAddress, SshTransport
-from leasehold.transport.wire import Wire
+
+if TYPE_CHECKING:
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+# Each verb brings what it needs itself: a peer's command does not start with another's parts either.
 
 
 def connect(root: str) -> CaretakerEngine:
     """Open one wire to the bench's box."""
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.wire import Wire
+
     return CaretakerEngine(Wire(transport(root), root))
 
 
@@ -34,28 +33,46 @@ def transport(root: str) -> SshTransport:
 
 def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     """Pull as `lease pull` does, up to every hash compared and on the disk; the load check is left out."""
+    from leasehold.errors import LinkError
+    from leasehold.lifecycle.boxes import Box
+    from leasehold.lifecycle.pull.calling import Calls
+    from leasehold.lifecycle.pull.pace import Pace
+    from leasehold.lifecycle.pull.streams import Way
+    from leasehold.lifecycle.pull.whole import Place, open_chart, pull
+    from leasehold.lifecycle.results import Folders
+    from leasehold.model.note import Note
+
     folders = Folders(Path(into), run)
     folders.make()
-    engine = connect(root)
+    calls = Calls(Box("box", "generic-ssh", root, transport(root)), Path(root).parent / "way.json")
+    engine = calls.first()
     engine.look(run)
-    way = Way(run, lambda: connect(root), engine.round_trip_s())
     notes: list[Note] = []
     pace = Pace(notes.append)
     place = Place(folders.partial, folders.roofs, folders.check_room)
     try:
-        pulled = pull(engine, open_chart(engine, run, ["main"], ["**"], -1.0), place, way, pace, notes.append)
+        opened = open_chart(engine, run, ["main"], ["**"], -1.0)
+        pulled = pull(engine, opened, place, Way(run, calls.more, opened.round_trip_s), pace, notes.append)
+        calls.remember(opened.round_trip_s, pulled.total_bytes)
     except LinkError:
         Path(into, "fetched").write_text(str(pace.fetched_bytes))  # for who counts what came twice
         raise
     finally:
         engine.wire.close()
+        calls.hang_up()
     streams = max((int(note.data.get("streams", 1)) for note in notes if note.kind == "pulling"), default=1)
     return {"files": len(pulled.sums), "fetched_bytes": pace.fetched_bytes, "streams": streams}
 
 
 def push_all(root: str, project: str, memory: str) -> dict[str, int]:
     """Push a project's code as `lease run` does."""
+    from leasehold.transport.ahead import CalledAhead
+
     called = CalledAhead(transport(root))  # as `lease run` does: ssh shakes hands while we hash
+    from leasehold.lifecycle.project import read_tree
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.wire import Wire
+
     tree = read_tree(Path(project), memory=Path(memory))
     engine = CaretakerEngine(Wire(called, root))
     pushed = engine.push(tree)

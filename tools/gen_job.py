@@ -44,6 +44,10 @@ def page() -> str:
         "## budget, when it is a mapping",
         "",
         *_table("", job_words.BUDGET_WORDS),
+        "",
+        "## notify",
+        "",
+        *_table("", job_words.NOTIFY_WORDS),
     ]
     return "\n".join(lines) + "\n"
 

@@ -6,14 +6,15 @@ import contextlib
 import hashlib
 import posixpath
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.kit.tree import tree_hash
+from leasehold.caretaker.trees import lay_out
+from leasehold.kit.tree import tree_hash, tree_text
 from leasehold.model.job import Artifact, Job
 from leasehold.model.plan import Plan
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -108,6 +109,7 @@ class Code:
     """Files as they travel."""
 
     files: dict[str, bytes]
+    changed: Sequence[dict[str, Any]] = ()
 
     @property
     def entries(self) -> list[dict[str, Any]]:
@@ -118,6 +120,11 @@ class Code:
         ]
 
     @property
+    def text(self) -> bytes:
+        """The list that the name is the hash of."""
+        return tree_text(self.entries)
+
+    @property
     def sha256(self) -> str:
         """The tree's name."""
         return tree_hash(self.entries)
@@ -125,6 +132,12 @@ class Code:
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """A file's bytes."""
         yield self.files[entry["path"]]
+
+
+def laid_out(door: Door, code: Code, target: Path) -> dict[str, bytes]:
+    """What a run would get of this code."""
+    lay_out(str(door.root), code.sha256, str(target))
+    return {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
 
 
 CODE = Code({"train.sh": b"echo trained\n", "pkg/data.txt": b"x" * 1000})

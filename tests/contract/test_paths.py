@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from leasehold.errors import BoxError
 from leasehold.kit.manifest import parse
 from leasehold.transport.wire import ask_status
-from tests.contract.doors import CODE, RESULT, RUN, Code, Door, plan_of, prints, seal, wait_end
+from tests.contract.doors import CODE, RESULT, RUN, Code, Door, laid_out, plan_of, prints, seal, wait_end
 
 
 def test_our_folder_may_have_any_name(odd_door: Door) -> None:
@@ -22,12 +23,11 @@ def test_our_folder_may_have_any_name(odd_door: Door) -> None:
     assert json.loads(ask_status(odd_door.transport, odd_door.place)[0][1])["state"] == "finished"
 
 
-def test_code_may_have_any_name(door: Door, odd_name: str) -> None:
+def test_code_may_have_any_name(door: Door, odd_name: str, tmp_path: Path) -> None:
     code = Code({odd_name: b"one", f"{odd_name}/x".replace(odd_name, odd_name + " folder", 1): b"two"})
     engine = door.engine()
     assert engine.push(code)
-    tree = door.root / "trees" / code.sha256
-    assert {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()} == code.files
+    assert laid_out(door, code, tmp_path / "copy") == code.files
 
 
 def test_artifacts_may_have_any_name(door: Door, odd_name: str) -> None:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.errors import BoxError
+from leasehold.errors import BoxError, Refusal
 from leasehold.kit.manifest import encode, parse
-from leasehold.kit.tree import tree_hash
+from leasehold.kit.tree import tree_hash, tree_text
 from leasehold.platforms.engines.caretaker import CaretakerEngine
-from tests.contract.doors import CODE, RESULT, RUN, WAITS, Code, Door, let_go, plan_of, prints, seal, wait_end
+from tests.contract.doors import (
+    CODE,
+    RESULT,
+    RUN,
+    WAITS,
+    Code,
+    Door,
+    laid_out,
+    let_go,
+    plan_of,
+    prints,
+    seal,
+    wait_end,
+)  # fmt: skip
 from tests.support.lives import eventually
 
 KINDS = ["run_opened", "attempt_starting", "attempt_started", "attempt_ended", "cell_finished", "run_finished"]
@@ -37,13 +51,17 @@ def test_probe_says_where_and_how_full(door: Door) -> None:
     assert seen["now_unix"] > 1_700_000_000
 
 
-def test_code_is_there_once_it_was_brought_and_is_brought_once(door: Door) -> None:
+def test_code_is_there_once_it_was_brought_and_is_brought_once(door: Door, tmp_path: Path) -> None:
     engine = door.engine()
     assert engine.wire.ask("have_tree", tree=CODE.sha256) == {"have": False}
     assert engine.push(CODE)
     assert not engine.push(CODE)
-    tree = door.root / "trees" / CODE.sha256
-    assert {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()} == CODE.files
+    assert laid_out(door, CODE, tmp_path / "copy") == CODE.files
+
+
+def lists(door: Door) -> set[str]:
+    """Name the trees that are on the box whole."""
+    return {path.stem for path in (door.root / "trees").glob("*.list")}
 
 
 def test_bringing_the_same_code_twice_at_once_leaves_one_whole_tree(door: Door) -> None:
@@ -56,7 +74,7 @@ def test_bringing_the_same_code_twice_at_once_leaves_one_whole_tree(door: Door) 
     for home in homes:
         home.join()
     assert len(answers) == 3
-    assert [path.name for path in (door.root / "trees").iterdir()] == [big.sha256]
+    assert lists(door) == {big.sha256}
 
 
 def test_code_that_arrives_different_is_refused_and_not_kept(door: Door) -> None:
@@ -64,7 +82,7 @@ def test_code_that_arrives_different_is_refused_and_not_kept(door: Door) -> None
     with pytest.raises(BoxError) as caught:
         engine.push(Changed(CODE.files))
     assert caught.value.code == "code.tree_differs"
-    assert [path for path in (door.root / "trees").iterdir() if path.is_dir()] == []
+    assert lists(door) == set()
     assert engine.push(CODE)
 
 
@@ -76,28 +94,55 @@ class Changed(Code):
         yield b"~" * int(entry["bytes"])
 
 
-def test_only_what_the_box_lacks_travels(door: Door) -> None:
+def test_only_what_the_box_lacks_travels(door: Door, tmp_path: Path) -> None:
     engine = door.engine()
     files = {f"pkg/{number}.py": b"%d" % number * 50 for number in range(30)}
     assert engine.push(Code(files)).files == 30
     changed = Code({**files, "pkg/7.py": b"seven", "copy.py": files["pkg/8.py"], "empty": b""})
     pushed = engine.push(changed)
     assert (pushed.files, pushed.bytes) == (2, 5)
-    tree = door.root / "trees" / changed.sha256
-    assert {
-        str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()
-    } == changed.files
+    assert laid_out(door, changed, tmp_path / "copy") == changed.files
     assert not engine.push(Code(files)), "the older tree is still whole"
 
 
-def test_a_file_that_was_spoiled_on_the_box_is_not_used_again(door: Door) -> None:
+def test_what_was_edited_goes_along_unasked_in_one_request(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = door.engine()
+    files = {f"{number}.py": b"%d" % number * 50 for number in range(9)}
+    engine.push(Code(files))
+    now = {**files, "7.py": b"seven"}
+    edited = Code(now, [entry for entry in Code(now).entries if entry["path"] == "7.py"])
+    asked: list[str] = []
+    stream = engine.wire.stream
+
+    def watched(op: str, *rest: Any, **args: Any) -> Any:
+        asked.append(op)
+        return stream(op, *rest, **args)
+
+    monkeypatch.setattr(engine.wire, "stream", watched)
+    pushed = engine.push(edited)
+    assert (pushed.new, pushed.files, pushed.bytes, asked) == (True, 1, 5, ["want_tree"])
+    assert laid_out(door, edited, tmp_path / "copy") == edited.files
+
+
+def blob(door: Door, content: bytes) -> Path:
+    """Where a code file with this content lies."""
+    name = hashlib.sha256(content).hexdigest()
+    return door.root / "blobs" / name[:2] / name
+
+
+def test_a_file_that_was_spoiled_on_the_box_never_reaches_a_run_and_is_sent_again(door: Door) -> None:
     engine = door.engine()
     engine.push(CODE)
-    spoiled = door.root / "trees" / CODE.sha256 / "pkg" / "data.txt"
-    spoiled.write_bytes(b"y" * 1000)
-    other = Code({**CODE.files, "more": b"m"})
-    assert engine.push(other).files == 2
-    assert (door.root / "trees" / other.sha256 / "pkg" / "data.txt").read_bytes() == CODE.files["pkg/data.txt"]
+    blob(door, CODE.files["pkg/data.txt"]).write_bytes(b"y" * 1000)
+    with pytest.raises(BoxError) as caught:
+        engine.start(plan_of(RESULT), "home")
+    assert caught.value.code == "code.tree_differs"
+    assert not list((door.root / "active").glob("*/work/*"))
+    assert engine.push(CODE).files == 1
+    engine.start(plan_of(RESULT), "home")
+    assert wait_end(engine)["state"] == "finished"
 
 
 def test_a_cut_push_sends_only_the_rest(door: Door) -> None:
@@ -128,9 +173,18 @@ def test_pruning_keeps_what_an_unfinished_run_uses(door: Door) -> None:
         engine.push(code)
     assert engine.prune(dry_run=False)["trees"] == [], "all of them are young"
     names = {CODE.sha256, *(code.sha256 for code in trees)}
-    assert {path.name for path in (door.root / "trees").iterdir()} == names
+    assert lists(door) == names
     let_go(door)
     wait_end(engine)
+
+
+@pytest.mark.parametrize(
+    "files", [{"a": b"1", "a/b": b"2"}, {"a/b/c": b"1", "a": b"2"}], ids=["a file as a folder", "the other order"]
+)
+def test_code_whose_files_want_one_place_is_refused(door: Door, files: dict[str, bytes]) -> None:
+    with pytest.raises(BoxError) as caught:
+        door.engine().push(Code(files))
+    assert caught.value.code == "code.unsafe_path"
 
 
 UNSAFE: list[dict[str, Any]] = [
@@ -146,10 +200,12 @@ UNSAFE: list[dict[str, Any]] = [
 class Unsafe:
     """A tree with one entry that must not be made."""
 
+    changed = ()
+
     def __init__(self, head: dict[str, Any]) -> None:
         content = {} if "link" in head else {"bytes": 1, "sha256": "0" * 64}
         self.entries = [{**head, **content}]
-        self.sha256 = tree_hash(self.entries)
+        self.sha256, self.text = tree_hash(self.entries), tree_text(self.entries)
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """Never asked for."""
@@ -247,17 +303,85 @@ def test_a_run_that_ended_badly_resumes_only_from_the_state_that_was_seen(door: 
     assert resumed["did"] == "resumed"
     ended = wait_end(engine)
     assert (ended["state"], ended["cells"]["main"]["attempt"]) == ("finished", 2)
-    assert ended["holder"] == {"home": "other home", "epoch": 2}
+    assert (ended["holder"]["home"], ended["holder"]["epoch"]) == ("other home", 2)
     assert engine.resume(RUN, ended["seq"], "a home")["did"] == "attached"
 
 
 def test_stopping_ends_a_run_once_and_a_run_that_ended_stays_as_it_is(door: Door) -> None:
     engine = door.start(plan_of("echo up; " + WAITS + RESULT))
     assert eventually(lambda: engine.look(RUN)["cells"]["main"]["state"] == "running")
-    assert engine.stop(RUN, {"id": "one", "by": "me", "grace_s": 5})["did"] == "asked"
+    assert engine.stop(RUN, {"id": "one", "by": "me", "home": "a home", "grace_s": 5})["did"] == "asked"
     seen = wait_end(engine)
     assert (seen["state"], seen["cells"]["main"]["signal"]) == ("stopped", 15)
-    assert engine.stop(RUN, {"id": "two", "by": "me", "grace_s": 5})["did"] == "nothing"
+    assert engine.stop(RUN, {"id": "two", "by": "me", "home": "a home", "grace_s": 5})["did"] == "nothing"
+
+
+# ---------------------------------------------------------------- two homes
+
+
+def taken_from(call: Callable[[], object]) -> str:
+    with pytest.raises(Refusal) as caught:
+        call()
+    assert caught.value.code == "run.taken_over"
+    return caught.value.message
+
+
+def test_a_home_that_does_not_hold_a_run_looks_and_attaches_but_ends_nothing(door: Door) -> None:
+    plan = plan_of(WAITS + RESULT)
+    engine = door.start(plan)
+    budget = {"budget": {"limit": "1", "currency": "USD", "spent": "0", "per_hour": "0"}}
+    assert engine.start(plan, "other home", budget)["did"] == "attached"
+    assert not (door.root / "active" / RUN / "budget.json").exists(), "another home's budget is not this run's"
+    assert "held by home a home since" in taken_from(lambda: engine.stop(RUN, {"id": "x", "home": "other home"}))
+    taken_from(lambda: engine.hush(RUN, "other home"))
+    taken_from(lambda: engine.power_off(["shutdown"], "other home"))
+    let_go(door)
+    assert wait_end(engine)["state"] == "finished"
+
+
+def test_whoever_takes_over_may_end_things_and_the_old_home_may_not(door: Door) -> None:
+    engine = door.start(plan_of(WAITS + RESULT))
+    seen = engine.take_over(RUN, 1, "other home", {"who": "her on laptop"})
+    assert (seen["holder"]["home"], seen["holder"]["epoch"]) == ("other home", 2)
+    said = taken_from(lambda: engine.stop(RUN, {"id": "x", "home": "a home"}))
+    assert said.startswith(RUN + " was taken over by her on laptop at 20")
+    assert engine.take_over(RUN, 99, "other home", {})["holder"]["epoch"] == 2, "twice is once"
+    assert engine.stop(RUN, {"id": "y", "home": "other home", "grace_s": 5})["did"] == "asked"
+    ended = wait_end(engine)
+    taken_from(lambda: engine.resume(RUN, ended["seq"], "a home"))
+    assert engine.look(RUN)["state"] == "stopped"
+    assert engine.take_over(RUN, 2, "a home", {"who": "him"})["holder"]["epoch"] == 3
+    let_go(door)
+    assert engine.resume(RUN, ended["seq"], "a home")["did"] == "resumed"
+    assert wait_end(engine)["state"] == "finished"
+
+
+def test_of_many_homes_that_take_over_at_once_one_does(door: Door) -> None:
+    engine = door.start(plan_of(WAITS + RESULT))
+    engines = [door.engine() for _ in range(4)]
+    for epoch in range(1, 6):
+        won: list[str] = []
+        lost: list[str] = []
+
+        def take(number: int, epoch: int = epoch, won: list[str] = won, lost: list[str] = lost) -> None:
+            name = f"home {epoch}-{number}"
+            try:
+                engines[number].take_over(RUN, epoch, name, {})
+                won.append(name)
+            except Refusal:
+                lost.append(name)
+
+        homes = [threading.Thread(target=take, args=(number,)) for number in range(len(engines))]
+        for home in homes:
+            home.start()
+        for home in homes:
+            home.join()
+        assert (len(won), len(lost)) == (1, 3)
+        holder = engine.look(RUN)["holder"]
+        assert (holder["home"], holder["epoch"]) == (won[0], epoch + 1)
+        taken_from(lambda lost=lost: engine.stop(RUN, {"id": "x", "home": lost[0]}))
+    let_go(door)
+    wait_end(engine)
 
 
 # ---------------------------------------------------------------- what is sealed

@@ -162,3 +162,43 @@ def test_several_boxes_for_a_job_without_cells_are_refused(person: Front) -> Non
     done = person.lease("run", "--on", "a,b")
     assert done.code == 2
     assert "cells" in done.said
+
+
+_SHARE = """
+extends: generic-ssh
+id: our-lab
+title: the lab's servers
+sources:
+  wiki: {url: "https://wiki.example.org/gpu", verified: 2026-11, confidence: own}
+tiers:
+  - name: share
+    path: %s
+    roles: [durable]
+    shared: true
+    own_mount: false
+    survives: {stop: yes, destroy: yes, balance_zero: yes}
+    source: wiki
+"""
+
+
+def test_a_sweep_that_is_home_and_not_on_the_durable_tier_is_a_failure_until_it_is_there(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    share, mine = tmp_path / "share", tmp_path / "config"
+    (mine / "leasehold" / "profiles").mkdir(parents=True)
+    (mine / "leasehold" / "profiles" / "our-lab.yaml").write_text(_SHARE % share)
+    share.mkdir()
+    (share / "leasehold").write_text("a file stands where the copies go")
+    person.environment["XDG_CONFIG_HOME"] = str(mine)
+    _job(person, [{"name": f"c{n}", "n": n} for n in range(2)])
+    for name in ("a", "b"):
+        added = person.lease("box", "add", name, pasted(new_ssh_box(name)), "--platform", "our-lab")
+        assert added.code == 0, added.said
+    done = person.lease("run", "--on", "a,b")
+    assert done.code == 2, done.said
+    assert "error[durable.not_copied]" in done.said
+    assert sorted(_results(person)) == ["c0", "c1"]
+    (share / "leasehold").unlink()
+    again = person.lease("run", "--on", "a,b")
+    assert again.code == 0, again.said
+    assert len(list(share.glob("leasehold/export/*/cells/c*/metrics.json"))) == 2, again.said

@@ -127,7 +127,9 @@ def test_a_box_that_is_not_fit(me: Front) -> None:
 
 @pytest.mark.real_ssh
 def test_a_run_is_attached_to_from_another_laptop_and_pulled_there(far: Front, bed: SshBed) -> None:
-    session = Session(far, "another-laptop")
+    session = Session(
+        far, "another-laptop", [(r"root on \S+", "<who>"), (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC", "<time>")]
+    )
     session.type("lease run --on ssh:box --detach")
     session.note("at the other laptop, which has an empty home")
     far.environment["LEASEHOLD_HOME"] = str(far.folder / "second home")
@@ -138,7 +140,20 @@ def test_a_run_is_attached_to_from_another_laptop_and_pulled_there(far: Front, b
     session.type("lease pull toy")
     session.type("lease status")
     session.type("lease down toy --plan", code=3)
+    session.note("the first laptop was stolen")
+    session.type("lease attach toy --take-over", ("type exactly", "yes"), code=3)
+    session.type("lease attach toy --take-over", (r"type exactly:  (.*)\r\n", f"take over {_only_run(far, bed)}"))
+    session.type("lease down toy --plan")
+    session.note("the first laptop is found again")
+    far.environment["LEASEHOLD_HOME"] = str(far.home)
+    session.type("lease stop toy", code=3)
+    session.type("lease down toy --plan", code=3)
     session.check()
+
+
+def _only_run(person: Front, bed: SshBed) -> str:
+    (path,) = (bed.root / "active").iterdir()
+    return path.name
 
 
 # ---------------------------------------------------------------- (d) the meter

@@ -271,6 +271,7 @@ def test_a_setup_killed_halfway_is_run_again(me: Front) -> None:
     attempts = me.box_root / "active" / run / "cells" / "main"
     assert eventually(lambda: "begun" in (me.folder / "setups").read_text())
     kill([json.loads((attempts / "attempt-0001" / "started.json").read_text())["pid"]])
+    assert eventually((attempts / "attempt-0001" / "exit.json").exists), "what it left behind must be gone before"
     go(me)
     assert me.lease("run").code == 0
     assert (me.folder / "setups").read_text() == "begun\nbegun\n"

@@ -36,20 +36,21 @@ if TYPE_CHECKING:
         waive,
     )
     from leasehold.api.front import (
+        BoxWords,
+        adopt,
+        adoptable,
         attach,
         check,
         convert,
         fill_in,
+        handbook,
         init,
         nags,
-        notify_add,
-        notify_list,
-        notify_remove,
-        notify_test,
         tunnel,
         write_new,
     )
     from leasehold.api.hygiene import disk, disk_empty, disk_free, disk_picked, disk_undo, gpu, gpu_kill
+    from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
     from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
     from leasehold.api.running import (
         clock,
@@ -73,17 +74,22 @@ if TYPE_CHECKING:
     )
     from leasehold.api.seeing import patrol, plot
     from leasehold.api.sweeps import run_fleet, sweep_plan, sweep_spelled, sweep_standing, sweep_table
+    from leasehold.lifecycle.adopting import AdoptOrder
     from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
 __all__ = [
+    "AdoptOrder",
     "BoxOrder",
     "BoxWord",
+    "BoxWords",
     "DiskOrder",
     "DoctorOrder",
     "DownOrder",
     "Evacuation",
     "RunOrder",
     "RunOutcome",
+    "adopt",
+    "adoptable",
     "attach",
     "box_add",
     "box_list",
@@ -115,6 +121,7 @@ __all__ = [
     "explain_id",
     "fetch",
     "fill_in",
+    "handbook",
     "gpu",
     "gpu_kill",
     "init",
@@ -126,6 +133,7 @@ __all__ = [
     "meters",
     "nags",
     "notify_add",
+    "notify_kinds",
     "notify_list",
     "notify_remove",
     "notify_test",
@@ -163,7 +171,9 @@ __all__ = [
 _ROOMS = (
     "leasehold.api.running",
     "leasehold.api.front",
+    "leasehold.api.notifying",
     "leasehold.lifecycle.orders",
+    "leasehold.lifecycle.adopting",
     "leasehold.api.boxes",
     "leasehold.api.ending",
     "leasehold.api.planning",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,20 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.adopting import AdoptOrder
     from leasehold.lifecycle.nag import ClockNag, Nag
     from leasehold.lifecycle.orders import RunOutcome
     from leasehold.model.note import Report
     from leasehold.model.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class BoxWords:
+    """Where to look for a run, and where its results shall come home to."""
+
+    box: str = ""
+    root: str = ""
+    results: str = ""
 
 
 def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: Any) -> Verdict:
@@ -67,8 +78,11 @@ def convert(source: Path) -> dict[str, Any]:
     }
 
 
-def attach(home: Home, word: str, box: str, root: str, results: str, report: Report) -> RunOutcome:
-    """Follow a run; one that this home does not know is looked for on the box and written down first."""
+def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over: bool = False) -> RunOutcome:
+    """Follow a run; one that this home does not know is looked for on the box and written down first.
+
+    With take_over, a person types that this home shall hold it from now on.
+    """
     from leasehold.api.running import watch
     from leasehold.lifecycle.adopt_run import adopt_run
     from leasehold.lifecycle.boxes import find_box
@@ -77,15 +91,35 @@ def attach(home: Home, word: str, box: str, root: str, results: str, report: Rep
     try:
         record = books.find_run(home.ledger, word)
     except UserError:
-        if not box:
+        if not where.box:
             raise UserError(
                 "run.unknown",
                 f"this home knows no run {word!r}",
                 hint=f"name its box: lease attach {word} --on ssh:ALIAS",
             ) from None
-        place = Path(results) if results else Path.cwd() / RESULTS
-        record = adopt_run(home, find_box(home, box, root=root), word, place.absolute(), report)
+        place = Path(where.results) if where.results else Path.cwd() / RESULTS
+        record = adopt_run(home, find_box(home, where.box, root=where.root), word, place.absolute(), report)
+    if take_over:
+        from leasehold.lifecycle import take_over as taking
+        from leasehold.lifecycle.approve import terminal_ask
+
+        hint = "a take-over is typed by a person on a terminal; there is no other way"
+        taking.take_over(home, record, lambda question: terminal_ask(question, hint), report)
     return watch(home, record.run, report)
+
+
+def adoptable(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:
+    """List training on a box that was started without us; changes nothing."""
+    from leasehold.lifecycle.adopting import candidates
+
+    return candidates(home, order, report)
+
+
+def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
+    """Make a run of a live process; returns its name."""
+    from leasehold.lifecycle.adopting import adopt as take
+
+    return take(home, order, report)
 
 
 def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[int, str, str], None]) -> None:
@@ -102,32 +136,12 @@ def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[in
         hold(near, panel.kind, panel.detail)
 
 
-def notify_list(home: Home) -> list[dict[str, str]]:
-    """List the notification channels, addresses hidden but to be told apart."""
-    from leasehold.lifecycle.notify import channels, shown
+def handbook(home: Home, word: str) -> dict[str, str]:
+    """Spell a run's handbook as this home knows it now."""
+    from leasehold.lifecycle.handbook import page
 
-    return [{"kind": item["kind"], "address": shown(item["url"])} for item in channels(home)]
-
-
-def notify_add(home: Home, kind: str, url: str) -> dict[str, str]:
-    """Keep a notification channel."""
-    from leasehold.lifecycle.notify import add
-
-    return add(home, kind, url)
-
-
-def notify_remove(home: Home, number: int) -> dict[str, str]:
-    """Forget a notification channel."""
-    from leasehold.lifecycle.notify import remove
-
-    return remove(home, number)
-
-
-def notify_test(home: Home) -> tuple[int, list[str]]:
-    """Send a test notice from here, as a box would; returns how many channels there are and what went wrong."""
-    from leasehold.lifecycle.notify import send_test
-
-    return send_test(home)
+    run, text = page(home, word)
+    return {"run": run, "text": text}
 
 
 def nags(home: Home) -> list[Nag | ClockNag]:

@@ -167,7 +167,8 @@ def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any
     box = box_of(home, lease)
     engine = box.connect()
     try:
-        seen = engine.stop(record.run, {"id": os.urandom(6).hex(), "by": home.ledger.home_id, "grace_s": grace_s})
+        me = home.ledger.home_id
+        seen = engine.stop(record.run, {"id": os.urandom(6).hex(), "by": me, "home": me, "grace_s": grace_s})
     finally:
         engine.wire.close()
     if seen["did"] == "nothing":

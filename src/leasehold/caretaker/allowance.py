@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, Optional
 
 from leasehold.kit.atomic import read_json
 
-from .keeper import own_argv
 from .layout import RunFolder
 
 THRESHOLDS = (50, 80, 100)
 _SCALE = 10**12
 _DIGITS = 12
 _AMOUNT = re.compile(r"(\d{1,30})(?:\.(\d{1,30}))?\Z")
-_PIPE_BYTES = 60000
 
 
 class Allowance:
@@ -74,48 +70,3 @@ def units(text: Any) -> int:
 def spell(amount: int) -> str:
     """Write units as a decimal with four places, cut, not rounded up."""
     return "%d.%04d" % (amount // _SCALE, amount % _SCALE // 10 ** (_DIGITS - 4))
-
-
-def message(folder: RunFolder, facts: Dict[str, Any]) -> Dict[str, Any]:
-    """Spell the notice."""
-    used = "%s of %s %s" % (facts["spent"], facts["limit"], facts["currency"])
-    if facts["percent"] < 100:
-        text, what = "%s has used %d %% of its budget: %s." % (folder.run, facts["percent"], used), "budget_warned"
-    else:
-        acts = "It is being stopped, as its job says; the box still bills." if facts["at_limit"] == "stop" else (
-            "It goes on: its job says warn. To end it: lease stop %s" % folder.run
-        )  # fmt: skip
-        text, what = "%s has used up its budget: %s. %s" % (folder.run, used, acts), "budget_reached"
-    return {
-        "title": "%s: %d %% of its budget" % (folder.run, facts["percent"]),
-        "text": text,
-        "event": what,
-        "run": folder.run,
-        "state": "running",
-        "priority": "high" if facts["percent"] >= 80 else "default",
-    }
-
-
-def post(folder: RunFolder, what: Dict[str, Any]) -> int:
-    """Send a notice from a child of ours, through a pipe: addresses are secrets. Returns its pid, 0 without one."""
-    channels: List[Dict[str, str]] = (read_json(folder.notify) or {}).get("channels") or []
-    body = json.dumps({"channels": channels, "message": what}).encode("utf-8")
-    if not channels or len(body) > _PIPE_BYTES:
-        return 0
-    reader, writer = os.pipe()
-    os.write(writer, body)
-    os.close(writer)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(reader, 0)
-            os.dup2(null, 1)
-            os.dup2(null, 2)
-            argv = own_argv("notice")
-            os.execv(argv[0], argv)
-        finally:
-            os._exit(127)
-    os.close(reader)
-    return pid

@@ -10,7 +10,7 @@ from leasehold.kit.atomic import read_json
 from leasehold.kit.procs import marked
 from leasehold.kit.runstate import CellState, RunState
 
-from .keeper import exit_record, own_argv, write_exit
+from .keeper import Becoming, exit_record, write_exit
 from .layout import RunFolder
 from .locks import is_held
 from .reaper import end_processes
@@ -21,7 +21,7 @@ _FOUND = {
     "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
     "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
 }
-_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told")
+_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told", "unseen")
 
 
 class Attempts:
@@ -56,8 +56,7 @@ class Attempts:
             try:
                 before_exec()
                 os.setsid()
-                argv = own_argv("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
-                os.execv(argv[0], argv)
+                Becoming.go("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
             finally:
                 os._exit(127)
         self.keepers[pid] = name

@@ -1,7 +1,7 @@
-"""Code files by content: each lies here once, and every tree that has it links to it.
+"""Code files by content: each lies here once, however many trees have it.
 
-A blob's modification time is derived from its hash. Whoever writes into one changes that time, so a look at size
-and time tells whether it is still what arrived; one that is not is simply asked for again.
+A blob gets its name when its bytes have the hash, and is hashed again whenever a run's copy is made of it. One that
+somebody spoiled in between is thrown away then, and the next push sends it again.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import Dict, Optional
+from typing import Dict, Iterable, List, Optional, Set
+
+from leasehold.kit.atomic import write_all
 
 from .serve import Refused
 
-_EPOCH_S = 1_000_000_000
+_GONE = "a file of the code is gone from the box; the next push sends it again"
+_SPOILED = "a file of the code was changed on the box; the next push sends it again"
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -27,13 +30,23 @@ class BlobStore:
         """Where the blob of this name lies."""
         return os.path.join(self._folder, name[:2], name)
 
-    def sound(self, name: str, size: int) -> bool:
-        """Whether the blob is here and was not touched since it arrived."""
+    def lacking(self, names: Iterable[str]) -> List[str]:
+        """Say which of these are not here; a look at each folder, not at each file."""
+        folders: Dict[str, Set[str]] = {}
+        missing = []
+        for name in names:
+            here = folders.get(name[:2])
+            if here is None:
+                here = folders[name[:2]] = self._in_folder(name[:2])
+            if name not in here:
+                missing.append(name)
+        return missing
+
+    def _in_folder(self, start: str) -> Set[str]:
         try:
-            info = os.lstat(self.path(name))
+            return set(os.listdir(os.path.join(self._folder, start)))
         except OSError:
-            return False
-        return info.st_size == size and info.st_mtime_ns == _mark_s(name) * 10**9
+            return set()
 
     def arriving(self, name: str, size: int) -> "Arriving":
         """Open a blob that home is about to send."""
@@ -43,25 +56,37 @@ class BlobStore:
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         return Arriving(self.path(name), name, size)
 
-    def place(self, name: str, target: str) -> None:
-        """Put a blob's content at target: a link, or a copy where the disk cannot link."""
+    def copy(self, name: str, target: str) -> None:
+        """Copy a blob to a file of its own, hashed on the way; one that is not what it was refuses."""
+        import hashlib
+
+        sha = hashlib.sha256()
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if name.endswith("x") else 0o644)
         try:
-            os.link(self.path(name), target)
-        except OSError:
-            from leasehold.kit.tree import copy_file
+            with open(self.path(name), "rb", buffering=0) as blob:
+                for block in iter(lambda: blob.read(1 << 20), b""):
+                    sha.update(block)
+                    write_all(fd, block)
+        except FileNotFoundError:
+            raise Refused("code.tree_missing", _GONE) from None
+        finally:
+            os.close(fd)
+        if sha.hexdigest() != name[:64]:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path(name))
+            raise Refused("code.tree_differs", _SPOILED)
 
-            copy_file(self.path(name), target, 0o755 if name.endswith("x") else 0o644)
-
-    def drop_unused(self, older_than_unix: float) -> Dict[str, int]:
-        """Remove blobs that no tree links to; say how many and how large."""
+    def drop_unused(self, used: Set[str], older_than_unix: float, dry_run: bool) -> Dict[str, int]:
+        """Remove blobs that no tree has; say how many and how large."""
         count = size = 0
         for folder, _, names in os.walk(self._folder):
             for name in names:
                 path = os.path.join(folder, name)
                 with contextlib.suppress(OSError):
                     info = os.lstat(path)
-                    if info.st_nlink == 1 and info.st_ctime < older_than_unix:
-                        os.unlink(path)
+                    if name not in used and info.st_ctime < older_than_unix:
+                        if not dry_run:
+                            os.unlink(path)
                         count, size = count + 1, size + info.st_size
         return {"blobs": count, "bytes": size}
 
@@ -85,9 +110,7 @@ class Arriving:
         assert self._fd is not None
         self._sha.update(chunk)
         self.missing -= len(chunk)
-        view = memoryview(chunk)
-        while view:
-            view = view[os.write(self._fd, view) :]
+        write_all(self._fd, chunk)
 
     def finish(self) -> None:
         """Check the hash and give the blob its name; a file that changed at home meanwhile refuses."""
@@ -97,7 +120,6 @@ class Arriving:
             raise Refused(
                 "code.tree_differs", "a file arrived different from its hash; did it change while it was sent?"
             )
-        os.utime(self._temp, (_mark_s(self._name), _mark_s(self._name)))
         os.rename(self._temp, self._path)
 
     def abandon(self) -> None:
@@ -110,7 +132,3 @@ class Arriving:
         if self._fd is not None:
             os.close(self._fd)
         self._fd = None
-
-
-def _mark_s(name: str) -> int:
-    return _EPOCH_S + int(name[:7], 16)

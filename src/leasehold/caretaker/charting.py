@@ -6,11 +6,13 @@ Equal blocks are found by a thin sample and then compared byte by byte; nothing 
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from typing import Any, Dict, List, Optional, Protocol, Tuple
+import zlib
+from typing import Any, Dict, Iterator, List, Optional, Protocol, Set, Tuple
 
-from leasehold.kit import manifest
+from leasehold.kit import frames, manifest
 from leasehold.kit.manifest import ManifestError
 from leasehold.kit.match import Found
 from leasehold.kit.paths import UnsafePath, check_relative, open_below
@@ -37,6 +39,12 @@ class Listener(Protocol):
     def reply(self, value: Dict[str, Any]) -> None:
         """Tell one thing."""
 
+    def data(self, chunk: bytes) -> None:
+        """Send bytes."""
+
+    def body(self) -> Iterator[frames.Frame]:
+        """Hear what is said meanwhile."""
+
 
 class Chart:
     """Hashes a roster in order and tells home as it goes."""
@@ -50,34 +58,83 @@ class Chart:
         self._samples: Dict[bytes, Place] = {}
         self._done: List[List[Any]] = []
         self._told_at = time.monotonic()
+        self._entries: Dict[int, Dict[str, Any]] = {}
+        self._left_out: Set[int] = set()
         self._known: Dict[str, int] = {}  # files whose sums and equal blocks are told, by name
 
     def tell_files(self) -> None:
-        """Say every file with its size and time, unread."""
-        for start in range(0, len(self._files), _ENTRIES_A_FRAME):
-            some = self._files[start : start + _ENTRIES_A_FRAME]
-            self._request.reply({"files": [[cell, manifest.stat_entry(found)] for cell, found in some]})
+        """Say every file with its size and time, unread: a packed list, since over a long way its bytes take long."""
+        listed = [[cell, manifest.stat_entry(found)] for cell, found in self._files]
+        packed = zlib.compress(json.dumps(listed, separators=(",", ":")).encode("ascii"), 1)
+        for start in range(0, len(packed), frames.CHUNK_BYTES):
+            self._request.data(packed[start : start + frames.CHUNK_BYTES])
         self._request.reply({"listed": len(self._files)})
 
-    def take_sums(self, lenient: bool = False) -> Dict[str, List[Dict[str, Any]]]:
-        """Hash each file; return manifest entries by cell. Lenient leaves out what changes meanwhile."""
-        cells: Dict[str, List[Dict[str, Any]]] = {}
-        for number, (cell, found) in enumerate(self._files):
-            if self._request.gone:
-                break
-            try:
-                entry = self._sum(number, cell, found)
-            except ManifestError:
-                if not lenient:
-                    raise
-                self._done.append([number, ""])
-                continue
-            cells.setdefault(cell, []).append(entry)
+    def take_sums(self, lenient: bool = False) -> Optional[Dict[str, List[Dict[str, Any]]]]:
+        """Hash each file; return manifest entries by cell. Lenient leaves out what changes meanwhile.
+
+        Small ones are summed by whoever sends them: home says which of them it wants summed here, and in the end what
+        the others came to. None: home wants no manifest any more.
+        """
+        late = [number for number, _ in enumerate(self._files) if not self._sum_early(number, lenient)]
+        self._tell_done()
+        heard = self._hear(lenient)
+        if heard is None:
+            return None
+        for number in late:
+            if number not in self._entries and number not in self._left_out:
+                self._note_heard(number, heard[32 * number : 32 * number + 32], lenient)
         self._tell_done()
         self._memory.save()
+        cells: Dict[str, List[Dict[str, Any]]] = {}
+        for number, (cell, _) in enumerate(self._files):
+            if number in self._entries:
+                cells.setdefault(cell, []).append(self._entries[number])
         return cells
 
-    def _sum(self, number: int, cell: str, found: Found) -> Dict[str, Any]:
+    def _sum_early(self, number: int, lenient: bool) -> bool:
+        _, found = self._files[number]
+        known = self._memory.find(self._names[number], found.info)
+        if self._request.gone or (known is None and found.info.st_size <= manifest.TINY_BYTES):
+            return False
+        self._sum(number, lenient)
+        return True
+
+    def _hear(self, lenient: bool) -> Optional[bytes]:
+        """Take the sums that home asks for; return those that it was sent, 32 bytes a file, zeros where it has none."""
+        heard = []
+        for frame in self._request.body():
+            if frame.type == frames.DATA:
+                heard.append(frame.payload)
+                continue
+            said = frame.json()
+            if said.get("leave"):
+                return None
+            for number in said.get("sum", ()):
+                fresh = 0 <= int(number) < len(self._files) and int(number) not in self._entries
+                if fresh and not self._request.gone:
+                    self._sum(int(number), lenient)
+            self._tell_done()
+        return b"".join(heard)
+
+    def _note_heard(self, number: int, digest: bytes, lenient: bool) -> None:
+        if len(digest) != 32 or not any(digest):
+            self._sum(number, lenient)
+            return
+        _, found = self._files[number]
+        self._memory.note(self._names[number], found.info, {"sha256": digest.hex()})
+        self._entries[number] = {**manifest.stat_entry(found), "sha256": digest.hex()}
+
+    def _sum(self, number: int, lenient: bool) -> None:
+        try:
+            self._entries[number] = self._summed(number, *self._files[number])
+        except ManifestError:
+            if not lenient:
+                raise
+            self._left_out.add(number)
+            self._done.append([number, ""])
+
+    def _summed(self, number: int, cell: str, found: Found) -> Dict[str, Any]:
         key = self._names[number]
         noted = self._memory.find(key, found.info)
         if noted is not None:

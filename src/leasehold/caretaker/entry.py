@@ -1,4 +1,4 @@
-"""The parcel's doors: serve a connection, care for a run, keep an attempt and make it ready, nag, notice, whoami."""
+"""The parcel's doors: serve a connection, care for a run, keep an attempt and make it ready, tell, nag, whoami."""
 
 from __future__ import annotations
 
@@ -48,20 +48,13 @@ def main(argv: List[str]) -> int:
         from .whoami import answer_stream
 
         return answer_stream(sys.stdin, sys.stdout)
-    if door == "nag" and len(argv) == 2:
-        from .layout import RunFolder
-        from .nag import nag
-
-        return nag(RunFolder(argv[1]))
-    if door == "notice" and len(argv) == 1:
-        from .nag import notice
-
-        return notice(sys.stdin)
+    if (door, len(argv)) in _TELLERS:
+        return _tell(door, argv[1:])
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | task RUN SUBMISSION | nag RUN | notice"
-        " | whoami\n"
+        " | tell RUN | whoami\n"
     )
     return 64
 
@@ -107,4 +100,25 @@ def _for_run(door: str, path: str) -> int:
 
 
 _OF_A_RUN = ("fetch", "pull", "copy", "revive")
+
+
+def _tell(door: str, words: List[str]) -> int:
+    """Tell a person something: one notice, what a run has to say, or again and again that a box still bills."""
+    if door == "notice":
+        from .notices import notice
+
+        return notice(sys.stdin)
+    from .layout import RunFolder
+
+    folder = RunFolder(words[0])
+    if door == "nag":
+        from .nag import nag
+
+        return nag(folder)
+    from .telling import tell
+
+    return tell(folder, sys.stdin)
+
+
+_TELLERS = (("notice", 1), ("nag", 2), ("tell", 2))
 _ERRANDS = ("judge", "seal", "prune-scratch", "rescue")

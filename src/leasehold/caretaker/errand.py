@@ -13,7 +13,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, Optional
 
-from .keeper import own_argv
+from .keeper import Becoming, own_argv
 
 _MOST_BYTES = 60000  # below what a pipe holds: the child never waits for us to read
 _TRIES = 2
@@ -61,9 +61,10 @@ class Errand:
                 os.close(0)
                 os.open(os.devnull, os.O_RDONLY)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+                if not self._tries:
+                    Becoming.go(*door)
                 argv = own_argv(*door)
-                if self._tries:  # the first one may have died of a torn cache of bytecode
-                    argv[1:1] = ["-X", "pycache_prefix=" + os.devnull]
+                argv[1:1] = ["-X", "pycache_prefix=" + os.devnull]  # the first one may have died of a torn cache
                 os.execv(argv[0], argv)
             finally:
                 os._exit(127)

@@ -7,6 +7,13 @@ from typing import Dict
 from .serve import Operation, Request
 
 
+def adoptable(request: Request) -> None:
+    """Look for training that somebody started without us."""
+    from .adoptable import answer
+
+    answer(request)
+
+
 def gpu_survey(request: Request) -> None:
     """Look at the cards and at who holds them."""
     from .gpu_survey import survey
@@ -57,6 +64,7 @@ def relaunch_hooks(request: Request) -> None:
 
 
 OPERATIONS: Dict[str, Operation] = {
+    "adoptable": adoptable,
     "gpu_survey": gpu_survey,
     "end_holders": end_holders,
     "disk_survey": disk_survey,

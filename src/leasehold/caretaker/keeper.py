@@ -26,6 +26,7 @@ from .reserve import with_room
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
 _LEFTOVER_GRACE_S = 5.0
+_MOST_INHERITED = 64
 
 
 class Attempt(NamedTuple):
@@ -50,6 +51,8 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     plan = folder.read_plan()
     if plan is None:
         return 1
+    if plan.get("adopted"):
+        return _keep_adopted(folder, plan["adopted"], Attempt(cell, attempt, *how), signals)
     log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     pid = os.fork()
     if pid == 0:
@@ -62,6 +65,24 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
     write_exit(folder, place, record)
     if folder.respawns and not is_held(folder.caretaker_lock):
+        respawn_caretaker(folder)
+    return 0
+
+
+def _keep_adopted(folder: RunFolder, adopted: Dict[str, Any], what: Attempt, signals: "Wakeups") -> int:
+    """Watch a trainer that somebody else started; nothing of it is ours to end."""
+    from .adopting import watch_adopted  # few runs are
+
+    place = folder.attempt(what.cell, what.number)
+
+    def pause(seconds: float) -> None:
+        signals.terminate = False
+        signals.sleep(seconds)
+        if not is_held(folder.caretaker_lock):
+            respawn_caretaker(folder)
+
+    write_exit(folder, place, watch_adopted(place, adopted, what.number, pause))
+    if not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
 
@@ -96,6 +117,26 @@ def respawn_caretaker(folder: RunFolder) -> None:
 def own_argv(*words: str) -> List[str]:
     """Spell a command line that runs this same parcel again."""
     return [sys.executable, "-I", "-S", sys.argv[0], *words]
+
+
+class Becoming:
+    """How a forked child goes on as another of our processes: as a fresh one, which stays small for days; or as it is.
+
+    A task of a cluster chooses the latter: its cells are many, often short, and Python takes longer to start.
+    """
+
+    fresh = True
+
+    @classmethod
+    def go(cls, *words: str) -> None:
+        """Become it; does not return."""
+        if cls.fresh:
+            argv = own_argv(*words)
+            os.execv(argv[0], argv)
+        os.closerange(3, _MOST_INHERITED)  # locks and journals of the parent are not ours
+        from .entry import main
+
+        os._exit(main(list(words)))
 
 
 class Wakeups:

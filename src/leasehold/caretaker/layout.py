@@ -165,6 +165,31 @@ class RunFolder:
         return os.path.join(os.path.dirname(self.secrets), self.run + ".notify.json")
 
     @property
+    def notices(self) -> str:
+        """What is still to be told, to whom, and how far the journal was looked at."""
+        return os.path.join(self.path, "notices.json")
+
+    @property
+    def notices_done(self) -> str:
+        """How the last notice went, as its sender wrote it."""
+        return os.path.join(self.path, "notices-done.json")
+
+    @property
+    def notices_lock(self) -> str:
+        """Held by the one who changes what is to be told."""
+        return os.path.join(self.path, "notices.lock")
+
+    @property
+    def handbook(self) -> str:
+        """What a stranger needs to know of this run, for people."""
+        return os.path.join(self.path, "HANDBOOK.md")
+
+    @property
+    def handbook_facts(self) -> str:
+        """What home knows for it and this box does not."""
+        return os.path.join(self.path, "handbook.json")
+
+    @property
     def relaunch(self) -> str:
         """What was installed to go on after a restart of the box."""
         return os.path.join(self.path, "relaunch.json")

@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import time
 from typing import Any, Dict, List, Optional
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.runstate import FINISHED, RunState, fold
+from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.topics import wanted
 
-from .dressing import run_dressed
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import try_lock
-from .platform_shell import Outfit
+from .notice_words import DEFAULT, HIGH, final_words
+from .watcher import Watcher, no_note
 
 _AFTER_S = (15 * 60, 3600)
 _EVERY_S = 4 * 3600
 _SLICE_S = 30.0
+_SENDING_SLICE_S = 0.2
 _GIVE_UP_S = 30 * 86400.0
-_SEND_LIMIT_S = 300.0
 
 
-def nag(folder: RunFolder) -> int:
-    """Send the first notice when due, then on; leave when hushed, resumed, or already nagging elsewhere."""
+def nag(folder: RunFolder, clock: Any = time, watcher: Optional[Watcher] = None) -> int:
+    """Tell what is still untold, then nag when due; leave when hushed, resumed, or already nagging elsewhere."""
     if try_lock(os.path.join(folder.path, "nag.lock")) is None:
         return 0
+    watcher = watcher or Watcher(folder, {}, no_note)
     while True:
-        wishes = read_json(folder.notify)
-        run = fold(journal.read_from(folder.journal, 0)[0])
-        if not wishes or not wishes.get("channels") or not run.terminal or os.path.exists(folder.hush):
+        wishes = dict(read_json(folder.notify) or {}, run=folder.run)
+        events = journal.read_from(folder.journal, 0)[0]
+        run = fold(events)
+        gone = not wishes.get("channels") or not run.terminal or os.path.exists(folder.hush)
+        if gone or clock.time() - run.changed_unix > _GIVE_UP_S:
+            return 0
+        watcher.step()
+        nags = "meter" in wanted(wishes)
+        if not nags and watcher.quiet:
             return 0
         sent = _sent(folder, run)
-        due = run.changed_unix + due_after_s(sent, wishes)
-        if time.time() - run.changed_unix > _GIVE_UP_S:
-            return 0
-        if time.time() < due:
-            time.sleep(min(_SLICE_S, max(0.01, due - time.time())))
+        due_unix = run.changed_unix + due_after_s(sent, wishes) if nags else clock.time() + _SLICE_S
+        if clock.time() < due_unix:
+            slice_s = _SENDING_SLICE_S if watcher.outbox.flight else _SLICE_S
+            clock.sleep(min(slice_s, max(0.01, due_unix - clock.time())))
             continue
-        _send(folder, wishes["channels"], message(folder, run, wishes))
+        watcher.say(item(events, run, wishes, clock.time(), sent))
         sent += 1
-        while run.changed_unix + due_after_s(sent, wishes) <= time.time():
+        while run.changed_unix + due_after_s(sent, wishes) <= clock.time():
             sent += 1  # this box slept through some: one notice says it all
-        write_json(folder.nagged, {"sent": sent, "seq": run.seq, "last_unix": time.time()})
+        write_json(folder.nagged, {"sent": sent, "seq": run.seq, "last_unix": clock.time()})
 
 
 def due_after_s(sent: int, wishes: Dict[str, Any]) -> float:
@@ -58,26 +62,24 @@ def due_after_s(sent: int, wishes: Dict[str, Any]) -> float:
     return after[-1] + every * (sent - len(after) + 1)
 
 
-def message(folder: RunFolder, run: RunState, wishes: Dict[str, Any]) -> Dict[str, Any]:
+def item(events: List[Dict[str, Any]], run: RunState, wishes: Dict[str, Any], now: float, sent: int) -> Dict[str, Any]:
     """Spell the notice: what ended, how long ago, what it costs, what to do."""
-    idle_min = int((time.time() - run.changed_unix) / 60)
-    price = wishes.get("price")
-    meter = " The box still bills %s." % price if price else " The box may still bill."
-    ended = "%s %d min ago" % (run.state, idle_min) if idle_min else "just %s" % run.state
-    reason = " (%s)" % run.reason if run.reason else ""
-    todo = "lease logs %s; the same lease run resumes it" % folder.run
-    if run.state == FINISHED:
-        todo = "lease pull %s, then lease down %s" % (folder.run, folder.run)
-    text = "%s %s%s.%s Next: %s" % (folder.run, ended, reason, meter, todo)
+    idle_s = max(0.0, now - run.changed_unix)
     return {
-        "title": "%s %s" % (folder.run, run.state),
-        "text": text,
+        "key": "nag",
+        "k": "nag",
+        "topic": "meter",
+        "title": "%s %s" % (wishes["run"], run.state),
+        "text": final_words(events, run, wishes, idle_s),
         "event": "run_%s" % run.state,
-        "run": folder.run,
         "state": run.state,
-        "idle_s": idle_min * 60,
-        "box": wishes.get("box", ""),
-        "priority": "default" if run.state == "finished" else "high",
+        "idle_s": int(idle_s / 60) * 60,
+        "n": run.seq,
+        "last": "%d.%d" % (run.seq, sent + 1),
+        "count": 1,
+        "at": now,
+        "priority": DEFAULT if run.state == "finished" else HIGH,
+        "rush": True,
     }
 
 
@@ -92,25 +94,3 @@ def begin(folder: RunFolder) -> None:
     if read_json(folder.notify):
         argv = own_argv("nag", folder.path)
         os.execv(argv[0], argv)
-
-
-def notice(stream: Any) -> int:
-    """The short-lived sender's door: channels and message on stdin, problems on stdout."""
-    from .notices import send_all
-
-    wanted = json.loads(stream.read())
-    problems = send_all(wanted["channels"], wanted["message"])
-    sys.stdout.write(json.dumps({"problems": problems}))
-    return 1 if problems else 0
-
-
-def _send(folder: RunFolder, channels: List[Dict[str, str]], what: Dict[str, Any]) -> Optional[str]:
-    """Send through the platform's hook; a notice about a box must not be lost because that fails."""
-    body = json.dumps({"channels": channels, "message": what}).encode("utf-8")
-    try:
-        done, problem = run_dressed(Outfit(folder.root, folder.platform()), own_argv("notice"), _SEND_LIMIT_S, body)
-        if problem:
-            done, _ = run_dressed(Outfit(folder.root, {}), own_argv("notice"), _SEND_LIMIT_S, body)
-    except subprocess.TimeoutExpired:
-        return "no answer in %g s" % _SEND_LIMIT_S
-    return done.stdout.decode("utf-8", "replace") if done.returncode else None

@@ -15,7 +15,7 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import environment, hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
+from . import hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
@@ -228,6 +228,8 @@ def find_hogs(request: Request) -> None:
 
 def check_env(request: Request) -> None:
     """Have the job's own interpreter say what it is and what it can import."""
+    from . import environment  # only for this: it brings tempfile and much else
+
     request.reply(environment.check(request.args, request.root))
 
 
@@ -239,6 +241,13 @@ def check_secrets(request: Request) -> None:
     job_env = {str(name): str(value) for name, value in env.items()}
     outfit = Outfit(request.root, request.args.get("platform") or {}, job_env)
     request.reply({"answers": whoami.ask_all({str(name): str(value) for name, value in values.items()}, outfit)})
+
+
+def send_notices(request: Request) -> None:
+    """Send a test notice from this box."""
+    from . import telling  # only for this
+
+    telling.answer(request)
 
 
 def salvageable(request: Request) -> None:
@@ -322,6 +331,7 @@ OPERATIONS: Dict[str, Operation] = {
     "stop": starting.stop,
     "release": starting.release,
     "hush": starting.hush,
+    "take_over": starting.take_over,
     "events": events,
     "tail": tail,
     "follow": follow,
@@ -341,6 +351,7 @@ OPERATIONS: Dict[str, Operation] = {
     "check_env": check_env,
     "power_off": power.power_off,
     "check_secrets": check_secrets,
+    "send_notices": send_notices,
     "get": get,
     "slurm_rehearse": slurm.rehearse,
     **hygiene.OPERATIONS,

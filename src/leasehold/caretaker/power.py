@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from typing import List
 
 from leasehold.kit.paths import NAME
 from leasehold.kit.procs import boot_id, marked
 
+from . import holding
 from .layout import RunFolder
 from .serve import Refused, Request
 from .starting import observe
@@ -21,6 +21,8 @@ _GO = 'sleep 1; exec "$@"'
 
 def power_off(request: Request) -> None:
     """Answer first, then end the box; refused while a trainer of any run lives."""
+    import shutil  # lazily: it brings bz2 and lzma, and every connection would pay
+
     command = [str(word) for word in request.args.get("command") or ["shutdown"]]
     name = os.path.basename(command[0])
     if name not in _ALLOWED:
@@ -28,6 +30,8 @@ def power_off(request: Request) -> None:
     where = shutil.which(name, path=_PLACES) or shutil.which(command[0])  # the system's own before any other on PATH
     if where is None:
         raise Refused("box.no_shutdown", "this box has no %s; power it off in the console" % name)
+    for run in _runs(request.root):
+        holding.require(run, request.args)
     busy = _busy(request.root)
     if busy:
         raise Refused("box.busy", "%s still has live processes here" % ", ".join(busy[:3]))
@@ -38,12 +42,15 @@ def power_off(request: Request) -> None:
     )  # fmt: skip
 
 
-def _busy(root: str) -> List[str]:
+def _runs(root: str) -> List[RunFolder]:
     folder = os.path.join(root, "active")
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    found = []
-    for name in filter(NAME.match, names):
-        run = RunFolder.below(root, name)
-        if marked(run.mark()) or any(cell["alive"] for cell in observe(run)["cells"].values()):
-            found.append(name)
-    return found
+    return [RunFolder.below(root, name) for name in filter(NAME.match, names)]
+
+
+def _busy(root: str) -> List[str]:
+    return [
+        run.run
+        for run in _runs(root)
+        if marked(run.mark()) or any(cell["alive"] for cell in observe(run)["cells"].values())
+    ]

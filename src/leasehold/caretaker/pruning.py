@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List, Optional, Set
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.paths import NAME
 
 from .blobs import BlobStore
 from .layout import RunFolder
-from .serve import Request
+from .serve import Refused, Request
 from .starting import observe
+from .trees import COMING, LIST, blobs_named, trees_locked
 
 _KEPT_NEWEST = 2  # what the next push will be compared with
 _YOUNG_S = 3600.0  # another home may be about to start what it has just pushed
@@ -23,33 +23,45 @@ def prune(request: Request) -> None:
     """Remove what nothing uses; with dry_run only say what it would be."""
     now = time.time()
     dry_run = bool(request.args.get("dry_run"))
-    old = _unused(request.root, now)
-    for path in [] if dry_run else old:
-        doomed = path + ".doomed"
-        os.rename(path, doomed)  # no half tree may ever go by a whole one's name
-        shutil.rmtree(doomed, ignore_errors=True)
-    dropped = {"blobs": 0, "bytes": 0} if dry_run else BlobStore(request.root).drop_unused(now - _YOUNG_S)
-    names = [os.path.basename(path) for path in old]
-    request.reply({"trees": names, "kept": len(_trees(request.root)) - (len(old) if dry_run else 0), **dropped})
+    with trees_locked(request.root):
+        old = _unused(request.root, now)
+        for path in [] if dry_run else old:
+            os.unlink(path)
+        kept = [path for path in _lists(request.root, LIST) if path not in old]
+        used = _blobs_of(kept + _lists(request.root, COMING))
+        blobs = BlobStore(request.root)
+        dropped = blobs.drop_unused(used, now - _YOUNG_S, dry_run) if used is not None else {"blobs": 0, "bytes": 0}
+    names = [os.path.basename(path)[: -len(LIST)] for path in old]
+    request.reply({"trees": names, "kept": len(kept), **dropped})
 
 
 def _unused(root: str, now: float) -> List[str]:
     in_use = _in_use(root)
-    trees = sorted(_trees(root), key=os.path.getmtime, reverse=True)
-    candidates = [path for path in trees[_KEPT_NEWEST:] if now - os.stat(path).st_ctime > _YOUNG_S]
-    return [path for path in candidates if os.path.basename(path) not in in_use]
+    if in_use is None:
+        return []
+    lists = sorted(_lists(root, LIST), key=os.path.getmtime, reverse=True)
+    candidates = [path for path in lists[_KEPT_NEWEST:] if now - os.stat(path).st_ctime > _YOUNG_S]
+    return [path for path in candidates if os.path.basename(path)[: -len(LIST)] not in in_use]
 
 
-def _trees(root: str) -> List[str]:
+def _lists(root: str, ending: str) -> List[str]:
     folder = os.path.join(root, "trees")
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    return [
-        os.path.join(folder, name) for name in names if len(name) == 64 and os.path.isdir(os.path.join(folder, name))
-    ]
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(ending)]
 
 
-def _in_use(root: str) -> Set[str]:
-    """Name the trees of runs that go on, or may be resumed; a run whose plan cannot be read keeps them all."""
+def _blobs_of(lists: List[str]) -> Optional[Set[str]]:
+    """Name every file that a tree has; None when a list cannot be read: then nobody knows what is unused."""
+    used: Set[str] = set()
+    for path in lists:
+        try:
+            used |= blobs_named(path)
+        except (OSError, Refused, RecursionError):
+            return None
+    return used
+
+
+def _in_use(root: str) -> Optional[Set[str]]:
+    """Name the trees of runs that go on, or may be resumed; None when a run's plan cannot be read: keep them all."""
     folder = os.path.join(root, "active")
     used: Set[str] = set()
     for name in filter(NAME.match, sorted(os.listdir(folder)) if os.path.isdir(folder) else []):
@@ -57,7 +69,7 @@ def _in_use(root: str) -> Set[str]:
         plan: Dict[str, Any] = read_json(run.plan) or {}
         if not plan.get("tree"):
             if os.path.exists(run.plan):
-                return {os.path.basename(path) for path in _trees(root)}
+                return None
             continue
         if observe(run)["state"] != "finished":
             used.add(str(plan["tree"]))

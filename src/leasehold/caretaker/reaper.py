@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Callable, List
 
-from leasehold.kit.procs import Process, in_group, is_alive, marked
+from leasehold.kit.procs import Process, in_group, is_alive, look, marked
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -27,6 +27,9 @@ def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
     found = {process.pid: process for process in marked(mark)}
     if is_alive(pid, started) or any(process.group == pid for process in found.values()):
         found.update({process.pid: process for process in in_group(pid)})
+        alone = look(pid)
+        if alone is not None and alone.started == started and not alone.gone:
+            found[pid] = alone  # an adopted trainer may belong to a group that is not its own
     return list(found.values())
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from typing import Any, Dict, Iterator, List, Tuple
 
 from leasehold.kit import frames, manifest
 from leasehold.kit.atomic import write_atomic
 from leasehold.kit.match import matching
-from leasehold.kit.paths import UnsafePath, open_below
+from leasehold.kit.paths import OpenedBelow, UnsafePath
 
 from .charting import BLOCK_BYTES, Chart, settled
 from .hash_memory import HashMemory
@@ -20,6 +21,7 @@ from .serve import Refused, Request
 _SAMPLE_BYTES = 16 << 10
 _PAYS_BELOW = 0.8  # of its size; above it the box's CPU is better spent on the next block
 _LEAST_FRAME_BYTES = 4 << 10
+_TRIES = 3
 
 
 def seal(request: Request) -> None:
@@ -51,44 +53,41 @@ def chart(request: Request) -> None:
         cells = drawn.take_sums(lenient)
     except manifest.ManifestError as error:
         raise _unsealable(error, folder, plan, places) from None
-    if request.gone:
+    if cells is None or request.gone:
         return
     data = manifest.encode(manifest.assemble(folder.run, plan["plan_sha256"], plan["patterns"], cells))
     if not lenient:
         write_atomic(folder.manifest, data)
-    _send(request, data)
+    _send(request, zlib.compress(data, 1))
 
 
 def fetch(request: Request) -> None:
-    """Send ranges [cell, path, offset, length, mtime_ns] of a run's artifacts, one after the other, as one stream."""
-    folder = folder_of(request)
+    """Send ranges [cell, path, offset, length, mtime_ns] of a run's artifacts, one after the other, as one stream.
+
+    A sixth element that is true asks for a small file whole, with the 32 bytes of its sha256 behind it.
+    """
+    opened = _Opened(folder_of(request))
     size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), BLOCK_BYTES))
-    pack = bool(request.args.get("pack"))
-    held: List[bytes] = []
-    held_bytes = 0
-    for item in request.args.get("items") or []:
-        for block in _blocks(folder, item, size):
-            if request.gone:
-                return
-            if len(block) == size and not held:
-                _emit(request, block, pack)
-                continue
-            held.append(block)
-            held_bytes += len(block)
-            if held_bytes >= size:
-                _emit(request, b"".join(held), pack)
-                held, held_bytes = [], 0
-    if held:
-        _emit(request, b"".join(held), pack)
+    packing = _Packing(bool(request.args.get("pack")))
+    try:
+        with request.turn:
+            for block in _filled(_asked_for(opened, request.args.get("items") or [], size), size):
+                if request.gone:
+                    return
+                packing.emit(request, block)
+    finally:
+        opened.close()
 
 
 def sums(request: Request) -> None:
     """Hash one file block by block, so that home finds which of its blocks differ."""
     import hashlib
 
-    folder = folder_of(request)
+    opened = _Opened(folder_of(request))
     found: List[str] = []
-    with _opened(folder, str(request.args.get("cell")), str(request.args.get("path"))) as file:
+    fd, _ = opened.open(str(request.args.get("cell")), str(request.args.get("path")))
+    opened.close()
+    with os.fdopen(fd, "rb", buffering=0) as file:
         for block in iter(lambda: file.read(BLOCK_BYTES), b""):
             found.append(hashlib.sha256(block).hexdigest())
             if len(found) == 1000:
@@ -109,46 +108,108 @@ def _unsealable(error: Exception, folder: RunFolder, plan: Dict[str, Any], place
 
 
 def _send(request: Request, data: bytes) -> None:
+    """Send bytes in frames."""
     for start in range(0, len(data), frames.CHUNK_BYTES):
         request.data(data[start : start + frames.CHUNK_BYTES])
 
 
-def _blocks(folder: RunFolder, item: Any, size: int) -> Iterator[bytes]:
-    """Read a range; a file that is not what it was when it was listed refuses."""
-    try:
-        cell, path, offset, length, mtime_ns = item
-        missing = int(length)
-    except (TypeError, ValueError):
-        raise Refused("wire.bad_request", "a range is [cell, path, offset, length, mtime_ns]") from None
-    with _opened(folder, str(cell), str(path)) as file:
-        if os.fstat(file.fileno()).st_mtime_ns != mtime_ns:
-            raise Refused("artifact.changed", "%s/%s changed on the box since it was listed" % (cell, path))
-        file.seek(int(offset))
-        while missing > 0:
-            block = file.read(min(size, missing))
-            if not block:
-                raise Refused("artifact.changed", "%s/%s became shorter on the box" % (cell, path))
-            missing -= len(block)
-            yield block
+class _Opened:
+    """Opens a run's artifacts; the folder of the last one stays open."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._cell = ""
+        self._below = OpenedBelow("")
+
+    def open(self, cell: str, path: str) -> Tuple[int, os.stat_result]:
+        """Open one for reading."""
+        if cell != self._cell:
+            self.close()
+            self._cell, self._below = cell, OpenedBelow(self._folder.out(cell))
+        try:
+            return self._below.open(path)
+        except (OSError, UnsafePath) as error:
+            raise Refused("artifact.unreadable", "%s: %s" % (path, error)) from None
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._below.close()
 
 
-def _opened(folder: RunFolder, cell: str, path: str) -> Any:
-    try:
-        return os.fdopen(open_below(folder.out(cell), path), "rb", buffering=0)
-    except (OSError, UnsafePath) as error:
-        raise Refused("artifact.unreadable", "%s: %s" % (path, error)) from None
+def _asked_for(opened: _Opened, items: List[Any], size: int) -> Iterator[bytes]:
+    for item in items:
+        try:
+            cell, path, offset, length, mtime_ns = item[:5]
+            start, missing = int(offset), int(length)
+        except (TypeError, ValueError):
+            raise Refused("wire.bad_request", "a range is [cell, path, offset, length, mtime_ns]") from None
+        fd, info = opened.open(str(cell), str(path))
+        try:
+            if info.st_mtime_ns != mtime_ns:
+                raise Refused("artifact.changed", "%s/%s changed on the box since it was listed" % (cell, path))
+            if len(item) > 5 and item[5]:
+                yield from _with_sum(fd, info, "%s/%s" % (cell, path), missing)
+            else:
+                yield from _range(fd, (start, missing), "%s/%s" % (cell, path), size)
+        finally:
+            os.close(fd)
 
 
-def _emit(request: Request, block: bytes, pack: bool) -> None:
-    """Send a block, packed where home's link is slow and a sample says that it shrinks."""
-    if pack and len(block) >= _LEAST_FRAME_BYTES:
-        import zlib
+def _filled(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Put small blocks together until they fill a frame."""
+    held: List[bytes] = []
+    held_bytes = 0
+    for block in blocks:
+        held.append(block)
+        held_bytes += len(block)
+        if held_bytes >= size:
+            yield b"".join(held) if len(held) > 1 else block
+            held, held_bytes = [], 0
+    if held:
+        yield b"".join(held)
 
-        middle = len(block) // 2
-        sample = block[middle : middle + _SAMPLE_BYTES]
-        if len(zlib.compress(sample, 1)) < _PAYS_BELOW * len(sample):
-            packed = zlib.compress(block, 1)
+
+def _range(fd: int, span: Tuple[int, int], name: str, size: int) -> Iterator[bytes]:
+    start, missing = span
+    os.lseek(fd, start, os.SEEK_SET)
+    while missing > 0:
+        block = os.read(fd, min(size, missing))
+        if not block:
+            raise Refused("artifact.changed", "%s became shorter on the box" % name)
+        missing -= len(block)
+        yield block
+
+
+def _with_sum(fd: int, info: os.stat_result, name: str, length: int) -> Iterator[bytes]:
+    """Read a small file whole; its sum is of exactly what is sent, and of a file that nobody wrote meanwhile."""
+    import hashlib
+
+    if length > manifest.TINY_BYTES:
+        raise Refused("wire.bad_request", "%s is too large to be sent with its sum" % name)
+    content = os.read(fd, length + 1)
+    after = os.fstat(fd)
+    alike = (info.st_size, info.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+    if len(content) != length or after.st_size != length or not alike:
+        raise Refused("artifact.changed", "%s changed on the box while it was sent" % name)
+    yield content
+    yield hashlib.sha256(content).digest()
+
+
+class _Packing:
+    """Sends blocks, packed where home's link is slow and samples say that they shrink."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._tries = _TRIES if wanted else 0  # that many samples in a row did not shrink: the rest will not either
+
+    def emit(self, request: Request, block: bytes) -> None:
+        """Send one block."""
+        if self._tries and len(block) >= _LEAST_FRAME_BYTES:
+            middle = len(block) // 2
+            sample = block[middle : middle + _SAMPLE_BYTES]
+            pays = len(zlib.compress(sample, 1)) < _PAYS_BELOW * len(sample)
+            packed = zlib.compress(block, 1) if pays else block
+            self._tries = _TRIES if pays else self._tries - 1
             if len(packed) < len(block):
                 request.reply({"unpacks_to": len(block)})
                 block = packed
-    request.data(block)
+        request.data(block)

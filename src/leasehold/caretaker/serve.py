@@ -13,6 +13,7 @@ from leasehold.kit.frames import Frame
 
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
+_GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
 
 
 class Refused(Exception):
@@ -29,6 +30,7 @@ class Request:
     def __init__(self, connection: "Connection", number: int, args: Dict[str, Any]) -> None:
         self.args = args
         self.root = connection.root
+        self.turn = connection.turn
         self._connection = connection
         self._number = number
         self.inbox: "queue.Queue[Optional[Frame]]" = queue.Queue(_BODY_FRAMES)
@@ -66,6 +68,7 @@ class Connection:
 
     def __init__(self, root: str, reader: BinaryIO, writer: BinaryIO) -> None:
         self.root = root
+        self.turn = threading.Lock()  # bulk answers go one after the other: the next is under way when one has come
         self.closed = threading.Event()
         self._reader = reader
         self._writer = writer
@@ -129,8 +132,12 @@ class Connection:
 
 def serve(root: str) -> int:
     """Speak the protocol on stdin and stdout."""
+    import gc
+
     from .operations import OPERATIONS
 
+    if hasattr(gc, "set_threshold"):  # PyPy's collector has none
+        gc.set_threshold(_GARBAGE)
     writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a stray print must not land between frames
     connection = Connection(root, sys.stdin.buffer, writer)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_atomic, write_json
@@ -14,9 +14,10 @@ from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
 from leasehold.kit.procs import boot_id, is_alive
 from leasehold.kit.runstate import FAILED, STOPPED, fold
-from leasehold.kit.tree import copy_tree
 
-from . import detach
+from . import detach, holding, roster
+from .cell_work import prepare_cell
+from .handbook import place_of
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -26,7 +27,6 @@ from .slurm import engine as slurm
 from .slurm.gather import Gatherer
 from .stopping import request_stop
 from .supervise import caretaker_identity
-from .trees import tree_path
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
@@ -57,6 +57,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         now_unix=time.time(),
         boot=boot_id(),
         holder=read_json(folder.holder) or {},
+        place=place_of(folder),
     )
     return seen
 
@@ -79,17 +80,19 @@ def start(request: Request) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with _StartLock(folder):
         opened = _open_folder(request, folder, plan)
-        _keep_budget(request, folder)
-        _keep_promises(folder, plan.get("patterns"))
+        if holding.is_mine(folder, request.args):  # another home that says the same only attaches
+            _keep_budget(request, folder)
+            _keep_handbook(request, folder)
+            _keep_promises(folder, plan.get("patterns"))
         seen = observe(folder)
-        new = [] if opened else _unheard(folder, plan, seen)
+        new = [] if opened else roster.unheard(folder, plan, seen)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             request.reply(dict(seen, did="attached"))
             return
         _keep_private(request, folder, plan.get("environment") or {})
         relaunch = {} if slurm.is_slurm(plan) else {"relaunch": _keep_relaunch(request, folder)}
         if new and seen["caretaker_alive"] and not slurm.is_slurm(plan):
-            _wake(folder)
+            roster.wake(folder)
         else:
             _revive(folder, plan, seen["seq"])
         did = "opened" if opened else "added" if new else "revived"
@@ -109,11 +112,12 @@ def resume(request: Request) -> None:
             seen = observe(folder)
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
-            _prepare_cells(request.root, folder, plan)
+            holding.hold_again(folder, request.args)
+            _prepare_cells(folder, plan)
             _forget_stop(folder)
-            write_json(folder.holder, _holder(request, folder))
             _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
+            _keep_handbook(request, folder)
             _keep_promises(folder, request.args.get("patterns"))
             relaunch = _keep_relaunch(request, folder)
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
@@ -125,8 +129,10 @@ def resume(request: Request) -> None:
 def hush(request: Request) -> None:
     """End the nagging about a run: its results are home and its lease is being given up."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
-    write_atomic(folder.hush, b"")
-    _drop_relaunch(folder)
+    with _StartLock(folder):
+        holding.require(folder, request.args)
+        write_atomic(folder.hush, b"")
+        _drop_relaunch(folder)
     request.reply({"hushed": folder.run})
 
 
@@ -137,6 +143,7 @@ def stop(request: Request) -> None:
     if plan is None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with _StartLock(folder):
+        holding.require(folder, request.args)
         seen = observe(folder)
         if seen["terminal"]:  # the run has ended; what it may have left behind has not
             ended = end_processes(0, "", folder.mark(), float(request.args.get("grace_s", 5)))
@@ -154,10 +161,33 @@ def stop(request: Request) -> None:
         request.reply(dict(observe(folder), did="asked"))
 
 
+def release(request: Request) -> None:
+    """Give back cells that have not begun: they go to another box."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    plan = read_json(folder.plan)
+    if plan is None or slurm.is_slurm(plan):
+        raise Refused("run.absent", "this box has no run %s that could give cells back" % folder.run)
+    with _StartLock(folder):
+        wanted = [str(name) for name in request.args.get("cells") or []]
+        request.reply({"released": roster.give_back(folder, wanted)})
+
+
 def _forget_stop(folder: RunFolder) -> None:
     """Take back an old wish to stop: a cell that never ran has not heard it yet."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(folder.stop)
+
+
+def take_over(request: Request) -> None:
+    """Let another home hold the run, with its own channels and handbook, if it still stands as that home saw it."""
+    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
+    if not os.path.exists(folder.plan):
+        raise Refused("run.absent", "this box knows no run %s" % folder.run)
+    with _StartLock(folder):
+        holding.take_over(folder, request.args)
+        _keep_private(request, folder, None)
+        _keep_handbook(request, folder)
+        request.reply(observe(folder))
 
 
 def _let_leave(folder: RunFolder) -> None:
@@ -182,72 +212,33 @@ class _StartLock:
         os.close(self._fd)
 
 
+def _require_adoptable(plan: Dict[str, Any]) -> None:
+    """Refuse to adopt a process that is gone, is another one by now, or is not of our user."""
+    from .adoptable import identity
+
+    adopted = plan["adopted"]
+    entry = identity(int(adopted.get("pid") or 0))
+    if entry is None or entry.started != adopted.get("started") or entry.user_id != os.getuid():
+        raise Refused("adopt.gone", "process %s is gone, or is not yours" % adopted.get("pid"))
+
+
 def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> bool:
     """Write the immutable plan once; return whether this call did."""
     existing = read_json(folder.plan)
+    if existing is None and plan.get("adopted"):
+        _require_adoptable(plan)
     if existing is not None and _work(existing) != _work(plan):
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
-    _prepare_cells(request.root, folder, plan)
+    _prepare_cells(folder, plan)
     if existing is not None:
-        _add_cells(folder, plan)
+        roster.add_cells(folder, plan)
         return False
     body = {key: value for key, value in plan.items() if key != "plan_sha256"}
     if digest(body) != plan.get("plan_sha256"):
         raise Refused("run.plan_damaged", "the plan does not have the hash it claims")
-    write_json(folder.holder, _holder(request, folder))
+    holding.hold(folder, request.args)
     write_json(folder.plan, plan)
     return True
-
-
-def _add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Write down the cells that this plan has beyond those the run has now; a known name keeps its meaning."""
-    before = folder.read_plan() or {}
-    known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
-    cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
-    for name, cell in cells.items():
-        if name in known and known[name] != cell["params"]:
-            raise Refused("sweep.cell_differs", "cell %s of %s has other parameters on this box" % (name, folder.run))
-    new = [cells[name] for name in plan["cells"] if name in cells and name not in before.get("cells", [])]
-    if new:
-        added = (read_json(folder.added) or {}).get("cells") or []
-        write_json(folder.added, {"cells": added + new})
-
-
-def _unheard(folder: RunFolder, plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
-    """List cells of this plan that the journal does not have, and leave the wish to take them up."""
-    new = [name for name in plan["cells"] if name not in seen["cells"]] if seen["seq"] else []
-    if new and not slurm.is_slurm(plan):
-        write_json(folder.roster, {"add": new})
-    return new
-
-
-def release(request: Request) -> None:
-    """Give back cells that have not begun: they go to another box."""
-    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
-    plan = read_json(folder.plan)
-    if plan is None or slurm.is_slurm(plan):
-        raise Refused("run.absent", "this box has no run %s that could give cells back" % folder.run)
-    wanted = [str(name) for name in request.args.get("cells") or []]
-    with _StartLock(folder):
-        write_json(folder.roster, {"release": wanted})
-        _wake(folder)
-        if os.path.exists(folder.roster):
-            os.unlink(folder.roster)
-            raise Refused("run.busy", "the caretaker of %s did not answer" % folder.run)
-        events = journal.read_from(folder.journal, 0)[0]
-        given = [name for event in events if event["k"] == "cells_released" for name in event["cells"]]
-        left = fold(events).cells
-        request.reply({"released": [name for name in wanted if name in given and name not in left]})
-
-
-def _wake(folder: RunFolder) -> None:
-    """Have the caretaker take up the wish about its roster, and see that it did."""
-    who = caretaker_identity(folder)
-    if who is not None:
-        poke(int(who[0]), who[1])
-    deadline = time.monotonic() + _LEAVE_WAIT_S
-    while time.monotonic() < deadline and os.path.exists(folder.roster):
-        time.sleep(0.02)
 
 
 def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:
@@ -282,6 +273,12 @@ def _keep_budget(request: Request, folder: RunFolder) -> None:
         write_json(folder.budget, dict(value, as_of_unix=round(time.time(), 3)))
     elif isinstance(value, dict) and os.path.exists(folder.budget):
         os.unlink(folder.budget)
+
+
+def _keep_handbook(request: Request, folder: RunFolder) -> None:
+    """Write down what home knows for the handbook; it is no part of the plan, since two homes may differ in it."""
+    if isinstance(request.args.get("handbook"), dict):
+        write_json(folder.handbook_facts, request.args["handbook"])
 
 
 def _keep_promises(folder: RunFolder, patterns: Any) -> None:
@@ -328,28 +325,12 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     return what
 
 
-def _holder(request: Request, folder: RunFolder) -> Dict[str, Any]:
-    before = read_json(folder.holder) or {}
-    return {"home": str(request.args.get("home", "")), "epoch": int(before.get("epoch", 0)) + 1}
-
-
-def _prepare_cells(root: str, folder: RunFolder, plan: Dict[str, Any]) -> None:
+def _prepare_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Give each cell an out folder and its own copy of the code, which it may then write to."""
     if slurm.is_slurm(plan):  # each task makes its own, on the node where it runs
         return
     for cell in plan["cells"]:
-        os.makedirs(folder.out(cell), exist_ok=True)
-        os.makedirs(folder.cell(cell), exist_ok=True)
-        work = folder.work(cell)
-        if os.path.isdir(work):
-            continue
-        source = tree_path(root, plan["tree"])
-        if not os.path.isdir(source):
-            raise Refused("code.tree_missing", "the code %s is not on this box" % plan["tree"][:12])
-        os.makedirs(os.path.dirname(work), exist_ok=True)
-        staging = "%s.partial-%d" % (work, os.getpid())
-        copy_tree(source, staging)
-        os.rename(staging, work)
+        prepare_cell(folder, plan, cell)
 
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:

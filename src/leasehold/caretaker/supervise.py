@@ -22,6 +22,7 @@ from .attempts import Attempts, failure
 from .chain import SEAL, Chain, all_finished, stage_of
 from .copying import DurableCopy
 from .downloads import Downloads
+from .handbook import Handbook
 from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -35,6 +36,7 @@ from .recovering import Recovery
 from .scrubbing import Scrubber
 from .stopping import Stopping, request_stop
 from .tensorboard import link
+from .watcher import Watcher
 from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
@@ -103,6 +105,8 @@ class Caretaker:
         self.downloads = Downloads(folder, plan, self.note)
         self.places = Places(plan)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
+        self.watcher = Watcher(folder, plan, self.note)
+        self.handbook = Handbook(folder, plan, self.note)
         self.patrol = Patrol(folder, plan, self.note)
         self.pulse.facts = self.patrol.facts
         self.recovery.left_s = self.preemption.left_s
@@ -136,6 +140,8 @@ class Caretaker:
                 self._keep_reserve()
             self.scrubber.turn([(name, cell.attempt) for name, cell in self.run.cells.items()])
             self.patrol.step(self.run, self.journal.events, self.signals.clear)
+            self.watcher.step(self.signals.clear)
+            self.handbook.step(self.run)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
@@ -226,7 +232,8 @@ class Caretaker:
             self.recovery.step(name, cell, self.signals.clear)
 
     def _went_well(self, cell: CellState) -> bool:
-        return cell.code == 0 and cell.classed != cell.attempt
+        well = cell.code == 0 or (cell.unseen and bool(self.plan.get("adopted")))  # then its artifacts decide
+        return well and cell.classed != cell.attempt
 
     def _go_on(self, name: str, cell: CellState) -> None:
         if cell.stage not in cell.passed:
@@ -300,7 +307,6 @@ class Caretaker:
         if percent > allowance.told(self.journal.events, budget.name):
             facts = budget.facts(percent, time.time())
             self.note("budget_reached" if percent >= 100 else "budget_warned", **facts)
-            allowance.post(self.folder, allowance.message(self.folder, facts))
         if percent >= 100 and budget.at_limit == "stop":
             writes_s = float(self.plan["job"].get("checkpoint", {}).get("write_s") or 0.0)
             grace_s = max(_BUDGET_GRACE_S, 2 * writes_s)
@@ -314,6 +320,7 @@ class Caretaker:
                 return
             if pid == 0:
                 return
+            self.watcher.reaped(pid, status)
             if self.attempts.keepers.pop(pid, None) is None:
                 self.attempts.adopt_exit(self.run, pid, status)
 

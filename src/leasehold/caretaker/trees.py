@@ -1,121 +1,194 @@
-"""Code trees on the box, one folder a content hash, never changed once whole; files are links to blobs."""
+"""Code trees on the box: lists of files by content, never changed. The files are blobs; runs get copies of them."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import shutil
 import zlib
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from itertools import chain
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from leasehold.kit import frames
-from leasehold.kit.atomic import fsync_folder, write_atomic
-from leasehold.kit.paths import UnsafePath, check_name, check_relative
-from leasehold.kit.tree import check_link, name_of, tree_hash
+from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
+from leasehold.kit.paths import check_name, check_relative
+from leasehold.kit.tree import check_link, name_of, read_tree_text
 
 from .blobs import Arriving, BlobStore
+from .locks import wait_lock
 from .serve import Refused, Request
 
+LIST, COMING, LACKING = ".list", ".coming", ".lacking"
 _MOST_LISTING_BYTES = 256 << 20
 _NAMES_A_FRAME = 10_000
+_LOCK_S = 60.0
 _SUM = re.compile(r"[0-9a-f]{64}\Z")
 
 Entries = List[Dict[str, Any]]
 
 
 def tree_path(root: str, name: str) -> str:
-    """Where the tree with this hash lies."""
-    return os.path.join(root, "trees", check_name(name, "tree"))
+    """Where the list of the tree with this hash lies, once all its files are here."""
+    return os.path.join(root, "trees", check_name(name, "tree") + LIST)
 
 
 def have_tree(request: Request) -> None:
     """Tell whether a tree is here whole."""
-    request.reply({"have": os.path.isdir(tree_path(request.root, str(request.args["tree"])))})
+    request.reply({"have": os.path.exists(tree_path(request.root, str(request.args["tree"])))})
 
 
 def want_tree(request: Request) -> None:
-    """Take a tree's list of files and say which of them home must send; with none missing, the tree is made."""
+    """Take a tree's list of files and say which of them home must send; with none missing, the tree is here.
+
+    Files that home takes for new may follow the list at once: then one round trip is enough.
+    """
     name = str(request.args["tree"])
     target = tree_path(request.root, name)
-    packed = b"".join(frame.payload for frame in request.body() if frame.type == frames.DATA)
-    if os.path.isdir(target):
-        request.reply({"have": True})
-        return
+    blobs = BlobStore(request.root)
+    body = request.body()
+    listed: List[bytes] = []
+    for frame in body:
+        if frame.type == frames.DATA:
+            listed.append(frame.payload)
+        else:
+            _receive(chain([frame], body), blobs)
+    packed = b"".join(listed)
     entries = _read_listing(packed, name)
-    lacking = _lacking(BlobStore(request.root), entries)
-    if not lacking:
-        _grow(request.root, target, entries)
-        request.reply({"have": False, "lack": 0})
-        return
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    write_atomic(target + ".list", packed, durable=False)
+    with trees_locked(request.root):
+        here = os.path.exists(target)
+        lacking = blobs.lacking({name_of(entry) for entry in entries if "link" not in entry})
+        if not lacking and not here:
+            _write_whole(target, packed)
+        elif lacking:
+            write_atomic(_beside(target, COMING), packed, durable=False)
+            write_json(_beside(target, LACKING), {"blobs": lacking}, durable=False)
     for start in range(0, len(lacking), _NAMES_A_FRAME):
         request.reply({"names": lacking[start : start + _NAMES_A_FRAME]})
-    request.reply({"have": False, "lack": len(lacking)})
+    request.reply({"have": here and not lacking, "lack": len(lacking)})
 
 
 def put_tree(request: Request) -> None:
-    """Receive the files that were missing, many in one stream; then make the tree and check that it is whole."""
+    """Receive the files that were missing, many in one stream; the tree is here when all of them are."""
     name = str(request.args["tree"])
     target = tree_path(request.root, name)
-    received = _receive(request, BlobStore(request.root))
-    if not os.path.isdir(target):
-        _grow_announced(request.root, target, name)
+    blobs = BlobStore(request.root)
+    received = _receive(request.body(), blobs)
+    with trees_locked(request.root):
+        _settle(blobs, target, name)
     request.reply({"tree": name, "received": received})
 
 
-def _grow_announced(root: str, target: str, name: str) -> None:
+def lay_out(root: str, name: str, target: str) -> None:
+    """Make a copy of a tree that a run may write to, each file hashed on the way; target must not exist."""
     try:
-        with open(target + ".list", "rb") as file:
+        with open(tree_path(root, name), "rb") as file:
             entries = _read_listing(file.read(), name)
     except FileNotFoundError:
-        if os.path.isdir(target):  # another home was quicker
+        raise Refused("code.tree_missing", "the code %s is not on this box" % name[:12]) from None
+    blobs = BlobStore(root)
+    os.mkdir(target)
+    made = {""}
+    for entry in entries:
+        path = str(entry["path"])
+        folder = path.rpartition("/")[0]
+        if folder not in made:
+            os.makedirs(os.path.join(target, folder), exist_ok=True)
+            made.add(folder)
+        if "link" in entry:
+            os.symlink(str(entry["link"]), os.path.join(target, path))
+        else:
+            blobs.copy(name_of(entry), os.path.join(target, path))
+
+
+def blobs_named(path: str) -> Set[str]:
+    """Name the blobs of a list, whole or coming; one that cannot be read is refused."""
+    with open(path, "rb") as file:
+        entries = _read_listing(file.read(), os.path.basename(path).partition(".")[0])
+    return {name_of(entry) for entry in entries if "link" not in entry}
+
+
+@contextlib.contextmanager
+def trees_locked(root: str) -> Iterator[None]:
+    """Keep pruning and pushing apart: a file that a new tree was promised must not be thrown away under it."""
+    os.makedirs(os.path.join(root, "trees"), exist_ok=True)
+    fd = wait_lock(os.path.join(root, "trees", "lock"), _LOCK_S)
+    if fd is None:
+        raise Refused("code.busy", "another connection holds the box's code for over %d s" % _LOCK_S)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _settle(blobs: BlobStore, target: str, name: str) -> None:
+    announced = read_json(_beside(target, LACKING))
+    if announced is None:
+        if os.path.exists(target):  # another home was quicker
             return
-        raise Refused("code.no_listing", "the tree %s was not announced" % name[:12]) from None
-    lacking = _lacking(BlobStore(root), entries)
-    if lacking:
-        raise Refused("code.tree_differs", "%d files of %s did not arrive" % (len(lacking), name[:12]))
-    _grow(root, target, entries)
+        raise Refused("code.no_listing", "the tree %s was not announced" % name[:12])
+    missing = blobs.lacking(announced["blobs"])
+    if missing:
+        raise Refused("code.tree_differs", "%d files of %s did not arrive" % (len(missing), name[:12]))
+    os.rename(_beside(target, COMING), target)
+    fsync_folder(os.path.dirname(target))
+    os.unlink(_beside(target, LACKING))
+
+
+def _write_whole(target: str, packed: bytes) -> None:
+    write_atomic(target, packed)
+    for name in (COMING, LACKING):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_beside(target, name))
+
+
+def _beside(target: str, ending: str) -> str:
+    return target[: -len(LIST)] + ending
 
 
 def _read_listing(packed: bytes, name: str) -> Entries:
-    """Unpack, check every path, and check that the whole has the hash it goes by."""
+    """Unpack, check that the whole has the hash it goes by, and check every path."""
     try:
-        opener = zlib.decompressobj()
-        text = opener.decompress(packed, _MOST_LISTING_BYTES)
-        entries = json.loads(text.decode("utf-8"))
+        text = zlib.decompressobj().decompress(packed, _MOST_LISTING_BYTES)
+    except zlib.error as error:
+        raise Refused("wire.bad_request", "not a list of files: %s" % error) from None
+    try:
+        entries = read_tree_text(text, name)
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise Refused("code.tree_differs", str(error)) from None
+    try:
         for entry in entries:
             check_relative(entry["path"])
             if "link" in entry:
                 check_link(entry["path"], str(entry["link"]))
             elif not _SUM.match(entry["sha256"]) or int(entry["bytes"]) < 0:
                 raise TypeError("%r has no sum or size" % entry["path"])
-        got = tree_hash(entries)
-    except UnsafePath as error:
+        _check_apart([str(entry["path"]) for entry in entries])
+    except ValueError as error:  # an UnsafePath too
         raise Refused("code.unsafe_path", str(error)) from None
-    except (zlib.error, KeyError, TypeError, UnicodeError) as error:
+    except (KeyError, TypeError) as error:
         raise Refused("wire.bad_request", "not a list of files: %s" % error) from None
-    except ValueError as error:
-        raise Refused("code.unsafe_path", str(error)) from None
-    if got != name:
-        raise Refused("code.tree_differs", "the code's list arrived as %s, not as %s" % (got[:12], name[:12]))
-    return list(entries)
+    return entries
 
 
-def _lacking(blobs: BlobStore, entries: Entries) -> List[str]:
-    wanted = {name_of(entry): int(entry["bytes"]) for entry in entries if "link" not in entry}
-    return [name for name, size in wanted.items() if not blobs.sound(name, size)]
+def _check_apart(paths: List[str]) -> None:
+    """No two entries may want one place: equal paths, or a file where another needs a folder."""
+    files = set(paths)
+    folders = {path.rpartition("/")[0] for path in paths}
+    for folder in list(folders):
+        while folder:
+            folder = folder.rpartition("/")[0]
+            folders.add(folder)
+    if len(files) != len(paths) or not files.isdisjoint(folders):
+        raise ValueError("two files of the code share a name")
 
 
-def _receive(request: Request, blobs: BlobStore) -> int:
+def _receive(body: Iterable[frames.Frame], blobs: BlobStore) -> int:
     """Fill blobs from heads {blobs: [[name, bytes], …]} and the bytes of all of them, end to end."""
     received = 0
     current: Optional[Arriving] = None
     waiting: Iterator[Tuple[str, int]] = iter(())
     try:
-        for frame in request.body():
+        for frame in body:
             if frame.type != frames.DATA:
                 waiting = iter([(str(name), int(size)) for name, size in frame.json()["blobs"]])
                 current, done = _next_blob(blobs, waiting)
@@ -145,39 +218,3 @@ def _next_blob(blobs: BlobStore, waiting: Iterator[Tuple[str, int]]) -> Tuple[Op
         arriving.finish()
         empty += 1
     return None, empty
-
-
-def _grow(root: str, target: str, entries: Entries) -> None:
-    """Link every file into a folder beside the tree's place, then rename it there."""
-    blobs = BlobStore(root)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    staging = "%s.partial-%d-%d" % (target, os.getpid(), id(entries))
-    os.mkdir(staging)
-    made = {""}
-    try:
-        for entry in entries:
-            path = str(entry["path"])
-            folder = path.rpartition("/")[0]
-            if folder not in made:
-                os.makedirs(os.path.join(staging, folder), exist_ok=True)
-                made.add(folder)
-            if "link" in entry:
-                os.symlink(str(entry["link"]), os.path.join(staging, path))
-            else:
-                blobs.place(name_of(entry), os.path.join(staging, path))
-        _into_place(staging, target)
-    except FileExistsError as error:
-        raise Refused("code.unsafe_path", "two files share a name: %s" % error) from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-def _into_place(staging: str, target: str) -> None:
-    try:
-        os.rename(staging, target)
-        fsync_folder(os.path.dirname(target))
-    except OSError:
-        if not os.path.isdir(target):  # another home brought the same tree first: equal by hash
-            raise
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(target + ".list")

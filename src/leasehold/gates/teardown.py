@@ -27,6 +27,7 @@ class RunReadings:
     alive: tuple[int, ...] = ()
     state: str = "unknown"
     held_by_other_home: bool = False
+    held_by: str = ""  # who and since when, for people
     home_damage: tuple[str, ...] = ()
 
 
@@ -135,7 +136,9 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
 def _judge_life(run: RunReadings, reachable: bool = True) -> list[Finding]:
     findings = []
     if run.held_by_other_home:
-        findings.append(refuses(f"{run.run}: another home holds this run", "act from there, or resume it here first"))
+        who = f": {run.held_by}" if run.held_by else ""
+        hint = f"act from there, or: lease attach {run.run} --take-over"
+        findings.append(refuses(f"{run.run}: another home holds this run{who}", hint))
     if run.alive:
         pids = ", ".join(map(str, run.alive[:5]))
         findings.append(refuses(f"{run.run}: processes of the run live (pid {pids})", f"lease stop {run.run}"))

@@ -11,6 +11,7 @@ from .match import Found, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
 
 SCHEMA = "leasehold.manifest/1"
+TINY_BYTES = 128 << 10  # a file up to this size is summed while it is sent, so that it is opened once
 _BLOCK = 1 << 20
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+from typing import Tuple
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,99})\Z")
+# What nearly every path looks like: plain words, none of them beginning with a dot, and short enough for every rule.
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}){0,19}\Z")
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in a file's place must not hold us
 _MAX_PATH_BYTES = 4000
 _MAX_SEGMENT_BYTES = 255
 
@@ -26,6 +31,8 @@ def check_name(name: object, what: str = "name") -> str:
 
 def check_relative(path: object) -> str:
     """Return path if it is relative, stays below its root and can be named on both ends."""
+    if isinstance(path, str) and _PLAIN.match(path):
+        return path
     if not isinstance(path, str) or not path:
         raise UnsafePath("path %r: empty or not text" % (path,))
     if path.startswith("/"):
@@ -50,21 +57,49 @@ def join_checked(root: str, path: str) -> str:
 
 def open_below(root: str, path: str) -> int:
     """Open a regular file below root for reading, following no symlink on the way."""
-    nofollow = getattr(os, "O_NOFOLLOW", 0)
-    segments = check_relative(path).split("/")
-    fd = os.open(root, os.O_RDONLY)
-    try:
-        for segment in segments[:-1]:
-            inner = os.open(segment, os.O_RDONLY | os.O_DIRECTORY | nofollow, dir_fd=fd)
+    with OpenedBelow(root) as folder:
+        return folder.open(path)[0]
+
+
+class OpenedBelow:
+    """Opens regular files below a root, following no symlink; files of one folder in turn cost one open each."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._folder = ""
+        self._fd = -1
+
+    def __enter__(self) -> "OpenedBelow":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self, path: str) -> Tuple[int, os.stat_result]:
+        """Open a file for reading; return it with what fstat says of it."""
+        folder, _, name = check_relative(path).rpartition("/")
+        if self._fd < 0 or folder != self._folder:
+            self._enter(folder)
+        opened = os.open(name, os.O_RDONLY | _NOFOLLOW | _NONBLOCK, dir_fd=self._fd)
+        info = os.fstat(opened)
+        if not stat.S_ISREG(info.st_mode):
+            os.close(opened)
+            raise UnsafePath("path %r: not a regular file" % path)
+        return opened, info
+
+    def close(self) -> None:
+        """Let go of the folder. A second call does nothing; a later open finds it again."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
             os.close(fd)
-            fd = inner
-        opened = os.open(segments[-1], os.O_RDONLY | nofollow | getattr(os, "O_NONBLOCK", 0), dir_fd=fd)
-    finally:
-        os.close(fd)
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        os.close(opened)
-        raise UnsafePath("path %r: not a regular file" % path)
-    return opened
+
+    def _enter(self, folder: str) -> None:
+        self.close()
+        self._fd, self._folder = os.open(self._root, os.O_RDONLY), folder
+        for segment in folder.split("/") if folder else ():
+            inner = os.open(segment, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW, dir_fd=self._fd)
+            os.close(self._fd)
+            self._fd = inner
 
 
 def _check_segment(segment: str, path: str) -> None:

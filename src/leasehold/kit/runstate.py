@@ -22,6 +22,7 @@ class CellState:
         self.code: Optional[int] = None
         self.signal: Optional[int] = None
         self.lost = False
+        self.unseen = False  # nobody could see how it exited: it was not our child
         self.why = ""  # what the caretaker said when it gave the cell up
         self.recorded = 0  # the attempt whose frameworks were journaled before set-up
         self.judged = 0  # the attempt whose environment was judged after set-up
@@ -134,6 +135,7 @@ def _starting(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.attempt, cell.tries = "starting", event.get("attempt", 0), cell.tries + 1
     cell.pid, cell.started, cell.code, cell.signal, cell.lost = 0, "", None, None, False
+    cell.unseen = False
     cell.why = ""
     cell.refused = ""
     cell.cards = event.get("cards", "")
@@ -151,6 +153,7 @@ def _ended(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.ended_unix = "ended", event.get("at", event.get("t", 0.0))
     cell.code, cell.signal, cell.lost = event.get("code"), event.get("signal"), bool(event.get("lost"))
+    cell.unseen = bool(event.get("unseen"))
 
 
 def _env_recorded(run: RunState, event: Dict[str, Any]) -> None:

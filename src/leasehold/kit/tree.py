@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterable, List
 
-from .canon import digest
+from .canon import canonical, sha256
 from .paths import check_relative
 
 SCHEMA = "leasehold.tree/1"
 
 
-def tree_hash(entries: List[Dict[str, Any]]) -> str:
-    """Hash sorted {path, bytes, sha256, exec} entries; links carry {path, link}."""
-    return digest({"schema": SCHEMA, "entries": sorted(entries, key=lambda entry: str(entry["path"]))})
+def tree_text(entries: Iterable[Dict[str, Any]]) -> bytes:
+    """Spell a tree as its hash is taken of it: sorted {path, bytes, sha256, exec} entries, links as {path, link}."""
+    return canonical({"schema": SCHEMA, "entries": sorted(entries, key=lambda entry: str(entry["path"]))})
+
+
+def tree_hash(entries: Iterable[Dict[str, Any]]) -> str:
+    """Name a tree by its files."""
+    return sha256(tree_text(entries))
+
+
+def read_tree_text(text: bytes, name: str) -> List[Dict[str, Any]]:
+    """Return the entries that go by this name; what has another hash or shape raises ValueError."""
+    got = sha256(text)
+    if got != name:
+        raise ValueError("the code's list arrived as %s, not as %s" % (got[:12], name[:12]))
+    value = json.loads(text.decode("utf-8"))
+    if value.get("schema") != SCHEMA:
+        raise ValueError("a list of code of schema %r, not %s" % (value.get("schema"), SCHEMA))
+    return list(value["entries"])
 
 
 def name_of(entry: Dict[str, Any]) -> str:
@@ -32,26 +49,3 @@ def check_link(path: str, target: str) -> str:
     if landed == ".." or landed.startswith("../"):
         raise ValueError("symlink %r points to %r, outside the project" % (path, target))
     return target
-
-
-def copy_tree(source: str, target: str) -> None:
-    """Copy plain files, folders and links; target must not exist."""
-    os.mkdir(target)
-    with os.scandir(source) as entries:
-        listed = list(entries)
-    for entry in listed:
-        into = os.path.join(target, entry.name)
-        if entry.is_symlink():
-            os.symlink(os.readlink(entry.path), into)
-        elif entry.is_dir():
-            copy_tree(entry.path, into)
-        else:
-            copy_file(entry.path, into, entry.stat().st_mode & 0o777)
-
-
-def copy_file(source: str, target: str, mode: int) -> None:
-    """Copy one plain file; the copy can be written."""
-    with open(source, "rb") as reader, open(target, "wb") as writer:
-        for block in iter(lambda: reader.read(1 << 20), b""):
-            writer.write(block)
-    os.chmod(target, mode | 0o200)

@@ -25,7 +25,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .pull.pace import Pace
 from .pull.streams import Way
-from .pull.whole import Listing, Place, Pulled, forget_marks, open_chart, pull
+from .pull.whole import Listing, Opened, Place, Pulled, forget_marks, open_chart, pull
 from .results import Folders
 from .verify import home_damage, read_receipt, sealed_entries, write_receipt
 
@@ -35,11 +35,12 @@ _CHANGES = 3  # how often the list is taken anew because a file changed under th
 
 @dataclass(frozen=True)
 class PullWish:
-    """How to pull: further connections on demand, a limit, and who counts what came."""
+    """How to pull: further connections on demand, a limit, who counts what came, who keeps how far it was."""
 
     more: Callable[[], CaretakerEngine] | None = None
     limit_bytes_per_s: float = 0.0
     pace: Pace | None = None
+    remember: Callable[[float, int], None] = lambda round_trip_s, pulled_bytes: None
 
 
 def bring_home(
@@ -79,10 +80,11 @@ class _Homecoming:
         if done is not None:
             self.report(Note("already_home", f"already home and verified: {self.folders.export}"))
             return done
-        way = Way(self.record.run, wish.more, self.engine.round_trip_s(), wish.limit_bytes_per_s)
         opened = self._open(cells)
+        way = Way(self.record.run, wish.more, opened.round_trip_s, wish.limit_bytes_per_s)
         try:
             pulled = self._pull(cells, opened, way, wish.pace or Pace(self.report))
+            wish.remember(opened.round_trip_s, pulled.total_bytes)
             manifest = self._read_manifest(pulled, cells)
             _pull_evidence(self.engine, self.plan, self.folders.partial, seen)
             receipt = write_receipt(
@@ -97,16 +99,16 @@ class _Homecoming:
         self.report(Note("receipt", f"receipt written: {where}", receipt.as_dict()))
         return receipt
 
-    def _open(self, cells: list[str]) -> Any:
+    def _open(self, cells: list[str]) -> Opened:
         """Take the list, and check it against what this home planned, not against what the box says was planned."""
         try:
-            listing, chart = open_chart(self.engine, self.record.run, cells, self.plan.patterns, -1.0)
+            opened = open_chart(self.engine, self.record.run, cells, self.plan.patterns, -1.0)
         except BoxError as error:
             raise _seal_error(error, self.record.run) if error.code == "artifact.unsealable" else error from None
-        _check_roster(listing, self.plan, cells)
-        return listing, chart
+        _check_roster(opened.listing, self.plan, cells)
+        return opened
 
-    def _pull(self, cells: list[str], opened: Any, way: Way, pace: Pace) -> Pulled:
+    def _pull(self, cells: list[str], opened: Opened, way: Way, pace: Pace) -> Pulled:
         place = Place(self.folders.partial, self.folders.roofs, self.folders.check_room)
         for left in reversed(range(_CHANGES)):
             try:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.disk_plan import Judged, class_of, judge_units, pick
 from leasehold.ledger import books
-from leasehold.model.disk import DiskUnit, unit_from
+from leasehold.model.disk import DiskUnit, quarantine_from, result_from, tier_from, trend_from, unit_from
 from leasehold.model.note import Note, Report
 from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
@@ -75,8 +75,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
         report(Note("disk_picked", say_picked(seen, order), {"picked": [item.as_dict() for item in seen.picked]}))
         _have_typed(ask, _phrase(order, len(seen.picked)), _consequence(order))
         targets = [item.unit.as_target() for item in seen.picked]
-        answers = list(wire.objects("quarantine", targets=targets, delete=order.delete))
-        done = {**answers[-1], "results": answers[:-1], "deleted": order.delete}
+        done = {**_done(wire.objects("quarantine", targets=targets, delete=order.delete)), "deleted": order.delete}
         kind = "disk_deleted" if order.delete else "disk_quarantined"
         home.ledger.append(kind, box=order.box, by=person(), **done)
         _note_runs(home, seen.picked, done)
@@ -86,8 +85,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
 def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
     """Bring back what a quarantine holds."""
     with find_box(home, box).connect().wire as wire:
-        answers = list(wire.objects("undo_quarantine", stamp=stamp))
-    done = {**answers[-1], "results": answers[:-1]}
+        done = _done(wire.objects("undo_quarantine", stamp=stamp))
     home.ledger.append("disk_restored", box=box, by=person(), **done)
     return done
 
@@ -96,10 +94,19 @@ def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
     """Delete what a quarantine holds, after a person typed so."""
     _have_typed(ask, f"delete {stamp} on {box}", "what lies in this quarantine will be gone for ever")
     with find_box(home, box).connect().wire as wire:
-        answers = list(wire.objects("empty_quarantine", stamp=stamp))
-    done = {**answers[-1], "results": answers[:-1]}
+        done = _done(wire.objects("empty_quarantine", stamp=stamp))
     home.ledger.append("disk_emptied", box=box, by=person(), **done)
     return done
+
+
+def _done(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Read what became of each target, and the sum at the end."""
+    *rows, last = answers
+    try:
+        gained = {"free_bytes_gained": int(last["free_bytes_gained"])} if "free_bytes_gained" in last else {}
+        return {"stamp": str(last["stamp"]), "results": [result_from(row) for row in rows], **gained}
+    except (KeyError, TypeError, ValueError) as error:
+        raise BoxError("disk.strange_answer", f"the box answered something that is no result: {error!r}") from None
 
 
 def _note_runs(home: Home, picked: Sequence[Judged], done: Mapping[str, Any]) -> None:
@@ -120,9 +127,13 @@ def say_picked(seen: DiskReport, order: DiskOrder) -> str:
         lines.append(f"{say_bytes(unit.frees_bytes):>10}  {unit.inodes:>9,} files  {unit.path}")
         lines.append(f"{'':>10}  {item.why}; to get it back: {item.cost}")
     many = f"{len(seen.picked)} target{'' if len(seen.picked) == 1 else 's'}"
-    head = f"{many} would free {say_bytes(freed)}; asked for: {say_bytes(order.free_bytes)}"
+    files = sum(item.unit.inodes for item in seen.picked)
+    asked = say_bytes(order.free_bytes) if order.free_bytes else f"{order.free_inodes:,} files"
+    head = f"{many} would free {say_bytes(freed)} and {files:,} files; asked for: {asked}"
     if freed < order.free_bytes:
         lines.append(f"{say_bytes(order.free_bytes - freed)} are still missing: ask for a disk larger by that")
+    if files < order.free_inodes:
+        lines.append(f"{order.free_inodes - files:,} files are still missing: pack small files into tar shards")
     return "\n".join([head, *lines])
 
 
@@ -147,19 +158,20 @@ def _survey(home: Home, box: Box, engine: CaretakerEngine, order: DiskOrder, rep
 
 
 def _report(order: DiskOrder, last: Mapping[str, Any], judged: Sequence[Judged]) -> DiskReport:
-    tiers = _on_one_disk(order.tier or str(last["root"]), last["tiers"])
+    walked = [tier_from(item) for item in last["tiers"]]
+    tiers = _on_one_disk(order.tier or str(last["root"]), walked)
     wanted = order.free_bytes or order.free_inodes
     picked = pick(judged, tiers, order.free_bytes, order.free_inodes)[:_MOST_TARGETS] if wanted else []
     return DiskReport(
         box=order.box,
-        tiers=tuple(dict(item) for item in last["tiers"]),
+        tiers=tuple(walked),
         asked=tuple(dict(item) for item in last["asked"]),
         judged=tuple(judged),
         links=tuple({str(key): str(value) for key, value in item.items()} for item in last["links"]),
-        quarantines=tuple(dict(item) for item in last["quarantines"]),
+        quarantines=tuple(quarantine_from(item) for item in last["quarantines"]),
         root=str(last["root"]),
         unread_processes=int(last["unread_processes"]),
-        trends=tuple(dict(item) for item in last["trends"]),
+        trends=tuple(trend_from(item) for item in last["trends"]),
         picked=tuple(picked),
     )
 

@@ -38,14 +38,15 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
     folders.make()
     plan = plan_from_dict(json.loads(record.plan_json))
     with folders.one_at_a_time(report):
-        way = Way(record.run, wish.more, engine.round_trip_s(), wish.limit_bytes_per_s, lenient=True)
         opened = open_chart(engine, record.run, list(plan.cells), _patterns(plan), _QUIET_S)
-        if not opened[0]:
+        if not opened.listing:
+            opened.talk.leave()
             raise RunFailed(
                 "run.unfinished",
                 f"{record.run} goes on and has finished no artifact or checkpoint yet",
                 hint=f"lease watch {record.run}; what it promises is looked for in $LEASE_OUT",
             )
+        way = Way(record.run, wish.more, opened.round_trip_s, wish.limit_bytes_per_s, lenient=True)
         coming = folders.evacuated / _COMING
         place = Place(coming, folders.roofs, folders.check_room)
         pulled = pull(engine, opened, place, way, wish.pace or Pace(report), report)

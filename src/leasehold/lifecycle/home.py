@@ -72,6 +72,12 @@ class Home:
 
         return self.path / "cache" / "trees" / f"{sha256(os.fsencode(project.absolute())).hexdigest()[:16]}.json"
 
+    def way_memory(self, box: str) -> Path:
+        """Where is kept how far a box was at the last pull."""
+        from hashlib import sha256
+
+        return self.path / "cache" / "ways" / f"{sha256(box.encode()).hexdigest()[:16]}.json"
+
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""
         return self.path / "boxes" / name

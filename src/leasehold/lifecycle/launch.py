@@ -24,7 +24,7 @@ from leasehold.model.verdict import Verdict
 from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from . import check, notify, relaunch
+from . import check, handbook, notify, relaunch
 from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
@@ -34,6 +34,7 @@ from .plan_sheet import make_sheet
 from .private_tier import refuse_shared
 from .project import CodeTree
 from .resolve import Share, environment_of, resolve, run_id
+from .take_over import whoami
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class LaunchOrder:
     skips: Skips = Skips()
     met: Met | None = None
     share: Share = Share()
+    job_file: str = "lease.yaml"
     absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
 
 
@@ -98,16 +100,20 @@ def launch(
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
-        _refuse_shared(engine, profile, job, notify.wishes(home, lease))
+        _refuse_shared(engine, profile, job, notify.wishes(home, lease, job))
         private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
         starts = state in ("absent", "failed", "stopped")
         private["relaunch"] = relaunch.ways_for(home, box, plan, profile, report)
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
+        stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
+        facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
+        private = {**private, "handbook": facts, "who": whoami()}
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:
             engine.wire.close()
         raise
+    handbook.keep(home, plan.run, facts, seen)
     ledger.append(
         "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
         work=checked_work(seen.get("work")),
@@ -261,7 +267,7 @@ def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _private(home: Home, plan: Plan, lease: Lease) -> dict[str, Any]:
-    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease)}
+    private = {"secrets": secret_values(plan.job), "notify": notify.wishes(home, lease, plan.job)}
     return {**private, "environment": dict(plan.environment)}
 
 

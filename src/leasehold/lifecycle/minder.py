@@ -1,16 +1,17 @@
-"""What a watch does with a box's beats besides showing them: keeps the work at risk, warns of the budget once."""
+"""What a watch does besides showing: keeps the work at risk, warns of the budget once, keeps the handbook true."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
+from leasehold.kit.runstate import RunState
 from leasehold.ledger import books
 from leasehold.model.budget import THRESHOLDS
 from leasehold.model.note import Report
 from leasehold.model.work import checked_work
 
-from . import budget
+from . import budget, handbook
 from .home import Home
 
 _KEEP_EVERY_S = 300.0
@@ -26,6 +27,7 @@ class Minder:
         self._home, self._run = home, run
         self._kept_at = self._budget_at = float("-inf")
         self._unsaved_s = 0.0
+        self._stood: object = None
 
     def beat(self, beat: dict[str, Any], report: Report) -> None:
         """Take a beat: it tells how much is trained and how much of that is saved."""
@@ -45,6 +47,14 @@ class Minder:
             return True
         budget.remember(self._home.ledger, books.find_run(self._home.ledger, self._run), name, percent)
         return False
+
+    def stands(self, state: RunState) -> None:
+        """Write the handbook at home again when the run's state has changed."""
+        mark = (state.state, [(cell.state, cell.attempt) for cell in state.cells.values()])
+        if mark == self._stood:
+            return
+        self._stood = mark
+        handbook.refresh(self._home, books.find_run(self._home.ledger, self._run), state.as_dict())
 
     def _keep(self, work: dict[str, Any]) -> None:
         age_s = time.monotonic() - self._kept_at

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,88 +13,191 @@ from urllib.parse import urlsplit
 
 from leasehold.errors import HomeError, UserError
 from leasehold.kit.atomic import write_atomic
+from leasehold.kit.channels import KINDS, Kind
+from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 
 from .home import Home
 
-KINDS = ("ntfy", "webhook")
+BY_NAME = "env:"  # a value that stays in your environment until it is needed
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_FIRST = "lease notify add ntfy https://ntfy.sh/YOUR-TOPIC"
+
+Channel = dict[str, str]
 
 
-def channels(home: Home) -> list[dict[str, str]]:
-    """List the channels; the addresses are for sending, not for showing."""
+def channels(home: Home) -> list[Channel]:
+    """List the channels by name; their values are for sending, not for showing."""
     try:
         value = json.loads(_path(home).read_text("utf-8"))
+        found = [{str(key): str(item) for key, item in one.items()} for one in value.get("channels", [])]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise HomeError(
             "notify.damaged", f"{_path(home)}: {error}", hint="remove the file and add the channels again"
         ) from None
-    return [dict(item) for item in value.get("channels", [])]
+    named: list[Channel] = []
+    for one in found:
+        named.append({**one, "name": one.get("name") or _free_name(one.get("kind", ""), named)})
+    return named
 
 
-def add(home: Home, kind: str, url: str) -> dict[str, str]:
-    """Keep one more channel."""
-    if kind not in KINDS:
-        raise UserError("notify.unknown_kind", f"no channel of kind {kind!r}", hint=f"known: {', '.join(KINDS)}")
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname or not _good_port(url):
+def add(home: Home, kind: str, fields: Mapping[str, str], name: str = "") -> dict[str, str]:
+    """Keep one more channel; the same one again replaces it."""
+    known = _kind(kind)
+    values = {key: value.strip() for key, value in fields.items() if value.strip()}
+    _check_fields(known, values)
+    kept = [one for one in channels(home) if not _same(one, kind, values)]
+    if name and not _NAME.match(name):
+        raise UserError("notify.bad_name", f"{name!r} cannot name a channel", hint="letters, digits, dots and dashes")
+    if any(one["name"] == name for one in kept):
         raise UserError(
-            "notify.bad_address", "a channel's address is an http(s) URL", hint="for ntfy: https://ntfy.sh/YOUR-TOPIC"
+            "notify.taken", f"a channel named {name!r} is there already", hint=f"lease notify remove {name}"
         )
-    kept = [item for item in channels(home) if item["url"] != url]
-    _write(home, [*kept, {"kind": kind, "url": url}])
-    return {"kind": kind, "address": shown(url)}
+    new = {"name": name or _free_name(kind, kept), "kind": kind, **values}
+    _write(home, [*kept, new])
+    return summary(new)
 
 
-def remove(home: Home, number: int) -> dict[str, str]:
-    """Forget one channel, by its number in the list."""
+def remove(home: Home, word: str) -> dict[str, str]:
+    """Forget one channel, by its name or its number in the list."""
     kept = channels(home)
-    if not 1 <= number <= len(kept):
-        raise UserError("notify.unknown", f"there is no channel {number}", hint="lease notify list")
-    gone = kept.pop(number - 1)
-    _write(home, kept)
-    return {"kind": gone["kind"], "address": shown(gone["url"])}
+    gone = _find(kept, word)
+    _write(home, [one for one in kept if one is not gone])
+    return summary(gone)
 
 
-def wishes(home: Home, lease: Lease) -> dict[str, Any]:
-    """Spell what the box needs for nagging: channels, and what an hour costs."""
-    found = channels(home) if lease.box != "local" or lease.price else []  # your own machine does not bill
-    return {"channels": found, "price": lease.price, "box": lease.box} if found else {}
+def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
+    """Spell what the box needs for telling: channels, topics, and what an hour costs."""
+    wish = job.notify if job else None
+    bills = lease.box != "local" or bool(lease.price)
+    if not bills and wish is None:
+        return {}  # your own machine does not bill; a job may ask for notices all the same
+    found = channels(home)
+    if wish is not None and wish.channels:
+        found = [_find(found, name) for name in wish.channels]
+    if not found or (wish is not None and not wish.on):
+        return {}
+    said: dict[str, Any] = {"channels": [resolved(one) for one in found], "price": lease.price, "box": lease.box}
+    return {**said, "on": list(wish.on)} if wish is not None else said
 
 
-def send_test(home: Home) -> tuple[int, list[str]]:
-    """Send one notice to every channel from short-lived children, as the box would; count channels, name failures."""
-    from leasehold.transport.parcel import run_door
+def resolved(channel: Channel, environ: Mapping[str, str] = os.environ) -> Channel:
+    """Put the values in that are kept by name; a missing one is named before anything starts."""
+    full = dict(channel)
+    for field, value in channel.items():
+        if not value.startswith(BY_NAME) or field in ("name", "kind"):
+            continue
+        variable = value[len(BY_NAME) :]
+        if not environ.get(variable):
+            raise UserError(
+                "notify.secret_missing",
+                f"channel {channel['name']} takes its {field} from {variable}, and your environment does not have it",
+                hint=f"export {variable}=…, or lease notify remove {channel['name']}",
+            )
+        full[field] = environ[variable]
+    return full
 
+
+def chosen(home: Home, word: str = "") -> list[Channel]:
+    """List the channels a person means: the named one, or all."""
     found = channels(home)
     if not found:
-        raise UserError("notify.none", "no channel is set up", hint="lease notify add ntfy https://ntfy.sh/YOUR-TOPIC")
-    text = "A test from lease notify test: this is how a box will tell you that a run has ended."
-    what = {"title": "leasehold test", "text": text, "event": "test", "run": "", "state": "test", "priority": "default"}
-    problems = []
-    for number, channel in enumerate(found, 1):
-        said = run_door(["notice"], json.dumps({"channels": [channel], "message": what}).encode("utf-8"))
-        failed = json.loads(said).get("problems", []) if said else [f"{channel['kind']}: the sender said nothing"]
-        problems += [f"channel {number}, {shown(channel['url'])}: {str(why).partition(': ')[2]}" for why in failed]
-    return len(found), problems
+        raise UserError("notify.none", "no channel is set up", hint=_FIRST)
+    return [_find(found, word)] if word else found
 
 
-def shown(url: str) -> str:
-    """Show an address without what may be its secret; a few characters of its hash tell two of them apart."""
+def summary(channel: Channel) -> dict[str, str]:
+    """Spell a channel for people."""
+    return {"name": channel["name"], "kind": channel["kind"], "address": shown(channel)}
+
+
+def shown(channel: Mapping[str, str]) -> str:
+    """Show where a channel goes without its secret; a few characters of its hash tell two of them apart."""
+    if channel.get("kind") == "smtp":
+        return f"{channel.get('to')} by {channel.get('host')}"
+    if channel.get("kind") == "telegram":
+        return f"chat {channel.get('chat_id')} (#{_mark(channel.get('token', ''))})"
+    url = channel.get("url", "")
+    if url.startswith(BY_NAME):
+        return f"${url[len(BY_NAME) :]}"
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}/… (#{sha256(url.encode('utf-8')).hexdigest()[:4]})"
+    return f"{parts.scheme}://{parts.hostname}{port}/… (#{_mark(url)})"
 
 
-def _good_port(url: str) -> bool:
+def _mark(secret: str) -> str:
+    return sha256(secret.encode("utf-8")).hexdigest()[:4]
+
+
+def _kind(kind: str) -> Kind:
+    if kind not in KINDS:
+        raise UserError("notify.unknown_kind", f"no channel of kind {kind!r}", hint=f"known: {', '.join(KINDS)}")
+    return KINDS[kind]
+
+
+def _check_fields(kind: Kind, values: Mapping[str, str]) -> None:
+    names = [field.name for field in kind.fields]
+    for name, value in values.items():
+        if name not in names:
+            raise UserError("notify.usage", f"{kind.name} has no field {name!r}", hint=f"known: {', '.join(names)}")
+        if value.startswith(BY_NAME) and not _VARIABLE.match(value[len(BY_NAME) :]):
+            raise UserError("notify.usage", f"{name}: {value!r} names no variable", hint=f"{name}=env:NAME_OF_IT")
+        allowed = kind.field(name).one_of
+        if allowed and value not in allowed:
+            raise UserError("notify.usage", f"{name} is one of {', '.join(allowed)}, not {value!r}")
+    missing = [field for field in kind.fields if field.needed and not values.get(field.name)]
+    if missing:
+        raise UserError(
+            "notify.usage",
+            f"{kind.name} needs its {missing[0].name}: {missing[0].what}",
+            hint=f"how to get one: {kind.how}",
+        )
+    url = values.get("url", "")
+    if url and not url.startswith(BY_NAME) and not _good_url(url):
+        raise UserError(
+            "notify.bad_address",
+            "a channel's address is an http(s) URL",
+            hint=f"for {kind.name}: {kind.field('url').what}",
+        )
+    if values.get("port") and not (values["port"].isdigit() and 0 < int(values["port"]) < 65536):
+        raise UserError("notify.bad_address", f"{values['port']!r} is no port")
+
+
+def _good_url(url: str) -> bool:
     try:
-        return urlsplit(url).port != 0
-    except ValueError:  # no number, or too large a one
+        parts = urlsplit(url)
+        return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no number for a port, or too large a one
         return False
 
 
-def _write(home: Home, kept: list[dict[str, str]]) -> None:
+def _same(one: Channel, kind: str, values: Mapping[str, str]) -> bool:
+    told = {"url": one.get("url"), "token": one.get("token"), "chat_id": one.get("chat_id"), "to": one.get("to")}
+    same = {key: values.get(key) for key in told}
+    return one["kind"] == kind and (
+        told == same or bool(told["url"]) and told["url"] == same["url"] and kind != "telegram"
+    )
+
+
+def _find(found: list[Channel], word: str) -> Channel:
+    by_number = found[int(word) - 1 : int(word)] if word.isdigit() and int(word) > 0 else []
+    fitting = [one for one in found if one["name"] == word] or by_number
+    if not fitting:
+        names = ", ".join(one["name"] for one in found) or "none yet"
+        raise UserError("notify.unknown", f"there is no channel {word}", hint=f"lease notify list; known: {names}")
+    return fitting[0]
+
+
+def _free_name(kind: str, kept: list[Channel]) -> str:
+    taken = {one["name"] for one in kept}
+    names = [kind or "channel", *(f"{kind or 'channel'}-{number}" for number in range(2, len(taken) + 3))]
+    return next(name for name in names if name not in taken)
+
+
+def _write(home: Home, kept: list[Channel]) -> None:
     home.path.mkdir(parents=True, exist_ok=True)
     write_atomic(str(_path(home)), json.dumps({"channels": kept}).encode("utf-8"), mode=0o600)
     os.chmod(_path(home), 0o600)

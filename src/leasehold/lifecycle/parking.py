@@ -60,7 +60,7 @@ def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
     def power_off(command: Sequence[str]) -> None:
         engine = box.connect()
         try:
-            engine.power_off(command)
+            engine.power_off(command, home.ledger.home_id)
         finally:
             engine.wire.close()
 

@@ -16,7 +16,7 @@ from typing import Any
 from leasehold.errors import UserError
 from leasehold.kit.frames import CHUNK_BYTES
 from leasehold.kit.paths import UnsafePath, check_relative
-from leasehold.kit.tree import check_link, tree_hash
+from leasehold.kit.tree import check_link, tree_text
 
 from .ignoring import read_ignore
 from .tree_memory import TreeMemory
@@ -35,6 +35,7 @@ _SKIPPED_FOLDERS = {
 }
 _MAX_CODE_BYTES = 2 << 30
 _CRLF_LOOK_BYTES = 64 << 10
+_SENT_UNASKED_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,24 @@ class CodeTree:
 
     folder: Path
     entries: tuple[dict[str, Any], ...]
+    hashed: frozenset[str] = frozenset()  # paths that were read now; of all others the sums were known
+
+    @cached_property
+    def text(self) -> bytes:
+        """The list of files that the tree's name is the hash of."""
+        return tree_text(self.entries)
 
     @cached_property
     def sha256(self) -> str:
         """The tree's name on every box."""
-        return tree_hash(list(self.entries))
+        return sha256(self.text).hexdigest()
+
+    @property
+    def changed(self) -> tuple[dict[str, Any], ...]:
+        """What was edited since the last command, if it is little: no box is likely to have it."""
+        found = tuple(entry for entry in self.entries if entry["path"] in self.hashed)
+        small = sum(int(entry["bytes"]) for entry in found) <= _SENT_UNASKED_BYTES
+        return found if small and 2 * len(found) < len(self.entries) else ()
 
     @property
     def total_bytes(self) -> int:
@@ -72,7 +86,10 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
     known = TreeMemory(memory)
     entries = []
     total = 0
-    for path in sorted(path for path in _paths(folder) if path != leave_out and not _inside(path, folder, results)):
+    own = _results_below(folder, results)
+    for path in sorted(
+        path for path in _paths(folder) if path != leave_out and not (own and f"{path}/".startswith(own))
+    ):
         entry = None if ignore.ignores(path) else _entry(folder, path, known)
         if entry is None:
             continue
@@ -85,7 +102,7 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
                 hint="data and checkpoints do not travel with the code: ignore them in .gitignore or .leaseignore",
             )
     known.save()
-    return CodeTree(folder, tuple(entries))
+    return CodeTree(folder, tuple(entries), frozenset(known.read))
 
 
 def refuse_crlf(tree: CodeTree) -> None:
@@ -102,9 +119,11 @@ def refuse_crlf(tree: CodeTree) -> None:
             raise UserError("code.crlf", f"{path} has Windows line ends; its shell would not understand it", hint=fix)
 
 
-def _inside(path: str, folder: Path, results: Path | None) -> bool:
-    """Results that come home into the project must not change the code's hash."""
-    return results is not None and results != folder and (folder / path).is_relative_to(results)
+def _results_below(folder: Path, results: Path | None) -> str:
+    """Spell where results come home inside the project: they must not change the code's hash."""
+    if results is None or results == folder or not results.is_relative_to(folder):
+        return ""
+    return results.relative_to(folder).as_posix() + "/"
 
 
 def _paths(folder: Path) -> list[str]:

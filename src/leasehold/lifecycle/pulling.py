@@ -19,6 +19,7 @@ from .bring_home import PullWish, bring_home
 from .evacuate import evacuate
 from .home import Home
 from .orders import Evacuation
+from .pull.calling import Calls
 from .pull.pace import Pace
 
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -65,15 +66,22 @@ class _Persistent:
         self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
         self._report = report
         self._pace = Pace(report)
-        self._wish = PullWish(self._box.connect, order.limit_bytes_per_s, self._pace)
+        self._calls = Calls(self._box, home.way_memory(self._box.name))
+        self._wish = PullWish(self._calls.more, order.limit_bytes_per_s, self._pace, self._calls.remember)
 
     def keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T], engine: CaretakerEngine | None) -> _T:
         """Call until it returns; a lost link is told, waited for and taken up again."""
+        try:
+            return self._keep_on(once, engine)
+        finally:
+            self._calls.hang_up()
+
+    def _keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T], engine: CaretakerEngine | None) -> _T:
         fruitless = 0
         while True:
             before = self._pace.fetched_bytes
             try:
-                engine = engine or self._box.connect()
+                engine = engine or self._calls.first()
                 return once(engine, self._wish)
             except LinkError as error:
                 fruitless = 0 if self._pace.fetched_bytes > before else fruitless + 1

@@ -22,13 +22,11 @@ _RESUME = "resume"
 
 def allowed(home: Home, box: str) -> dict[str, Any] | None:
     """Return who allowed hooks on this box and when; None when nobody did, or it was taken back."""
-    found: dict[str, Any] | None = None
-    for event in home.ledger.events():
-        if event.kind == "relaunch_allowed" and event.data.get("box") == box:
-            found = {"by": event.data.get("by"), "at_unix": event.t, "ways": event.data.get("ways")}
-        elif event.kind == "relaunch_forbidden" and event.data.get("box") == box:
-            found = None
-    return found
+    given = [event for event in home.ledger.events(kind="relaunch_allowed") if event.data.get("box") == box]
+    taken = [event for event in home.ledger.events(kind="relaunch_forbidden") if event.data.get("box") == box]
+    if not given or taken and taken[-1].seq > given[-1].seq:
+        return None
+    return {"by": given[-1].data.get("by"), "at_unix": given[-1].t, "ways": given[-1].data.get("ways")}
 
 
 def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any]]:

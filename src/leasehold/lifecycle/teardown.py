@@ -28,6 +28,7 @@ from leasehold.platforms.landlords.person import steps
 from .boxes import box_of
 from .home import Home
 from .metering import cost_text
+from .take_over import holder_words
 from .verify import home_damage, sealed_entries
 
 _POLL_LIMIT_S = 120.0
@@ -198,7 +199,7 @@ def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
         try:
             for run in plan.readings.runs:
                 if run.state != "absent":
-                    engine.hush(run.run)
+                    engine.hush(run.run, home.ledger.home_id)
         finally:
             engine.wire.close()
 
@@ -328,4 +329,5 @@ def read_run(
         alive=tuple(rest["alive"]),
         state=seen["state"],
         held_by_other_home=seen["holder"].get("home") not in ("", None, home.ledger.home_id),
+        held_by=holder_words(seen["holder"]),
     )

@@ -22,6 +22,7 @@ class TreeMemory:
         self._known = _load(path) if path else {}
         self._used: dict[str, list[Any]] = {}
         self._new = False
+        self.read: set[str] = set()  # files whose sums were not known
 
     def find(self, path: str, info: os.stat_result) -> tuple[int, str] | None:
         """Return (bytes, sha256) of a file that is still what it was."""
@@ -33,6 +34,7 @@ class TreeMemory:
 
     def note(self, path: str, info: os.stat_result, size: int, digest: str) -> None:
         """Remember a sum, unless the file is too young to be trusted to its times."""
+        self.read.add(path)
         age_ns = time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns)
         if self._path and size == info.st_size and age_ns > _RACY_NS:
             self._used[path] = [size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, digest]

@@ -23,6 +23,7 @@ from .boxes import Box
 from .check import record_on_box
 from .fetch_words import FETCH_TELLERS
 from .minder import Minder
+from .notice_tellers import NOTICE_TELLERS
 from .readings import newest, shape
 from .remedy_words import REMEDY_TELLERS
 from .sweep_words import SWEEP_TELLERS
@@ -169,6 +170,8 @@ class Watch:
             reason=self.state.reason,
             changed_unix=self.state.changed_unix,
         )
+        if self.minder is not None:
+            self.minder.stands(self.state)
 
     def _say_log(self, text: str, report: Report) -> None:
         if text:
@@ -207,6 +210,8 @@ def describe(event: dict[str, Any]) -> str:
 
 def _ended(event: dict[str, Any]) -> str:
     how = "vanished without an exit record" if event.get("lost") else f"exited with code {event.get('code')}"
+    if event.get("unseen"):
+        return f"attempt {event['attempt']} has ended; how, nobody could see: its results decide"
     if not event.get("lost") and event.get("signal") is not None:
         how = f"was ended by signal {event['signal']}"
     return f"{_whose(event)}attempt {event['attempt']} {how}"
@@ -254,6 +259,7 @@ def _listed(event: dict[str, Any], key: str) -> list[Any]:
 
 _TELLERS: dict[str, Any] = {
     **FETCH_TELLERS,
+    **NOTICE_TELLERS,
     **REMEDY_TELLERS,
     **SWEEP_TELLERS,
     **ALARM_TELLERS,

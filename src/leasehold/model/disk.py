@@ -56,3 +56,39 @@ def _count(value: Any) -> int:
     if not 0 <= number < _MOST:
         raise ValueError(f"{value!r} is no count")
     return number
+
+
+def tier_from(value: Any) -> dict[str, Any]:
+    """Read one surveyed place from the wire."""
+    room = ("total_bytes", "usable_bytes", "free_bytes", "total_inodes", "free_inodes")
+    return {
+        **{name: str(value[name]) for name in ("path", "real", "mount", "filesystem", "stopped_at")},
+        **{name: _count(value[name]) for name in (*room, "entries", "unread_count")},
+        **{name: bool(value[name]) for name in ("complete", "rough", "read_only")},
+        "totals": {str(kind): [_count(number) for number in sums] for kind, sums in value["totals"].items()},
+        "unread": [str(path) for path in value["unread"]],
+        "deleted_open": [_held_from(item) for item in value["deleted_open"]],
+    }
+
+
+def quarantine_from(value: Any) -> dict[str, Any]:
+    """Read what a box says of one quarantine."""
+    known = {"stamp": str(value["stamp"]), "items": _count(value["items"]), "bytes": _count(value["bytes"])}
+    return {**known, "paths": [str(path) for path in value["paths"]]}
+
+
+def trend_from(value: Any) -> dict[str, Any]:
+    """Read when a patrol sees a disk full."""
+    soon = {name: float(value[name]) for name in ("bytes_full_in_s", "inodes_full_in_s") if name in value}
+    return {"run": str(value["run"]), "mount": str(value["mount"]), **soon}
+
+
+def result_from(value: Any) -> dict[str, Any]:
+    """Read what became of one target."""
+    return {"path": str(value["path"]), "done": value["done"] is True, "problem": str(value["problem"])}
+
+
+def _held_from(value: Any) -> dict[str, Any]:
+    pids = [int(pid) for pid in value["pids"]]
+    commands = [str(command) for command in value["commands"]]
+    return {"path": str(value["path"]), "bytes": _count(value["bytes"]), "pids": pids, "commands": commands}

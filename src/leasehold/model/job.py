@@ -52,6 +52,14 @@ class Download:
 
 
 @dataclass(frozen=True)
+class NotifyWish:
+    """Of what the person is told while this job runs, and by which of their channels; none named means all."""
+
+    on: tuple[str, ...]
+    channels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Job:
     """What to run and what must come home."""
 
@@ -75,6 +83,7 @@ class Job:
     when_done: str = "ask"
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
+    notify: NotifyWish | None = None
     evaluate: str = ""
     stall_after_s: float = STALL_AFTER_S  # 0 is never
     on_stall: str = "tell"
@@ -98,6 +107,8 @@ class Job:
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:
             del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
+        if self.notify is None:
+            del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
         del value["cells"], value["at_once"], value["slurm"]
         for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell"), ("reboot", "nothing")):
@@ -128,6 +139,8 @@ def job_from_dict(value: dict[str, Any]) -> Job:
         Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
     )
     known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
+    told = value.get("notify")
+    known["notify"] = NotifyWish(tuple(told["on"]), tuple(told["channels"])) if told else None
     for name in ("secrets", "candidates", "scratch"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

@@ -16,6 +16,7 @@ from leasehold.kit.redact import Redactor
 from .cell_parse import ReadFile, Roster, parse_cells
 from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_downloads import parse_downloads
+from .job_notify import parse_notify
 from .job_slurm import parse_slurm
 from .job_words import (
     ARTIFACT_WORDS,
@@ -104,6 +105,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         reboot=_one_of(job.get("reboot", "nothing"), "reboot", REBOOT, source),
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
+        notify=parse_notify(job.get("notify"), source.bad),
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
         cells=roster.cells,
         at_once=roster.at_once,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from leasehold.kit.topics import TOPICS, USUAL
+
 LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
 WHEN_DONE = ("ask", "park")
 REBOOT = ("nothing", "resume")
@@ -64,6 +66,15 @@ BUDGET_WORDS = (
         {"enum": list(AT_LIMIT)},
         example="stop",
     ),
+)
+NOTIFY_WORDS = (
+    Word(
+        "on",
+        f"what you are told of: {', '.join(TOPICS)}; left out: {', '.join(USUAL)}",
+        {"type": "array", "items": {"enum": list(TOPICS)}},
+        example="[ended, failed, budget]",
+    ),
+    Word("channels", "names from `lease notify list`; left out: all", _GLOBS, example="[phone]"),
 )
 STALL_WORDS = (
     Word("after", "how long without a line or a file, the card and the processor idle; or off", {}, example="45m"),
@@ -169,6 +180,7 @@ WORDS = (
     Word("progress", "auto, none, or a regex with a named group `step`", _TEXT, example="auto"),
     Word("expect", "how long the run should take", _DURATION, example="6h"),
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
+    Word("notify", "of what your `lease notify` channels tell you while it runs; false: of nothing", {}),
     Word(
         "stall", "when a live trainer counts as stalled: 45m, off, or {after, then}; 30m by default", {}, example="45m"
     ),
@@ -207,6 +219,7 @@ def json_schema() -> dict[str, Any]:
     properties["downloads"] = {"type": "array", "items": item}
     properties["cells"] = {"anyOf": [{"type": "array", "minItems": 1}, _object(CELL_WORDS)]}
     properties["slurm"] = _object(SLURM_WORDS)
+    properties["notify"] = {"anyOf": [{"type": "boolean"}, _object(NOTIFY_WORDS)]}
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)
     properties["resources"]["properties"]["gpu"] = _object(GPU_WORDS)

@@ -26,6 +26,7 @@ class Plan:
     cells: tuple[str, ...] = ("main",)
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
     engine: str = "caretaker"
+    adopted: Mapping[str, Any] = field(default_factory=dict)  # a trainer that somebody else started: {pid, started, …}
 
     @property
     def patterns(self) -> list[str]:
@@ -46,6 +47,7 @@ class Plan:
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
             **({"engine": self.engine, "slurm": slurm_options(self.job)} if self.engine == "slurm" else {}),
+            **({"adopted": dict(self.adopted)} if self.adopted else {}),
         }
 
     @property
@@ -69,4 +71,5 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         cells=tuple(value["cells"]),
         environment=value.get("environment", {}),
         engine=value.get("engine", "caretaker"),
+        adopted=value.get("adopted", {}),
     )

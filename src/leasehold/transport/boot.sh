@@ -2,6 +2,7 @@
 # csh login shells all pass it on unread: no single quote, no exclamation mark, no backslash may stand here,
 # and each line ends in a semicolon or a keyword. Everything that varies arrives on stdin, octal-escaped.
 read -r nonce; read -r root; read -r hint; read -r parcel; read -r size; read -r verb;
+if [ -z "$verb" ]; then exit 0; fi;
 hello="LEASEHOLD/1 $nonce"; hint=${hint#=};
 R=$(printf %b "${root#=}"; echo x); R=${R%x};
 case "$R" in "") R="$HOME/.leasehold" ;; "~/"*) R="$HOME/${R#??}" ;; esac;

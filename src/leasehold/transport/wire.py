@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
-from leasehold.errors import BoxError, LinkError
+from leasehold.errors import BoxError, LinkError, Refusal
 from leasehold.kit import frames
 from leasehold.kit.frames import Frame
 from leasehold.kit.terminal import one_line
@@ -20,6 +20,7 @@ from . import parcel
 from .contract import Link, Transport
 from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet
 
+TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _INBOX_FRAMES = 256
 _CLOSED = object()
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
@@ -69,18 +70,18 @@ class Wire:
 
     def stream(self, op: str, body: Body = (), **args: Any) -> Iterator[Frame]:
         """Send a request with its body and yield the frames of its answer."""
-        inbox: queue.Queue[Any] = queue.Queue(_INBOX_FRAMES)
-        with self._write_lock:
-            number = self._next
-            self._next += 1
-        self._requests[number] = inbox
+        talk = Talk(self, op, args)
         try:
-            self._send([frames.pack_json(number, {"op": op, **args})])
             if body:
-                self._send(_body_frames(number, body))
-            yield from self._answer(inbox, op)
+                talk.say(body)
+                talk.end()
+            yield from talk
         finally:
-            self._requests.pop(number, None)
+            talk.leave()
+
+    def talk(self, op: str, **args: Any) -> Talk:
+        """Send a request whose body is said while its answer comes."""
+        return Talk(self, op, args)
 
     def close(self) -> None:
         """Hang up. A second call does nothing."""
@@ -93,6 +94,14 @@ class Wire:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _register(self) -> tuple[int, queue.Queue[Any]]:
+        inbox: queue.Queue[Any] = queue.Queue(_INBOX_FRAMES)
+        with self._write_lock:
+            number = self._next
+            self._next += 1
+        self._requests[number] = inbox
+        return number, inbox
 
     def _answer(self, inbox: queue.Queue[Any], op: str) -> Iterator[Frame]:
         while True:
@@ -109,6 +118,9 @@ class Wire:
             if frame.type == frames.ERROR:
                 said = object_of(frame)
                 code, message = one_line(str(said.get("code"))), one_line(str(said.get("message")))
+                if code == TAKEN_OVER:
+                    hint = "lease attach RUN --take-over, once nobody works at that home"
+                    raise Refusal(code, message, seen=f"answer of {self.name} to `{op}`", hint=hint)
                 raise BoxError(code, message, seen=f"answer of {self.name} to `{op}`")
             yield frame
 
@@ -146,6 +158,35 @@ class Wire:
                 if self._dead is not None:
                     return None
         return None
+
+
+class Talk:
+    """One request: its body is said and its answer read side by side; leave() forgets what still comes."""
+
+    def __init__(self, wire: Wire, op: str, args: dict[str, Any]) -> None:
+        self._wire = wire
+        self._op = op
+        self._number, self._inbox = wire._register()
+        try:
+            wire._send([frames.pack_json(self._number, {"op": op, **args})])
+        except BaseException:
+            self.leave()
+            raise
+
+    def say(self, body: Body) -> None:
+        """Send parts of the body."""
+        self._wire._send(_framed(self._number, part) for part in body)
+
+    def end(self) -> None:
+        """Say that the body is whole."""
+        self._wire._send([frames.pack(self._number, frames.END)])
+
+    def leave(self) -> None:
+        """Read no more of the answer. A second call does nothing."""
+        self._wire._requests.pop(self._number, None)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return self._wire._answer(self._inbox, self._op)
 
 
 def object_of(frame: Frame) -> dict[str, Any]:
@@ -225,10 +266,8 @@ def _read_by(link: Link, deadline: float) -> bytes:
     return link.reader.read(1 << 16)
 
 
-def _body_frames(number: int, body: Body) -> Iterator[bytes]:
-    for part in body:
-        yield (frames.pack(number, frames.DATA, part) if isinstance(part, bytes) else frames.pack_json(number, part))
-    yield frames.pack(number, frames.END)
+def _framed(number: int, part: dict[str, Any] | bytes) -> bytes:
+    return frames.pack(number, frames.DATA, part) if isinstance(part, bytes) else frames.pack_json(number, part)
 
 
 class _Resumed(io.RawIOBase):

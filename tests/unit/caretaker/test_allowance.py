@@ -8,8 +8,10 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker.allowance import Allowance, message, spell, told, units
+from leasehold.caretaker.allowance import Allowance, spell, told, units
 from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.notice_words import spell as spell_event
+from leasehold.caretaker.notice_words import tell
 
 SENT: Dict[str, Any] = {
     "limit": "20", "currency": "USD", "spent": "9.5", "per_hour": "3.6", "at_limit": "stop", "as_of_unix": 1000.0,
@@ -57,10 +59,9 @@ def test_a_threshold_is_told_once_and_a_new_limit_begins_anew() -> None:
 
 @pytest.mark.parametrize("acts, says", [("stop", "It is being stopped"), ("warn", "It goes on")])
 def test_a_notice_says_what_happens_now(tmp_path: Path, acts: str, says: str) -> None:
-    folder = folder_with(tmp_path, {**SENT, "at_limit": acts})
-    sent = Allowance.read(folder)
+    sent = Allowance.read(folder_with(tmp_path, {**SENT, "at_limit": acts}))
     assert sent is not None
-    said = message(folder, sent.facts(100, 20000.0))
-    assert says in said["text"] and "of 20 USD" in said["text"]
-    assert said["event"] == "budget_reached"
-    assert message(folder, sent.facts(50, 2000.0))["event"] == "budget_warned"
+    event = {"k": "budget_reached", **sent.facts(100, 20000.0)}
+    telling = tell(event)
+    assert telling is not None and telling.topic == "budget"
+    assert says in spell_event(telling, event) and "of 20 USD" in spell_event(telling, event)

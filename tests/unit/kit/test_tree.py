@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.kit.tree import check_link, copy_tree, tree_hash
+from leasehold.kit.tree import check_link, tree_hash
 from tests.support.examples import MANY, SOME
 
 FILES = st.fixed_dictionaries(
@@ -92,31 +92,3 @@ def test_links_that_lead_out_or_cannot_travel_are_refused(target):
 def test_a_link_at_an_unsafe_place_is_refused():
     with pytest.raises(ValueError):
         check_link("../link", "a")
-
-
-def test_a_copy_has_files_bits_and_links_and_shares_nothing(tmp_path, odd_name):
-    source = tmp_path / "source"
-    (source / odd_name).mkdir(parents=True)
-    (source / odd_name / "train.py").write_bytes(b"code")
-    (source / "run.sh").write_bytes(b"#!/bin/sh\n")
-    (source / "run.sh").chmod(0o755)
-    (source / "frozen").write_bytes(b"x")
-    (source / "frozen").chmod(0o444)
-    os.symlink(odd_name, str(source / "folder-link"))
-    os.symlink("nowhere", str(source / "dangling"))
-    target = tmp_path / "copy"
-    copy_tree(str(source), str(target))
-    assert (target / odd_name / "train.py").read_bytes() == b"code"
-    assert (target / "run.sh").stat().st_mode & 0o777 == 0o755
-    assert (target / "frozen").stat().st_mode & 0o200, "a trainer may write its own copy"
-    assert os.readlink(str(target / "folder-link")) == odd_name
-    assert os.readlink(str(target / "dangling")) == "nowhere"
-    (target / odd_name / "train.py").write_bytes(b"changed")
-    assert (source / odd_name / "train.py").read_bytes() == b"code"
-
-
-def test_a_copy_never_lands_in_an_existing_folder(tmp_path):
-    (tmp_path / "source").mkdir()
-    (tmp_path / "target").mkdir()
-    with pytest.raises(FileExistsError):
-        copy_tree(str(tmp_path / "source"), str(tmp_path / "target"))

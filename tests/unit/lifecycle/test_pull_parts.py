@@ -19,6 +19,7 @@ from leasehold.lifecycle.pull.pace import Limiter, Pace
 from leasehold.lifecycle.pull.spans import Spans
 from leasehold.model.note import Note
 from leasehold.model.units import parse_rate
+from tests.support.fake_box import FakeChart
 
 from .conftest import FILES
 
@@ -136,6 +137,21 @@ def test_a_file_that_has_not_changed_is_not_hashed_again(tmp_path):
     assert sums["old.py"] not in ("f" * 64, first.entries[0]["sha256"])
 
 
+def test_few_edited_files_are_told_from_those_that_were_known(tmp_path, monkeypatch):
+    project, memory = tmp_path / "project", tmp_path / "memory.json"
+    project.mkdir()
+    for number in range(5):
+        (project / f"{number}.py").write_text(str(number))
+    later_ns = time.time_ns() + 60 * 10**9
+    with monkeypatch.context() as clock:
+        clock.setattr("leasehold.lifecycle.tree_memory.time.time_ns", lambda: later_ns)
+        assert read_tree(project, memory=memory).changed == (), "all of it is new: the box is asked first"
+    (project / "3.py").write_text("three")
+    assert [entry["path"] for entry in read_tree(project, memory=memory).changed] == ["3.py"]
+    (project / "3.py").write_text("x" * 300_000)
+    assert read_tree(project, memory=memory).changed == (), "too much to send unasked"
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', '{"schema": 2, "files": {"a": 1}}'])
 def test_a_broken_memory_is_only_slower(tmp_path, text):
     (tmp_path / "a.py").write_text("x")
@@ -219,7 +235,8 @@ def test_after_a_quarantine_only_what_was_wrong_is_fetched(new_scene):
 
 def test_a_run_that_has_finished_nothing_says_so(new_scene, monkeypatch):
     scene = new_scene()
-    monkeypatch.setattr("tests.support.fake_box.FakeEngine.chart", lambda self, *rest: iter([{"listed": 0}, b"{}"]))
+    nothing = FakeChart(iter([{"listed": 0}, b"{}"]))
+    monkeypatch.setattr("tests.support.fake_box.FakeEngine.chart", lambda self, *rest: nothing)
     with pytest.raises(RunFailed) as caught:
         take(scene)
     assert caught.value.code == "run.unfinished"

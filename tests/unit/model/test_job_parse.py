@@ -15,7 +15,7 @@ from leasehold.errors import UserError
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.yaml_text import parse_text
 from leasehold.model.cells import Cell
-from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, job_from_dict
+from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, NotifyWish, job_from_dict
 from leasehold.model.job_parse import guess_loader
 from leasehold.model.job_words import WORDS, json_schema
 
@@ -40,6 +40,7 @@ checkpoint: {path: last.pt, size: 3GB, write_time: 30s}
 progress: 'it (?P<step>\\d+)/(?P<total>\\d+)'
 expect: 6h
 budget: 20USD
+notify: {"on": [ended, budget], channels: [phone]}
 reboot: resume
 when_done: park
 attempts: 7
@@ -77,6 +78,7 @@ def test_everything_a_job_can_say() -> None:
         progress=r"it (?P<step>\d+)/(?P<total>\d+)",
         expect_s=21600.0,
         budget="20USD",
+        notify=NotifyWish(("ended", "budget"), ("phone",)),
         reboot="resume",
         when_done="park",
         attempts=7,

@@ -11,12 +11,12 @@ import sys
 import time
 from typing import Any, Dict, Mapping, Optional
 
+from leasehold.caretaker.cell_work import prepare_cell
+from leasehold.caretaker.keeper import Becoming
 from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.locks import wait_lock
 from leasehold.caretaker.supervise import Caretaker, sign
-from leasehold.caretaker.trees import tree_path
 from leasehold.kit.runstate import FAILED, STOPPED
-from leasehold.kit.tree import copy_tree
 
 from .script import lead_s
 from .submit import cell_of
@@ -30,6 +30,7 @@ EX_TEMPFAIL = 75
 
 def task(run: RunFolder, number: int, environ: Mapping[str, str]) -> int:
     """Care for the cell that this task was given; its exit code is for Slurm's books only."""
+    Becoming.fresh = False
     cell = cell_of(run, number, int(environ.get("SLURM_ARRAY_TASK_ID", "0")))
     if cell is None:
         return _say("submission %d of %s has no such task" % (number, run.path), 64)
@@ -41,7 +42,7 @@ def task(run: RunFolder, number: int, environ: Mapping[str, str]) -> int:
     plan = folder.read_plan()
     if plan is None:
         return _say("%s is gone" % folder.plan, 66)
-    _prepare(folder, plan)
+    prepare_cell(folder, plan, cell)
     caretaker = TaskCaretaker(folder, plan, environ)
     caretaker.open(sign(lock), "sbatch", "submission %d" % number)
     caretaker.live()
@@ -77,18 +78,6 @@ class TaskCaretaker(Caretaker):
         if self.leave_by is None and cell.state in ("starting", "running") and self.attempts.keepers:
             self.leave_by = time.monotonic() + max(5.0, self.lead_s - _BEFORE_THE_WALL_S)
         return self.leave_by is not None and time.monotonic() > self.leave_by
-
-
-def _prepare(folder: CellFolder, plan: Dict[str, Any]) -> None:
-    """Give the cell its out folder and its own copy of the code."""
-    os.makedirs(folder.out(folder.only), exist_ok=True)
-    work = folder.work(folder.only)
-    if os.path.isdir(work):
-        return
-    os.makedirs(os.path.dirname(work), exist_ok=True)
-    staging = "%s.partial-%s-%d" % (work, os.uname().nodename, os.getpid())
-    copy_tree(tree_path(folder.root, plan["tree"]), staging)
-    os.rename(staging, work)
 
 
 def _put_back(environ: Mapping[str, str]) -> int:

@@ -14,7 +14,7 @@ Bytes = bytes  # a field of this name would hide the type
 Part = bytes | memoryview
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Coming:
     """What the box says of a file, and what of it is here."""
 
@@ -28,6 +28,7 @@ class Coming:
     asked: Spans = field(default_factory=Spans)  # here, or on its way
     upto: int = 0  # how much of it the box has hashed: that far it may be asked for
     sha256: str = ""
+    sealed: bool = False  # it comes whole, with its sum behind it
     held: bool = False  # wait for its sum: it may be here already under another name
     alone: bool = False  # the box refused a batch that it was in
     strikes: int = 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import VerifyError
+from leasehold.errors import LinkError, VerifyError
+from leasehold.kit.manifest import TINY_BYTES
 
 from .arrivals import Arrivals
 from .coming import BLOCK_BYTES, Coming
@@ -69,7 +70,9 @@ class Desk:
         self.files = files
         self.arrivals = arrivals
         self.failure: BaseException | None = None
+        self.lost: LinkError | None = None
         self.closed = False
+        self.ask_sums: Callable[[list[int]], None] = lambda numbers: None
         self.lock = threading.RLock()
         self.work = threading.Condition(self.lock)  # there may be something to take
         self.bytes_came = threading.Condition(self.lock)  # there may be something to hash
@@ -87,7 +90,10 @@ class Desk:
         for file in files:
             sizes[file.bytes] = sizes.get(file.bytes, 0) + 1
         for file in files:
-            file.held = not file.home.total and (sizes[file.bytes] > 1 or at_home.may_have(file.bytes))
+            elsewhere = not file.home.total and at_home.may_have(file.bytes)
+            file.sealed = file.bytes <= TINY_BYTES and not file.home.total and not elsewhere
+            file.held = elsewhere or (not file.home.total and not file.sealed and sizes[file.bytes] > 1)
+            file.upto = file.bytes if file.sealed else 0
             self.home_bytes += file.home.total
             for span in file.home:
                 file.asked.add(*span)
@@ -101,6 +107,19 @@ class Desk:
     def missing_bytes(self) -> int:
         """How much is not here."""
         return self.total_bytes - self.home_bytes
+
+    @property
+    def to_sum(self) -> list[int]:
+        """Which small files the box must sum, since their sums will not come with their bytes."""
+        return [file.number for file in self.files if file.bytes <= TINY_BYTES and not file.sealed]
+
+    @property
+    def digests(self) -> bytes:
+        """The sums that came with files' bytes and that those bytes have, in order; zeros for all others."""
+        told = (file.sealed and file.proved for file in self.files)
+        return b"".join(
+            bytes.fromhex(file.sha256) if good else bytes(32) for file, good in zip(self.files, told, strict=True)
+        )
 
     def hashed(self, number: int, upto: int, zeros: Iterable[int], copies: Iterable[Any]) -> None:
         """The box has hashed a file so far; some of its blocks are zeros, or equal earlier ones."""
@@ -146,17 +165,19 @@ class Desk:
     def take(self, batch_bytes: int) -> Job | None:
         """Hand out work, waiting for some; None when there will be no more."""
         with self.lock:
-            while not (self.closed or self.complete or self.failure):
+            while not (self.closed or self.complete or self.failure or self.lost):
                 job = self._next(batch_bytes)
                 if job is not None:
                     return job
                 self.work.wait(0.5)
         return None
 
-    def came_whole(self, file: Coming, sha256: str) -> None:
-        """A small file is written and hashed."""
+    def came_whole(self, file: Coming, sha256: str, told: str = "") -> None:
+        """A small file is written and hashed; told is the sum that came with it."""
         with self.lock:
-            self._arrived(file, 0, file.bytes)
+            file.sha256 = file.sha256 or told
+            self.home_bytes += file.bytes - file.home.total
+            file.home.add(0, file.bytes)
             if self._copies:
                 self.work.notify()
             self.prove(file, sha256)
@@ -175,6 +196,13 @@ class Desk:
             if file not in self.to_hash:
                 self.to_hash.append(file)
             self.bytes_came.notify()
+
+    def unseal(self, file: Coming) -> None:
+        """A small file came in part: the rest comes alone, and the box must sum it."""
+        with self.lock:
+            was, file.sealed = file.sealed, False
+        if was:
+            self.ask_sums([file.number])
 
     def give_back(self, pieces: Iterable[Piece], *, alone: bool = False) -> None:
         """Ranges did not come; they are asked for again."""
@@ -233,6 +261,12 @@ class Desk:
             self.failure = self.failure or error
             self._end()
 
+    def lose(self, error: LinkError) -> None:
+        """The chart's connection is gone: hand out nothing more, but let what has come be written down."""
+        with self.lock:
+            self.lost = self.lost or error
+            self.work.notify_all()
+
     def close(self) -> None:
         """Hand out nothing more."""
         with self.lock:
@@ -263,7 +297,7 @@ class Desk:
         for start, end in list(file.asked.gaps(file.upto)):
             if taken >= most or len(pieces) >= _ITEMS_A_BATCH:
                 return taken
-            end = min(end, start + most - taken)
+            end = end if file.sealed else min(end, start + most - taken)
             pieces.append(Piece(file, start, end))
             file.asked.add(start, end)
             taken += end - start

@@ -11,6 +11,7 @@ from .coming import BLOCK_BYTES, Coming
 from .desk import Desk, Piece
 
 _NOTED_TOGETHER = 32
+_SUM_BYTES = 32
 
 
 class Landing:
@@ -22,7 +23,8 @@ class Landing:
         self._at = 0  # which piece comes
         self._done = 0  # how much of it is here
         self._noted = 0  # how much of it is in the log
-        self._held: list[bytes] = []  # of a small file, written at one go
+        self._held: list[memoryview] = []  # of a small file, written at one go
+        self.sum_bytes = 0  # sums that came with files: no part of them
         self._whole: list[Coming] = []  # small files that are here and not in the log yet
 
     @property
@@ -35,9 +37,10 @@ class Landing:
         view = memoryview(chunk)
         while len(view) and not self.full:
             piece = self._pieces[self._at]
-            part, view = view[: self._missing(piece)], view[self._missing(piece) :]
+            missing = self._missing(piece)
+            part, view = view[:missing], view[missing:]
             if _at_one_go(piece):
-                self._held.append(bytes(part))
+                self._held.append(part)
             else:
                 piece.file.write(part, piece.start + self._done)
                 self._desk.landed(Piece(piece.file, piece.start + self._done, piece.start + self._done + len(part)))
@@ -54,7 +57,9 @@ class Landing:
             return
         piece = self._pieces[self._at]
         if self._held:
-            part = b"".join(self._held)
+            part = b"".join(self._held)[: piece.file.bytes]
+            self._desk.unseal(piece.file)
+            self._done = len(part)
             piece.file.write(part, piece.start)
             self._desk.landed(Piece(piece.file, piece.start, piece.start + len(part)))
             self._desk.follow(piece.file)
@@ -65,17 +70,20 @@ class Landing:
         self._desk.give_back(rest, alone=alone)
 
     def _missing(self, piece: Piece) -> int:
-        return piece.end - piece.start - self._done
+        return piece.end - piece.start - self._done + (_SUM_BYTES if piece.file.sealed else 0)
 
     def _finish(self, piece: Piece) -> None:
         if self._held:
-            content = b"".join(self._held)
+            content, told = self._held[0] if len(self._held) == 1 else memoryview(b"".join(self._held)), ""
+            if piece.file.sealed:
+                content, told = content[:-_SUM_BYTES], content[-_SUM_BYTES:].hex()
+                self.sum_bytes += _SUM_BYTES
             _write_small(piece.file, content)
             self._held = []
             self._whole.append(piece.file)
             if len(self._whole) >= _NOTED_TOGETHER:
                 self._note_whole()
-            self._desk.came_whole(piece.file, sha256(content).hexdigest())
+            self._desk.came_whole(piece.file, sha256(content).hexdigest(), told)
         else:
             self._note(piece)
             if piece.file.small:
@@ -100,7 +108,7 @@ def _at_one_go(piece: Piece) -> bool:
     return piece.file.small and piece.start == 0 and piece.end == piece.file.bytes
 
 
-def _write_small(file: Coming, content: bytes) -> None:
+def _write_small(file: Coming, content: memoryview) -> None:
     careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | careful
     try:

@@ -13,6 +13,7 @@ from leasehold.errors import BoxError, HomeError, LinkError
 from leasehold.model.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .calling import AHEAD, FAR_S
 from .coming import BLOCK_BYTES, Coming
 from .desk import Batch, Copy, Desk, Mend, Piece, Take, different
 from .landing import Landing
@@ -20,8 +21,7 @@ from .pace import Limiter, Pace
 from .reuse import link_equal
 
 _MOST_STREAMS = 16
-_FIRST_WAVE = 10  # the first is in already; nine more stay below what sshd's MaxStartups (10:30:100) lets in unasked
-_FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
+_FIRST_WAVE = 1 + AHEAD
 _SLOW_BYTES_PER_S = 30e6  # below it packing costs less time than it saves
 _THREADS_A_STREAM = 2  # while one block is written, the next is under way
 _MOST_BATCH_BYTES = 8 << 20
@@ -29,6 +29,7 @@ _FRAME_BYTES = 256 << 10
 _BATCH_S = 0.75
 _JOIN_S = 5.0
 _LOOK_EVERY_S = 1.5
+_LOOK_AFAR_EVERY_S = 5.0  # TCP needs a while to find out how much the way carries
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Streams:
         self._no_more = way.more is None or bool(way.limit_bytes_per_s)
         self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
         self._wanted = 1
+        self._answered: dict[int, float] = {}  # when each stream's last answer had come
         self._speeds: dict[int, float] = {}  # bytes a second of each stream's last request
 
     def run(self, engine: CaretakerEngine) -> None:
@@ -75,9 +77,10 @@ class Streams:
                 if desk.failure is not None:
                     raise desk.failure
                 if not self._alive and not self._opening and not desk.complete:
-                    raise self._lost or LinkError("link.lost", "every connection to the box ended")
+                    raise self._lost or desk.lost or LinkError("link.lost", "every connection to the box ended")
                 self._pace.tick(desk.home_bytes, total, len(self._alive))
-                self._widen()
+                if not desk.over.is_set() and desk.lost is None:
+                    self._widen()
         finally:
             desk.close()
             self._close_extra()
@@ -111,17 +114,17 @@ class Streams:
             threading.Thread(target=self._open, daemon=True).start()
 
     def _wish(self) -> int:
-        if self._way.round_trip_s >= _FAR_S and self._wanted < _FIRST_WAVE:
+        if self._way.round_trip_s >= FAR_S and self._wanted < _FIRST_WAVE:
             return _FIRST_WAVE
         now = time.monotonic()
         then, streams, rate_then = self._looked
-        if now - then < _LOOK_EVERY_S:
+        near = self._way.round_trip_s < FAR_S
+        if now - then < (_LOOK_EVERY_S if near else _LOOK_AFAR_EVERY_S):
             return self._wanted
         rate, alive = self._pace.rate, len(self._alive)
         self._looked = (now, alive, rate)
-        near = self._way.round_trip_s < _FAR_S
         most = min(4, (os.cpu_count() or 1) // 2) if near else _MOST_STREAMS
-        soon_done = self._desk.missing_bytes < 3 * rate
+        soon_done = self._desk.missing_bytes < 6 * rate  # a handshake over a long way takes seconds
         grew = alive == streams or rate > 1.15 * rate_then  # the last step paid, or there was none
         if soon_done or not grew or alive < self._wanted:
             return self._wanted
@@ -191,7 +194,7 @@ class Streams:
         except LinkError as error:
             self._lost = error
         except OSError as error:
-            desk.fail(HomeError("home.unwritable", f"what came cannot be written: {error}", hint=_ROOM))
+            desk.fail(unwritable(error))
         except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
             desk.fail(error)
         finally:
@@ -206,8 +209,8 @@ class Streams:
     def _batch_bytes(self, number: int) -> int:
         """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
-        far = self._way.round_trip_s >= _FAR_S
-        speed = self._speeds.get(number, 1e6 if far else 1e9)
+        far = self._way.round_trip_s >= FAR_S
+        speed = self._speeds.get(number, 2e6 if far else 1e9)
         size = int(max(_FRAME_BYTES if far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
         limit = self._way.limit_bytes_per_s
         return min(size, max(64 << 10, int(limit))) if limit else size
@@ -215,14 +218,16 @@ class Streams:
     def _fetch(self, engine: CaretakerEngine, batch: Batch, number: int) -> None:
         items = [
             [piece.file.cell, piece.file.path, piece.start, piece.end - piece.start, piece.file.mtime_ns]
+            + [True] * piece.file.sealed
             for piece in batch.pieces
         ]
         landing = Landing(self._desk, batch.pieces)
         rate, limit = self._pace.rate, self._way.limit_bytes_per_s
-        far = self._way.round_trip_s >= _FAR_S
+        far = self._way.round_trip_s >= FAR_S
         pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)
         frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
-        begun, size = time.monotonic(), sum(piece.end - piece.start for piece in batch.pieces)
+        size = sum(piece.end - piece.start for piece in batch.pieces)
+        begun = time.monotonic()
         try:
             for chunk in engine.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):
                 if self._desk.closed:
@@ -241,12 +246,19 @@ class Streams:
         finally:
             short = not landing.full
             landing.leave()
-            self._speeds[number] = size / max(time.monotonic() - begun, 1e-3)
+            self._pace.add(-landing.sum_bytes)
+            self._measure(number, size, begun)
         if short and len({piece.file for piece in batch.pieces}) == 1:
             self._strike(batch.pieces[0].file)
         elif short:
             for piece in batch.pieces:
                 piece.file.alone = True
+
+    def _measure(self, number: int, size: int, begun: float) -> None:
+        """A stream's answers come one after the other: this one began when the last had come."""
+        now, last = time.monotonic(), self._answered.get(number, 0.0)
+        self._answered[number] = now
+        self._speeds[number] = size / max(now - max(begun, last), 1e-3)
 
     def _refused(self, error: BoxError, batch: Batch) -> None:
         """The box cannot give one of these files: alone in its batch, it is the one."""
@@ -280,7 +292,10 @@ class Streams:
         self._desk.drop(file, bad or [(0, file.bytes)])
 
 
-_ROOM = "is the disk full? Free some space, or choose another folder with --results DIR; what came is kept"
+def unwritable(error: OSError) -> HomeError:
+    """Say that the home has no room, or no right, for what came."""
+    hint = "is the disk full? Free some space, or choose another folder with --results DIR; what came is kept"
+    return HomeError("home.unwritable", f"what came cannot be written: {error}", hint=hint)
 
 
 def _copy(desk: Desk, job: Copy) -> None:

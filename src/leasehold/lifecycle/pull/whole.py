@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.paths import UnsafePath, join_checked
 from leasehold.model.note import Note, Report
 from leasehold.model.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.engines.caretaker import CaretakerEngine, ChartTalk
 
 from .arrivals import NAME as ARRIVALS
 from .arrivals import Arrivals
@@ -27,14 +29,15 @@ from .desk import Desk
 from .hashing import Hasher
 from .pace import Pace
 from .reuse import AtHome
-from .streams import Streams, Way
+from .streams import Streams, Way, unwritable
 
 LISTING = "listing.json"
 _MOST_MANIFEST_BYTES = 1 << 30
+_GARBAGE = 100_000
 _SYNC_EACH = 64  # files; beyond it one sync of everything is cheaper
 
 Listing = dict[str, list[dict[str, Any]]]
-Chart = Iterator[dict[str, Any] | bytes]
+Parts = Iterator[dict[str, Any] | bytes]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ class Pulled:
     manifest: bytes
     sums: dict[str, str]
     files: list[Coming]
+
+    @property
+    def total_bytes(self) -> int:
+        """How much it is."""
+        return sum(file.bytes for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -55,27 +63,77 @@ class Place:
     check_room: Callable[[Path, int, int], None]  # folder, bytes and files that are still to come
 
 
-def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: list[str], quiet_s: float) -> Any:
-    """Ask for the chart and read its list of files; return (listing, the rest of the chart)."""
-    chart = engine.chart(run, cells, patterns, quiet_s)
-    pairs: list[Any] = []
-    rest: list[dict[str, Any] | bytes] = []
-    for part in chart:
-        if isinstance(part, bytes):
-            rest.append(part)
-            break
-        pairs.extend(part.get("files", []))
-        if "listed" in part:
-            break
+@dataclass(frozen=True)
+class Opened:
+    """A chart whose list is read: the list, what else of it was read, and the talk that goes on."""
+
+    listing: Listing
+    talk: ChartTalk
+    parts: Parts
+    round_trip_s: float
+
+
+def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: list[str], quiet_s: float) -> Opened:
+    """Ask for the chart and read its list of files; how far the box is is measured meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        measured = pool.submit(engine.round_trip_s)
+        opened = _open(engine.chart(run, cells, patterns, quiet_s))
+        return replace(opened, round_trip_s=measured.result())
+
+
+def _open(talk: ChartTalk) -> Opened:
+    parts = iter(talk)
+    listed = _Unpacking("list of files")
     try:
-        return manifests.parse_listing(pairs), _again(rest, chart)
-    except manifests.ManifestError as error:
+        for part in parts:
+            if not isinstance(part, bytes):
+                break  # {listed}: what comes now are sums
+            listed.add(part)
+        pairs = json.loads(listed.whole() or b"[]")
+        return Opened(manifests.parse_listing(pairs), talk, parts, 0.0)
+    except (manifests.ManifestError, ValueError, RecursionError) as error:
+        talk.leave()
         raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
 
 
-def pull(engine: CaretakerEngine, opened: Any, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+class _Unpacking:
+    """Unpacks what an untrusted box packed, up to a bound."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._opener = zlib.decompressobj()
+        self._size = 0
+        self._parts: list[bytes] = []
+
+    def add(self, packed: bytes) -> None:
+        """Take more of it."""
+        try:
+            self._parts.append(self._opener.decompress(packed, _MOST_MANIFEST_BYTES))
+        except zlib.error as error:
+            raise VerifyError("artifact.bad_manifest", f"the box's {self._what} does not unpack: {error}") from None
+        self._size += len(self._parts[-1])
+        if self._size > _MOST_MANIFEST_BYTES or self._opener.unconsumed_tail:
+            raise VerifyError("artifact.bad_manifest", f"the box's {self._what} does not end")
+
+    def whole(self) -> bytes:
+        """Return all of it."""
+        return b"".join(self._parts)
+
+
+def pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
     """Bring every listed file into the place and prove it; what is there already is continued."""
-    listing, chart = opened
+    often = gc.get_threshold()
+    gc.set_threshold(_GARBAGE)  # what is made here stays to the end; looking through it is a tenth of the time
+    try:
+        return _pull(engine, opened, place, way, pace, report)
+    except OSError as error:
+        raise unwritable(error) from None
+    finally:
+        gc.set_threshold(*often)
+
+
+def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+    listing = opened.listing
     place.folder.mkdir(parents=True, exist_ok=True)
     _drop_changed(place.folder, listing)
     arrivals = Arrivals(place.folder)
@@ -85,14 +143,14 @@ def pull(engine: CaretakerEngine, opened: Any, place: Place, way: Way, pace: Pac
         place.check_room(place.folder, missing, sum(1 for file in files if not file.home.total))
         write_json(str(place.folder / LISTING), {"cells": listing}, durable=False)
         desk = Desk(files, arrivals, AtHome(place.roofs, way.run))
-        manifest = _run(engine, desk, chart, Streams(desk, way, pace, report))
+        manifest = _run(engine, desk, opened, Streams(desk, way, pace, report))
     finally:
+        opened.talk.leave()
         arrivals.close()
         with contextlib.suppress(UnboundLocalError):
             for file in files:
                 file.close()
     kept = [file for file in files if not file.skipped]
-    _make_durable(place.folder, kept)
     count, size = len(kept), sum(file.bytes for file in kept)
     text = f"pulled {count} {'file' if count == 1 else 'files'}, {say_bytes(size)}"
     more = f"; {say_bytes(pace.fetched_bytes)} over the wire" if pace.fetched_bytes != size else ""
@@ -100,37 +158,32 @@ def pull(engine: CaretakerEngine, opened: Any, place: Place, way: Way, pace: Pac
     return Pulled(manifest, {file.key: file.sha256 for file in kept}, files)
 
 
-def _again(first: list[dict[str, Any] | bytes], rest: Chart) -> Chart:
-    yield from first
-    yield from rest
-
-
-def _run(engine: CaretakerEngine, desk: Desk, chart: Chart, streams: Streams) -> bytes:
-    heard: list[bytes] = []
-    reader = threading.Thread(target=_read_chart, args=(chart, desk, heard), daemon=True, name="chart")
+def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) -> bytes:
+    heard = _Unpacking("manifest")
+    reader = threading.Thread(target=_read_chart, args=(opened.parts, desk, heard), daemon=True, name="chart")
     reader.start()
     hasher = Hasher(desk)
     try:
+        desk.ask_sums = opened.talk.want_sums
+        desk.ask_sums(desk.to_sum)
         if desk.files:
             streams.run(engine)
+        opened.talk.seal(desk.digests)
+        _make_durable([file for file in desk.files if not file.skipped])  # while the box writes its manifest
         reader.join()
-        if desk.failure is not None:
-            raise desk.failure
+        if (failed := desk.failure or desk.lost) is not None:
+            raise failed
     finally:
         desk.close()
         hasher.join()
-    return b"".join(heard)
+    return heard.whole()
 
 
-def _read_chart(chart: Chart, desk: Desk, heard: list[bytes]) -> None:
-    size = 0
+def _read_chart(chart: Parts, desk: Desk, heard: _Unpacking) -> None:
     try:
         for part in chart:
             if isinstance(part, bytes):
-                heard.append(part)
-                size += len(part)
-                if size > _MOST_MANIFEST_BYTES:
-                    raise VerifyError("artifact.bad_manifest", "the box's manifest does not end")
+                heard.add(part)
                 continue
             if "file" in part:
                 desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])
@@ -138,21 +191,24 @@ def _read_chart(chart: Chart, desk: Desk, heard: list[bytes]) -> None:
                 desk.summed(int(number), str(sha256))
     except (KeyError, IndexError, TypeError, ValueError) as error:
         desk.fail(LinkError("link.strange", f"the box broke the protocol: {type(error).__name__} in its chart"))
+    except LinkError as error:
+        desk.lose(error)
     except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
         desk.fail(error)
 
 
 def _files(listing: Listing, folder: Path, arrivals: Arrivals) -> list[Coming]:
     files: list[Coming] = []
-    for cell, entry in ((cell, entry) for cell, entries in listing.items() for entry in entries):
-        try:
-            target = join_checked(str(folder / "cells" / cell), entry["path"])
-        except UnsafePath as error:
-            raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
-        file = Coming(len(files), cell, entry["path"], int(entry["bytes"]), int(entry["mtime_ns"]), target)
-        _part_from_roof(target)
-        file.home = arrivals.of(file.key, target, file.bytes)
-        files.append(file)
+    for cell, entries in listing.items():
+        base = str(folder / "cells" / cell)
+        some_are_here = os.path.isdir(base)
+        for entry in entries:
+            target = os.path.join(base, *entry["path"].split("/"))  # the list's paths are checked when it is read
+            file = Coming(len(files), cell, entry["path"], entry["bytes"], entry["mtime_ns"], target)
+            if some_are_here:
+                _part_from_roof(target)
+                file.home = arrivals.of(file.key, target, file.bytes)
+            files.append(file)
     return files
 
 
@@ -203,7 +259,7 @@ def _identity(entry: dict[str, Any]) -> tuple[Any, Any]:
     return entry["bytes"], entry["mtime_ns"]  # no inode: a box that was parked may come back with others
 
 
-def _make_durable(folder: Path, files: list[Coming]) -> None:
+def _make_durable(files: list[Coming]) -> None:
     """A receipt must not outlive the bytes it speaks of: wait until they are on the disk."""
     if len(files) > _SYNC_EACH and hasattr(os, "sync"):
         os.sync()

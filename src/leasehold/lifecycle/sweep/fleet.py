@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from leasehold.errors import LeaseholdError, LinkError, RunFailed, UserError
+from leasehold.errors import LeaseholdError, LinkError, NotDurable, RunFailed, UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.boxes import Box, find_box
 from leasehold.lifecycle.home import Home
@@ -44,6 +44,7 @@ class _Part:
     busy: bool = False
     problem: str = ""
     failed: str = ""
+    not_durable: NotDurable | None = None
 
 
 def run_fleet(home: Home, order: RunOrder, names: Sequence[str], report: Report) -> Standing:
@@ -76,7 +77,13 @@ class _Fleet:
                 self._begin(part)
         while any(part.busy for part in parts):
             self._turn(parts)
-        return self._reckon(parts)
+        found = self._reckon(parts)
+        lacking = [part.not_durable for part in parts if part.not_durable]
+        if (
+            lacking and found.settled
+        ):  # a cell that failed is told first; what is home and not copied fails all the same
+            raise NotDurable(lacking[0].code, "; ".join(error.message for error in lacking), hint=lacking[0].hint)
+        return found
 
     def _meet(self, parts: list[_Part]) -> list[_Part]:
         """Ask every box who it is and how many cells it can run at once; one that is silent gets no cells now."""
@@ -165,7 +172,7 @@ class _Fleet:
             self._say(part, Note("warning", what))
 
     def _begin(self, part: _Part) -> None:
-        part.busy, part.failed = True, ""
+        part.busy, part.failed, part.not_durable = True, "", None
         threading.Thread(target=self._tend, args=(part, tuple(part.cells)), daemon=True, name=part.box.name).start()
 
     def _tend(self, part: _Part, cells: tuple[str, ...]) -> None:
@@ -189,8 +196,9 @@ class _Fleet:
         if isinstance(error, LinkError):
             part.problem = error.message
             self._move_from_dead(part, parts)
-        elif isinstance(error, RunFailed):
+        elif isinstance(error, RunFailed | NotDurable):
             part.failed = error.message
+            part.not_durable = error if isinstance(error, NotDurable) else None
             self._say(part, Note("warning", error.message))
         elif isinstance(error, LeaseholdError):
             part.problem = part.failed = error.message

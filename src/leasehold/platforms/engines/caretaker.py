@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 from leasehold.errors import LinkError
 from leasehold.kit import frames
 from leasehold.kit.tree import name_of
 from leasehold.model.plan import Plan
-from leasehold.transport.wire import Wire, object_of
+from leasehold.transport.wire import Talk, Wire, object_of
 
 _NOTHING: Mapping[str, Any] = {}
 _BLOBS_A_HEAD = 1000
+_NUMBERS_A_FRAME = 100_000
 
 
 class Tree(Protocol):
@@ -27,8 +29,16 @@ class Tree(Protocol):
         """The tree's name on every box."""
 
     @property
+    def text(self) -> bytes:
+        """The list that this name is the hash of."""
+
+    @property
     def entries(self) -> Sequence[dict[str, Any]]:
         """Files {path, bytes, sha256, exec} and links {path, link}."""
+
+    @property
+    def changed(self) -> Sequence[dict[str, Any]]:
+        """The few files that no box is likely to have: they are sent unasked."""
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """Yield a file's bytes."""
@@ -67,17 +77,19 @@ class CaretakerEngine:
 
     def push(self, tree: Tree) -> Pushed:
         """Bring what the box lacks of the code; a tree that is there whole travels not at all."""
-        listing = zlib.compress(json.dumps(list(tree.entries), separators=(",", ":")).encode(), 1)
+        sent = {name_of(entry): int(entry["bytes"]) for entry in tree.changed}
+        body = chain(_pieces(zlib.compress(tree.text, 1)), _blobs(tree, set(sent)))
         lacking: set[str] = set()
         answer: dict[str, Any] = {}
-        for answer in self.wire.objects("want_tree", _pieces(listing), tree=tree.sha256):
+        for answer in self.wire.objects("want_tree", body, tree=tree.sha256):
             lacking.update(answer.get("names", ()))
         if answer.get("have"):
             return Pushed(False)
         if lacking:
             self.wire.ask("put_tree", _blobs(tree, lacking), tree=tree.sha256)
-        missing = {name_of(entry): int(entry["bytes"]) for entry in tree.entries if "link" not in entry}
-        return Pushed(True, len(lacking), sum(missing.get(name, 0) for name in lacking))
+            sizes = {name_of(entry): int(entry["bytes"]) for entry in tree.entries if "link" not in entry}
+            sent.update((name, sizes.get(name, 0)) for name in lacking)
+        return Pushed(True, len(sent), sum(sent.values()))
 
     def prune(self, *, dry_run: bool) -> dict[str, Any]:
         """Remove code on the box that nothing uses: {trees, kept, blobs, bytes}."""
@@ -91,13 +103,17 @@ class CaretakerEngine:
         """Continue an ended run if nothing happened since seq."""
         return self.wire.ask("resume", run=run, seq=seq, home=home, **private)
 
-    def hush(self, run: str) -> None:
-        """End the box's nagging about a run."""
-        self.wire.ask("hush", run=run)
+    def take_over(self, run: str, epoch: int, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
+        """Hold the run from now on, if its holder is still the one of this epoch; refused otherwise."""
+        return self.wire.ask("take_over", run=run, epoch=epoch, home=home, **private)
 
-    def power_off(self, command: Sequence[str]) -> None:
+    def hush(self, run: str, home: str) -> None:
+        """End the box's nagging about a run."""
+        self.wire.ask("hush", run=run, home=home)
+
+    def power_off(self, command: Sequence[str], home: str) -> None:
         """Have the box end itself a moment after it answered; refused while anything of ours lives on it."""
-        self.wire.ask("power_off", command=list(command))
+        self.wire.ask("power_off", command=list(command), home=home)
 
     def look(self, run: str) -> dict[str, Any]:
         """Say what is true of the run now."""
@@ -151,19 +167,16 @@ class CaretakerEngine:
         """Yield a file's bytes from offset on."""
         return self.wire.chunks("get", run=run, area=area, cell=cell, path=path, offset=offset)
 
-    def chart(
-        self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0
-    ) -> Iterator[dict[str, Any] | bytes]:
-        """Yield {files}, {listed}, {file, upto, zeros, copies} and {sums} as the box hashes, then the manifest's bytes.
-
-        With quiet_s: of a run that still works, only files nobody has written for so long.
-        """
+    def chart(self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0) -> ChartTalk:
+        """Ask what there is. With quiet_s: of a run that still works, only files nobody has written for so long."""
         asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
-        for frame in self.wire.stream("chart", **asked):
-            yield frame.payload if frame.type == frames.DATA else object_of(frame)
+        return ChartTalk(self.wire.talk("chart", **asked))
 
     def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
-        """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other."""
+        """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
+
+        A sixth element that is true: a small file whole, with the 32 bytes of its sha256 behind it.
+        """
         unpacks_to = 0
         for frame in self.wire.stream("fetch", run=run, items=list(items), pack=pack, frame_bytes=frame_bytes):
             if frame.type != frames.DATA:
@@ -182,6 +195,15 @@ class CaretakerEngine:
         """List every plain file in a cell's out folder."""
         return list(self.wire.objects("salvageable", run=run, cell=cell))
 
+    def adoptable(self, young_s: float) -> Iterator[dict[str, Any]]:
+        """Yield what may be training that was started without us, older than this, the likeliest first."""
+        return self.wire.objects("adoptable", young_s=young_s)
+
+    def send_notices(self, sends: Sequence[Mapping[str, Any]], platform: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Have the box send notices; it keeps nothing of them."""
+        answer = self.wire.ask("send_notices", sends=list(sends), platform=dict(platform))
+        return [item for item in answer.get("results", []) if isinstance(item, dict)]
+
     def series(self, run: str, last_s: int = 0) -> Iterator[dict[str, Any]]:
         """Yield {records} that the patrol measured in the last seconds (0: ever), then {now_unix, newest, health}."""
         return self.wire.objects("series", run=run, last_s=last_s)
@@ -197,6 +219,38 @@ class CaretakerEngine:
     def drop_note(self, path: str, name: str) -> str:
         """Take a note away; one that is gone is no fault."""
         return str(self.wire.ask("drop_note", path=path, name=name)["problem"])
+
+
+class ChartTalk:
+    """A chart on its way: {files}, {listed}, {file, upto, zeros, copies} and {sums}, then the manifest's bytes."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._over = False
+
+    def __iter__(self) -> Iterator[dict[str, Any] | bytes]:
+        for frame in self._talk:
+            yield frame.payload if frame.type == frames.DATA else object_of(frame)
+
+    def want_sums(self, numbers: Sequence[int]) -> None:
+        """Have the box sum these small files itself: they may not be asked for, or are here in part."""
+        with contextlib.suppress(LinkError):  # whoever reads the chart hears of it too
+            for start in range(0, len(numbers), _NUMBERS_A_FRAME):
+                self._talk.say([{"sum": numbers[start : start + _NUMBERS_A_FRAME]}])
+
+    def seal(self, digests: bytes) -> None:
+        """Say what came, 32 bytes a file, zeros for what the box has summed itself; the manifest comes then."""
+        size = frames.MAX_PAYLOAD_BYTES
+        self._over = True
+        self._talk.say(digests[start : start + size] for start in range(0, len(digests), size))
+        self._talk.end()
+
+    def leave(self) -> None:
+        """Want no manifest any more. A second call does nothing."""
+        with contextlib.suppress(LinkError):
+            self._talk.say([] if self._over else [{"leave": True}])
+        self._over = True
+        self._talk.leave()
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from argparse import Namespace
 from pathlib import Path
 
 from leasehold import api
-from leasehold.errors import UserError
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.model.words import one_line
 
@@ -69,7 +67,8 @@ def check(args: Namespace) -> int:
 
 def attach(args: Namespace) -> int:
     """lease attach"""
-    outcome = api.attach(api.open_home(), args.run, args.on, args.root, args.results, Screen(args.json).report)
+    where = api.BoxWords(args.on, args.root, args.results)
+    outcome = api.attach(api.open_home(), args.run, where, Screen(args.json).report, take_over=args.take_over)
     if args.json:
         output.as_json({"run": outcome.run, "state": outcome.state})
     else:
@@ -98,42 +97,13 @@ def tunnel(args: Namespace) -> int:
     return 0
 
 
-def notify(args: Namespace) -> int:
-    """lease notify"""
-    home = api.open_home()
-    if args.action == "add":
-        if len(args.what) != 2:
-            raise UserError(
-                "notify.usage", "add needs a kind and a URL", hint="lease notify add ntfy https://ntfy.sh/TOPIC"
-            )
-        kind, address = args.what
-        kept = api.notify_add(home, kind, sys.stdin.readline().strip() if address == "-" else address)
-        output.as_json(kept) if args.json else output.say(
-            f"kept: {kept['kind']} {kept['address']}; try it: lease notify test"
-        )
-        return 0
-    if args.action == "remove":
-        if len(args.what) != 1 or not args.what[0].isdigit():
-            raise UserError("notify.usage", "remove needs the channel's number", hint="lease notify list")
-        gone = api.notify_remove(home, int(args.what[0]))
-        output.as_json(gone) if args.json else output.say(f"forgot: {gone['kind']} {gone['address']}")
-        return 0
-    if args.action == "test":
-        channels, problems = api.notify_test(home)
-        if args.json:
-            output.as_json({"channels": channels, "sent": channels - len(problems), "problems": problems})
-            return 1 if problems else 0
-        of = f"{channels - len(problems)} of " if problems else ""
-        output.say(f"sent to {of}{channels} channel{'' if channels == 1 else 's'}")
-        output.bullets(problems)
-        return 1 if problems else 0
-    found = api.notify_list(home)
+def handbook(args: Namespace) -> int:
+    """lease handbook"""
+    found = api.handbook(api.open_home(), args.run)
     if args.json:
-        output.as_json({"channels": found})
-    for number, item in enumerate([] if args.json else found, 1):
-        output.data(f"{number}  {item['kind']:8} {item['address']}")
-    if not found and not args.json:
-        output.say("no channel yet: lease notify add ntfy https://ntfy.sh/YOUR-TOPIC")
+        output.as_json(found)
+    else:
+        output.data(found["text"], end="")
     return 0
 
 

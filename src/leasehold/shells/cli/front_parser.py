@@ -55,12 +55,23 @@ def _attach(verb: AddVerb) -> None:
     attach = verb(
         "attach",
         "follow a run, also one that another home started on the same box",
-        "  lease attach myjob\n  lease attach myjob --on ssh:gpu1      started from another laptop",
+        "  lease attach myjob\n  lease attach myjob --on ssh:gpu1      started from another laptop\n"
+        "  lease attach myjob --take-over        that laptop is gone: this home ends things from now on",
     )
     attach.add_argument("run")
     attach.add_argument("--on", default="", metavar="BOX", help="where to look for a run this home does not know")
     attach.add_argument("--root", default="", metavar="DIR", help="our folder on that box")
+    attach.add_argument(
+        "--take-over", action="store_true", help="hold it from now on; the home that held it may only look (typed yes)"
+    )
     attach.add_argument("--results", default="", metavar="DIR", help="where its results shall come home to")
+    _adopt(verb)
+    handbook = verb(
+        "handbook",
+        "print a run's handbook: where everything lies, how to look, resume, stop, bring home, also without Leasehold",
+        "  lease handbook myjob\n  lease handbook myjob > HANDBOOK.md",
+    )
+    handbook.add_argument("run")
     tunnel = verb(
         "tunnel",
         "forward a port of the box (TensorBoard 6006, Jupyter 8888) and check that the panel sees the run",
@@ -72,15 +83,49 @@ def _attach(verb: AddVerb) -> None:
     tunnel.add_argument("--once", action="store_true", help="check and close at once")
 
 
+def _adopt(verb: AddVerb) -> None:
+    adopt = verb(
+        "adopt",
+        "find training that was started without Leasehold, and watch it: its results then come home under the gate",
+        "  lease adopt gpu1                          lists what trains there\n"
+        "  lease adopt gpu1 --pid 4711 --out /root/exp/out --artifact best.pt --artifact '*.json'",
+    )
+    adopt.add_argument("box")
+    adopt.add_argument("--pid", type=int, default=0, metavar="N", help="this one; it is never started again by us")
+    adopt.add_argument("--out", default="", metavar="DIR", help="where it writes, on the box (default: as guessed)")
+    adopt.add_argument(
+        "--artifact",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="must come home, below --out; repeatable",
+    )
+    adopt.add_argument("--log", default="", metavar="FILE", help="its log on the box (default: where its stdout goes)")
+    adopt.add_argument("--name", default="", metavar="NAME", help="what the run is called (default: its script)")
+    adopt.add_argument("--price", default="", metavar="1.98CNY/h", help="what the box costs")
+    adopt.add_argument("--root", default="", metavar="DIR", help="our folder on that box")
+    adopt.add_argument("--results", default="", metavar="DIR", help="where its results shall come home to")
+    adopt.add_argument("--young", type=float, default=60.0, metavar="S", help="list none younger (default: 60)")
+
+
 def _notify(verb: AddVerb) -> None:
     notify = verb(
         "notify",
-        "where a box tells you that a run has ended and the meter still runs (15 min, 1 h, then every 4 h)",
+        "where a box tells you what happens: failures, alarms, budget, the end, and a meter that still runs",
         "  lease notify add ntfy https://ntfy.sh/my-secret-topic\n"
-        "  lease notify add webhook - < address.txt   keeps it out of your shell's history\n  lease notify test",
+        "  lease notify add telegram chat_id=12345 token=env:TG_TOKEN --name phone\n"
+        "  lease notify add dingtalk             asks for its address and secret, unseen\n"
+        "  lease notify add webhook - < address.txt   keeps it out of your shell's history\n"
+        "  lease notify kinds\n  lease notify test\n  lease notify test phone --from gpu1",
     )
-    notify.add_argument("action", choices=("add", "list", "remove", "test"))
-    notify.add_argument("what", nargs="*", help="add: KIND URL (ntfy, webhook; - reads it from stdin); remove: NUMBER")
+    notify.add_argument("action", choices=("add", "list", "remove", "test", "kinds"))
+    notify.add_argument(
+        "what",
+        nargs="*",
+        help="add: KIND [URL] [FIELD=VALUE …], where env:NAME is a value by name; remove: CHANNEL; test: [CHANNEL]",
+    )
+    notify.add_argument("--name", default="", metavar="NAME", help="add: what you will call it (default: its kind)")
+    notify.add_argument("--from", dest="box", default="", metavar="BOX", help="test: send from this box, not from here")
     completion = verb("completion", "print shell completion", "  source <(lease completion bash)")
     completion.add_argument("shell", nargs="?", default="bash", choices=("bash", "zsh", "fish"))
     completion.add_argument("--runs", action="store_true", help=argparse.SUPPRESS)

@@ -69,12 +69,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 _COMMANDS = (
-    "run", "init", "check", "attach", "tunnel", "notify", "completion", "status", "watch", "logs", "show", "pull",
-    "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
+    "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "completion", "status", "watch", "logs",
+    "show", "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
     "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
-_FRONT = ("init", "check", "attach", "tunnel", "notify", "completion")
+_FRONT = ("init", "check", "attach", "handbook", "tunnel", "completion")
 
 
 def _room(command: str) -> Any:
@@ -91,6 +91,8 @@ def _room(command: str) -> Any:
         return import_module(".sweep_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
+    if command in ("notify", "adopt"):
+        return import_module(f".{command}_commands", __package__)
     if command in _DOCTOR:
         return import_module(".doctor_commands", __package__)
     return import_module(".front_commands" if command in _FRONT else ".commands", __package__)

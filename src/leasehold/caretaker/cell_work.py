@@ -1,0 +1,41 @@
+"""A cell's own folders: where it writes, and its private copy of the code."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict
+
+from .layout import RunFolder
+from .serve import Refused
+from .trees import lay_out
+
+
+def prepare_cell(folder: RunFolder, plan: Dict[str, Any], cell: str) -> None:
+    """Give a cell an out folder and its own copy of the code, which it may then write to; there already is well."""
+    _make_out(folder.out(cell), plan)
+    os.makedirs(folder.cell(cell), exist_ok=True)
+    work = folder.work(cell)
+    if os.path.isdir(work):
+        return
+    import shutil  # lazily: it brings bz2 and lzma, and every connection would pay
+
+    os.makedirs(os.path.dirname(work), exist_ok=True)
+    staging = "%s.partial-%s-%d" % (work, os.uname().nodename, os.getpid())
+    try:
+        lay_out(folder.root, str(plan["tree"]), staging)
+        os.rename(staging, work)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _make_out(out: str, plan: Dict[str, Any]) -> None:
+    """Make the output folder; an adopted trainer writes to one of its own, to which ours is a link."""
+    adopted = plan.get("adopted") or {}
+    if not adopted:
+        os.makedirs(out, exist_ok=True)
+        return
+    if not os.path.isdir(str(adopted.get("out"))):
+        raise Refused("adopt.no_folder", "%s is no folder on this box" % adopted.get("out"))
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    if not os.path.lexists(out):
+        os.symlink(str(adopted["out"]), out)

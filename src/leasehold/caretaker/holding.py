@@ -1,0 +1,75 @@
+"""Which home holds a run. Every home may look; only the holder may end things, and taking over raises the epoch."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, Mapping
+
+from leasehold.kit.atomic import read_json, write_json
+
+from .layout import RunFolder
+from .serve import Refused
+
+_MOST_BEFORE = 20
+_WORD_CHARS = 120
+
+
+def hold(folder: RunFolder, args: Mapping[str, Any]) -> None:
+    """Write down that this home holds the run from now on; the caller has the start lock."""
+    before = read_json(folder.holder) or {}
+    earlier = [item for item in before.get("before") or [] if isinstance(item, dict)]
+    if before.get("home"):
+        earlier.append({key: before.get(key) for key in ("home", "epoch", "who", "at_unix")})
+    value: Dict[str, Any] = {
+        "home": str(args.get("home", "")),
+        "epoch": int(before.get("epoch", 0)) + 1,
+        "who": str(args.get("who", ""))[:_WORD_CHARS],
+        "at_unix": round(time.time(), 3),
+    }
+    write_json(folder.holder, dict(value, before=earlier[-_MOST_BEFORE:]) if earlier else value)
+
+
+def require(folder: RunFolder, args: Mapping[str, Any]) -> None:
+    """Refuse whoever does not hold the run; one that nobody holds (an older folder) is anybody's."""
+    if not is_mine(folder, args):
+        raise Refused("run.taken_over", say(folder.run, read_json(folder.holder) or {}, str(args.get("home", ""))))
+
+
+def is_mine(folder: RunFolder, args: Mapping[str, Any]) -> bool:
+    """Whether the asking home holds the run, or nobody does."""
+    holder = read_json(folder.holder) or {}
+    return holder.get("home") in ("", None, str(args.get("home", "")))
+
+
+def hold_again(folder: RunFolder, args: Mapping[str, Any]) -> None:
+    """Hold a run that is being resumed; not a home from which it was taken: that one must take it back knowingly."""
+    holder = read_json(folder.holder) or {}
+    mine = str(args.get("home", ""))
+    if not is_mine(folder, args) and _was(holder, mine):
+        raise Refused("run.taken_over", say(folder.run, holder, mine))
+    hold(folder, args)
+
+
+def take_over(folder: RunFolder, args: Mapping[str, Any]) -> None:
+    """Hold the run from now on, if nobody else did so since this home looked (epoch); the caller has the start lock."""
+    holder = read_json(folder.holder) or {}
+    mine = str(args.get("home", ""))
+    if holder.get("home") == mine:
+        return
+    if args.get("epoch") != int(holder.get("epoch", 0)):
+        raise Refused("run.taken_over", say(folder.run, holder, mine))
+    hold(folder, args)
+
+
+def say(run: str, holder: Mapping[str, Any], mine: str) -> str:
+    """Say who holds a run, since when, and whether it was taken from the one who asks."""
+    who = holder.get("who") or "home %s" % str(holder.get("home", ""))[:8]
+    at = holder.get("at_unix")
+    when = time.strftime(" at %Y-%m-%d %H:%M:%S UTC", time.gmtime(at)) if isinstance(at, (int, float)) else ""
+    if _was(holder, mine):
+        return "%s was taken over by %s%s" % (run, who, when)
+    return "%s is held by %s%s" % (run, who, when.replace(" at ", " since ", 1))
+
+
+def _was(holder: Mapping[str, Any], home: str) -> bool:
+    return any(item.get("home") == home for item in holder.get("before") or [] if isinstance(item, dict))

@@ -1,0 +1,116 @@
+"""One POST with a secret address: proxies are respected, redirects are not followed, errors name no address."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
+
+_TIMEOUT_S = 20.0
+_MOST_ANSWER_BYTES = 64 << 10
+_SHORTEST_SECRET = 6  # shorter parts of an address are words like `send`
+_PUBLIC = ("webhook", "cgi-bin", "services", "open-apis")  # in every such address, and in the vendors' own words
+
+
+class Trouble(Exception):
+    """A notice that was not taken: why, whether asking again may help, and how long the other side asks us to wait."""
+
+    def __init__(self, text: str, again: bool = False, wait_s: float = 0.0) -> None:
+        super().__init__(text)
+        self.again = again
+        self.wait_s = wait_s
+
+
+class Post(NamedTuple):
+    """What goes out."""
+
+    url: str
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: bytes
+    wait_s: float  # Retry-After
+
+
+def post(what: Post) -> Answer:
+    """Send; every HTTP answer is returned, also a refusal. What is no answer raises OSError or HTTPException."""
+    if not what.url.startswith(("https://", "http://")):
+        raise Trouble("its address is not an http(s) address")
+    safe = urllib.parse.quote(what.url, safe="%/:=&?~#+!$,;'@()*[]")  # a topic may be 中文
+    request = urllib.request.Request(safe, data=what.body, headers=dict(what.headers), method="POST")
+    request.add_header("User-Agent", "leasehold")
+    opener = urllib.request.build_opener(_NoRedirects())
+    try:
+        with opener.open(request, timeout=_TIMEOUT_S) as answer:
+            return _read(answer, answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return _read(error, error.code)
+
+
+def taken(answer: Answer) -> None:
+    """Judge by the HTTP status alone."""
+    if 200 <= answer.status < 300:
+        return
+    said = answer.body.decode("utf-8", "replace").strip()
+    if 300 <= answer.status < 400:
+        said = "it points to another address, and secrets are not carried there: give that one"
+    text = "HTTP %d %s" % (answer.status, http.client.responses.get(answer.status, ""))
+    again = answer.status in (408, 425, 429) or answer.status >= 500
+    raise Trouble(text.strip() + (": " + said if said else ""), again, answer.wait_s)
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """Take every secret, and every telling part of one, out of a text; the result is one line."""
+    for word in sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True):
+        text = text.replace(word, "(hidden)")
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Whoever answers for a secret address must not send it on to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _read(answer: Any, status: int) -> Answer:
+    return Answer(status, answer.read(_MOST_ANSWER_BYTES), _wait_s(answer.headers.get("Retry-After")))
+
+
+def _wait_s(text: Optional[str]) -> float:
+    if not text:
+        return 0.0
+    if text.strip().isdigit():
+        return float(text.strip()[:9])
+    import time
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Spell a secret as it may come back: whole, escaped, in base64, or part of an address."""
+    whole, _, address = secret.rpartition("://")
+    if whole:
+        login, _, place = address.rpartition("@") if "@" in address.partition("/")[0] else ("", "", address)
+        path = place.partition("/")[2]
+        for part in [login, path, *re.split("[/?&=#:]", path), *login.split(":")]:
+            yield from _forms(part)
+    if len(secret) >= _SHORTEST_SECRET and secret not in _PUBLIC:
+        yield secret
+        yield urllib.parse.quote(secret)
+        yield urllib.parse.quote(secret, safe="")
+        yield base64.b64encode(secret.encode("utf-8", "surrogatepass")).decode("ascii").rstrip("=")

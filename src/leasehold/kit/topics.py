@@ -1,0 +1,24 @@
+"""What a person may want to be told of: topics that a job's `notify.on` chooses from."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Tuple
+
+TOPICS: Dict[str, str] = {
+    "started": "a run was opened or resumed",
+    "ended": "a run finished or was stopped",
+    "failed": "a run or a cell failed, or could not be started",
+    "remedy": "an attempt ended badly, and what is done about it",
+    "stalled": "nothing moves any more, or it ended far too early",
+    "alarm": "a disk, memory or card needs a look",
+    "preempt": "the platform takes the box away",
+    "budget": "half, four fifths or all of the budget is used",
+    "meter": "the run has ended and the box still bills: 15 min, 1 h, then every 4 h",
+}
+USUAL: Tuple[str, ...] = tuple(topic for topic in TOPICS if topic != "started")
+
+
+def wanted(wishes: Dict[str, Any]) -> Tuple[str, ...]:
+    """Read which topics a person chose; unsaid, the usual ones."""
+    chosen = wishes.get("on")
+    return tuple(str(topic) for topic in chosen) if isinstance(chosen, list) else USUAL

@@ -1,0 +1,61 @@
+"""Try the notification channels: from this home, or from a box, which may have no way out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .boxes import find_box
+from .home import Home
+from .notify import Channel, chosen, resolved, shown
+from .resolve import environment_of
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How many channels there are, and what went wrong with which."""
+
+    channels: int
+    problems: tuple[str, ...]
+    sender: str
+    hint: str = ""
+
+
+def try_channels(home: Home, word: str = "", box: str = "") -> Tried:
+    """Send one notice to each channel, as a box would when a run has ended."""
+    found = chosen(home, word)
+    results = _from_box(home, found, box) if box else _from_home(found)
+    pairs = zip(found, results, strict=False)
+    failed = tuple(f"{one['name']}, {shown(one)}: {result['problem']}" for one, result in pairs if result["problem"])
+    hint = ""
+    if box and len(failed) == len(found):
+        hint = f"{box} may have no way out; `lease watch` here still tells you, and the box goes on trying"
+    return Tried(len(found), failed, box or "here", hint)
+
+
+def _sends(found: list[Channel], sender: str) -> list[dict[str, Any]]:
+    text = f"A test from lease notify test, sent from {sender}: this is how a box will tell you that a run has ended."
+    what = {"title": "leasehold test", "text": text, "event": "test", "run": "", "state": "test", "priority": "default"}
+    return [{"channel": resolved(one), "message": what} for one in found]
+
+
+def _from_home(found: list[Channel]) -> list[dict[str, Any]]:
+    from leasehold.transport.parcel import run_door
+
+    results: list[dict[str, Any]] = []
+    for send in _sends(found, "your home"):
+        said = run_door(["notice"], json.dumps({"sends": [send]}).encode("utf-8"), timeout_s=150.0)
+        results += json.loads(said)["results"] if said else [{"problem": "the sender said nothing"}]
+    return results
+
+
+def _from_box(home: Home, found: list[Channel], name: str) -> list[dict[str, Any]]:
+    box = find_box(home, name)
+    platform = environment_of(home.shelf().load(box.platform))
+    engine = box.connect()
+    try:
+        results = engine.send_notices(_sends(found, name), platform)
+    finally:
+        engine.wire.close()
+    return [{"problem": str(result.get("problem", ""))[:300]} for result in results]

@@ -1,0 +1,76 @@
+"""Connections for a pull: where a box is known to be far, several are called before anybody needs them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+from leasehold.kit.atomic import read_json, write_json
+from leasehold.lifecycle.boxes import Box
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.ahead import CalledAhead
+from leasehold.transport.openssh import SshTransport
+
+FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
+AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
+_WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further connections would
+
+
+class Calls:
+    """The connections of one pull. Called ahead is only ssh: nothing of ours starts on the box until it is needed."""
+
+    def __init__(self, box: Box, memory: Path) -> None:
+        self._box = box
+        self._memory = memory
+        self._lock = threading.Lock()
+        self._called: list[CalledAhead] = []
+        self._over = False
+
+    def first(self) -> CaretakerEngine:
+        """Open the first connection, and call the others beside it where the last pull says that they are worth it."""
+        if self._worth_calling():
+            threading.Thread(target=self._call, daemon=True).start()
+        return self._box.connect()
+
+    def more(self) -> CaretakerEngine:
+        """Open one more; raises LinkError or BoxError when the box lets none in."""
+        with self._lock:
+            called = self._called.pop(0) if self._called else None
+        return self._box.connect() if called is None else replace(self._box, transport=called).connect()
+
+    def remember(self, round_trip_s: float, pulled_bytes: int) -> None:
+        """Keep how far the box was and how much came; a home that cannot write forgets."""
+        with contextlib.suppress(OSError):
+            self._memory.parent.mkdir(parents=True, exist_ok=True)
+            kept = {"round_trip_s": round_trip_s, "pulled_bytes": pulled_bytes}
+            write_json(str(self._memory), kept, durable=False)
+
+    def hang_up(self) -> None:
+        """End the calls that nobody took. A second call does nothing."""
+        with self._lock:
+            self._over = True
+            called, self._called = self._called, []
+        for one in called:
+            threading.Thread(target=one.hang_up).start()
+
+    def _worth_calling(self) -> bool:
+        if not isinstance(self._box.transport, SshTransport) or not self._box.transport.pinned:
+            return False
+        kept = read_json(str(self._memory)) or {}
+        try:
+            return float(kept["round_trip_s"]) >= FAR_S and int(kept["pulled_bytes"]) >= _WORTH_BYTES
+        except (KeyError, TypeError, ValueError):
+            return False
+
+    def _call(self) -> None:
+        assert isinstance(self._box.transport, SshTransport)
+        for _ in range(AHEAD):
+            called = CalledAhead(self._box.transport)
+            with self._lock:
+                if not self._over:
+                    self._called.append(called)
+                    continue
+            called.hang_up()
+            return

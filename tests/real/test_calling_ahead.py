@@ -1,0 +1,86 @@
+"""Connections that are called before they are needed: to a box that was far at the last pull, over a real sshd."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.errors import LinkError
+from leasehold.lifecycle.boxes import Box
+from leasehold.lifecycle.pull.calling import AHEAD, Calls
+from leasehold.transport.openssh import SshAddress, SshTransport
+from tests.support.beds import SshBed, ssh_bed
+from tests.support.lives import eventually
+
+pytestmark = pytest.mark.real_ssh
+
+FAR, NEAR = 0.08, 0.001
+MUCH, LITTLE = 1 << 30, 1 << 20
+
+
+@pytest.fixture
+def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshBed]:
+    with ssh_bed(tmp_path) as made:
+        for name, value in made.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("LEASEHOLD_SSH", shlex.join(made.box.ssh_command))
+        yield made
+
+
+def calls_to(bed: SshBed, folder: Path) -> Calls:
+    transport = SshTransport(SshAddress.parse("box"), folder / "pins" / "box")
+    transport.pins.parent.mkdir(exist_ok=True)
+    transport.pin_trusted()
+    return Calls(Box("box", "generic-ssh", str(folder / "ours"), transport), folder / "cache" / "way.json")
+
+
+def test_a_box_that_was_far_is_called_several_times_at_once(bed: SshBed, tmp_path: Path) -> None:
+    calls_to(bed, tmp_path).remember(FAR, MUCH)
+    calls = calls_to(bed, tmp_path)
+    first = calls.first()
+    assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
+    second = calls.more()
+    assert second.probe()["root"] == str(tmp_path / "ours")
+    assert bed.box.handshakes() == 1 + AHEAD, "the second was one of those that were called"
+    calls.hang_up()
+    assert eventually(lambda: bed.box.connections() == 2), "what nobody took is hung up"
+    assert not (bed.box.home / ".leasehold").exists(), "a call that nobody took leaves nothing on the box"
+    first.wire.close()
+    second.wire.close()
+
+
+@pytest.mark.parametrize("round_trip_s, pulled_bytes", [(NEAR, MUCH), (FAR, LITTLE)])
+def test_a_near_box_or_a_small_pull_is_called_once(
+    bed: SshBed, tmp_path: Path, round_trip_s: float, pulled_bytes: int
+) -> None:
+    calls = calls_to(bed, tmp_path)
+    calls.remember(round_trip_s, pulled_bytes)
+    calls.first().wire.close()
+    calls.hang_up()
+    assert bed.box.handshakes() == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"round_trip_s": "far", "pulled_bytes": 1}', "\0"])
+def test_a_broken_memory_only_costs_time(bed: SshBed, tmp_path: Path, text: str) -> None:
+    calls = calls_to(bed, tmp_path)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "way.json").write_text(text)
+    calls.first().wire.close()
+    assert bed.box.handshakes() == 1
+
+
+def test_a_call_that_broke_meanwhile_is_made_anew(bed: SshBed, tmp_path: Path) -> None:
+    calls_to(bed, tmp_path).remember(FAR, MUCH)
+    calls = calls_to(bed, tmp_path)
+    calls.first().wire.close()
+    assert eventually(lambda: bed.box.connections() == AHEAD)
+    bed.box.cut()
+    assert eventually(lambda: bed.box.connections() == 0)
+    calls.more().wire.close()
+    bed.box.stop()
+    with pytest.raises(LinkError):
+        calls.more()
+    calls.hang_up()
