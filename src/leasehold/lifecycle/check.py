@@ -31,7 +31,7 @@ _HOGS_LIMIT_S = 10.0
 NoteDisks = Callable[[list[dict[str, Any]]], None]
 _PLAIN: Mapping[str, Any] = {}  # a platform that wants nothing of its shells
 _HALF_FULL = 0.5
-_OWN_FOLDERS = ("active", "caretaker", "python", "trees")
+_OWN_FOLDERS = ("active", "bin", "blobs", "box-id", "caretaker", "data", "python", "quarantine", "secrets", "trees")
 
 
 @dataclass(frozen=True)
