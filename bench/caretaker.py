@@ -70,7 +70,9 @@ def measure(effort: Effort) -> Iterator[Row]:
         raise MissingPart(problem)
     with tempfile.TemporaryDirectory(prefix="leasehold-bench-") as name, _site(Path(name)) as site:
         with _running(Path(name) / "idle", site, _JOB) as ours:
-            mine = _sampled(ours, effort.choose(full=60, quick=5))
+            # Five stretches, each with a tick of the patrol (5 s) in it, in full also with an asking (15 s): the
+            # median of shorter ones would leave out what costs.
+            mine = _sampled(ours, effort.choose(full=80, quick=30))
             moment = _moments(ours[0], effort.choose(full=40, quick=16))
             holder = _tmux_above(ours[0])
             held_mb = _memory_mb([holder], "Pss") if holder else 0.0
