@@ -173,7 +173,7 @@ class Watcher:
         top = max(items, key=_weight)
         ends = _end_of(top["k"])
         shown = [item for item in items if not (ends and item["k"] in _PART_OF_THE_END)]
-        shown.sort(key=lambda item: (item is not top, item["at"]))
+        shown.sort(key=lambda item: (item is not top, item["at"], item["last"]))
         lines = [_line(item) for item in shown[:_SHOWN_ITEMS]]
         lines += ["and %d more" % (len(shown) - _SHOWN_ITEMS)] if len(shown) > _SHOWN_ITEMS else []
         lines += self._asides(channel, items, now)
@@ -287,7 +287,7 @@ def _packed(messages: Mapping[str, Any], began_unix: float) -> bytes:
 
 
 def _weight(item: Item) -> Any:
-    return (bool(_end_of(item["k"])), item["rush"], item["priority"] == HIGH, item["at"])
+    return (bool(_end_of(item["k"])), item["rush"], item["priority"] == HIGH, item["at"], item["last"])
 
 
 def _end_of(kind: str) -> str:
