@@ -157,12 +157,19 @@ def _moments(caretaker: int, over_s: int) -> list[float]:
     seen, until = [], time.monotonic() + over_s
     lasting = set(_children(caretaker))
     while time.monotonic() < until:
-        words = Path(f"/proc/{caretaker}/task/{caretaker}/children").read_text().split()
-        for pid in (int(word) for word in words if int(word) not in lasting):
+        for pid in set(_children_now(caretaker)) - lasting:
             with suppress(OSError, ValueError):
                 seen.append(_memory_mb([caretaker, pid], "Pss") - own)
         time.sleep(0.001)
     return seen
+
+
+def _children_now(pid: int) -> list[int]:
+    """Ask the kernel, where it keeps such a list; looking at every process takes longer than some children live."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return _children(pid)
 
 
 def _children(pid: int) -> list[int]:
