@@ -86,7 +86,7 @@ def test_homes_that_meet_an_empty_box_at_once_are_all_served(door: Door, attempt
         home.join()
     assert answers == [door.place] * 4
     assert list(door.parcels()) == [parcel.build().sha256]
-    assert sorted(path.name for path in door.root.iterdir()) == ["active", "caretaker", "python"]
+    assert sorted(path.name for path in door.root.iterdir()) == ["active", "box-id", "caretaker", "python"]
 
 
 def answer_of(door: Door) -> object:

@@ -119,8 +119,9 @@ def test_a_run_on_a_full_disk_is_refused_before_anything_is_launched(me: Front, 
 def test_a_disk_that_cannot_even_hold_us_says_so(me: Front, place: Path, options: str) -> None:
     done = me.lease("check", "audit", "--root", str(place), disk=Tmpfs(place, options))
     assert done.code == 4, done.said
-    assert "error[box.no_root]: the box cannot hold our folder: [Errno 28] No space left on device" in done.said
-    assert "Choose another folder with --root" in done.said
+    assert "error[box.no_root]: the box cannot hold our folder: " in done.said
+    assert "No space left on device" in done.said
+    assert "--root" in done.said
 
 
 @pytest.mark.namespaces

@@ -65,8 +65,10 @@ class TaskCaretaker(Caretaker):
         """Take over; an attempt that the cluster took away with its node ended because of that."""
         super().open(who, detach, resume_by if self.run.state in (FAILED, STOPPED) else "")
         self.recovery.at_once(self.cell)  # the queue was pause enough
-        if self.restarts and not self.run.terminal:
-            self.preemption.notice(self.run, "Slurm put the task back")
+        cell = self.run.cells.get(self.cell)
+        cut = cell is not None and cell.state in ("starting", "running") and cell.preempted != cell.attempt
+        if self.restarts and cut and cell is not None:  # told afterwards: this node is here to stay
+            self.note("preempt_noticed", cell=self.cell, attempt=cell.attempt, by="Slurm, afterwards", grace_s=0.0)
 
     def leaves(self) -> bool:
         """Leave for the queue once the trainer has left, or when the wall is too near to wait for it."""
