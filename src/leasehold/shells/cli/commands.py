@@ -59,7 +59,11 @@ def run(args: Namespace) -> int:
 
 def _home_next(run: str) -> str:
     """Say what is left to do: nothing where holding the box costs nothing."""
-    return _HOME_NEXT.format(run=run) if api.meter_of_run(api.open_home(), run).metered else "home and verified"
+    return _HOME_NEXT.format(run=run) if _has_meter(run) else "home and verified"
+
+
+def _has_meter(run: str) -> bool:
+    return api.meter_of_run(api.open_home(), run).metered
 
 
 def _patience_s(args: Namespace) -> float:
@@ -225,7 +229,8 @@ def stop(args: Namespace) -> int:
     if args.json:
         output.as_json(value)
     else:
-        output.say("its processes are gone; the box itself still bills (lease down)")
+        bills = "; the box itself still bills (lease down)" if _has_meter(args.run) else ""
+        output.say(f"its processes are gone{bills}")
     return 0
 
 
