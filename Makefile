@@ -11,7 +11,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-from-lock
 SOURCES := src tests tools $(wildcard bench examples)
 
-JOBS ?= 2
+JOBS ?= 3
 ARGS ?=
 
 # A caller's environment must not leak into the tools.
