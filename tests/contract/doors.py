@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from leasehold.caretaker.trees import lay_out
+from leasehold.errors import LinkError
 from leasehold.kit.tree import tree_hash, tree_text
 from leasehold.model.job import Artifact, Job
 from leasehold.model.plan import Plan
@@ -48,9 +49,18 @@ class Door:
         """Open one more wire with an engine on it."""
         return CaretakerEngine(self.open())
 
+    def _first_engine(self) -> CaretakerEngine:
+        """Open the first wire; a box that was rented a moment ago may not listen yet."""
+        for _ in range(5):
+            try:
+                return self.engine()
+            except LinkError:
+                time.sleep(0.5)
+        return self.engine()
+
     def start(self, plan: Plan) -> CaretakerEngine:
         """Bring the code, start the plan, and return an engine that can ask about it."""
-        engine = self.engine()
+        engine = self._first_engine()
         engine.push(CODE)
         engine.start(plan, "a home")
         return engine
