@@ -82,6 +82,21 @@ def test_cells_are_shared_out_and_each_is_run_once_and_comes_home(
     assert "already home" in again.said
 
 
+def test_edited_code_is_another_sweep_and_again_is_one_more(person: Front, new_ssh_box: Callable[..., SshBox]) -> None:
+    _job(person, [{"name": f"c{n}", "n": n} for n in range(2)])
+    on = _add(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
+    assert person.lease("run", "--on", on).code == 0
+    again = person.lease("run", "--on", on, "--again", "--json")
+    assert again.code == 0, again.said
+    person.write("train.py", _TRAIN + "# edited\n")
+    edited = person.lease("run", "--on", on, "--json")
+    assert edited.code == 0, edited.said
+    exports = (person.project / "lease-results" / "export").glob("sweep-*/cells/*/metrics.json")
+    assert len(list(exports)) == 6
+    assert json.loads(again.out)["sweep"].endswith("-1")
+    assert not json.loads(edited.out)["sweep"].endswith("-1")
+
+
 def test_a_multi_gpu_box_runs_a_cell_on_each_card(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:

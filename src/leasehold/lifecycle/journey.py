@@ -162,7 +162,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)
     known = replace(wanted, met=chosen.met, absent_on=chosen.absent_on, job_file=order.job_file.name)
-    return replace(known, share=Share(order.cells, order.part)), (job, tree)
+    return replace(known, share=Share(order.cells, order.part, order.generation)), (job, tree)
 
 
 def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, *, kill_check: bool = False) -> None:

@@ -89,7 +89,8 @@ def launch(
     try:
         lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
         note_balance(home, lease)
-        again = generation(home, job, tree, again=order.again)
+        told = order.share.generation
+        again = told if told >= 0 else generation(home, job, tree, again=order.again)
         plan = resolve(job, tree.sha256, profile, again, order.share)
         known_seq = _record_plan(home, plan, lease, tree, order)
         engine = engine or connect(home, box, report)
@@ -151,12 +152,10 @@ def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: R
 def generation(home: Home, job: Job, tree: CodeTree, *, again: bool) -> int:
     """Count earlier runs of this very job and code; again asks for one more."""
     first = run_id(job, tree.sha256)
-    known = [
-        record.run for record in books.runs(home.ledger) if record.run == first or record.run.startswith(first + "-")
-    ]
-    numbers = [int(name[len(first) + 1 :] or 0) for name in known if name[len(first) + 1 :].isdigit() or name == first]
-    newest = max(numbers, default=0)
-    return newest + 1 if again and known else newest
+    shape = re.compile(re.escape(first) + r"(?:-(\d+))?(?:-b[0-9a-f]{6})?\Z")
+    found = [match for record in books.runs(home.ledger) if (match := shape.match(record.run))]
+    newest = max((int(match[1] or 0) for match in found), default=0)
+    return newest + 1 if again and found else newest
 
 
 def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> int:

@@ -28,6 +28,7 @@ class RunOrder:
     because: str = ""
     cells: tuple[str, ...] = ()  # of a sweep over several boxes: those that this one is given
     part: str = ""  # which of its runs that is
+    generation: int = -1  # of that sweep, where it was reckoned once for all boxes
     patience_s: float = 0.0  # how long a silent box is waited for; 0 is as long as it takes a person to notice
 
 

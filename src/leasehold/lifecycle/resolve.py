@@ -38,6 +38,7 @@ class Share:
 
     cells: tuple[str, ...] = ()
     part: str = ""
+    generation: int = -1  # reckoned by whoever shared it out; -1: nobody did
 
 
 ALL = Share()

@@ -186,3 +186,10 @@ def test_the_product_has_every_combination_once(grid: dict[str, list[int]]) -> N
         size *= len(values)
     assert len({tuple(row.items()) for row in rows}) == (size if grid else 0)
     assert without(rows, rows) == []
+
+
+@pytest.mark.parametrize("flag", ["--no-requeue", "--array=0-3", "--signal=TERM@5", "-x node7"])
+def test_an_sbatch_flag_that_resuming_rests_on_is_refused(flag: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_text(f"name: s\nrun: a\nartifacts: [m]\nslurm: {{flags: ['{flag}']}}\n", "lease.yaml")
+    assert "slurm.flags" in caught.value.message

@@ -11,7 +11,6 @@ from leasehold.caretaker.layout import RunFolder
 NAME = "lease-"
 JITTER_S = 60  # Slurm may send the early signal this much too soon
 _LEAST_LEAD_S = 90
-_OWN = ("job-name", "comment", "array", "output", "error", "signal", "requeue", "open-mode", "parsable", "wrap")
 
 
 def options(folder: RunFolder, wishes: Dict[str, Any], count: int, tag: str) -> List[str]:
@@ -32,7 +31,7 @@ def options(folder: RunFolder, wishes: Dict[str, Any], count: int, tag: str) -> 
             found.append("--%s=%s" % (key, wishes[key]))
     if wishes.get("cpus"):
         found.append("--cpus-per-task=%d" % int(wishes["cpus"]))
-    return found + [flag for flag in wishes.get("flags") or [] if flag.lstrip("-").split("=")[0] not in _OWN]
+    return found + list(wishes.get("flags") or [])  # home has refused those that resuming rests on
 
 
 def lead_s(wishes: Dict[str, Any]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import List, NamedTuple
+from typing import List
 
 _TIMEOUT_S = 60.0
 _SAYS_DOWN = (
@@ -21,12 +21,6 @@ class SlurmDown(Exception):
 
 class SlurmRefused(Exception):
     """Slurm answered, and said no; str() is what it said."""
-
-
-class Me(NamedTuple):
-    """Whose jobs are looked at: only this user's, ever."""
-
-    uid: int = os.getuid()
 
 
 def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:

@@ -18,8 +18,10 @@ from leasehold.ledger import books
 from leasehold.lifecycle.boxes import Box, find_box
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.journey import run_through
+from leasehold.lifecycle.launch import generation
 from leasehold.lifecycle.orders import RunOrder, RunOutcome
-from leasehold.lifecycle.resolve import read_job
+from leasehold.lifecycle.project import RESULTS, read_tree
+from leasehold.lifecycle.resolve import read_job, run_id
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import plan_from_dict
@@ -40,7 +42,6 @@ class _Part:
     suffix: str = ""
     places: int = 1
     cells: list[str] = field(default_factory=list)
-    run: str = ""
     busy: bool = False
     problem: str = ""
     failed: str = ""
@@ -67,6 +68,11 @@ class _Fleet:
         self._ended: queue.Queue[tuple[_Part, RunOutcome | None, BaseException | None]] = queue.Queue()
         self._lock = threading.Lock()
         self._report = report
+        project = order.job_file.absolute().parent
+        results = (order.results or project / RESULTS).absolute()
+        tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
+        self._again = generation(home, job, tree, again=order.again)  # once for all boxes
+        self._sweep = run_id(job, tree.sha256) + (f"-{self._again}" if self._again else "")
 
     def go(self, boxes: Sequence[Box]) -> Standing:
         parts = self._meet([_Part(box) for box in boxes])
@@ -131,17 +137,9 @@ class _Fleet:
         mine = {part.box.name: part for part in parts}
         held: set[str] = set()
         for record in books.runs(self._home.ledger):
+            if sweep_of(record.run) != self._sweep or not books.find_lease(self._home.ledger, record.lease).open:
+                continue
             plan = plan_from_dict(json.loads(record.plan_json))
-            if (
-                not plan.job.cells
-                or plan.job.name != self._job.name
-                or not books.find_lease(self._home.ledger, record.lease).open
-            ):
-                continue
-            if plan.job.identity() != self._job.identity() or (
-                record.box in mine and not record.run.endswith(mine[record.box].suffix)
-            ):
-                continue
             ours = [cell for cell in plan.cells if cell in self._costs and cell not in held]
             held.update(ours)
             if record.box in mine:
@@ -178,7 +176,7 @@ class _Fleet:
     def _tend(self, part: _Part, cells: tuple[str, ...]) -> None:
         """Walk one box's run to its end, with a ledger connection of this thread's own."""
         home = replace(self._home)
-        order = replace(self._order, on=part.box.name, cells=cells, part=part.suffix)
+        order = replace(self._order, on=part.box.name, cells=cells, part=part.suffix, generation=self._again)
         try:
             outcome = run_through(home, order, part.box, lambda note: self._say(part, note))
             self._ended.put((part, outcome, None))
@@ -205,8 +203,6 @@ class _Fleet:
             self._say(part, Note("warning", f"{error.message}; {error.hint}"))
         elif error is not None:
             raise error
-        elif outcome is not None:
-            part.run = outcome.run
         if not part.problem and not self._order.detach:
             self._help_the_last(part, parts)
 
@@ -301,7 +297,14 @@ class _Fleet:
     def _add(self, part: _Part) -> None:
         """Give more cells to a box that is at work: its run is told, and whoever tends it sees them."""
         home = replace(self._home)
-        order = replace(self._order, on=part.box.name, cells=tuple(part.cells), part=part.suffix, detach=True)
+        order = replace(
+            self._order,
+            on=part.box.name,
+            cells=tuple(part.cells),
+            part=part.suffix,
+            generation=self._again,
+            detach=True,
+        )
         try:
             run_through(home, order, part.box, lambda note: None)
         except LeaseholdError as error:
@@ -310,17 +313,16 @@ class _Fleet:
             home.ledger.close()
 
     def _run_of(self, part: _Part) -> str:
-        if not part.run:
-            known = [record.run for record in books.runs(self._home.ledger) if record.run.endswith(f"-{part.suffix}")]
-            part.run = next((run for run in known if run.startswith(f"{self._job.name[:60]}-")), "")
-        return part.run
+        """Name a box's run of this very sweep, once it is written down."""
+        run = f"{self._sweep}-{part.suffix}"
+        return run if any(record.run == run for record in books.runs(self._home.ledger)) else ""
 
     def _reckon(self, parts: list[_Part]) -> Standing:
         runs = [self._run_of(part) for part in parts if self._run_of(part)]
         if not runs:
             problems = "; ".join(f"{part.box.name}: {part.problem or part.failed}" for part in parts)
             raise RunFailed("sweep.not_started", f"no box took a cell: {problems}")
-        return standing(self._home, sweep_of(runs[0]), ask=not self._order.detach)
+        return standing(self._home, self._sweep, ask=not self._order.detach)
 
     def _say(self, part: _Part, note: Note) -> None:
         if note.kind in _QUIET:

@@ -48,12 +48,6 @@ def test_the_early_signal_leaves_time_to_write_and_for_slurms_jitter(run: RunFol
     assert "--signal=B:TERM@210" in script.options(run, {"write_s": 100}, 1, "tag")
 
 
-def test_a_flag_that_would_break_resuming_is_left_out(run: RunFolder) -> None:
-    found = script.options(run, {"flags": ["--no-requeue", "--exclude=n7", "--array=0-3"]}, 1, "tag")
-    assert "--exclude=n7" in found
-    assert "--array=0-3" not in found
-
-
 def test_a_folder_with_a_percent_sign_is_no_pattern(tmp_path: Path) -> None:
     found = script.options(RunFolder(str(tmp_path / "100%A")), {}, 1, "tag")
     assert any("100%%A" in word for word in found)
