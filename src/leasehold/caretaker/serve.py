@@ -154,7 +154,7 @@ def serve(root: str) -> int:
     """Speak the protocol on stdin and stdout."""
     import gc
 
-    from .operations import OPERATIONS
+    from .answers import OPERATIONS
 
     if hasattr(gc, "set_threshold"):  # PyPy's collector has none
         gc.set_threshold(_GARBAGE)
