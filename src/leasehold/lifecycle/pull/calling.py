@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from leasehold.transport.openssh import SshTransport
 
 FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
 AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
+_AFTER_S = 0.1  # the first one is waited for: the keys of the others are not made beside it
 _WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further connections would
 
 
@@ -75,6 +77,7 @@ class Calls:
             return False
 
     def _call(self, transport: SshTransport) -> None:
+        time.sleep(_AFTER_S)
         for _ in range(AHEAD):
             called = CalledAhead(transport)
             with self._lock:
