@@ -11,17 +11,11 @@ from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional
 from leasehold.kit import frames
 from leasehold.kit.frames import Frame
 
+from .refusing import Refused as Refused
+
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
-
-
-class Refused(Exception):
-    """An answer of no: a code that home knows, and a sentence."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Request:

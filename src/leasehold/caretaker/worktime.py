@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from leasehold.kit.match import compile_pattern, walk
 from leasehold.kit.runstate import FINISHED, RunState
@@ -23,7 +23,7 @@ Stretches = Dict[str, List[Tuple[float, Optional[float]]]]
 class WorkClock:
     """Reads trained time from the journal and the newest checkpoint from the disk, seldom and not for long."""
 
-    def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Optional[Callable[..., None]] = None) -> None:
         self._folder = folder
         checkpoint = plan.get("job", {}).get("checkpoint")
         self._pattern = str((checkpoint or {}).get("path", ""))

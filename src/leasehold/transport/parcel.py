@@ -20,7 +20,10 @@ _MAIN = """\
 import os
 import sys
 
-disk = os.statvfs(os.path.dirname(os.path.abspath(__file__)))
+here = os.path.dirname(os.path.abspath(__file__))
+if sys.path[:1] != [here]:  # started by the name of this file: a folder's name costs Python 5 ms more
+    sys.path.insert(0, here)
+disk = os.statvfs(here)
 sys.dont_write_bytecode = disk.f_bavail * disk.f_frsize < 32 << 20
 from leasehold.caretaker.entry import main
 
