@@ -101,7 +101,10 @@ class Bed:
 
     def _ours(self, project: Path, count: int) -> None:
         self.lease(project, "run", "--on", "cluster", "--json")
-        found = sorted(int(json.loads(path.read_text())["x"]) for path in project.glob("lease-results/export/*/cells/*/result.json"))
+        found = sorted(
+            int(json.loads(path.read_text())["x"])
+            for path in project.glob("lease-results/export/*/cells/*/result.json")
+        )
         _require(found == list(range(count)))
 
     def _bare(self, out: Path, count: int) -> None:

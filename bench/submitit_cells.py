@@ -2,14 +2,13 @@
 
 import sys
 import warnings
-from typing import Dict
 
 import submitit  # type: ignore[import-not-found]  # of another Python: tools/submitit_venv.sh
 
 warnings.simplefilter("ignore")  # no sacct on the bed: it looks for result files instead
 
 
-def cell(x: int) -> Dict[str, int]:
+def cell(x: int) -> dict[str, int]:
     """Do nothing but leave a result."""
     return {"x": x}
 

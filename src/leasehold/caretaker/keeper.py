@@ -69,9 +69,7 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     return 0
 
 
-def begin(
-    folder: RunFolder, plan: Dict[str, Any], what: Attempt, before_exec: Callable[[], None]
-) -> Optional["Kept"]:
+def begin(folder: RunFolder, plan: Dict[str, Any], what: Attempt, before_exec: Callable[[], None]) -> Optional["Kept"]:
     """Start an attempt's trainer as a child of the caller, who must `end` it; None when somebody else has the cell."""
     lock = _take(folder, what)
     return None if lock is None else _start(folder, plan, Kept(what, lock), before_exec)

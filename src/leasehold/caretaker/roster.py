@@ -13,7 +13,7 @@ from leasehold.kit.runstate import fold
 from .layout import RunFolder
 from .reaper import poke
 from .refusing import Refused
-from .supervise import caretaker_identity
+from .signing import caretaker_identity
 
 _ANSWER_WAIT_S = 5.0
 

@@ -9,32 +9,31 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional, Type
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
 
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.journal import Journal
-from leasehold.kit.procs import boot_id, look
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
 from . import disk_gate, reserve
 from .attempts import Attempts, failure
 from .chain import SEAL, Chain, all_finished, stage_of
-from .copying import DurableCopy
-from .handbook import Handbook
 from .keeper import Wakeups
 from .layout import RunFolder
-from .locks import is_held, wait_lock
+from .locks import wait_lock
 from .parts import is_made, late
-from .patrol import Patrol
 from .places import Places, hear_roster, in_order
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .reaper import adopt_orphans
 from .scrubbing import Scrubber
-from .tensorboard import link
+from .signing import sign
 
 if TYPE_CHECKING:
+    from .copying import DurableCopy
     from .downloads import Downloads
+    from .handbook import Handbook
+    from .patrol import Patrol
     from .pulse import Pulse
     from .recovering import Recovery
     from .stopping import Stopping
@@ -73,15 +72,6 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     return 0
 
 
-def sign(lock: int) -> Dict[str, Any]:
-    """Write into the lock that we hold who holds it, and return that."""
-    me = look(os.getpid())
-    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
-    return who
-
-
 class Caretaker:
     """The loop over cells, with the journal as its only memory."""
 
@@ -93,6 +83,9 @@ class Caretaker:
     pulse: Pulse = late("pulse", "Pulse")
     downloads: Downloads = late("downloads", "Downloads")
     watcher: Watcher = late("watcher", "Watcher")
+    copy: DurableCopy = late("copying", "DurableCopy")
+    handbook: Handbook = late("handbook", "Handbook")
+    patrol: Patrol = late("patrol", "Patrol")
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
         self.folder = folder
@@ -109,9 +102,6 @@ class Caretaker:
         self.chain = Chain(folder, plan, self.note)
         self.preemption = Preemption(folder, plan, self.note)
         self.places = Places(plan)
-        self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
-        self.handbook = Handbook(folder, plan, self.note)
-        self.patrol = Patrol(folder, plan, self.note)
 
     def join(self, part: str, made: Any) -> None:
         """Let a part that was just made hear what another one knows."""
@@ -136,9 +126,13 @@ class Caretaker:
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
         self._hear_added()
-        linked = link(self.folder, self.folder.platform(), self.plan["cells"])
-        if linked is not None:
-            self.note("tensorboard_linked", **linked)
+        platform = self.folder.platform()
+        if platform.get("tensorboard_dir"):
+            from .tensorboard import link
+
+            linked = link(self.folder, platform, self.plan["cells"])
+            if linked is not None:
+                self.note("tensorboard_linked", **linked)
 
     def live(self) -> None:
         """Turn until the run is over."""
@@ -160,7 +154,8 @@ class Caretaker:
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
-        self.patrol.end()
+        if is_made(self, "patrol"):
+            self.patrol.end()
         self._beat(force=True)
         self.journal.close()
         reserve.drop(self.folder)
@@ -280,7 +275,9 @@ class Caretaker:
         """Training is done; the run is finished when its results also lie where they outlive the box."""
         if not self._has_data():  # a run without cells only fetches
             return
-        if self.run.state == "stopping" and self.copy.under_way:
+        if not self.folder.platform().get("durable"):
+            self.note("run_finished")
+        elif self.run.state == "stopping" and self.copy.under_way:
             self.copy.end()
             self.note("run_stopped", reason="stopped before its results were on the durable tier")
         elif self.copy.step(self.signals.clear):
@@ -294,7 +291,7 @@ class Caretaker:
         if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
             return False
         self.plan.update(self.folder.read_plan() or {})
-        self.copy = DurableCopy(self.folder, list(self.plan["cells"]), self.note)
+        vars(self).pop("copy", None)  # the next one copies the new cells too
         return True
 
     def _hear_stop(self) -> None:
@@ -379,15 +376,6 @@ class Caretaker:
         value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
-
-
-def caretaker_identity(folder: RunFolder) -> Optional[List[str]]:
-    """Return [pid, started] of the live caretaker, or None."""
-    if not is_held(folder.caretaker_lock):
-        return None
-    with open(folder.caretaker_lock) as file:
-        words = file.read().split(None, 1)
-    return [words[0], words[1].strip()] if len(words) == 2 else None
 
 
 def _reasons(run: RunState) -> str:

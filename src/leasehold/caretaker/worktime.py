@@ -7,7 +7,6 @@ import stat
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
-from leasehold.kit.match import compile_pattern, walk
 from leasehold.kit.runstate import FINISHED, RunState
 
 from .layout import RunFolder
@@ -116,6 +115,8 @@ def literal_part(pattern: str) -> str:
 
 
 def _newest_below(root: str, pattern: str) -> float:
+    from leasehold.kit.match import compile_pattern, walk  # trained time alone is asked for more often
+
     regex = compile_pattern(pattern)
     until = time.monotonic() + _MOST_S
     best = 0.0

@@ -1,4 +1,4 @@
-"""Begin a sha256 as cheaply as its size allows: OpenSSL hashes fastest, and takes longer to load than a little takes."""
+"""Begin a sha256 as cheaply as its size allows: OpenSSL hashes fastest, and to load it takes longer than a little."""
 
 from __future__ import annotations
 

@@ -75,7 +75,17 @@ def _say(message: object) -> None:
 _WAYS = {
     each.__name__: each
     for each in (
-        crash, quit_early, slay_parent, hang, close_and_hang, garble, say_no_object, nest, flood, lie, lie_less,
+        crash,
+        quit_early,
+        slay_parent,
+        hang,
+        close_and_hang,
+        garble,
+        say_no_object,
+        nest,
+        flood,
+        lie,
+        lie_less,
     )  # fmt: skip
 }
 

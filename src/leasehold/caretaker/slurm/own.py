@@ -1,7 +1,7 @@
 """Attempts whose trainers are the task's own children: what outlives the task Slurm ends, so no keeper is needed.
 
-A keeper is there to see the exit of a trainer whose caretaker died, and to bring that back. In a task both die together,
-and Slurm starts the task anew.
+A keeper is there to see the exit of a trainer whose caretaker died, and to bring that back. In a task both die
+together, and Slurm starts the task anew.
 """
 
 from __future__ import annotations

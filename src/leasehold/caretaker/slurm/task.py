@@ -16,7 +16,8 @@ from leasehold.caretaker.cell_work import prepare_cell
 from leasehold.caretaker.keeper import Becoming
 from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.locks import wait_lock
-from leasehold.caretaker.supervise import Caretaker, sign
+from leasehold.caretaker.signing import sign
+from leasehold.caretaker.supervise import Caretaker
 from leasehold.kit.runstate import FAILED, STOPPED
 
 from .own import OwnAttempts
