@@ -59,7 +59,7 @@ def want_tree(request: Request) -> None:
     packed = b"".join(listed)
     entries = _read_listing(packed, name)
     with trees_locked(request.root):
-        here = os.path.exists(target)
+        here = _holds(target, packed)
         lacking = blobs.lacking({name_of(entry) for entry in entries if "link" not in entry})
         if not lacking and not here:
             _write_whole(target, packed)
@@ -140,8 +140,17 @@ def _settle(blobs: BlobStore, target: str, name: str) -> None:
     os.unlink(_beside(target, LACKING))
 
 
+def _holds(target: str, packed: bytes) -> bool:
+    """Whether a list lies there as it came: after a power cut it may not, and is written again."""
+    try:
+        with open(target, "rb") as file:
+            return file.read() == packed
+    except FileNotFoundError:
+        return False
+
+
 def _write_whole(target: str, packed: bytes) -> None:
-    write_atomic(target, packed)
+    write_atomic(target, packed, durable=False)  # it goes by its hash, as its files do: what is lost is sent again
     for name in (COMING, LACKING):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_beside(target, name))
