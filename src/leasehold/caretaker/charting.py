@@ -16,6 +16,7 @@ from leasehold.kit import frames, manifest
 from leasehold.kit.manifest import ManifestError
 from leasehold.kit.match import Found
 from leasehold.kit.paths import UnsafePath, check_relative, open_below
+from leasehold.kit.sums import new_sha256
 
 from .hash_memory import HashMemory
 
@@ -153,10 +154,8 @@ class Chart:
         return entry
 
     def _read(self, number: int, cell: str, found: Found) -> Tuple[os.stat_result, str, Dict[str, Any]]:
-        import hashlib
-
         where = os.path.join(self._roots[cell], found.path)
-        sha = hashlib.sha256()
+        sha = new_sha256(found.info.st_size)
         try:
             fd = open_below(self._roots[cell], found.path)
         except (OSError, UnsafePath) as error:  # swapped since it was listed

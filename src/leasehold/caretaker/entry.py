@@ -39,11 +39,7 @@ def main(argv: List[str]) -> int:
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
     if door == "task" and len(argv) == 3:
-        from .layout import RunFolder
-        from .slurm.task import task
-
-        os.chdir("/")
-        return task(RunFolder(argv[1]), int(argv[2]), os.environ)
+        return _run_task(argv[1], int(argv[2]))
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -57,6 +53,20 @@ def main(argv: List[str]) -> int:
         " | tell RUN | whoami\n"
     )
     return 64
+
+
+def _run_task(path: str, number: int) -> int:
+    """Care for a cell of a cluster's array; most are many and short, so nothing is tidied that ends with us anyway."""
+    import gc
+
+    gc.disable()  # until it is seen to be a longer life
+    from .layout import RunFolder
+    from .slurm.task import task
+
+    os.chdir("/")
+    code = task(RunFolder(path), number, os.environ)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _run_errand(door: str, words: List[str]) -> int:

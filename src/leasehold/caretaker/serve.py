@@ -14,19 +14,13 @@ from leasehold.kit import frames
 from leasehold.kit.atomic import write_all
 from leasehold.kit.frames import Frame
 
+from .refusing import Refused as Refused
+
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
 _F_SETPIPE_SZ = 1031  # fcntl names it from Python 3.10 on
 _PIPE_BYTES = 1 << 20
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
-
-
-class Refused(Exception):
-    """An answer of no: a code that home knows, and a sentence."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Request:

@@ -7,18 +7,22 @@ import os
 import re
 import zlib
 from itertools import chain
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from leasehold.kit import frames
 from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
 from leasehold.kit.canon import sha256
 from leasehold.kit.paths import check_name, check_relative
+from leasehold.kit.sums import LITTLE_BYTES
 from leasehold.kit.tree import check_link, name_of, read_tree_text
 
 from .blobs import Arriving, BlobStore
 from .locks import wait_lock
-from .serve import Refused, Request
+from .refusing import Refused
 from .tree_news import drop_lists_with, news
+
+if TYPE_CHECKING:  # a task lays trees out, and has no connection
+    from .serve import Request
 
 LIST, COMING, LACKING = ".list", ".coming", ".lacking"
 _MOST_LISTING_BYTES = 256 << 20
@@ -87,6 +91,8 @@ def lay_out(root: str, name: str, target: str) -> None:
             entries = _read_listing(file.read(), name)
     except FileNotFoundError:
         raise Refused("code.tree_missing", "the code %s is not on this box" % name[:12]) from None
+    if sum(int(entry.get("bytes", 0)) for entry in entries) > LITTLE_BYTES:
+        import hashlib  # noqa: F401 - for much code OpenSSL is worth its loading
     blobs = BlobStore(root)
     os.mkdir(target)
     made = {""}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import Any, Dict, List
 
 from leasehold.caretaker.layout import RunFolder
@@ -41,6 +40,8 @@ def lead_s(wishes: Dict[str, Any]) -> int:
 
 def script(folder: RunFolder, wishes: Dict[str, Any], number: int, own: List[str]) -> str:
     """Spell the script: modules as the site wants them, then our caretaker in the place of the shell."""
+    import shlex  # here: a task reads its lead from this file, and spells nothing
+
     lines = [
         "#!/bin/sh",
         "# Leasehold wrote this for %s; the options it was submitted with lie beside it." % folder.run,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple
 
 from leasehold.caretaker.keeper import own_argv
 from leasehold.caretaker.layout import RunFolder
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 
 from . import script as scripts
+from .shares import write_shares
 from .tools import SlurmRefused, ask
 
 _RECORD = re.compile(r"submission-(\d{4})\.json\Z")
@@ -53,6 +54,7 @@ def carry_out(folder: RunFolder, wishes: Dict[str, Any], meant: Submission) -> S
     """Do what a record says if Slurm does not know it yet: the answer to an earlier asking may have been lost."""
     job = find(folder, meant.tag)
     if not job:
+        write_shares(folder, meant.number, meant.cells)
         text = scripts.script(folder, wishes, meant.number, own_argv())
         write_atomic(os.path.join(folder.path, "slurm", "submission-%04d.sh" % meant.number), text.encode())
         argv = ["sbatch", "--parsable", *scripts.options(folder, wishes, len(meant.cells), meant.tag)]
@@ -83,13 +85,6 @@ def _write(folder: RunFolder, one: Submission) -> None:
 
 def _path(folder: RunFolder, number: int, suffix: str) -> str:
     return os.path.join(folder.path, "slurm", "submission-%04d.%s" % (number, suffix))
-
-
-def cell_of(folder: RunFolder, number: int, index: int) -> Optional[str]:
-    """Name the cell that a task of an array is to run."""
-    record = read_json(_path(folder, number, "json"))
-    cells = record["cells"] if record else []
-    return cells[index] if 0 <= index < len(cells) else None
 
 
 def rehearse(root: str, wishes: Dict[str, Any]) -> Dict[str, str]:
