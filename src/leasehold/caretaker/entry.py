@@ -38,12 +38,13 @@ def main(argv: List[str]) -> int:
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
-    if door == "task" and len(argv) == 3:
+    if door == "task" and len(argv) in (3, 6):
         from .layout import RunFolder
-        from .slurm.task import task
+        from .slurm.task import Order, task
 
         os.chdir("/")
-        return task(RunFolder(argv[1]), int(argv[2]), os.environ)
+        more = (argv[3] == "home", float(argv[4]), float(argv[5])) if len(argv) == 6 else ()
+        return task(RunFolder(argv[1]), Order(int(argv[2]), *more), os.environ)
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -53,8 +54,8 @@ def main(argv: List[str]) -> int:
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
-        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | task RUN SUBMISSION | nag RUN | notice"
-        " | tell RUN | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
+        " | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
     )
     return 64
 

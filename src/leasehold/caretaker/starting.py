@@ -84,6 +84,9 @@ def start(request: Request) -> None:
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
             _keep_promises(folder, plan.get("patterns"))
+            if slurm.is_slurm(plan):
+                slurm.keep_wishes(folder, plan)
+                slurm.mend(folder, plan)
         seen = observe(folder)
         new = [] if opened else roster.unheard(folder, plan, seen)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
