@@ -53,6 +53,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
+        standing=status.get("standing"),
         health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),

@@ -34,6 +34,4 @@ def runtime() -> str:
             path = os.path.join(place, name)
             if os.access(path, os.X_OK) and not os.path.isdir(path):
                 return path
-    raise FileNotFoundError(
-        "neither apptainer nor singularity is on this node's PATH: see slurm.modules"
-    )
+    raise FileNotFoundError("neither apptainer nor singularity is on this node's PATH: see slurm.modules")

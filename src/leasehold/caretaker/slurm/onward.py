@@ -6,7 +6,9 @@ written down first and looked for by its tag, under the run's start lock, as eve
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sys
 import time
 from typing import Callable, Mapping, Optional
@@ -14,7 +16,7 @@ from typing import Callable, Mapping, Optional
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
 
-from .submit import TASK, Order, Submission, carry_out, submissions, submit
+from .submit import TASK, Order, Submission, carry_out, submissions, submit, write
 from .tools import SlurmDown, SlurmRefused, ask
 from .words import EX_TEMPFAIL
 
@@ -62,9 +64,25 @@ def _hand_on(run: RunFolder, number: int, cell: str, after: str) -> Optional[Sub
             return newer[0] if newer[0].job else carry_out(run, newer[0])
         if sum(one.by == TASK and cell in one.cells for one in known) >= MOST_HANDINGS:
             raise SlurmRefused("it was handed on %d times" % MOST_HANDINGS)
-        return submit(run, Order([cell], mine.wishes, after, TASK))
+        done = submit(run, Order([cell], mine.wishes, after, TASK))
+        _take_along(run, mine.job, done.job)
+        return done
     finally:
         os.close(lock)
+
+
+def _take_along(run: RunFolder, job: str, onward: str) -> None:
+    """Have runs of ours that wait for this job wait for the one that goes on with its cell too."""
+    active = os.path.dirname(run.path)
+    for name in sorted(os.listdir(active)):
+        other = RunFolder(os.path.join(active, name))
+        for one in submissions(other) if name != run.run else []:
+            if not one.job or job not in re.findall(r"\d+", one.after):
+                continue
+            after = one.after + ",afterok:" + onward
+            with contextlib.suppress(SlurmRefused):  # it does not wait any more
+                ask(["scontrol", "update", "JobId=" + one.job, "Dependency=" + after])
+                write(other, one._replace(after=after))
 
 
 def _patiently(act: Callable[[], object]) -> Optional[Submission]:

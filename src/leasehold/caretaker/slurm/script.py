@@ -12,7 +12,7 @@ from leasehold.caretaker.layout import RunFolder
 NAME = "lease-"
 JITTER_S = 60  # Slurm may send the early signal this much too soon
 _LEAST_LEAD_S = 90
-_TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+)(?::(\d+))?\Z")
+_TIME = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})\Z")
 
 
 def options(folder: RunFolder, wishes: Dict[str, Any], count: int, tag: str) -> List[str]:
@@ -67,12 +67,12 @@ def script(folder: RunFolder, wishes: Dict[str, Any], own: List[str]) -> str:
 
 
 def seconds_of(text: str) -> Optional[int]:
-    """Read a time as Slurm spells it; None is no limit."""
+    """Read a time as Slurm spells it: minutes[:seconds], h:m:s, or days-h[:m[:s]]; None is no limit."""
     found = _TIME.match(text)
     if found is None:
         return None
-    days, first, second, third = (int(part) if part else 0 for part in found.groups())
-    if found.group(1) and found.group(4) is None:  # days-hours[:minutes]
-        hours, minutes = (first, second) if found.group(2) else (second, 0)
-        return days * 86400 + hours * 3600 + minutes * 60
-    return days * 86400 + first * 3600 + second * 60 + third
+    days, parts = found.group(1), [int(part) for part in found.group(2).split(":")]
+    if days is None and len(parts) < 3:
+        parts = [0, *parts]
+    hours, minutes, seconds = (*parts, 0, 0)[:3]
+    return int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds

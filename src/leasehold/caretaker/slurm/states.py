@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from leasehold.caretaker.layout import RunFolder
 
@@ -53,14 +53,14 @@ def tasks(folder: RunFolder, known: List[Submission], wanted: Optional[Iterable[
     asked = ["squeue", "-h", "-r", "-a", "--me", "-t", "all", "-n", NAME + folder.run, "-o", "%F|%K|%T|%r"]
     found: Dict[str, Task] = {}
     for words in (line.split("|", 3) for line in ask(asked).splitlines()):
-        cell = cells.get((words[0], int(words[1]))) if len(words) == 4 and words[1].isdigit() else None
-        if cell is None:
-            continue  # a job of ours by name, and not one that this run submitted
-        task = Task(cell, words[0], int(words[1]), words[2].split()[0], words[3].strip())
-        if task.job in withdrawn and task.state in ("PENDING", "CANCELLED"):
-            continue  # our own doing: the cell waits for another
-        if cell not in found or task.rank > found[cell].rank:
-            found[cell] = task
+        if len(words) < 4:
+            continue
+        for job, index in _places(words[0], words[1], cells):
+            task = Task(cells[job, index], job, index, words[2].split()[0], words[3].strip())
+            if job in withdrawn and task.state in ("PENDING", "CANCELLED"):
+                continue  # our own doing: the cell waits for another
+            if task.cell not in found or task.rank > found[task.cell].rank:
+                found[task.cell] = task
     lasting = [one for one in known if one.job and not one.withdrawn]
     newest = {cell: (one.job, index) for one in lasting for index, cell in enumerate(one.cells)}
     forgotten = [cell for cell in (newest if wanted is None else wanted) if cell in newest and cell not in found]
@@ -68,11 +68,21 @@ def tasks(folder: RunFolder, known: List[Submission], wanted: Optional[Iterable[
     return found
 
 
+def _places(job: str, index: str, cells: Mapping[Tuple[str, int], str]) -> List[Tuple[str, int]]:
+    """Name the tasks that a line speaks of; an array that was ended before it began is one line, without an index."""
+    if index.isdigit():
+        return [(job, int(index))] if (job, int(index)) in cells else []  # else a job of ours that is not this run's
+    ranges = [part.partition("-") for part in index.strip("[]").partition("%")[0].split(",")]
+    spans = [(int(first), int(last or first)) for first, _, last in ranges if first.isdigit()]
+    mine = [place for place in cells if place[0] == job]
+    return [place for place in mine if any(a <= place[1] <= b for a, b in spans)] if spans else mine
+
+
 def _forgotten(newest: Dict[str, Tuple[str, int]]) -> Dict[str, Task]:
     """Say how tasks ended that the controller has forgotten: it answered, so they neither run nor wait."""
     if not newest:
         return {}
-    recorded = _recorded(sorted({job for job, _ in newest.values()}))
+    recorded = _recorded({place: cell for cell, place in newest.items()})
     found = {}
     for cell, (job, index) in newest.items():
         state = recorded.get((job, index), GONE)
@@ -80,18 +90,19 @@ def _forgotten(newest: Dict[str, Tuple[str, int]]) -> Dict[str, Task]:
     return found
 
 
-def _recorded(jobs: List[str]) -> Dict[Tuple[str, int], str]:
+def _recorded(cells: Mapping[Tuple[str, int], str]) -> Dict[Tuple[str, int], str]:
     """Ask the accounts; many clusters keep none."""
+    jobs = ",".join(sorted({job for job, _ in cells}))
     try:
-        said = ask(["sacct", "-X", "-n", "-P", "-D", "-j", ",".join(jobs), "-o", "JobID,State"])
+        said = ask(["sacct", "-X", "-n", "-P", "-D", "-j", jobs, "-o", "JobID,State"])
     except (SlurmRefused, SlurmDown):
         return {}
-    found = {}
+    found: Dict[Tuple[str, int], str] = {}
     for line in said.splitlines():
         name, _, state = line.partition("|")
         job, _, index = name.partition("_")
-        if index.isdigit() and state:
-            found[job, int(index)] = state.split()[0]
+        if "." not in name and state:
+            found.update((place, state.split()[0]) for place in _places(job, index or "N/A", cells))
     return found
 
 
