@@ -20,6 +20,7 @@ _UP_WITHIN_S = 60.0
 _GPUS_A_NODE = 4
 
 _CONF = """\
+FirstJobId=1
 ClusterName=lease
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
@@ -40,7 +41,7 @@ ReturnToService=1
 SlurmdTimeout=30
 MessageTimeout=10
 KillWait=3
-MinJobAge={min_job_age_s}
+MinJobAge=600
 MaxArraySize=10001
 MaxJobCount=20000
 JobRequeue=1
@@ -91,7 +92,6 @@ class Site(NamedTuple):
 
     books: bool = False  # slurmdbd with a database: sacct answers
     memory_limits: bool = False  # cgroups, as root
-    min_job_age_s: int = 600  # how long the controller remembers a job that ended
 
 
 USUAL = Site()
@@ -107,6 +107,7 @@ class SlurmCluster:
         self.folder = folder
         self.nodes = nodes
         self.site = site
+        self._first_job = 1
         self.books = SlurmBooks(folder, self._start) if site.books else None
         self.environ = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "TZ": "UTC"}
         self._children: "Dict[str, subprocess.Popen[bytes]]" = {}
@@ -139,6 +140,16 @@ class SlurmCluster:
     def start_controller(self, *flags: str) -> None:
         """Start slurmctld; without flags it takes up its saved state."""
         self._start("slurmctld", f"{_SBIN}/slurmctld", "-D", "-f", str(self.folder / "slurm.conf"), *flags)
+
+    def forget_jobs(self) -> None:
+        """Have the controller forget every job, as it does when MinJobAge is over; numbers go on where they were."""
+        conf = self.folder / "slurm.conf"
+        text = conf.read_text()
+        self._first_job += 1000
+        conf.write_text(f"FirstJobId={self._first_job}\n" + text.split("\n", 1)[1])
+        self.end("slurmctld")
+        self.start_controller("-i", "-c")
+        self._wait_idle()
 
     def start_node(self, number: int) -> None:
         """Start the slurmd of a node."""
@@ -186,7 +197,7 @@ class SlurmCluster:
         facts = {
             "host": socket.gethostname().split(".")[0], "user": getpass.getuser(), "folder": self.folder,
             "port": port, "first": port + 1, "last": port + self.nodes, "nodes": self.nodes, "gpus": _GPUS_A_NODE,
-            "min_job_age_s": self.site.min_job_age_s, "more": self._more(),
+            "more": self._more(),
         }  # fmt: skip
         (self.folder / "slurm.conf").write_text(_CONF.format(**facts))
         cards = f"{self.folder}/dev/nvidia[0-{_GPUS_A_NODE - 1}]"

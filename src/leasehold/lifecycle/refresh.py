@@ -29,7 +29,7 @@ from .lease_notes import note_reached
 
 PATIENCE_S = 15.0
 _STALE_BEAT_S = 30
-_FRESH_S = 3
+_FRESH_S = 2
 _SHUTDOWN_S = 120  # so long a box that was just parked may still answer
 _TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from typing import Callable, Mapping, Optional
+from typing import Callable, Mapping, Optional, TypeVar
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
@@ -19,6 +19,8 @@ from leasehold.caretaker.locks import wait_lock
 from .submit import TASK, Order, Submission, carry_out, submissions, submit, write
 from .tools import SlurmDown, SlurmRefused, ask
 from .words import EX_TEMPFAIL
+
+T = TypeVar("T")
 
 _TRIES = 5
 _LOCK_WAIT_S = 60.0
@@ -30,6 +32,9 @@ def go_on(run: RunFolder, number: int, cell: str, environ: Mapping[str, str]) ->
     # Never SLURM_JOB_ID: one element of an array carries the id of them all.
     name = "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", ""))
     try:
+        if _patiently(lambda: _is_cancelled(name)):
+            _say("Slurm is ending it, and not for its time: it is not put back")
+            return 0
         _patiently(lambda: ask(["scontrol", "requeue", name]))
     except SlurmRefused as error:
         if "pending" in str(error):
@@ -48,6 +53,15 @@ def go_on(run: RunFolder, number: int, cell: str, environ: Mapping[str, str]) ->
     if done is not None:
         _say("handed on to job %s, which begins when this one has ended" % done.job)
     return EX_TEMPFAIL if done is None else 0
+
+
+def _is_cancelled(name: str) -> bool:
+    """Whether somebody ends the task: it is completing under us, and not because its time is up.
+
+    One that is preempted looks the same, and is put back by Slurm itself.
+    """
+    facts = dict(word.partition("=")[::2] for word in ask(["scontrol", "-o", "show", "job", name]).split())
+    return facts.get("JobState") in ("COMPLETING", "CANCELLED") and facts.get("Reason") != "TimeLimit"
 
 
 def _hand_on(run: RunFolder, number: int, cell: str, after: str) -> Optional[Submission]:
@@ -85,18 +99,17 @@ def _take_along(run: RunFolder, job: str, onward: str) -> None:
                 write(other, one._replace(after=after))
 
 
-def _patiently(act: Callable[[], object]) -> Optional[Submission]:
+def _patiently(act: Callable[[], T]) -> T:
     """Ask again where the controller does not answer."""
     for number in range(_TRIES):
         try:
-            done = act()
-            return done if isinstance(done, Submission) else None
+            return act()
         except SlurmDown as error:
             _say("the controller does not answer: %s" % error)
             if number == _TRIES - 1:
                 raise
             time.sleep(2.0 * (number + 1))
-    return None
+    raise AssertionError("the last try returns or raises")
 
 
 def _say(text: str) -> None:
