@@ -46,7 +46,7 @@ def wishes_of(folder: RunFolder, plan: Dict[str, Any]) -> Dict[str, Any]:
 def begin(folder: RunFolder, plan: Dict[str, Any], resume_by: str = "") -> None:
     """Submit every cell that is not done and that Slurm does not have; the caller holds the start lock."""
     with _refusals():
-        _finish_submissions(folder)
+        _finish_submissions(folder, wishes_of(folder, plan))
         gatherer = Gatherer(folder)
         run = gatherer.gather()
         if gatherer.problem:
@@ -71,7 +71,7 @@ def mend(folder: RunFolder, plan: Dict[str, Any]) -> None:
             return
         wishes = wishes_of(folder, plan)
         waiting = {task.job: task.reason for task in gatherer.queue.values() if task.state == "PENDING"}
-        old = [one for one in known if one.job in waiting and _without_cards(one.wishes) != _without_cards(wishes)]
+        old = [one for one in known if one.job in waiting and _is_other(one.wishes, wishes)]
         for one in old:
             write(folder, one._replace(withdrawn=True))
             cancel(one, "PENDING")
@@ -103,10 +103,11 @@ def _wishes_path(folder: RunFolder) -> str:
     return os.path.join(folder.path, "slurm", "wishes.json")
 
 
-def _without_cards(wishes: Dict[str, Any]) -> Dict[str, Any]:
-    """What a person asked for, without what was chosen for him when it was submitted."""
-    chosen = ("gres", "constraint") if wishes.get("gpu_name") else ()
-    return {key: value for key, value in wishes.items() if key not in chosen}
+def _is_other(before: Dict[str, Any], now: Dict[str, Any]) -> bool:
+    """Whether a person asks for something else; cards by name were chosen for him, and an old record says nothing."""
+    chosen = ("gres", "constraint") if now.get("gpu_name") else ()
+    keys = (before.keys() | now.keys()) - set(chosen)
+    return bool(before) and any(before.get(key) != now.get(key) for key in keys)
 
 
 def _submit_all(folder: RunFolder, wishes: Dict[str, Any], cells: List[str]) -> None:
@@ -132,11 +133,11 @@ def _wait_for(one: Submission, wishes: Dict[str, Any], folder: RunFolder) -> Non
     ask(["scontrol", "update", "JobId=" + one.job, "Dependency=" + dependency(folder, wishes)])
 
 
-def _finish_submissions(folder: RunFolder) -> None:
+def _finish_submissions(folder: RunFolder, wishes: Dict[str, Any]) -> None:
     """Complete what an earlier start meant to submit when it was cut off."""
     for one in submissions(folder):
         if not one.job:
-            _say_submitted(folder, carry_out(folder, one))
+            _say_submitted(folder, carry_out(folder, one._replace(wishes=one.wishes or wishes)))
 
 
 def _opening(run: RunState, plan: Dict[str, Any], resume_by: str, book: journal.Journal) -> List[Dict[str, Any]]:

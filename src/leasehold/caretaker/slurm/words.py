@@ -54,6 +54,7 @@ _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html
     "FrontEndDown": "no front end can run it now: ask the site",
     "SystemFailure": "Slurm could not start it: ask the site",
 }
+_SENTENCES = {"launch failed": "launch_failed_requeued_held", "Nodes required for job are": "ReqNodeNotAvail"}
 # Limits of an account or a QOS have some hundred names, all of this form.
 _LIMIT = re.compile(
     r"(?P<whose>Assoc|QOS|)(?P<kind>Grp|Max|Min)(?P<what>Wall|Cpu|CPU|GRES|Mem|Memory|Node|Jobs?|SubmitJobs?|Billing|"
@@ -100,7 +101,7 @@ def say_waiting(reason: str) -> str:
     """Say why a task waits, and what to do if waiting will not help."""
     bare = reason.strip("()").strip()
     word = re.split(r"[,\s]", bare)[0] if bare else "None"
-    word = "launch_failed_requeued_held" if bare.startswith("launch failed") else word
+    word = next((name for start, name in _SENTENCES.items() if bare.startswith(start)), word)
     return _WHY_WAITING.get(word) or _say_limit(word) or "Slurm says %s" % bare
 
 
@@ -126,8 +127,9 @@ def _say_limit(word: str) -> str:
     if what == "time" or per in ("PerJob", "PerNode") or of:
         mend = _LOWER.get("time" if of else what, "what it asks for")
         return "it asks for more %s than %s allows one job, and will not start: lower %s" % (what, whose, mend)
-    mine = "you have" if kind == "Max" and per != "PerAccount" else "%s has" % whose
-    return "%s as much in use as %s allows at once (%s): it starts when some jobs end" % (mine, whose, what)
+    if kind == "Max" and per != "PerAccount":
+        return "you have as many %s in use as %s allows you at once: it starts when some jobs end" % (what, whose)
+    return "%s has as many %s in use as it may: it starts when some jobs end" % (whose, what)
 
 
 def say_ended(ended: Ended) -> str:
