@@ -39,12 +39,7 @@ def main(argv: List[str]) -> int:
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
     if door == "task" and len(argv) in (3, 6):
-        from .layout import RunFolder
-        from .slurm.task import Order, task
-
-        os.chdir("/")
-        more = (argv[3] == "home", float(argv[4]), float(argv[5])) if len(argv) == 6 else ()
-        return task(RunFolder(argv[1]), Order(int(argv[2]), *more), os.environ)
+        return _run_task(argv[1], argv[2:])
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -58,6 +53,21 @@ def main(argv: List[str]) -> int:
         " | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
     )
     return 64
+
+
+def _run_task(path: str, words: List[str]) -> int:
+    """Care for a cell of a cluster's array; most are many and short, so nothing is tidied that ends with us anyway."""
+    import gc
+
+    gc.disable()  # until it is seen to be a longer life
+    from .layout import RunFolder
+    from .slurm.task import Order, task
+
+    os.chdir("/")
+    more = (words[1] == "home", float(words[2]), float(words[3])) if len(words) > 1 else ()
+    code = task(RunFolder(path), Order(int(words[0]), *more), os.environ)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _run_errand(door: str, words: List[str]) -> int:

@@ -12,8 +12,8 @@ from leasehold.kit.runstate import fold
 
 from .layout import RunFolder
 from .reaper import poke
-from .serve import Refused
-from .supervise import caretaker_identity
+from .refusing import Refused
+from .signing import caretaker_identity
 
 _ANSWER_WAIT_S = 5.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple, Union
 
 from leasehold.kit import frames, manifest
 from leasehold.kit.atomic import write_atomic
@@ -71,10 +71,13 @@ def fetch(request: Request) -> None:
     packing = _Packing(bool(request.args.get("pack")))
     try:
         with request.turn:
-            for block in _filled(_asked_for(opened, request.args.get("items") or [], size), size):
+            for block in _filled(_asked_for(opened, request.args.get("items") or [], size, packing.wanted), size):
                 if request.gone:
                     return
-                packing.emit(request, block)
+                if isinstance(block, _Span):
+                    block.emit(request)
+                else:
+                    packing.emit(request, block)
     finally:
         opened.close()
 
@@ -136,7 +139,21 @@ class _Opened:
         self._below.close()
 
 
-def _asked_for(opened: _Opened, items: List[Any], size: int) -> Iterator[bytes]:
+class _Span(NamedTuple):
+    """A range of an open file that is sent without being looked at."""
+
+    fd: int
+    offset: int
+    length: int
+    name: str
+
+    def emit(self, request: Request) -> None:
+        """Send it; a file that became shorter is refused after what it still had."""
+        if request.file_data(self.fd, self.offset, self.length) < self.length:
+            raise Refused("artifact.changed", "%s became shorter on the box" % self.name)
+
+
+def _asked_for(opened: _Opened, items: List[Any], size: int, look: bool) -> Iterator[Union[bytes, _Span]]:
     for item in items:
         try:
             cell, path, offset, length, mtime_ns = item[:5]
@@ -150,16 +167,23 @@ def _asked_for(opened: _Opened, items: List[Any], size: int) -> Iterator[bytes]:
             if len(item) > 5 and item[5]:
                 yield from _with_sum(fd, info, "%s/%s" % (cell, path), missing)
             else:
-                yield from _range(fd, (start, missing), "%s/%s" % (cell, path), size)
+                whole = _Span(fd, start, missing, "%s/%s" % (cell, path))
+                yield from _read(whole, size) if look or missing < size else _spans(whole, size)
         finally:
             os.close(fd)
 
 
-def _filled(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+def _filled(blocks: Iterator[Union[bytes, _Span]], size: int) -> Iterator[Union[bytes, _Span]]:
     """Put small blocks together until they fill a frame."""
     held: List[bytes] = []
     held_bytes = 0
     for block in blocks:
+        if isinstance(block, _Span):
+            if held:
+                yield b"".join(held)
+                held, held_bytes = [], 0
+            yield block
+            continue
         held.append(block)
         held_bytes += len(block)
         if held_bytes >= size:
@@ -169,13 +193,18 @@ def _filled(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _range(fd: int, span: Tuple[int, int], name: str, size: int) -> Iterator[bytes]:
-    start, missing = span
-    os.lseek(fd, start, os.SEEK_SET)
+def _spans(whole: _Span, size: int) -> Iterator[_Span]:
+    for done in range(0, whole.length, size):
+        yield whole._replace(offset=whole.offset + done, length=min(size, whole.length - done))
+
+
+def _read(whole: _Span, size: int) -> Iterator[bytes]:
+    missing = whole.length
+    os.lseek(whole.fd, whole.offset, os.SEEK_SET)
     while missing > 0:
-        block = os.read(fd, min(size, missing))
+        block = os.read(whole.fd, min(size, missing))
         if not block:
-            raise Refused("artifact.changed", "%s became shorter on the box" % name)
+            raise Refused("artifact.changed", "%s became shorter on the box" % whole.name)
         missing -= len(block)
         yield block
 
@@ -199,6 +228,7 @@ class _Packing:
     """Sends blocks, packed where home's link is slow and samples say that they shrink."""
 
     def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
         self._tries = _TRIES if wanted else 0  # that many samples in a row did not shrink: the rest will not either
 
     def emit(self, request: Request, block: bytes) -> None:

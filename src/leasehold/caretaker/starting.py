@@ -23,10 +23,10 @@ from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes, poke
 from .serve import Refused, Request
+from .signing import caretaker_identity
 from .slurm import engine as slurm
 from .slurm.gather import Gatherer
 from .stopping import request_stop
-from .supervise import caretaker_identity
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0

@@ -7,16 +7,20 @@ import os
 import re
 import zlib
 from itertools import chain
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from leasehold.kit import frames
 from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
 from leasehold.kit.paths import check_name, check_relative
+from leasehold.kit.sums import LITTLE_BYTES
 from leasehold.kit.tree import check_link, name_of, read_tree_text
 
 from .blobs import Arriving, BlobStore
 from .locks import wait_lock
-from .serve import Refused, Request
+from .refusing import Refused
+
+if TYPE_CHECKING:  # a task lays trees out, and has no connection
+    from .serve import Request
 
 LIST, COMING, LACKING = ".list", ".coming", ".lacking"
 _MOST_LISTING_BYTES = 256 << 20
@@ -55,7 +59,7 @@ def want_tree(request: Request) -> None:
     packed = b"".join(listed)
     entries = _read_listing(packed, name)
     with trees_locked(request.root):
-        here = os.path.exists(target)
+        here = _holds(target, packed)
         lacking = blobs.lacking({name_of(entry) for entry in entries if "link" not in entry})
         if not lacking and not here:
             _write_whole(target, packed)
@@ -85,6 +89,8 @@ def lay_out(root: str, name: str, target: str) -> None:
             entries = _read_listing(file.read(), name)
     except FileNotFoundError:
         raise Refused("code.tree_missing", "the code %s is not on this box" % name[:12]) from None
+    if sum(int(entry.get("bytes", 0)) for entry in entries) > LITTLE_BYTES:
+        import hashlib  # noqa: F401 - for much code OpenSSL is worth its loading
     blobs = BlobStore(root)
     os.mkdir(target)
     made = {""}
@@ -134,8 +140,17 @@ def _settle(blobs: BlobStore, target: str, name: str) -> None:
     os.unlink(_beside(target, LACKING))
 
 
+def _holds(target: str, packed: bytes) -> bool:
+    """Whether a list lies there as it came: after a power cut it may not, and is written again."""
+    try:
+        with open(target, "rb") as file:
+            return file.read() == packed
+    except FileNotFoundError:
+        return False
+
+
 def _write_whole(target: str, packed: bytes) -> None:
-    write_atomic(target, packed)
+    write_atomic(target, packed, durable=False)  # it goes by its hash, as its files do: what is lost is sent again
     for name in (COMING, LACKING):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_beside(target, name))

@@ -22,6 +22,7 @@ from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _INBOX_FRAMES = 256
+_AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice
 _CLOSED = object()
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
 
@@ -136,7 +137,7 @@ class Wire:
 
     def _read(self) -> None:
         raw = _Resumed(self._early, self._link.reader) if self._early else self._link.reader
-        reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18))
+        reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), _AHEAD_BYTES))
         try:
             while (frame := frames.read_frame(reader)) is not None:
                 inbox = self._requests.get(frame.request)

@@ -199,7 +199,9 @@ class Watched:
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         self.clock = Clock()
         self.notes: List[Dict[str, Any]] = []
-        self.copy = DurableCopy(run, CELLS, lambda kind, **data: self.notes.append({"k": kind, **data}), self.clock)
+        self.copy = DurableCopy(
+            run, {"cells": CELLS}, lambda kind, **data: self.notes.append({"k": kind, **data}), self.clock
+        )
 
     def step(self) -> bool:
         return self.copy.step(lambda: None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.kit.atomic import read_json, write_json
@@ -17,6 +17,7 @@ from leasehold.kit.atomic import read_json, write_json
 if TYPE_CHECKING:
     from leasehold.caretaker.watcher import Watcher
 
+EX_TEMPFAIL = 75  # a task of ours that could not see to its going on ends with it
 _TELL_WITHIN_S = 30.0
 _STEP_S = 0.2
 _ENDED = os.path.join("slurm", "ended")  # a file for every cell that has
@@ -45,10 +46,10 @@ def expect_cells(run: RunFolder, count: int) -> None:
     write_json(os.path.join(run.path, _EXPECTED), {"cells": count})
 
 
-def end_cell(run: RunFolder, cell: str, watcher: "Watcher") -> None:
+def end_cell(run: RunFolder, cell: str, watcher: "Optional[Watcher]") -> None:
     """Tell what is left to tell of a cell that has ended; if it was the last one, close the run and tell its end."""
     os.close(os.open(os.path.join(run.path, _ENDED, cell), os.O_WRONLY | os.O_CREAT, 0o644))
-    if os.path.exists(run.notify):
+    if watcher is not None:
         _drain(watcher)
     expected = (read_json(os.path.join(run.path, _EXPECTED)) or {}).get("cells", 0)
     if len(os.listdir(os.path.join(run.path, _ENDED))) < expected:

@@ -19,10 +19,11 @@ from leasehold.kit.atomic import write_json
 from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
 
 from . import allocation
+from .ending import EX_TEMPFAIL
 from .states import LIVE, Task, look_back, tasks
 from .submit import HOME, Submission, submissions
 from .tools import SlurmDown, SlurmRefused, ask
-from .words import EX_TEMPFAIL, GONE, Ended, say_ended, say_waiting
+from .words import GONE, Ended, say_ended, say_waiting
 
 _LOCK_WAIT_S = 20.0
 _ASK_EVERY_S = 2.0

@@ -16,9 +16,9 @@ from typing import Callable, Mapping, Optional, TypeVar
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
 
+from .ending import EX_TEMPFAIL
 from .submit import TASK, Order, Submission, carry_out, submissions, submit, write
 from .tools import SlurmDown, SlurmRefused, ask
-from .words import EX_TEMPFAIL
 
 T = TypeVar("T")
 

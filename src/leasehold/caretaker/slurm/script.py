@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from typing import Any, Dict, List, Optional
 
 from leasehold.caretaker.layout import RunFolder
@@ -48,6 +47,8 @@ def walls(wishes: Dict[str, Any]) -> List[str]:
 
 def script(folder: RunFolder, wishes: Dict[str, Any], own: List[str]) -> str:
     """Spell the script: modules as the site wants them, then our caretaker in the place of the shell."""
+    import shlex  # here: a task reads its lead from this file, and spells nothing
+
     lines = [
         "#!/bin/sh",
         "# Leasehold wrote this for %s; the options it was submitted with lie beside it." % folder.run,

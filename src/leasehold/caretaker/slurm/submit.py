@@ -12,6 +12,7 @@ from leasehold.caretaker.layout import RunFolder
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 
 from . import script as scripts
+from .shares import write_shares
 from .tools import SlurmRefused, ask
 
 HOME, CHAIN, TASK = "home", "chain", "task"  # who meant it: a person, the plan ahead, a task that could not be put back
@@ -72,6 +73,7 @@ def carry_out(folder: RunFolder, meant: Submission) -> Submission:
     """Do what a record says if Slurm does not know it yet: the answer to an earlier asking may have been lost."""
     job = find(folder, meant.tag)
     if not job:
+        write_shares(folder, meant.number, meant.cells, meant.wishes)
         said = [str(meant.number), meant.by, *scripts.walls(meant.wishes)]
         text = scripts.script(folder, meant.wishes, [*own_argv("task", folder.path), *said])
         write_atomic(os.path.join(folder.path, "slurm", "submission-%04d.sh" % meant.number), text.encode())
@@ -107,13 +109,6 @@ def write(folder: RunFolder, one: Submission) -> None:
 
 def _path(folder: RunFolder, number: int, suffix: str) -> str:
     return os.path.join(folder.path, "slurm", "submission-%04d.%s" % (number, suffix))
-
-
-def cell_of(folder: RunFolder, number: int, index: int) -> Optional[str]:
-    """Name the cell that a task of an array is to run."""
-    record = read_json(_path(folder, number, "json"))
-    cells = record["cells"] if record else []
-    return cells[index] if 0 <= index < len(cells) else None
 
 
 def output_of(folder: RunFolder, job: str, place: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-EX_TEMPFAIL = 75  # a task of ours that could not see to its going on ends with it
 GONE = "GONE"  # ours: Slurm answers and does not know the task any more, and keeps no accounts
 
 _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html

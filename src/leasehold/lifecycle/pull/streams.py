@@ -16,6 +16,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 from .calling import AHEAD, FAR_S
 from .coming import BLOCK_BYTES, Coming
 from .desk import Batch, Copy, Desk, Mend, Piece, Take, different
+from .fresh import Gathering
 from .landing import Landing
 from .pace import Limiter, Pace
 from .reuse import link_equal
@@ -177,6 +178,8 @@ class Streams:
 
     def _work(self, engine: CaretakerEngine, number: int) -> None:
         desk = self._desk
+        # Near by, bytes come in order: a whole block is hashed from memory and never lies in the page cache.
+        gathering = Gathering() if self._way.round_trip_s < FAR_S and not self._way.limit_bytes_per_s else None
         try:
             while (job := desk.take(self._batch_bytes(number))) is not None:
                 if number in self._cut:  # its other thread has found out
@@ -184,7 +187,7 @@ class Streams:
                     return
                 match job:
                     case Batch():
-                        self._fetch(engine, job, number)
+                        self._fetch(engine, Landing(desk, job.pieces, gathering), job, number)
                     case Copy():
                         _copy(desk, job)
                     case Take():
@@ -215,13 +218,12 @@ class Streams:
         limit = self._way.limit_bytes_per_s
         return min(size, max(64 << 10, int(limit))) if limit else size
 
-    def _fetch(self, engine: CaretakerEngine, batch: Batch, number: int) -> None:
+    def _fetch(self, engine: CaretakerEngine, landing: Landing, batch: Batch, number: int) -> None:
         items = [
             [piece.file.cell, piece.file.path, piece.start, piece.end - piece.start, piece.file.mtime_ns]
             + [True] * piece.file.sealed
             for piece in batch.pieces
         ]
-        landing = Landing(self._desk, batch.pieces)
         rate, limit = self._pace.rate, self._way.limit_bytes_per_s
         far = self._way.round_trip_s >= FAR_S
         pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)

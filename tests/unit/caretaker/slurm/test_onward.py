@@ -12,8 +12,8 @@ import pytest
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.slurm import container, onward
+from leasehold.caretaker.slurm.ending import EX_TEMPFAIL
 from leasehold.caretaker.slurm.submit import Order, submissions, submit, write
-from leasehold.caretaker.slurm.words import EX_TEMPFAIL
 
 _ENVIRON = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0"}
 _NO_REQUEUE = 'case "$*" in *requeue*) echo "7_0: Requested operation is presently disabled" >&2; exit 1;; esac\n'

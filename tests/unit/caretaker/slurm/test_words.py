@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from leasehold.caretaker.layout import CellFolder, RunFolder, folder_at
 from leasehold.caretaker.slurm import script
 from leasehold.caretaker.slurm.states import tasks
-from leasehold.caretaker.slurm.submit import Order, Submission, cell_of, submissions, submit
+from leasehold.caretaker.slurm.submit import Order, Submission, submissions, submit
 from leasehold.caretaker.slurm.tools import SlurmDown, SlurmRefused, ask
 from leasehold.caretaker.slurm.words import Ended, say_ended, say_waiting
 
@@ -123,13 +122,6 @@ def test_a_waiting_reason_is_said_in_words(reason: str) -> None:
 def test_an_unknown_word_of_slurm_is_passed_on() -> None:
     assert "NewReason" in say_waiting("NewReason")
     assert "ODD" in say_ended(Ended("ODD"))
-
-
-def test_a_task_knows_its_cell_by_its_place(run: RunFolder) -> None:
-    os.makedirs(os.path.join(run.path, "slurm"))
-    with open(os.path.join(run.path, "slurm", "submission-0001.json"), "w") as file:
-        json.dump({"tag": "t", "cells": ["a", "b"], "job": ""}, file)
-    assert [cell_of(run, 1, place) for place in (0, 1, 2, -1)] == ["a", "b", None, None]
 
 
 def test_a_cell_apart_has_its_own_journal_and_the_runs_outputs(run: RunFolder) -> None:
