@@ -53,6 +53,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
+        standing=status.get("standing"),
         health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),
@@ -84,6 +85,9 @@ def start(request: Request) -> None:
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
             _keep_promises(folder, plan.get("patterns"))
+            if slurm.is_slurm(plan):
+                slurm.keep_wishes(folder, plan)
+                slurm.mend(folder, plan)
         seen = observe(folder)
         new = [] if opened else roster.unheard(folder, plan, seen)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:

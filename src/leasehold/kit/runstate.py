@@ -48,7 +48,8 @@ class CellState:
         self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously soon: took_s, expected_s
         self.sealed = 0  # the attempt whose artifacts were found whole and hashed
         self.cards = ""  # that its newest attempt was given, on a box with several
-        self.waits = ""  # why the cluster has not started it yet
+        self.waits = ""  # why the cluster has not started it yet, or how its last task ended
+        self.cluster = ""  # what the cluster last said of its task
 
     def as_dict(self) -> Dict[str, Any]:
         """Spell for status.json and the wire."""
@@ -123,7 +124,8 @@ def _cells_released(run: RunState, event: Dict[str, Any]) -> None:
 def _tasks_seen(run: RunState, event: Dict[str, Any]) -> None:
     for name in event.get("tasks", {}):
         if name in run.cells:
-            run.cells[name].waits = event.get("why", "") if event.get("state") == "PENDING" else ""
+            run.cells[name].waits = event.get("why", "")  # a task that runs has no why
+            run.cells[name].cluster = event.get("state", "")
 
 
 def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:
