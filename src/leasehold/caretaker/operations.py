@@ -15,7 +15,7 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
+from . import claiming, hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
@@ -329,7 +329,9 @@ OPERATIONS: Dict[str, Operation] = {
     "start": starting.start,
     "resume": starting.resume,
     "stop": starting.stop,
-    "release": starting.release,
+    "claim": claiming.claim,
+    "unclaim": claiming.unclaim,
+    "release": claiming.release,
     "hush": starting.hush,
     "take_over": starting.take_over,
     "events": events,

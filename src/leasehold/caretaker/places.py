@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState
@@ -51,8 +51,9 @@ class Places:
 
 
 def in_order(run: RunState) -> List[Tuple[str, CellState]]:
-    """List cells that are not done: those at work first, then the others in the roster's order."""
-    open_cells = [(name, cell) for name, cell in run.cells.items() if cell.state not in (FINISHED, FAILED, STOPPED)]
+    """List cells that are not done and stay: those at work first, then the others in the roster's order."""
+    done = (FINISHED, FAILED, STOPPED)
+    open_cells = [(name, cell) for name, cell in run.cells.items() if cell.state not in done and not cell.leaves]
     return sorted(open_cells, key=lambda item: item[1].state not in _BUSY)
 
 
@@ -71,12 +72,28 @@ def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> 
     wish = read_json(folder.roster)
     if wish is None:
         return False
-    added = [str(name) for name in wish.get("add") or [] if name not in run.cells]
+    added = [str(name) for name in wish.get("add") or [] if name not in run.cells or run.cells[name].leaves]
     if added:
         note("cells_added", cells=added)
-    unbegun = [name for name, cell in run.cells.items() if cell.state == "pending" and not cell.attempt]
-    released = [name for name in unbegun if name in set(wish.get("release") or [])]
+    given = {str(name): stamp for name, stamp in (wish.get("given") or {}).items() if name in run.cells}
+    if given:
+        note("cells_given", given=given)
+    to = {"to": str(wish["to"])} if wish.get("to") else {}
+    unbegun = set(wish.get("release") or ())
+    begun = set(wish.get("withdraw") or ())
+    kept = {name: cell for name, cell in run.cells.items() if cell.state != FINISHED}
+    released = [name for name, cell in kept.items() if _may_go(name, cell, unbegun, begun)]
     if released:
-        note("cells_released", cells=released)
+        note("cells_released", cells=released, **to)
+    leaving = [name for name in kept if name in begun and name not in released and not kept[name].leaves]
+    if leaving:
+        note("cells_withdrawn", cells=leaving, **to)
     os.unlink(folder.roster)
     return bool(added)
+
+
+def _may_go(name: str, cell: CellState, unbegun: Set[str], begun: Set[str]) -> bool:
+    """Whether a cell can be given back at once: nothing of it is at work, and if it was begun, that is accepted."""
+    if name in begun:
+        return cell.state not in _BUSY
+    return name in unbegun and cell.state == "pending" and not cell.attempt

@@ -37,6 +37,7 @@ from .scrubbing import Scrubber
 from .stopping import Stopping, request_stop
 from .tensorboard import link
 from .watcher import Watcher
+from .withdrawing import Withdrawal
 from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
@@ -104,6 +105,7 @@ class Caretaker:
         self.pulse = Pulse(folder, plan, self.note)
         self.downloads = Downloads(folder, plan, self.note)
         self.places = Places(plan)
+        self.withdrawal = Withdrawal(folder, plan, self.note)
         self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
         self.watcher = Watcher(folder, plan, self.note)
         self.handbook = Handbook(folder, plan, self.note)
@@ -169,7 +171,7 @@ class Caretaker:
         if self.signals.terminate:
             self.signals.terminate = False
             self.preemption.notice(self.run, "SIGTERM")
-        free = self.places.count()
+        free = self.places.count() - self.withdrawal.step(self.run, self.attempts, self.signals.clear)
         for name, cell in in_order(self.run):
             if cell.state in _ALIVE:
                 self.attempts.look(name, cell, self.signals.clear)
@@ -335,7 +337,7 @@ class Caretaker:
         cells = self.run.cells
         if any(cell.state == "starting" for cell in cells.values()):
             return _STARTING_TICK_S
-        if self.run.state == "stopping":
+        if self.run.state == "stopping" or any(cell.leaves for cell in cells.values()):
             return _STOPPING_TICK_S
         waits = [self.recovery.waits_s(name, cell) for name, cell in cells.items() if cell.state == "pending"]
         forward_s = self.preemption.due_s()

@@ -12,7 +12,7 @@ from leasehold.kit.terminal import plain
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.money import HourlyPrice
-from leasehold.model.note import Note, Report
+from leasehold.model.note import Note, Report, silent
 from leasehold.model.plan import Plan
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -79,6 +79,13 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
         return RunOutcome(plan.run, launched.lease.id, watch.state.state)
     state, engine = watch.until_end(home.ledger, second, report)
     return _finish(home, plan.run, End(state.state, state.reason, state.cause), engine, report)
+
+
+def give_more(home: Home, order: RunOrder, box: Box) -> None:
+    """Have a run that is at work take up more cells; whoever watches it will see them."""
+    launch_order, job_tree = _prepare(home, order, box, silent)
+    engine = launch(home, launch_order, job_tree, silent)[1]
+    engine.wire.close()
 
 
 def _first_line(
@@ -162,7 +169,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)
     known = replace(wanted, met=chosen.met, absent_on=chosen.absent_on, job_file=order.job_file.name)
-    return replace(known, share=Share(order.cells, order.part, order.generation)), (job, tree)
+    return replace(known, share=Share(order.cells, order.part, order.generation, order.given)), (job, tree)
 
 
 def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, *, kill_check: bool = False) -> None:

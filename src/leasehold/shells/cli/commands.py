@@ -38,6 +38,7 @@ def run(args: Namespace) -> int:
         alongside=args.alongside,
         skip_gates=tuple(args.skip_gate),
         because=args.because,
+        take_over=args.take_over,
         patience_s=_patience_s(args),
     )
     if "," in order.on:

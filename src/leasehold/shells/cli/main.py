@@ -199,6 +199,11 @@ def _run(verbs: _Verbs) -> None:
         metavar="D",
         help="with several boxes: how long one may be silent until its cells go to the others (default: 10m)",
     )
+    run.add_argument(
+        "--take-over",
+        action="store_true",
+        help="with several boxes: share out a sweep that another home has shared out so far (typed yes)",
+    )
     run.add_argument("--because", default="", metavar="WHY", help="why a gate is skipped")
     run.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)")
     run.add_argument(
