@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from leasehold.model.cells import Scalar
     from leasehold.model.job import Job
     from leasehold.model.note import Report
-    from leasehold.model.sweep import Best, CellRow, Group, Standing
+    from leasehold.model.sweep import Best, BoxPace, CellRow, Group, Standing, Straggler
 
 
 def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]]]:
@@ -36,6 +36,13 @@ def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:
     from leasehold.lifecycle.sweep.standing import standing
 
     return standing(home, word, ask=ask)
+
+
+def sweep_pace(found: Standing) -> tuple[dict[str, Straggler], list[BoxPace]]:
+    """Say which cells take longer than their like, and how far each box is."""
+    from leasehold.lifecycle.sweep.pace import paces, stragglers
+
+    return stragglers(found), paces(found)
 
 
 def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[CellRow], list[Group], list[Best]]:

@@ -43,6 +43,7 @@ class Part:
     home: frozenset[str] = frozenset()  # cells that a receipt speaks of
     waived: frozenset[str] = frozenset()
     problem: str = ""  # why the box could not be asked
+    now_unix: float = 0.0  # by the box's own clock, when it was asked
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,34 @@ class Standing:
         for account in self.accounts:
             found[account.word.value] = found.get(account.word.value, 0) + 1
         return found
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """A running cell that takes longer than its like."""
+
+    cell: str
+    ran_s: float
+    usual_s: float
+
+
+@dataclass(frozen=True)
+class BoxPace:
+    """One box's part of a sweep: what is done, what runs, and how long the rest will take."""
+
+    box: str
+    run: str
+    cells: int
+    done: int
+    running: tuple[str, ...]
+    waiting: int
+    bad: int  # neither done nor on its way
+    left_s: float | None
+    problem: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        return {**vars(self), "running": list(self.running)}
 
 
 @dataclass(frozen=True)

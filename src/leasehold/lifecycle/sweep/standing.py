@@ -109,4 +109,6 @@ def _asked(home: Home, record: RunRecord, known: Part) -> Part:
         engine.wire.close()
     cells: dict[str, Any] = seen["cells"] if isinstance(seen.get("cells"), dict) else {}
     files = {**present, **known.files}
-    return replace(known, seen=cells, files=files, cells=tuple(dict.fromkeys((*known.cells, *cells))))
+    now_unix = seen.get("now_unix")
+    asked = replace(known, seen=cells, files=files, cells=tuple(dict.fromkeys((*known.cells, *cells))))
+    return replace(asked, now_unix=float(now_unix) if isinstance(now_unix, int | float) else 0.0)
