@@ -159,6 +159,22 @@ class Group:
 
 
 @dataclass(frozen=True)
+class SweepPlot:
+    """A metric against one parameter: lines by the other settings, and the course of each cell where it is home."""
+
+    metric: str
+    axis: str
+    lines: Mapping[str, Sequence[tuple[Scalar, float, float | None, int]]]  # x, mean, sd, n
+    curves: Mapping[str, tuple[str, Sequence[tuple[float, float]]]]  # by cell: its line, and (step, value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        keys = ("x", "mean", "sd", "n")
+        lines = {name: [dict(zip(keys, point, strict=True)) for point in line] for name, line in self.lines.items()}
+        return {**vars(self), "lines": lines}
+
+
+@dataclass(frozen=True)
 class Best:
     """The best setting by one metric, with the direction that was meant."""
 

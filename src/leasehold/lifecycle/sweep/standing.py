@@ -63,16 +63,24 @@ def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
 
 def rows(home: Home, found: Standing) -> list[CellRow]:
     """Read what every cell at home measured."""
+    at = numbers_at(home, found)
+    return [
+        CellRow(cell.name, cell.params, metrics_of(*at[cell.name]) if cell.name in at else {}, account.word.value)
+        for cell, account in zip(found.roster, found.accounts, strict=True)
+    ]
+
+
+def numbers_at(home: Home, found: Standing) -> dict[str, tuple[Path, list[str]]]:
+    """Say where each cell's numbers lie at home: its folder, and the files that may have some."""
     at = {record.run: Folders(Path(record.results), record.run).export for record in parts_of(home, found.sweep)}
     files = {(part.run, cell): entries for part in found.parts for cell, entries in part.files.items()}
-    listed = []
-    for cell, account in zip(found.roster, found.accounts, strict=True):
-        names = [str(entry["path"]) for entry in files.get((account.run, cell.name), ())]
-        numbers = [name for name in names if name.endswith(_NUMBERS)]
-        folder = at[account.run] / "cells" / cell.name if account.run in at else None
-        metrics = metrics_of(folder, numbers) if folder is not None and folder.is_dir() else {}
-        listed.append(CellRow(cell.name, cell.params, metrics, account.word.value))
-    return listed
+    places = {}
+    for account in found.accounts:
+        names = [str(entry["path"]) for entry in files.get((account.run, account.cell), ())]
+        folder = at[account.run] / "cells" / account.cell if account.run in at else None
+        if folder is not None and folder.is_dir():
+            places[account.cell] = (folder, [name for name in names if name.endswith(_NUMBERS)])
+    return places
 
 
 def _roster(plans: Iterable[Plan]) -> tuple[Cell, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold import api
-from leasehold.errors import HomeError, UserError
+from leasehold.errors import UserError
 from leasehold.model.cells import spell
 
 from . import output
@@ -35,6 +35,10 @@ def sweep(args: Namespace) -> int:
     found = api.sweep_standing(api.open_home(), args.word, ask=not args.offline)
     if args.action == "table":
         return _table(args, found)
+    if args.action == "plot":
+        from .sweep_plot import plot
+
+        return plot(args, found)
     if args.json:
         _standing_json(found)
     elif args.action == "reconcile":
@@ -130,11 +134,7 @@ def _table(args: Namespace, found: Standing) -> int:
         return 0
     data = api.sweep_spelled(rows, args.format)
     if args.out:
-        try:
-            Path(args.out).write_bytes(data)
-        except OSError as error:
-            raise HomeError("home.unwritable", f"{args.out}: {error.strerror}", hint="choose another --out") from None
-        output.say(f"wrote {args.out}: {len(rows)} cells")
+        output.to_file(args.out, data)
         return 0
     if args.format == "parquet":
         raise UserError("sweep.binary", "Parquet is no text", hint="--out sweep.parquet")
