@@ -14,7 +14,7 @@ import pytest
 from tests.support.box_book import pasted
 from tests.support.front import LEASE, Front, fake_cards, front
 from tests.support.sshd import SshBox
-from tests.support.sweeps import TRAIN, add_boxes, results, standing, until, write_sweep
+from tests.support.sweeps import TRAIN, add_boxes, results, running, said_by, standing, until, write_sweep
 
 pytestmark = pytest.mark.real_ssh
 
@@ -178,3 +178,34 @@ def test_a_sweep_that_is_home_and_not_on_the_durable_tier_is_a_failure_until_it_
     again = person.lease("run", "--on", "a,b")
     assert again.code == 0, again.said
     assert len(list(share.glob("leasehold/export/*/cells/c*/metrics.json"))) == 2, again.said
+
+
+def test_finished_cells_come_home_while_the_others_go_on_and_nothing_travels_twice(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    write_sweep(person, [{"name": "quick", "n": 0}, {"name": "slow", "n": 1, "gate": str(gate)}])
+    on = add_boxes(person, {"a": new_ssh_box("a")})
+    with running(person, "run", "--on", on, "--bring-after", "0s") as home:
+        until(lambda: sorted(results(person)) == ["quick"], "the finished cell is home")
+        assert standing(person)["slow"]["word"] == "running"
+        pulled = person.lease("pull", "sweep")
+        assert pulled.code == 0, pulled.said
+        assert "already home" in pulled.said
+        gate.touch()
+        assert home.wait(60) == 0, said_by(home)
+    assert sorted(results(person)) == ["quick", "slow"]
+    fetched = person.events("receipt_written")
+    assert [sorted(event["receipt"]["cells"]) for event in fetched] == [["quick"], ["quick", "slow"]]
+    assert not list((person.project / "lease-results").glob("quarantine/*superseded*"))
+
+
+def test_one_failed_cell_does_not_keep_the_others_of_its_box_from_coming_home(
+    person: Front, new_ssh_box: Callable[..., SshBox]
+) -> None:
+    write_sweep(person, [{"name": "good", "n": 0}, {"name": "bad", "m": 1}], attempts=1)
+    on = add_boxes(person, {"a": new_ssh_box("a")})
+    done = person.lease("run", "--on", on)
+    assert done.code == 6, done.said
+    assert sorted(results(person)) == ["good"]
+    assert {cell: one["word"] for cell, one in standing(person).items()} == {"good": "home", "bad": "failed"}

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from leasehold.kit.atomic import read_json
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState
 
+from .chain import SEAL, stage_of
 from .layout import RunFolder
 
 _BUSY = ("starting", "running", "ended")
@@ -18,7 +19,7 @@ class Places:
     """The groups of cards that cells are given, as many as the job asks for each; without cards, places to run."""
 
     def __init__(self, plan: Dict[str, Any]) -> None:
-        job = plan.get("job", {})
+        job = self._job = plan.get("job", {})
         self._each = int((job.get("gpu") or {}).get("count", 0))
         self._at_once = int(job.get("at_once") or 0)
         self._many = len(job.get("cells") or []) > 1
@@ -37,8 +38,12 @@ class Places:
         """Name cards that no cell at work has; nothing where cards are not shared out."""
         if not self._many or not self._each or self._pinned:
             return ""
-        taken = {cell.cards for cell in run.cells.values() if cell.state in _BUSY}
+        taken = {cell.cards for cell in run.cells.values() if self.has_place(cell)}
         return next((group for group in self.groups() if group not in taken), "")
+
+    def has_place(self, cell: CellState) -> bool:
+        """Whether a cell keeps others from its place; one whose results are only read any more does not."""
+        return cell.state in _BUSY and not (cell.state == "ended" and stage_of(self._job, cell) == SEAL)
 
     def groups(self) -> List[str]:
         """List the groups of cards; asked of the driver once, and only where a sweep needs cards."""

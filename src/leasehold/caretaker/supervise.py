@@ -183,7 +183,7 @@ class Caretaker:
                 if not self._has_data():
                     return
                 self._begin(name, cell)
-            free -= cell.state in (*_ALIVE, "ended", "pending")
+            free -= cell.state == "pending" or self.places.has_place(cell)
             if free <= 0:
                 break  # one cell at a time on a card
         if not any(cell.state in _ALIVE for cell in self.run.cells.values()):

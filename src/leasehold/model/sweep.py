@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -21,6 +21,7 @@ class Word(Enum):
     MISSING = "missing"
     EMPTY = "empty"
     STALE = "stale"
+    BROKEN = "broken"
     FAILED = "failed"
     STOPPED = "stopped"
     UNKNOWN = "unknown"
@@ -43,6 +44,8 @@ class Part:
     home: frozenset[str] = frozenset()  # cells that a receipt speaks of
     waived: frozenset[str] = frozenset()
     problem: str = ""  # why the box could not be asked
+    refused: Mapping[str, str] = field(default_factory=dict)  # cells that came and did not load, and why
+    resume: str = "the same lease run"  # what goes on with it
     now_unix: float = 0.0  # by the box's own clock, when it was asked
 
 

@@ -32,6 +32,11 @@ class Estimates:
             self._took_s[name] = seconds
             self._found = None
 
+    @property
+    def in_seconds(self) -> bool:
+        """Whether any cell was timed: before, costs are only relative."""
+        return bool(self._took_s)
+
     def all(self) -> dict[str, float]:
         """Estimate every cell."""
         if self._found is None:

@@ -6,6 +6,7 @@ a box that stays unreachable go to the others, and a box that comes back gives u
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from leasehold.errors import LeaseholdError, LinkError, NotDurable, RunFailed, UserError
+from leasehold.errors import LeaseholdError, LinkError, NotDurable, RunFailed, UserError, VerifyError
 from leasehold.kit.runstate import fold
 from leasehold.lifecycle.approve import terminal_ask
 from leasehold.lifecycle.boxes import Box, find_box
@@ -29,7 +30,7 @@ from leasehold.model.sweep import Standing
 
 from .claiming import claim_all, say_onlooker, take_over_all
 from .estimates import Estimates, recall, remember, times_of, waiting
-from .member import Member, hang_up, meet, record_of, settled_cells
+from .member import Member, give_up, hang_up, meet, record_of, settled_cells
 from .shares import TAKEN_OVER, Shares
 from .standing import standing
 from .visiting import Visits
@@ -154,17 +155,13 @@ class _Fleet:
 
     def _goes_on(self, members: list[Member]) -> bool:
         """Whether a box is at work, or one that is silent has cells that may still be moved."""
-        if any(member.busy for member in members):
+        if any(member.busy or member.handing for member in members):
             return True
         moves = not self._order.detach and not self._shares.onlooker
         return moves and any(member.problem and not member.moved and self._owes(member) for member in members)
 
     def _turn(self, members: list[Member]) -> None:
-        try:
-            member, what = self._heard.get(timeout=_TICK_S)
-            what(member)
-        except queue.Empty:
-            pass
+        self._hear()
         if self._order.detach or self._shares.onlooker:
             return
         for member in members:
@@ -172,13 +169,62 @@ class _Fleet:
             silent_s = time.monotonic() - member.silent_since
             if member.problem and not member.busy and not member.moved and silent_s > patience_s:
                 self._move_from(member)
-            elif self._is_free(member) and self._shares.help_out(member):
-                self._give(member)
+            elif self._is_free(member) and (found := self._shares.wanted_by(member)):
+                self._help(member, *found)
+
+    def _hear(self) -> None:
+        """Take in all that was told meanwhile before anything is decided; wait a moment if nothing was."""
+        with contextlib.suppress(queue.Empty):
+            member, what = self._heard.get(timeout=_TICK_S)
+            while True:
+                what(member)
+                member, what = self._heard.get_nowait()
+
+    def _help(self, idle: Member, last: Member, wanted: list[str]) -> None:
+        """Have waiting cells go from one box to another, beside all else: neither is asked twice meanwhile."""
+        idle.handing = last.handing = True
+        idle.handed_at = time.monotonic()
+
+        def ask(home: Home) -> Callable[[Member], None]:
+            wish = {"release": wanted, "to": idle.suffix}
+            try:
+                moved, seen = give_up(home, last, wish)
+            except LeaseholdError as error:
+                problem = error
+                return lambda one: self._helped(one, last, [], problem)
+            return lambda one: self._helped(one, last, moved, seen)
+
+        self._aside(idle, ask)
+
+    def _helped(self, idle: Member, last: Member, moved: list[str], told: dict[str, Any] | LeaseholdError) -> None:
+        idle.handing = last.handing = False
+        idle.handed_at = idle.handed_at if moved and idle.busy else 0.0
+        if isinstance(told, LeaseholdError):
+            self._shares.not_given_up(last, told)
+            return
+        last.heard(told)
+        if moved:
+            self._shares.hand_over(last, moved, idle)
+            self._give(idle)
+
+    def _aside(self, member: Member, do: Callable[[Home], Callable[[Member], None]]) -> None:
+        """Do something slow in a thread with a ledger of its own; what it returns is done when it is heard here."""
+
+        def work() -> None:
+            home = replace(self._home)
+            try:
+                self._heard.put((member, do(home)))
+            except BaseException as error:  # noqa: BLE001 - the thread's boundary: raised where it is seen
+                self._heard.put((member, _raising(error)))
+            finally:
+                home.ledger.close()
+
+        threading.Thread(target=work, daemon=True, name=f"aside {member.box.name}").start()
 
     def _is_free(self, member: Member) -> bool:
         """Whether a box that works has nothing left to begin."""
         coming = any(name not in member.state.cells for name in member.cells)
-        return not (member.problem or member.unfit or coming or waiting(member.state))
+        return not (member.problem or member.unfit or member.handing or coming or waiting(member.state))
 
     def _move_from(self, dead: Member) -> None:
         owed = self._owes(dead)
@@ -193,13 +239,27 @@ class _Fleet:
         if not member.busy:
             self._begin(member)
             return
-        home = replace(self._home)
-        try:
-            give_more(home, self._order_of(member), member.box)
-        except LeaseholdError as error:
-            self._stumble(member, error)
-        finally:
-            home.ledger.close()
+        member.handing, member.handed_at = True, member.handed_at or time.monotonic()
+        order = self._order_of(member)
+
+        def give(home: Home) -> Callable[[Member], None]:
+            try:
+                give_more(home, order, member.box)
+            except LeaseholdError as error:
+                problem = error
+                return lambda one: self._given(one, problem)
+            return lambda one: self._given(one, None)
+
+        self._aside(member, give)
+
+    def _given(self, member: Member, problem: LeaseholdError | None) -> None:
+        member.handing = False
+        self._shares.handed_over(time.monotonic() - member.handed_at)
+        member.handed_at = 0.0
+        if problem is not None:
+            self._stumble(member, problem)
+        elif not member.busy and self._owes(member):  # it had ended meanwhile
+            self._begin(member)
 
     def _begin(self, member: Member) -> None:
         member.busy, member.failed, member.not_durable = True, "", None
@@ -241,11 +301,11 @@ class _Fleet:
             self._stumble(member, error)
         elif error is not None:
             raise error
-        elif not self._order.detach and self._owes(member):  # it was given more cells just as it ended
+        elif not self._order.detach and not member.handing and self._owes(member):  # given more just as it ended
             self._begin(member)
 
     def _stumble(self, member: Member, error: LeaseholdError) -> None:
-        ran = isinstance(error, RunFailed | NotDurable)
+        ran = isinstance(error, RunFailed | NotDurable | VerifyError)
         self._say(member, Note("warning", error.message + ("" if ran or not error.hint else f"; {error.hint}")))
         if error.code == TAKEN_OVER:
             self._shares.lose()
@@ -328,3 +388,10 @@ class _Fleet:
         if event["k"] in _TELLING:
             for name, seconds in times_of(member.state).items():
                 self._shares.estimates.timed(name, seconds)
+
+
+def _raising(error: BaseException) -> Callable[[Member], None]:
+    def again(_: Member) -> None:
+        raise error
+
+    return again

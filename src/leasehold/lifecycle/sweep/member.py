@@ -44,9 +44,11 @@ class Member:
     state: RunState = field(default_factory=RunState)  # the box's word on its cells, as last heard
     cells: list[str] = field(default_factory=list)  # those that this home expects from it
     busy: bool = False  # somebody here follows its run
+    handing: bool = False  # a cell is on its way from it or to it
     problem: str = ""  # why it cannot be asked
     silent_since: float = 0.0
     begun_at: float = 0.0
+    handed_at: float = 0.0
     moved: bool = False  # its cells went to others while it was silent
     failed: str = ""
     unfit: bool = False  # it refused to begin, so it is given no more
@@ -135,6 +137,15 @@ def forget(home: Home, run: str, gone: Callable[[str], bool]) -> None:
         "run_planned", lease=record.lease, run=run, plan=replace(plan, cells=kept).as_dict(), name=plan.job.name,
         box=record.box, project=record.project, results=record.results,
     )  # fmt: skip
+
+
+def give_up(home: Home, member: Member, wish: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Have a box give cells up and write down that they are no longer its own; return which, and how it stands now."""
+    with member.wire() as engine:
+        released = engine.release(member.run, home.ledger.home_id, wish)
+        seen = engine.look(member.run)
+    forget(home, member.run, released.__contains__)
+    return released, seen
 
 
 def _hold_open(member: Member, engine: CaretakerEngine) -> None:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.errors import LeaseholdError, Refusal
+from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
 from leasehold.model.note import Note
 from leasehold.model.plan import plan_from_dict
 
 from .estimates import Estimates, waiting
-from .member import Member, forget, record_of, settled_cells
+from .member import Member, forget, give_up, record_of, settled_cells
 from .owners import claims_of, next_giving, owners, sent_away
 from .split import split, to_move
 from .standing import sweep_of
@@ -39,6 +39,11 @@ class Shares:
     estimates: Estimates
     say: Say
     onlooker: bool = False
+    hand_over_s: float = 2.0  # from one box to another, as the last ones took
+
+    def handed_over(self, took_s: float) -> None:
+        """Take in how long a cell was on its way."""
+        self.hand_over_s = (self.hand_over_s + took_s) / 2
 
     def take_up(self) -> list[str]:
         """Leave every cell with the box that has it; return those that no box has and that are not settled."""
@@ -86,20 +91,24 @@ class Shares:
             member.cells += given[member.box.name]
         return [member for member in alive if given[member.box.name]]
 
-    def help_out(self, idle: Member) -> bool:
-        """Take waiting cells from the box that would end last, if this one would end them sooner."""
-        looks = [(one, self._left(one)) for one in self._met() if one.busy and one is not idle and waiting(one.state)]
+    def wanted_by(self, idle: Member) -> tuple[Member, list[str]] | None:
+        """Choose waiting cells of the box that would end last, if this one would end them sooner."""
+        others = (one for one in self._met() if one.busy and not one.handing and one is not idle)
+        looks = [(one, self._left(one)) for one in others if waiting(one.state)]
         if not looks:
-            return False
+            return None
         last, left = max(looks, key=lambda look: sum(look[1].values()) / look[0].places)
         wait = {name: left[name] for name in waiting(last.state) if name in left}
-        wanted = to_move(wait, last.bench(left), idle.bench(self._left(idle)))
-        moved = self._release(last, wanted, idle) if wanted else []
-        if not moved:
-            return False
-        idle.cells += moved
-        self.say(idle, Note("moved", f"takes {_count(moved)} that waited on {last.box.name}: {', '.join(moved[:5])}"))
-        return True
+        on_the_way = self.hand_over_s if self.estimates.in_seconds else 0.0
+        wanted = to_move(wait, last.bench(left), idle.bench(self._left(idle)), on_the_way)
+        return (last, wanted) if wanted else None
+
+    def hand_over(self, last: Member, moved: Sequence[str], idle: Member) -> None:
+        """Note that one box gave cells up for another."""
+        last.cells = [name for name in last.cells if name not in moved]
+        idle.cells += [name for name in moved if name not in idle.cells]
+        what = f"takes {_count(moved)} that waited on {last.box.name}: {', '.join(moved[:5])}"
+        self.say(idle, Note("moved", what))
 
     def deal_again(self, unfit: Member) -> list[Member]:
         """Give what a box refused to begin to the others; return who got any."""
@@ -166,9 +175,6 @@ class Shares:
                 away.setdefault(name, silent[suffix])
         return away
 
-    def _release(self, member: Member, cells: Sequence[str], to: Member) -> list[str]:
-        return self._give_up(member, {"release": list(cells), "to": to.suffix})
-
     def _withdraw(self, member: Member, name: str, to: Member) -> None:
         cell = member.state.cells.get(name)
         begun = cell is not None and cell.state in ("starting", "running")
@@ -180,25 +186,20 @@ class Shares:
     def _give_up(self, member: Member, wish: Mapping[str, Any]) -> list[str]:
         """Have a box give cells up, and write down that they are no longer its own."""
         try:
-            with member.wire() as engine:
-                released = engine.release(member.run, self.home.ledger.home_id, wish)
-        except Refusal as error:
-            if error.code != TAKEN_OVER:
-                raise
-            self.lose()
-            self.say(member, Note("warning", f"{error.message}: this home only looks on from now"))
-            return []
+            released, seen = give_up(self.home, member, wish)
         except LeaseholdError as error:
-            self.say(member, Note("warning", f"could not give cells back: {error.message}"))
+            self.not_given_up(member, error)
             return []
-        for name in released:
-            if name in wish.get("withdraw", ()) and name in member.state.cells:
-                member.state.cells[name].leaves = str(wish["to"])  # gone once its attempt has ended
-            else:
-                member.state.cells.pop(name, None)
+        member.heard(seen)
         member.cells = [cell for cell in member.cells if cell not in released]
-        forget(self.home, member.run, released.__contains__)
         return released
+
+    def not_given_up(self, member: Member, error: LeaseholdError) -> None:
+        """Say why a box kept its cells; where another home holds it, this one only looks on from now."""
+        if error.code == TAKEN_OVER:
+            self.lose()
+        more = ": this home only looks on from now" if error.code == TAKEN_OVER else ""
+        self.say(member, Note("warning", f"could not give cells back: {error.message}{more}"))
 
 
 def _finished(member: Member, name: str) -> bool:

@@ -20,6 +20,7 @@ MARKS: Mapping[Word, tuple[str, str, str]] = {
     Word.MISSING: ("∅", "m", "red"),
     Word.EMPTY: ("▯", "e", "red"),
     Word.STALE: ("~", "s", "red"),
+    Word.BROKEN: ("⊘", "b", "red"),
     Word.FAILED: ("✗", "X", "red"),
     Word.STOPPED: ("■", "=", "yellow"),
     Word.UNKNOWN: ("?", "?", "yellow"),

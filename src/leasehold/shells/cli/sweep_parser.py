@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+
 from .front_parser import AddVerb
 
 FORMATS = ("text", "csv", "markdown", "parquet")
@@ -35,4 +37,25 @@ def add_sweep_parser(verb: AddVerb) -> None:
         default="",
         metavar="FILE",
         help="where a table or a picture (SVG) is written (default: shown here; Parquet needs it)",
+    )
+
+
+def add_sweep_options(run: ArgumentParser) -> None:
+    """Describe what lease run takes for many cells and several boxes."""
+    run.add_argument(
+        "--move-after",
+        default="10m",
+        metavar="D",
+        help="with several boxes: how long one may be silent until its cells go to the others (default: 10m)",
+    )
+    run.add_argument(
+        "--bring-after",
+        default="10m",
+        metavar="D",
+        help="of a sweep: finished cells come home once so much trained time lies on the box alone (default: 10m)",
+    )
+    run.add_argument(
+        "--take-over",
+        action="store_true",
+        help="with several boxes: share out a sweep that another home has shared out so far (typed yes)",
     )
