@@ -139,9 +139,20 @@ class CaretakerEngine:
         """Ask the run to end."""
         return self.wire.ask("stop", run=run, **wish)
 
-    def release(self, run: str, cells: Sequence[str]) -> list[str]:
-        """Have the box give back cells that it has not begun; return those it did."""
-        return [str(name) for name in self.wire.ask("release", run=run, cells=list(cells))["released"]]
+    def claim(self, run: str, home: str, who: str) -> dict[str, Any]:
+        """Hold a run, begun or not, that nobody holds; return how it stands, and whether it is `mine`."""
+        return self.wire.ask("claim", run=run, home=home, who=who)
+
+    def unclaim(self, run: str, home: str) -> None:
+        """Let go of a claim on which nothing was begun."""
+        self.wire.ask("unclaim", run=run, home=home)
+
+    def release(self, run: str, home: str, wish: Mapping[str, Any]) -> list[str]:
+        """Have the box give cells to another: {release, withdraw, to}; return those that it no longer has.
+
+        `release` are given up only if they have not begun; of those in `withdraw` the attempt is ended.
+        """
+        return [str(name) for name in self.wire.ask("release", run=run, home=home, **wish)["released"]]
 
     def manifest(self, run: str, cells: list[str], patterns: Sequence[str] = ()) -> bytes:
         """Have the box seal what these patterns (or its plan's) name in these cells; return the manifest's bytes."""
