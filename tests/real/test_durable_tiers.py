@@ -126,7 +126,9 @@ def test_a_mount_that_hangs_takes_the_copier_along_and_not_the_caretaker(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     notes: list[dict[str, Any]] = []
     now = [1000.0]
-    copying = DurableCopy(run, ["main"], lambda kind, **data: notes.append({"k": kind, **data}), lambda: now[0])
+    copying = DurableCopy(
+        run, {"cells": ["main"]}, lambda kind, **data: notes.append({"k": kind, **data}), lambda: now[0]
+    )
     with freezable(tmp_path / "image", tmp_path / "tier") as freeze:
         freeze("-f")
         assert not copying.step(lambda: None)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.supervise import caretaker_identity
+from leasehold.caretaker.signing import caretaker_identity
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.front import Front, front
 from tests.support.vendors import SECRET, TOKEN, Vendors, vendors

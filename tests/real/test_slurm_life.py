@@ -151,7 +151,7 @@ def test_a_lost_answer_of_sbatch_submits_nothing_twice(person: Front, slurm: Slu
 
 
 def test_the_run_goes_on_while_the_controller_restarts(person: Front, slurm: SlurmCluster) -> None:
-    _job(person, {"grid": {"lr": [1, 2]}}, steps=20)
+    _job(person, {"grid": {"lr": [1, 2]}}, steps=60)
     _begin(person, slurm, 2)
     slurm.end("slurmctld")
     said = json.loads(person.lease("sweep", "status", "sweep", "--json").out)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterable, Optional
+import time
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from leasehold.kit.atomic import read_json
+from leasehold.kit.runstate import RunState
 
 from .layout import RunFolder
+from .stopping import request_stop
 
 THRESHOLDS = (50, 80, 100)
 _SCALE = 10**12
 _DIGITS = 12
+_GRACE_S = 30.0
 _AMOUNT = re.compile(r"(\d{1,30})(?:\.(\d{1,30}))?\Z")
 
 
@@ -51,6 +55,22 @@ class Allowance:
         """Spell for the journal."""
         said = {"percent": percent, "spent": spell(self.spent(now_unix)), "limit": self._limit_text}
         return dict(said, currency=self.currency, budget=self.name, at_limit=self.at_limit)
+
+
+def mind(
+    folder: RunFolder, plan: Dict[str, Any], run: RunState, events: List[Dict[str, Any]], note: Callable[..., None]
+) -> None:
+    """Tell each threshold once; at the limit stop the run as `lease stop` does, if the job says so."""
+    budget = Allowance.read(folder)
+    percent = budget.passed(time.time()) if budget else 0
+    if budget is None or not percent:
+        return
+    if percent > told(events, budget.name):
+        note("budget_reached" if percent >= 100 else "budget_warned", **budget.facts(percent, time.time()))
+    if percent >= 100 and budget.at_limit == "stop":
+        writes_s = float(plan["job"].get("checkpoint", {}).get("write_s") or 0.0)
+        grace_s = max(_GRACE_S, 2 * writes_s)
+        request_stop(folder, {"id": "budget-%d" % run.seq, "by": "budget", "grace_s": grace_s})
 
 
 def told(events: Iterable[Dict[str, Any]], budget: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Callable, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.procs import marked
@@ -14,6 +14,9 @@ from .keeper import Becoming, exit_record, write_exit
 from .layout import RunFolder
 from .locks import is_held
 from .reaper import end_processes
+
+if TYPE_CHECKING:
+    import resource
 
 _STRAY_GRACE_S = 5.0
 _MOST_KEEPERS = 10  # of one attempt, none of which could even claim it
@@ -41,7 +44,7 @@ class Attempts:
 
     def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
         """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
-        self._end_strays(name)
+        self._end_strays(name, cell)
         with contextlib.suppress(OSError):  # a wish of the last attempt is none of this one
             os.unlink(self.folder.save_request(name))
         extra = {key: value for key, value in how.items() if value not in ("", "train")}
@@ -83,6 +86,11 @@ class Attempts:
         else:  # no keeper ever claimed it: the same attempt may be given to another
             self.spawn_keeper(name, cell, before_exec)
 
+    def reaped(self, run: RunState, pid: int, status: int, usage: "resource.struct_rusage") -> None:
+        """Hear that a child of the caretaker ended: a keeper, or a trainer whose keeper died before it."""
+        if self.keepers.pop(pid, None) is None:
+            self.adopt_exit(run, pid, status)
+
     def adopt_exit(self, run: RunState, pid: int, status: int) -> None:
         """Write the exit of a trainer whose keeper died: the kernel gave it to us."""
         for name, cell in run.cells.items():
@@ -109,7 +117,7 @@ class Attempts:
             facts["at"] = max(record["ended_unix"], cell.started_unix)  # a clock may have been set back meanwhile
         self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
 
-    def _end_strays(self, name: str) -> None:
+    def _end_strays(self, name: str, cell: CellState) -> None:
         """End what an earlier attempt left behind, or the new one would write beside it."""
         strays = marked(self.folder.mark(name))
         if not strays:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
+from _thread import get_ident  # threading itself would cost every task of a sweep
 from typing import Dict, Iterable, List, Optional, Set
 
 from leasehold.kit.atomic import write_all
+from leasehold.kit.sums import new_sha256
 
-from .serve import Refused
+from .refusing import Refused
 
 _GONE = "a file of the code is gone from the box; the next push sends it again"
 _SPOILED = "a file of the code was changed on the box; the next push sends it again"
@@ -58,12 +59,10 @@ class BlobStore:
 
     def copy(self, name: str, target: str) -> None:
         """Copy a blob to a file of its own, hashed on the way; one that is not what it was refuses."""
-        import hashlib
-
-        sha = hashlib.sha256()
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if name.endswith("x") else 0o644)
         try:
             with open(self.path(name), "rb", buffering=0) as blob:
+                sha = new_sha256(os.fstat(blob.fileno()).st_size)
                 for block in iter(lambda: blob.read(1 << 20), b""):
                     sha.update(block)
                     write_all(fd, block)
@@ -100,7 +99,7 @@ class Arriving:
         self.missing = size
         self._path = path
         self._name = name
-        self._temp = "%s.%d-%x.tmp" % (path, os.getpid(), threading.get_ident())
+        self._temp = "%s.%d-%x.tmp" % (path, os.getpid(), get_ident())
         self._sha = hashlib.sha256()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         self._fd: Optional[int] = os.open(self._temp, flags, 0o755 if name.endswith("x") else 0o644)

@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict
 
 from .layout import RunFolder
-from .serve import Refused
+from .refusing import Refused
 from .trees import lay_out
 
 
@@ -17,15 +17,16 @@ def prepare_cell(folder: RunFolder, plan: Dict[str, Any], cell: str) -> None:
     work = folder.work(cell)
     if os.path.isdir(work):
         return
-    import shutil  # lazily: it brings bz2 and lzma, and every connection would pay
-
     os.makedirs(os.path.dirname(work), exist_ok=True)
     staging = "%s.partial-%s-%d" % (work, os.uname().nodename, os.getpid())
     try:
         lay_out(folder.root, str(plan["tree"]), staging)
         os.rename(staging, work)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        if os.path.lexists(staging):
+            import shutil  # lazily: it brings bz2 and lzma, and every connection and task would pay
+
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _make_out(out: str, plan: Dict[str, Any]) -> None:

@@ -10,12 +10,13 @@ import json
 import os
 import time
 import zlib
-from typing import Any, Dict, Iterator, List, Optional, Protocol, Set, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Protocol, Set, Tuple
 
 from leasehold.kit import frames, manifest
 from leasehold.kit.manifest import ManifestError
 from leasehold.kit.match import Found
 from leasehold.kit.paths import UnsafePath, check_relative, open_below
+from leasehold.kit.sums import new_sha256
 
 from .hash_memory import HashMemory
 
@@ -153,10 +154,8 @@ class Chart:
         return entry
 
     def _read(self, number: int, cell: str, found: Found) -> Tuple[os.stat_result, str, Dict[str, Any]]:
-        import hashlib
-
         where = os.path.join(self._roots[cell], found.path)
-        sha = hashlib.sha256()
+        sha = new_sha256(found.info.st_size)
         try:
             fd = open_below(self._roots[cell], found.path)
         except (OSError, UnsafePath) as error:  # swapped since it was listed
@@ -165,7 +164,7 @@ class Chart:
         with os.fdopen(fd, "rb", buffering=0) as file:
             many = found.info.st_size > BLOCK_BYTES
             offset = told = 0
-            for block in iter(lambda: file.read(BLOCK_BYTES), b""):
+            for block in _blocks(file):
                 sha.update(block)
                 if many:
                     self._look_for_equal(same, (number, offset // BLOCK_BYTES), block)
@@ -180,13 +179,13 @@ class Chart:
             self._request.reply({"file": number, "upto": offset, **same.news()})
         return after, sha.hexdigest(), {"zeros": same.zeros, "copies": self._by_name(same.copies)}
 
-    def _look_for_equal(self, same: "_Same", place: Place, block: bytes) -> None:
+    def _look_for_equal(self, same: "_Same", place: Place, block: bytearray) -> None:
         if block == (_ZEROS if len(block) == BLOCK_BYTES else _ZEROS[: len(block)]):
             same.zeros.append(place[1])
             return
-        sample = block[::_STRIDE]
+        sample = bytes(block[::_STRIDE])
         earlier = self._samples.setdefault(sample, place)
-        if earlier != place and self._block(earlier) == block:
+        if earlier != place and (self._block(earlier) or b"") == bytes(block):
             same.copies.append([place[1], earlier[0], earlier[1]])
 
     def _block(self, place: Place) -> Optional[bytes]:
@@ -215,6 +214,16 @@ class Chart:
             self._request.reply({"sums": self._done})
         self._done = []
         self._told_at = time.monotonic()
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytearray]:
+    """Read a file block by block into the same memory, which is good until the next one: new memory costs as much."""
+    buffer = bytearray(BLOCK_BYTES)
+    while True:
+        got = file.readinto(buffer)  # type: ignore[attr-defined]
+        if not got:
+            return
+        yield buffer if got == BLOCK_BYTES else buffer[:got]
 
 
 class _Same:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 from leasehold.kit.atomic import read_json
 
@@ -27,12 +27,12 @@ class DurableCopy:
     def __init__(
         self,
         folder: RunFolder,
-        cells: List[str],
+        plan: Mapping[str, Any],
         note: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder = folder
-        self.cells = cells
+        self.cells: List[str] = list(plan["cells"])
         self.note = note
         self.problem = ""  # why the run cannot count as finished
         self._clock = clock

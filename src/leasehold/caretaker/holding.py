@@ -10,7 +10,7 @@ from typing import Any, Dict, Mapping
 from leasehold.kit.atomic import read_json, write_json
 
 from .layout import RunFolder
-from .serve import Refused
+from .refusing import Refused
 
 _MOST_BEFORE = 20
 _WORD_CHARS = 120

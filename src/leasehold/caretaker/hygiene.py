@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict
-
-from .serve import Operation, Request
+from .serve import Request
 
 
 def adoptable(request: Request) -> None:
@@ -61,15 +59,3 @@ def relaunch_hooks(request: Request) -> None:
     from .relaunch import hooks
 
     hooks(request)
-
-
-OPERATIONS: Dict[str, Operation] = {
-    "adoptable": adoptable,
-    "gpu_survey": gpu_survey,
-    "end_holders": end_holders,
-    "disk_survey": disk_survey,
-    "quarantine": quarantine,
-    "undo_quarantine": undo_quarantine,
-    "empty_quarantine": empty_quarantine,
-    "relaunch_hooks": relaunch_hooks,
-}

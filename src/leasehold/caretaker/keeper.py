@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Dict, List, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import MARK, boot_id, look
@@ -22,6 +22,9 @@ from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes
 from .reserve import with_room
+
+if TYPE_CHECKING:
+    import resource
 
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
@@ -38,35 +41,51 @@ class Attempt(NamedTuple):
     cards: str = ""  # that are its own on a box with several
 
 
+class Kept(NamedTuple):
+    """An attempt that is ours: the cell's lock, and its trainer once there is one."""
+
+    what: Attempt
+    lock: int
+    pid: int = 0
+    begun_s: float = 0.0  # monotonic
+
+
 def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     """Run one attempt; a second keeper for the same attempt does nothing. `how`: stage and cards."""
     signals = Wakeups()
-    lock = wait_lock(folder.cell_lock(cell), _LOCK_WAIT_S)
+    what = Attempt(cell, attempt, *how)
+    lock = _take(folder, what)
     if lock is None:
-        return 0
-    place = folder.attempt(cell, attempt)
-    os.makedirs(place, exist_ok=True)
-    if not _claim(place):
         return 0
     plan = folder.read_plan()
     if plan is None:
         return 1
     if plan.get("adopted"):
-        return _keep_adopted(folder, plan["adopted"], Attempt(cell, attempt, *how), signals)
-    log = os.open(os.path.join(place, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    pid = os.fork()
-    if pid == 0:
-        signals.clear()
-        _become_trainer(folder, plan, Attempt(cell, attempt, *how), lock, log)
-    os.close(log)
-    begun = time.monotonic()
-    record = _wait(folder, pid, signals)
-    record["ran_s"] = round(time.monotonic() - begun, 3)
-    record["leftovers"] = end_processes(pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
-    write_exit(folder, place, record)
+        return _keep_adopted(folder, plan["adopted"], what, signals)
+    kept = _start(folder, plan, Kept(what, lock), signals.clear)
+    end(folder, kept, *_wait(folder, kept.pid, signals))
     if folder.respawns and not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
+
+
+def begin(folder: RunFolder, plan: Dict[str, Any], what: Attempt, before_exec: Callable[[], None]) -> Optional["Kept"]:
+    """Start an attempt's trainer as a child of the caller, who must `end` it; None when somebody else has the cell."""
+    lock = _take(folder, what)
+    return None if lock is None else _start(folder, plan, Kept(what, lock), before_exec)
+
+
+def end(folder: RunFolder, kept: "Kept", status: int, usage: "resource.struct_rusage", told: bool = False) -> None:
+    """Write down how a trainer exited, once nothing of it is left, and let go of its cell."""
+    record = exit_record(status, "keeper")
+    record["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 3)
+    record["max_rss_kib"] = usage.ru_maxrss
+    record.update({"told": True} if told else {})
+    record["ran_s"] = round(time.monotonic() - kept.begun_s, 3)
+    cell, attempt = kept.what.cell, kept.what.number
+    record["leftovers"] = end_processes(kept.pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
+    write_exit(folder, folder.attempt(cell, attempt), record)
+    os.close(kept.lock)
 
 
 def _keep_adopted(folder: RunFolder, adopted: Dict[str, Any], what: Attempt, signals: "Wakeups") -> int:
@@ -115,8 +134,9 @@ def respawn_caretaker(folder: RunFolder) -> None:
 
 
 def own_argv(*words: str) -> List[str]:
-    """Spell a command line that runs this same parcel again."""
-    return [sys.executable, "-I", "-S", sys.argv[0], *words]
+    """Spell a command line that runs this same parcel again; a folder's main file starts sooner than the folder."""
+    main = os.path.join(sys.argv[0], "__main__.py")
+    return [sys.executable, "-I", "-S", main if os.path.isfile(main) else sys.argv[0], *words]
 
 
 class Becoming:
@@ -170,6 +190,30 @@ class Wakeups:
         self.terminate = True
 
 
+def _take(folder: RunFolder, what: Attempt) -> Optional[int]:
+    """Take the cell's lock and claim the attempt; return the lock, or None when it is somebody else's."""
+    lock = wait_lock(folder.cell_lock(what.cell), _LOCK_WAIT_S)
+    if lock is None:
+        return None
+    place = folder.attempt(what.cell, what.number)
+    os.makedirs(place, exist_ok=True)
+    if _claim(place):
+        return lock
+    os.close(lock)
+    return None
+
+
+def _start(folder: RunFolder, plan: Dict[str, Any], kept: Kept, before_exec: Callable[[], None]) -> Kept:
+    log = os.path.join(folder.attempt(kept.what.cell, kept.what.number), "log")
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    pid = os.fork()
+    if pid == 0:
+        before_exec()
+        _become_trainer(folder, plan, kept.what, kept.lock, fd)
+    os.close(fd)
+    return kept._replace(pid=pid, begun_s=time.monotonic())
+
+
 def _claim(place: str) -> bool:
     try:
         fd = os.open(os.path.join(place, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -195,7 +239,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
 
         own = _own_variables(folder, plan["job"], what)
         outfit = outfit_of(folder, plan, dict(own, LEASE_GAP_S="%.0f" % gap_s(folder, time.time())))
-        command = _command(folder, plan["job"], what)
+        command = _command(folder, plan, what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))
         os.execve(dressed.argv[0], dressed.argv, dressed.environ)
@@ -205,9 +249,14 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os._exit(127)
 
 
-def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]:
+def _command(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> List[str]:
     """Spell the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
+    job = plan["job"]
     line = job["evaluate"] if what.stage == "evaluate" else job["run"]
+    if (plan.get("slurm") or {}).get("image"):
+        from .slurm.container import in_image
+
+        return in_image(folder, plan, what.cell, line)
     if not job.get("setup"):
         return ["/bin/sh", "-c", line]
     step = own_argv("ready", folder.path, what.cell, str(what.number))
@@ -254,20 +303,19 @@ def _write_started(place: str) -> None:
     facts = {"pid": os.getpid(), "started": me.started if me else "", "at": round(time.time(), 3)}
     # What the ladder of a vanished process compares with when it has ended.
     facts.update(boot=boot_id(), up_s=round(time.monotonic(), 3), oom_kills=oom_kills())
-    write_json(os.path.join(place, "started.json"), facts)
+    # Not synced: who reads it after a power cut finds no process by it, and the journal has it by then.
+    write_json(os.path.join(place, "started.json"), facts, durable=False)
 
 
-def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Dict[str, Any]:
+def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Tuple[int, "resource.struct_rusage", bool]:
+    """Wait for the trainer's exit; return its status, what it used, and whether SIGTERM was passed on to it."""
     told = False
     pause_s = _CARETAKER_CHECK_S
     next_check = time.monotonic() + pause_s
     while True:
         done, status, usage = os.wait4(pid, os.WNOHANG)
         if done:
-            record = exit_record(status, "keeper")
-            record["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 3)
-            record["max_rss_kib"] = usage.ru_maxrss
-            return dict(record, told=True) if told else record
+            return status, usage, told
         if signals.terminate:  # the box is going down: pass it on, then keep waiting for the real exit
             signals.terminate = False
             told = True

@@ -36,6 +36,7 @@ class RunFolder:
         self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
+        self._planned: Optional[Dict[str, Any]] = None  # what the plan says of the platform; a plan never changes
 
     @property
     def address(self) -> str:
@@ -107,7 +108,10 @@ class RunFolder:
     def platform(self) -> Dict[str, Any]:
         """What home last said of the platform: a mended hook must reach a run whose plan is older."""
         said = read_json(self.environment)
-        return said if said is not None else (read_json(self.plan) or {}).get("environment") or {}
+        if said is None and self._planned is None:
+            plan = read_json(self.plan)
+            self._planned = None if plan is None else plan.get("environment") or {}
+        return said if said is not None else self._planned or {}
 
     def setup_done(self, cell: str) -> str:
         """Its presence says that set-up succeeded in this cell's working copy."""
@@ -232,6 +236,7 @@ class CellFolder(RunFolder):
         super().__init__(path)
         self.only = check_name(cell, "cell")
         place = self.cell(cell)
+        self.plan = os.path.join(place, "plan.json")  # its own share of it: the whole may have ten thousand cells
         self.journal = os.path.join(place, "journal.jsonl")
         self.status = os.path.join(place, "status.json")
         self.readings = os.path.join(place, "readings")
@@ -252,9 +257,8 @@ class CellFolder(RunFolder):
         """Leave them: the other cells need them, and whoever gathers the run's end removes them."""
 
     def read_plan(self) -> Optional[Dict[str, Any]]:
-        """Return the plan as if the run had this cell alone."""
-        plan = super().read_plan()
-        return None if plan is None else dict(plan, cells=[self.only])
+        """Return the plan as if the run had this cell alone; None where it was not given its share of it yet."""
+        return read_json(self.plan)
 
 
 def folder_at(address: str) -> RunFolder:

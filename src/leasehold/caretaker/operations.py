@@ -1,4 +1,4 @@
-"""What home may ask of a box: each operation answers one request."""
+"""What home may ask of a box beyond starting runs and moving files: each operation answers one request."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from leasehold.kit.paths import NAME, UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import claiming, hogs, hygiene, power, pruning, readings, sending, series, shared_notes, starting, trees
+from . import hogs, readings, series, shared_notes, starting
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
 from .reaper import trainer_processes
 from .run_requests import count_of, folder_of, plan_of
 from .scrubbing import read_clean, read_log, redactor_of, whole_words
-from .serve import Operation, Refused, Request
-from .slurm import engine as slurm
+from .serve import Refused, Request
 
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
@@ -67,11 +66,6 @@ def box_id(root: str) -> str:
         os.unlink(mine)
     with open(path) as file:
         return file.read().strip()
-
-
-def ping(request: Request) -> None:
-    """Answer at once: how far home is away."""
-    request.reply({})
 
 
 def look(request: Request) -> None:
@@ -315,46 +309,3 @@ def _unpromised(folder: RunFolder, plan: Dict[str, Any]) -> List[Dict[str, Any]]
             if len(found) >= 1000:
                 return found
     return found
-
-
-OPERATIONS: Dict[str, Operation] = {
-    "probe": probe,
-    "ping": ping,
-    "look": look,
-    "runs": runs,
-    "have_tree": trees.have_tree,
-    "put_tree": trees.put_tree,
-    "want_tree": trees.want_tree,
-    "prune": pruning.prune,
-    "start": starting.start,
-    "resume": starting.resume,
-    "stop": starting.stop,
-    "claim": claiming.claim,
-    "unclaim": claiming.unclaim,
-    "release": claiming.release,
-    "hush": starting.hush,
-    "take_over": starting.take_over,
-    "events": events,
-    "tail": tail,
-    "follow": follow,
-    "manifest": sending.seal,
-    "chart": sending.chart,
-    "fetch": sending.fetch,
-    "sums": sending.sums,
-    "fingerprint": fingerprint,
-    "salvageable": salvageable,
-    "readings": take_readings,
-    "series": tell_series,
-    "probe_tier": probe_tier,
-    "leave_note": leave_note,
-    "find_note": find_note,
-    "drop_note": drop_note,
-    "hogs": find_hogs,
-    "check_env": check_env,
-    "power_off": power.power_off,
-    "check_secrets": check_secrets,
-    "send_notices": send_notices,
-    "get": get,
-    "slurm_rehearse": slurm.rehearse,
-    **hygiene.OPERATIONS,
-}

@@ -12,7 +12,6 @@ from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from leasehold.kit.runstate import CellState, RunState
 
-from .copying import target_of
 from .errand import Errand
 from .layout import RunFolder
 from .reaper import signal_all, trainer_processes
@@ -56,6 +55,8 @@ class Preemption:
             return True
         alive = cell.state in ("starting", "running")
         phase = (name, cell.attempt, alive)  # sent once when it was announced, and once more when the trainer left
+        from .copying import target_of  # few boxes are ever taken away
+
         if name not in self._rescue and phase not in self._sent and target_of(self.folder.platform()):
             self._rescue[name] = (Errand(_RESCUE_LIMIT_S, before_exec), phase)
         self._send(name)

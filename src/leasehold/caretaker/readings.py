@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from typing import Any, Dict, List, Optional, Tuple
 
 _GPU_FIELDS = ("index", "name", "memory.total", "memory.used", "driver_version", "utilization.gpu", "temperature.gpu")
@@ -21,7 +20,8 @@ _GPU_TIMEOUT_S = 30.0
 
 def take(paths: List[str]) -> Dict[str, Any]:
     """Read everything once; what cannot be read is absent or None, never invented."""
-    import shutil  # lazily: the patrol lives long, reads memory alone, and must stay small
+    import resource  # both lazily: the patrol lives long, reads memory alone, and must stay small
+    import shutil
 
     gpus, problem = cards()
     if any(card.get("memory_used_bytes") for card in gpus):

@@ -48,6 +48,8 @@ def release(folder: RunFolder) -> bool:
 
 def drop(folder: RunFolder) -> None:
     """Give all of it up: the run has had its last word."""
+    if not os.path.isdir(folder.reserve):
+        return
     while release(folder):
         pass
     with contextlib.suppress(OSError):

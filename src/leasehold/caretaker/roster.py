@@ -14,8 +14,8 @@ from .layout import RunFolder
 from .locks import try_lock
 from .places import hear_roster
 from .reaper import poke
-from .serve import Refused
-from .supervise import caretaker_identity
+from .refusing import Refused
+from .signing import caretaker_identity
 
 _ANSWER_WAIT_S = 5.0
 

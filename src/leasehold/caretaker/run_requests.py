@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List
 
 from leasehold.kit.paths import UnsafePath
 
 from .layout import RunFolder
-from .serve import Refused, Request
+from .refusing import Refused
+
+if TYPE_CHECKING:  # sealing takes a hint from here, without a connection
+    from .serve import Request
 
 
 def folder_of(request: Request) -> RunFolder:

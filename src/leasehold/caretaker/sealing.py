@@ -8,51 +8,59 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from leasehold.kit import journal, manifest
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.canon import digest
-from leasehold.kit.frames import Frame
 from leasehold.kit.match import Found, matching
 from leasehold.kit.paths import UnsafePath, check_relative
 
-from .charting import Chart
 from .errand import answer
-from .hash_memory import HashMemory
 from .layout import RunFolder
 from .reserve import with_room
-from .run_requests import strayed
+
+if TYPE_CHECKING:
+    from leasehold.kit.frames import Frame
 
 _SLACK_S = 2.0  # what a filesystem's own clock may be behind
 _MOST_LISTED = 100
 
 
 def seal(folder: RunFolder, cell: str) -> int:
-    """Answer {ok, files, bytes, sha256, from_before}, or {lacking}."""
+    """Answer {ok, files, bytes, sha256, from_before}, or {lacking}; in a child, since it may take hours."""
+    return answer(sealed(folder, cell) or {})
+
+
+def sealed(folder: RunFolder, cell: str, most_bytes: Optional[int] = None) -> Optional[Dict[str, Any]]:
+    """Seal a cell; None, and nothing done, where there is more to read than most_bytes."""
     plan = folder.read_plan() or {}
     patterns = promises(folder, plan)
     root = folder.out(cell)
     try:
         hits = matching(root, patterns)
     except OSError as error:
-        return answer({"lacking": ["%s cannot be read: %s" % (root, error)]})
+        return {"lacking": ["%s cannot be read: %s" % (root, error)]}
     found = manifest.unique(hits)
+    if most_bytes is not None and sum(one.info.st_size for one in found) > most_bytes:
+        return None
     born_unix, newest_unix = _births(folder, cell)
     lacking = [
         "nothing in $LEASE_OUT matches %r" % pattern for pattern, listed in zip(patterns, hits) if not listed
     ]  # fmt: skip
     if lacking:
+        from .run_requests import strayed
+
         lacking += [hint for hint in [strayed(folder, [cell], {"patterns": patterns}).lstrip("; ")] if hint]
     lacking += [line for one in found for line in _faults(one, born_unix)]
     if lacking:
-        return answer({"lacking": lacking[:_MOST_LISTED]})
+        return {"lacking": lacking[:_MOST_LISTED]}
     try:
-        entries = _hashed(folder, cell, found)
+        entries = _hashed(folder, cell, found) if most_bytes is None else manifest.hash_all(root, found)
     except manifest.ManifestError as error:
-        return answer({"lacking": [str(error)]})
+        return {"lacking": [str(error)]}
     before = [one.path for one in found if _made_unix(one) < newest_unix - _SLACK_S]
-    return answer(_write(folder, cell, entries, before))
+    return _write(folder, cell, entries, before)
 
 
 def promises(folder: RunFolder, plan: Dict[str, Any]) -> List[str]:
@@ -122,12 +130,16 @@ class _Nobody:
     def data(self, chunk: bytes) -> None:
         """Hear them and forget them."""
 
-    def body(self) -> Iterator[Frame]:
+    def body(self) -> "Iterator[Frame]":
         """Say nothing: every sum is taken here."""
         return iter(())
 
 
 def _hashed(folder: RunFolder, cell: str, found: List[Found]) -> List[Dict[str, Any]]:
+    """Hash much: what is remembered of it need not be read again when it is brought home."""
+    from .charting import Chart
+    from .hash_memory import HashMemory
+
     memory = HashMemory(os.path.join(folder.address, "hashes.json"))
     sums = Chart(_Nobody(), {cell: folder.out(cell)}, {cell: found}, memory).take_sums() or {}
     return sums.get(cell, [])

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import queue
 import sys
 import threading
-from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Tuple
 
 from leasehold.kit import frames
+from leasehold.kit.atomic import write_all
 from leasehold.kit.frames import Frame
+
+from .refusing import Refused as Refused
 
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
+_F_SETPIPE_SZ = 1031  # fcntl names it from Python 3.10 on
+_PIPE_BYTES = 1 << 20
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
-
-
-class Refused(Exception):
-    """An answer of no: a code that home knows, and a sentence."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Request:
@@ -48,6 +47,10 @@ class Request:
     def data(self, chunk: bytes) -> None:
         """Send one chunk of bytes."""
         self._connection.send(frames.pack(self._number, frames.DATA, chunk))
+
+    def file_data(self, fd: int, offset: int, count: int) -> int:
+        """Send a range of a file as one chunk, uncopied where the system can; return how much of it there was."""
+        return self._connection.send_file(frames.head(self._number, frames.DATA, count), fd, (offset, count))
 
     def body(self) -> Iterator[Frame]:
         """Yield what home sends for this request, up to its end."""
@@ -96,6 +99,17 @@ class Connection:
             self._writer.write(data)
             self._writer.flush()
 
+    def send_file(self, head: bytes, fd: int, span: Tuple[int, int]) -> int:
+        """Write a frame's head and a range of a file; what the file lost is sent as zeros: a frame is whole."""
+        with self._lock:
+            self._writer.write(head)
+            self._writer.flush()
+            sent = _pass_on(self._writer.fileno(), fd, span)
+            if sent < span[1]:
+                self._writer.write(bytes(span[1] - sent))
+                self._writer.flush()
+        return sent
+
     def _take(self, frame: Frame, operations: Dict[str, Operation]) -> None:
         request = self._open.get(frame.request)
         if request is not None:
@@ -134,15 +148,47 @@ def serve(root: str) -> int:
     """Speak the protocol on stdin and stdout."""
     import gc
 
-    from .operations import OPERATIONS
+    from .answers import OPERATIONS
 
     if hasattr(gc, "set_threshold"):  # PyPy's collector has none
         gc.set_threshold(_GARBAGE)
     writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a stray print must not land between frames
+    _widen(writer.fileno())
     connection = Connection(root, sys.stdin.buffer, writer)
     connection.run(OPERATIONS)
     return 0
+
+
+def _widen(out: int) -> None:
+    """Have the pipe to sshd hold more: fewer turns between it and us."""
+    import fcntl
+
+    with contextlib.suppress(OSError):  # no pipe, not Linux, or this user has too many
+        fcntl.fcntl(out, _F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def _pass_on(out: int, fd: int, span: Tuple[int, int]) -> int:
+    """Have the kernel hand a file's pages to the stream; read and write where it cannot. Return how much there was."""
+    (offset, count), sent = span, 0
+    by_kernel = hasattr(os, "sendfile")
+    while sent < count:
+        try:
+            if by_kernel:
+                done = os.sendfile(out, fd, offset + sent, count - sent)
+            else:
+                block = os.pread(fd, count - sent, offset + sent)
+                write_all(out, block)
+                done = len(block)
+        except OSError as error:
+            if not by_kernel or error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+            by_kernel = False  # some network and FUSE filesystems
+            continue
+        if not done:
+            break
+        sent += done
+    return sent
 
 
 def _offer(request: Request, frame: Optional[Frame]) -> None:

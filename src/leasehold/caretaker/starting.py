@@ -23,10 +23,10 @@ from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes, poke
 from .serve import Refused, Request
+from .signing import caretaker_identity
 from .slurm import engine as slurm
 from .slurm.gather import Gatherer
 from .stopping import request_stop
-from .supervise import caretaker_identity
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
@@ -53,6 +53,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
+        standing=status.get("standing"),
         health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),
@@ -84,6 +85,9 @@ def start(request: Request) -> None:
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
             _keep_promises(folder, plan.get("patterns"))
+            if slurm.is_slurm(plan):
+                slurm.keep_wishes(folder, plan)
+                slurm.mend(folder, plan)
         seen = observe(folder)
         new = [] if opened else roster.unheard(plan, seen)
         if new:  # cells join and leave a run by the word of one home alone

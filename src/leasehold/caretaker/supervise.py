@@ -9,36 +9,37 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
 
-from leasehold.kit import predicates
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.journal import Journal
-from leasehold.kit.procs import boot_id, look
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
-from . import allowance, disk_gate, reserve
+from . import disk_gate, reserve
 from .attempts import Attempts, failure
 from .chain import SEAL, Chain, all_finished, stage_of
-from .copying import DurableCopy
-from .downloads import Downloads
-from .handbook import Handbook
 from .keeper import Wakeups
 from .layout import RunFolder
-from .locks import is_held, wait_lock
-from .patrol import Patrol
+from .locks import wait_lock
+from .parts import is_made, late
 from .places import Places, hear_roster, in_order
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
-from .pulse import Pulse
 from .reaper import adopt_orphans
-from .recovering import Recovery
 from .scrubbing import Scrubber
-from .stopping import Stopping, request_stop
-from .tensorboard import link
-from .watcher import Watcher
-from .withdrawing import Withdrawal
-from .worktime import WorkClock
+from .signing import sign
+
+if TYPE_CHECKING:
+    from .copying import DurableCopy
+    from .downloads import Downloads
+    from .handbook import Handbook
+    from .patrol import Patrol
+    from .pulse import Pulse
+    from .recovering import Recovery
+    from .stopping import Stopping
+    from .watcher import Watcher
+    from .withdrawing import Withdrawal
+    from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
 _TICK_S = 1.0
@@ -47,7 +48,6 @@ _STARTING_TICK_S = 0.02
 _STOPPING_TICK_S = 0.1
 _RESERVE_EVERY_S = 60.0
 _BUDGET_EVERY_S = 2.0
-_BUDGET_GRACE_S = 30.0
 _ALIVE = ("starting", "running")
 
 
@@ -73,45 +73,48 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     return 0
 
 
-def sign(lock: int) -> Dict[str, Any]:
-    """Write into the lock that we hold who holds it, and return that."""
-    me = look(os.getpid())
-    who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, ("%(pid)d %(started)s\n" % who).encode(), 0)
-    return who
-
-
 class Caretaker:
     """The loop over cells, with the journal as its only memory."""
+
+    keeps: Type[Attempts] = Attempts
+    follow: FrozenSet[str] = frozenset()  # events that need not be durable before the next one is
+    work: WorkClock = late("worktime", "WorkClock")
+    recovery: Recovery = late("recovering", "Recovery")
+    stopping: Stopping = late("stopping", "Stopping")
+    pulse: Pulse = late("pulse", "Pulse")
+    downloads: Downloads = late("downloads", "Downloads")
+    watcher: Watcher = late("watcher", "Watcher")
+    withdrawal: Withdrawal = late("withdrawing", "Withdrawal")
+    copy: DurableCopy = late("copying", "DurableCopy")
+    handbook: Handbook = late("handbook", "Handbook")
+    patrol: Patrol = late("patrol", "Patrol")
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
         self.folder = folder
         self.plan = plan
         self.signals = Wakeups()
-        self.journal = Journal(folder.journal)
+        self.journal = Journal(folder.journal, self.follow)
         self.run: RunState = fold(self.journal.events)
-        self.adopts = adopt_orphans()
+        self.adopts = folder.respawns and adopt_orphans()
         self.scrubber = Scrubber(folder)
         self.beat_at = 0.0
         self.money_at = 0.0
         self.reserve_at = 0.0
-        self.work = WorkClock(folder, plan)
-        self.attempts = Attempts(folder, plan, self.note, self.scrubber.finish)
+        self.attempts = self.keeps(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
-        self.recovery = Recovery(folder, plan, self.note)
-        self.stopping = Stopping(folder, plan, self.note)
         self.preemption = Preemption(folder, plan, self.note)
-        self.pulse = Pulse(folder, plan, self.note)
-        self.downloads = Downloads(folder, plan, self.note)
         self.places = Places(plan)
-        self.withdrawal = Withdrawal(folder, plan, self.note)
-        self.copy = DurableCopy(folder, list(plan["cells"]), self.note)
-        self.watcher = Watcher(folder, plan, self.note)
-        self.handbook = Handbook(folder, plan, self.note)
-        self.patrol = Patrol(folder, plan, self.note)
-        self.pulse.facts = self.patrol.facts
-        self.recovery.left_s = self.preemption.left_s
+
+    def join(self, part: str, made: Any) -> None:
+        """Let a part that was just made hear what another one knows."""
+        if part == "pulse":
+            made.facts = self.patrol.facts
+        elif part == "recovery":
+            made.left_s = self.preemption.left_s
+
+    def settled(self) -> bool:
+        """Whether this life is long enough for readings, a handbook and a status of its own; a box's always is."""
+        return True
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
@@ -125,9 +128,13 @@ class Caretaker:
         else:
             self.note("caretaker_started", detach=detach or self.run.detach, **who)
         self._hear_added()
-        linked = link(self.folder, self.folder.platform(), self.plan["cells"])
-        if linked is not None:
-            self.note("tensorboard_linked", **linked)
+        platform = self.folder.platform()
+        if platform.get("tensorboard_dir"):
+            from .tensorboard import link
+
+            linked = link(self.folder, platform, self.plan["cells"])
+            if linked is not None:
+                self.note("tensorboard_linked", **linked)
 
     def live(self) -> None:
         """Turn until the run is over."""
@@ -141,13 +148,16 @@ class Caretaker:
                 self._mind_budget()
                 self._keep_reserve()
             self.scrubber.turn([(name, cell.attempt) for name, cell in self.run.cells.items()])
-            self.patrol.step(self.run, self.journal.events, self.signals.clear)
-            self.watcher.step(self.signals.clear)
-            self.handbook.step(self.run)
+            if self.settled():
+                self.patrol.step(self.run, self.journal.events, self.signals.clear)
+                self.handbook.step(self.run)
+            if is_made(self, "watcher") or os.path.exists(self.folder.notify):
+                self.watcher.step(self.signals.clear)
             self._beat()
             if not self.run.terminal:
                 self.signals.sleep(self._pause_s())
-        self.patrol.end()
+        if is_made(self, "patrol"):
+            self.patrol.end()
         self._beat(force=True)
         self.journal.close()
         reserve.drop(self.folder)
@@ -171,11 +181,13 @@ class Caretaker:
         if self.signals.terminate:
             self.signals.terminate = False
             self.preemption.notice(self.run, "SIGTERM")
-        free = self.places.count() - self.withdrawal.step(self.run, self.attempts, self.signals.clear)
+        free = self.places.count()
+        if any(cell.leaves for cell in self.run.cells.values()):
+            free -= self.withdrawal.step(self.run, self.attempts, self.signals.clear)
         for name, cell in in_order(self.run):
             if cell.state in _ALIVE:
                 self.attempts.look(name, cell, self.signals.clear)
-            if cell.state == "running":
+            if cell.state == "running" and self.settled():
                 self.pulse.step(name, cell)
             self.preemption.step(name, cell, self.signals.clear)
             self._judge(name, cell)
@@ -191,7 +203,7 @@ class Caretaker:
 
     def _has_data(self) -> bool:
         """Whether all that the job names is here; what cannot be had ends the run."""
-        if self.downloads.step(self.journal.events, self.signals.clear):
+        if not self.plan["job"].get("downloads") or self.downloads.step(self.journal.events, self.signals.clear):
             return True
         if self.downloads.problem:
             self.note("run_failed", reason=self.downloads.problem)
@@ -206,7 +218,7 @@ class Caretaker:
         if stage == SEAL:
             self.chain.seal(name, cell, self.journal.events, self.signals.clear)
             return
-        if self.recovery.waits_s(name, cell) > 0 or self.preemption.left_s() > 0:
+        if (cell.wait_s and self.recovery.waits_s(name, cell) > 0) or self.preemption.left_s() > 0:
             return
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
@@ -267,7 +279,9 @@ class Caretaker:
         """Training is done; the run is finished when its results also lie where they outlive the box."""
         if not self._has_data():  # a run without cells only fetches
             return
-        if self.run.state == "stopping" and self.copy.under_way:
+        if not self.folder.platform().get("durable"):
+            self.note("run_finished")
+        elif self.run.state == "stopping" and self.copy.under_way:
             self.copy.end()
             self.note("run_stopped", reason="stopped before its results were on the durable tier")
         elif self.copy.step(self.signals.clear):
@@ -281,10 +295,12 @@ class Caretaker:
         if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
             return False
         self.plan.update(self.folder.read_plan() or {})
-        self.copy = DurableCopy(self.folder, list(self.plan["cells"]), self.note)
+        vars(self).pop("copy", None)  # the next one copies the new cells too
         return True
 
     def _hear_stop(self) -> None:
+        if self.run.state != "stopping" and not os.path.exists(self.folder.stop):
+            return
         grace_s = self.stopping.hear(self.run)
         if self.run.state != "stopping":
             return
@@ -298,37 +314,30 @@ class Caretaker:
         self.recovery.end()
 
     def _mind_budget(self) -> None:
-        """Tell each threshold once; at the limit stop the run as `lease stop` does, if the job says so."""
+        """See every few seconds whether the run's money lasts."""
         if self.run.state != "running" or time.monotonic() - self.money_at < _BUDGET_EVERY_S:
             return
         self.money_at = time.monotonic()
-        budget = allowance.Allowance.read(self.folder)
-        percent = budget.passed(time.time()) if budget else 0
-        if budget is None or not percent:
-            return
-        if percent > allowance.told(self.journal.events, budget.name):
-            facts = budget.facts(percent, time.time())
-            self.note("budget_reached" if percent >= 100 else "budget_warned", **facts)
-        if percent >= 100 and budget.at_limit == "stop":
-            writes_s = float(self.plan["job"].get("checkpoint", {}).get("write_s") or 0.0)
-            grace_s = max(_BUDGET_GRACE_S, 2 * writes_s)
-            request_stop(self.folder, {"id": "budget-%d" % self.run.seq, "by": "budget", "grace_s": grace_s})
+        if os.path.exists(self.folder.budget):
+            from .allowance import mind
+
+            mind(self.folder, self.plan, self.run, self.journal.events, self.note)
 
     def _reap(self) -> None:
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
-            self.watcher.reaped(pid, status)
-            if self.attempts.keepers.pop(pid, None) is None:
-                self.attempts.adopt_exit(self.run, pid, status)
+            if is_made(self, "watcher"):
+                self.watcher.reaped(pid, status)
+            self.attempts.reaped(self.run, pid, status, usage)
 
     def _keep_reserve(self) -> None:
         """Make room for last words while there is some; not before the first attempt: a launch is waited for."""
-        lives = any(cell.state == "running" for cell in self.run.cells.values())
+        lives = self.settled() and any(cell.state == "running" for cell in self.run.cells.values())
         if lives and time.monotonic() >= self.reserve_at:
             self.reserve_at = time.monotonic() + _RESERVE_EVERY_S
             reserve.keep(self.folder)
@@ -339,29 +348,28 @@ class Caretaker:
             return _STARTING_TICK_S
         if self.run.state == "stopping" or any(cell.leaves for cell in cells.values()):
             return _STOPPING_TICK_S
-        waits = [self.recovery.waits_s(name, cell) for name, cell in cells.items() if cell.state == "pending"]
+        pending = [(name, cell) for name, cell in cells.items() if cell.state == "pending" and cell.wait_s]
+        waits = [self.recovery.waits_s(name, cell) for name, cell in pending]
         forward_s = self.preemption.due_s()
         return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])
 
     def _health(self) -> Dict[str, Any]:
         """Spell the state of the cell at work, or of the last one."""
+        from leasehold.kit import predicates
+
         found: Dict[str, Any] = {}
         for name, cell in self.run.cells.items():
             felt = self.pulse.health(name) if cell.state in _ALIVE else None
             judged = felt or predicates.judge(predicates.of_ended(cell.as_dict()))
-            found = {
-                "cell": name,
-                "state": judged.state,
-                "evidence": list(judged.evidence),
-                "alarms": self.patrol.alarms,
-            }
+            evidence, alarms = list(judged.evidence), self.patrol.alarms
+            found = {"cell": name, "state": judged.state, "evidence": evidence, "alarms": alarms}
             if cell.state not in (FINISHED, FAILED, STOPPED):
                 break
         return found
 
     def _beat(self, force: bool = False) -> None:
         now = time.monotonic()
-        if not force and now - self.beat_at < _HEARTBEAT_S:
+        if not self.settled() or (not force and now - self.beat_at < _HEARTBEAT_S):
             return
         self.beat_at = now
         value = self.run.as_dict()
@@ -372,15 +380,6 @@ class Caretaker:
         value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
-
-
-def caretaker_identity(folder: RunFolder) -> Optional[List[str]]:
-    """Return [pid, started] of the live caretaker, or None."""
-    if not is_held(folder.caretaker_lock):
-        return None
-    with open(folder.caretaker_lock) as file:
-        words = file.read().split(None, 1)
-    return [words[0], words[1].strip()] if len(words) == 2 else None
 
 
 def _reasons(run: RunState) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
-from leasehold.kit.match import compile_pattern, walk
 from leasehold.kit.runstate import FINISHED, RunState
 
 from .layout import RunFolder
@@ -23,7 +22,7 @@ Stretches = Dict[str, List[Tuple[float, Optional[float]]]]
 class WorkClock:
     """Reads trained time from the journal and the newest checkpoint from the disk, seldom and not for long."""
 
-    def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Optional[Callable[..., None]] = None) -> None:
         self._folder = folder
         checkpoint = plan.get("job", {}).get("checkpoint")
         self._pattern = str((checkpoint or {}).get("path", ""))
@@ -116,6 +115,8 @@ def literal_part(pattern: str) -> str:
 
 
 def _newest_below(root: str, pattern: str) -> float:
+    from leasehold.kit.match import compile_pattern, walk  # trained time alone is asked for more often
+
     regex = compile_pattern(pattern)
     until = time.monotonic() + _MOST_S
     best = 0.0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from .sums import new_sha256
+
 
 def canonical(value: Any) -> bytes:
     """Encode as compact UTF-8 JSON with sorted keys."""
@@ -19,6 +21,6 @@ def digest(value: Any) -> str:
 
 def sha256(data: bytes) -> str:
     """Hash bytes with sha256, as hex."""
-    import hashlib  # lazily: openssl costs 3 MB, and caretaker and keeper never hash
-
-    return hashlib.sha256(data).hexdigest()
+    sha = new_sha256(len(data))
+    sha.update(data)
+    return sha.hexdigest()

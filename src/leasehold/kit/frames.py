@@ -44,7 +44,12 @@ def pack(request: int, type_: int, payload: bytes = b"") -> bytes:
     """Encode one frame."""
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise WireError("a frame of %d bytes exceeds the limit of %d" % (len(payload), MAX_PAYLOAD_BYTES))
-    return HEADER.pack(len(payload), request, type_) + payload
+    return head(request, type_, len(payload)) + payload
+
+
+def head(request: int, type_: int, length: int) -> bytes:
+    """Encode what stands before a payload."""
+    return HEADER.pack(length, request, type_)
 
 
 def pack_json(request: int, value: Dict[str, Any], type_: int = JSON) -> bytes:

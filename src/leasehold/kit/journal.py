@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Tuple
 
 from .atomic import write_all
 from .pause import pause_at
@@ -20,8 +20,11 @@ Event = Dict[str, Any]
 class Journal:
     """The writing end; opening it mends a torn tail."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, follow: FrozenSet[str] = frozenset()) -> None:
+        """Open it; events of the kinds in `follow` become durable with the next one that is, or at the end."""
         self.path = path
+        self._follow = follow
+        self._behind = False
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
         events, good_bytes = read_from(path, 0)
         if os.fstat(self._fd).st_size != good_bytes:
@@ -30,7 +33,7 @@ class Journal:
         self._next = events[-1]["n"] + 1 if events else 1
 
     def append(self, kind: str, **data: Any) -> Event:
-        """Write one event and make it durable before returning."""
+        """Write one event and make it durable before returning, unless it is of those that follow."""
         event: Event = {"n": self._next, "t": round(time.time(), 3), "k": kind}
         event.update(data)
         line = _line(event)
@@ -68,6 +71,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; events stay readable."""
+        if self._behind:
+            os.fsync(self._fd)
         os.close(self._fd)
 
     def _write(self, kind: str, line: bytes) -> None:
@@ -77,7 +82,9 @@ class Journal:
             pause_at(kind, "during")
             line = line[half:]
         write_all(self._fd, line)
-        os.fsync(self._fd)
+        self._behind = kind in self._follow
+        if not self._behind:
+            os.fsync(self._fd)
 
 
 def _line(event: Event) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 from .canon import canonical, digest
 from .match import Found, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
+from .sums import new_sha256
 
 SCHEMA = "leasehold.manifest/1"
 TINY_BYTES = 128 << 10  # a file up to this size is summed while it is sent, so that it is opened once
@@ -94,6 +95,11 @@ def fingerprint_digest(entries: Dict[str, List[Dict[str, Any]]]) -> str:
     return digest(entries)
 
 
+def hash_all(root: str, found: List[Found]) -> List[Dict[str, Any]]:
+    """Read and hash files that were listed; one that changed since raises ManifestError."""
+    return [_hash_entry(root, one) for one in found]
+
+
 def unique(hits: List[List[Found]]) -> List[Found]:
     """List what several patterns matched, each file once, by path."""
     by_path = {found.path: found for hit in hits for found in hit}
@@ -134,11 +140,8 @@ def _check_file(root: str, found: Found) -> Found:
 
 
 def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
-    import hashlib
-
     where = os.path.join(root, found.path)
-
-    sha = hashlib.sha256()
+    sha = new_sha256(found.info.st_size)
     try:
         fd = open_below(root, found.path)
     except (OSError, UnsafePath) as error:  # swapped since it was listed

@@ -6,6 +6,7 @@ import os
 from typing import Dict, List, NamedTuple, Optional
 
 MARK = "LEASE_ATTEMPT_ID"
+_PIECE_BYTES = 1 << 18
 
 
 class Process(NamedTuple):
@@ -54,10 +55,8 @@ def marked(mark: str) -> List[Process]:
     needle = ("%s=%s" % (MARK, mark)).encode()
     found = []
     for pid in _pids():
-        process = look(pid)
-        if process is None or process.gone or pid == os.getpid():
-            continue
-        if _has_mark(pid, needle):
+        process = look(pid) if _has_mark(pid, needle) else None  # nearly none has: ask that first
+        if process is not None and not process.gone and pid != os.getpid():
             found.append(process)
     return found
 
@@ -98,11 +97,20 @@ def environment(pid: int) -> Dict[str, str]:
 
 def _has_mark(pid: int, needle: bytes) -> bool:
     try:
-        with open("/proc/%d/environ" % pid, "rb") as file:
-            items = file.read().split(b"\0")
+        fd = os.open("/proc/%d/environ" % pid, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
-    return any(item == needle or item.startswith(needle + b"/") for item in items)
+    try:
+        text = b""
+        for piece in iter(lambda: os.read(fd, _PIECE_BYTES), b""):
+            text += piece
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    if needle not in text:
+        return False
+    return any(item == needle or item.startswith(needle + b"/") for item in text.split(b"\0"))
 
 
 def _pids() -> List[int]:

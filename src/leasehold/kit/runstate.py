@@ -48,7 +48,8 @@ class CellState:
         self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously soon: took_s, expected_s
         self.sealed = 0  # the attempt whose artifacts were found whole and hashed
         self.cards = ""  # that its newest attempt was given, on a box with several
-        self.waits = ""  # why the cluster has not started it yet
+        self.waits = ""  # why the cluster has not started it yet, or how its last task ended
+        self.cluster = ""  # what the cluster last said of its task
         self.given = 0  # the later of two boxes that were given it is the one that has it
         self.leaves = ""  # the box that was given it: the attempt here is ended, and then it is given back
 
@@ -159,7 +160,8 @@ def _cells_released(run: RunState, event: Dict[str, Any]) -> None:
 def _tasks_seen(run: RunState, event: Dict[str, Any]) -> None:
     for name in event.get("tasks", {}):
         if name in run.cells:
-            run.cells[name].waits = event.get("why", "") if event.get("state") == "PENDING" else ""
+            run.cells[name].waits = event.get("why", "")  # a task that runs has no why
+            run.cells[name].cluster = event.get("state", "")
 
 
 def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:

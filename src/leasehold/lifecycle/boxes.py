@@ -126,7 +126,7 @@ def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransp
     """Open a book entry's address as it now stands; only the host key is remembered between connections."""
     if entry.address == LOCAL:
         return LocalTransport()
-    address = replace(SshAddress.parse(entry.address[len(SSH) :]), identity=entry.identity)
+    address = SshAddress.parse(entry.address[len(SSH) :])._replace(identity=entry.identity)
     links = None if only_pins else home.links  # a first contact with a told key is proven by itself
     return SshTransport(address, home.pins(str(address)), name=entry.name, only_pins=only_pins, links=links)
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from leasehold.lifecycle.confine_fork import Readers
 from leasehold.lifecycle.confine_spawn import Child, Conversation, converse
 
 _GIB = 1024**3
@@ -67,8 +68,7 @@ def check_loads(
 
     `python` is an interpreter that may have torch; None means this one.
     """
-    with ThreadPoolExecutor(_READERS_AT_ONCE) as pool:
-        results = list(pool.map(lambda each: _read_confined(each, wall_s, memory_bytes), requests))
+    results = _read_all(requests, wall_s, memory_bytes)
     at = [i for i, each in enumerate(requests) if each.kind == "torch" and results[i].ok]
     paths = [os.path.abspath(requests[i].path) for i in at]
     loads = _load_with_torch(paths, python or sys.executable, wall_s, memory_bytes)
@@ -77,15 +77,31 @@ def check_loads(
     return results
 
 
-def _read_confined(request: LoadRequest, wall_s: float, memory_bytes: int) -> LoadResult:
+def _read_all(requests: Sequence[LoadRequest], wall_s: float, memory_bytes: int) -> list[LoadResult]:
+    """Read several at once: each thread has a process that forks readers for it."""
+    results: dict[int, LoadResult] = {}
+    waiting = iter(range(len(requests)))
+
+    def work() -> None:
+        with Readers(_HERE) as readers:
+            for number in waiting:
+                results[number] = _read_confined(readers, requests[number], wall_s, memory_bytes)
+
+    count = min(_READERS_AT_ONCE, len(requests))
+    with ThreadPoolExecutor(max(1, count)) as pool:
+        for done in [pool.submit(work) for _ in range(count)]:
+            done.result()
+    return [results[number] for number in range(len(requests))]
+
+
+def _read_confined(readers: Readers, request: LoadRequest, wall_s: float, memory_bytes: int) -> LoadResult:
     message = {
         "path": os.path.abspath(request.path),
         "kind": request.kind,
         "wall_s": wall_s,
         "memory_bytes": memory_bytes,
     }
-    command = [sys.executable, "-I", "-S", "-B", os.path.join(_HERE, "confine_child.py")]
-    talk = converse(Child(command, {}, start_s=wall_s, wall_s=wall_s), message, answers=1)
+    talk = readers.ask(message, wall_s)
     if not talk.answers:
         return LoadResult(request.path, False, f"the confined reader {talk.ending}", {}, talk.confinement)
     return _judge_reading(request, talk)

@@ -21,8 +21,12 @@ _OPEN_FILES = 16
 
 
 def main() -> None:
+    """Read the file that the question on stdin names."""
+    attend(json.load(sys.stdin))
+
+
+def attend(request: dict[str, Any]) -> None:
     """Open the file, give up every right that reading it does not need, read it, answer."""
-    request = json.load(sys.stdin)
     if os.path.isdir(request["path"]):
         _main_folder(request)
         return

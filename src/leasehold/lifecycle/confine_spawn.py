@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Protocol
 
 _MAX_LINE_BYTES = 32 * 1024 * 1024  # 10,000 keys of 256 characters, every one escaped, fit
 _LAST_BREATH_S = 5.0
@@ -50,13 +50,35 @@ def converse(child: Child, question: dict[str, object], answers: int) -> Convers
         except OSError as error:
             talk.ending = f"could not be started: {child.command[0]}: {error.strerror}"
             return talk
+    hear(talk, process, answers, child)
+    return talk
+
+
+class Speaker(Protocol):
+    """A process in a session of its own that talks through a pipe; Popen is one."""
+
+    pid: int
+    returncode: int | None
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """What it says."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; TimeoutExpired when that does not come."""
+
+    def kill(self) -> None:
+        """End it; one that has ended is left alone."""
+
+
+def hear(talk: Conversation, process: Speaker, answers: int, child: Child) -> None:
+    """Collect what a process says, and end it."""
     lines: queue.Queue[_Line] = queue.Queue()
     threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True).start()
     try:
         _listen(talk, lines, answers, child)
     finally:
         _end(process, talk)
-    return talk
 
 
 def _start(child: Child, stdin: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -74,7 +96,8 @@ def _start(child: Child, stdin: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _pump(output: IO[bytes], lines: queue.Queue[_Line]) -> None:
+def _pump(output: IO[bytes] | None, lines: queue.Queue[_Line]) -> None:
+    assert output is not None
     with output:
         while line := output.readline(_MAX_LINE_BYTES + 1):
             lines.put(line)
@@ -121,7 +144,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(str(each)[:100] for each in value[:16]) if isinstance(value, list) else ()
 
 
-def _end(process: subprocess.Popen[bytes], talk: Conversation) -> None:
+def _end(process: Speaker, talk: Conversation) -> None:
     """Let a child that fell silent end by itself, to learn how; then kill what is left of its session."""
     if not talk.ending:
         try:
@@ -135,7 +158,7 @@ def _end(process: subprocess.Popen[bytes], talk: Conversation) -> None:
         talk.ending = f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: Speaker) -> None:
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -40,11 +40,17 @@ def limit_resources(cpu_s: float, address_bytes: int, open_files: int) -> list[s
     return ["rlimits"] if len(reached) == len(wanted) else [f"rlimits({','.join(reached)})"] if reached else []
 
 
+def die_with_parent() -> None:
+    """Have the kernel end this process when the thread that started it ends."""
+    if sys.platform.startswith("linux"):
+        _libc().prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
 def forbid_new_privileges() -> list[str]:
     """Make set-uid programs powerless, and die with the parent; call leave_network first, it undoes that."""
     if not sys.platform.startswith("linux"):
         return []
-    _libc().prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    die_with_parent()
     return ["no_new_privs"] if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 else []
 
 

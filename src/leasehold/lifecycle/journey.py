@@ -112,7 +112,7 @@ def _first_line(
     alive = watch.state.state in ("running", "finished")
     first_line = watch.started_log or alive and watch.state.terminal
     waited_s = time.monotonic() - begun
-    verdict = judge_launch(alive, first_line, "\n".join(heard), waited_s, watch.fetching)
+    verdict = judge_launch(alive, first_line, "\n".join(heard), waited_s, watch.comes_first)
     gatekeeper = Gatekeeper(home.ledger, report, launched.lease.id, launched.plan.run, skips)
     gatekeeper.record(verdict, "launch" in skips.names)
     return verdict

@@ -83,14 +83,16 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
     memory is a file that keeps sums between calls: a file with the same size, times and inode is not read again.
     """
     ignore = read_ignore(folder)
+    listing = _ask_git(folder)  # it looks while we read what we know
     known = TreeMemory(memory)
+    seen = known.look(str(folder))
     entries = []
     total = 0
     own = _results_below(folder, results)
     for path in sorted(
-        path for path in _paths(folder) if path != leave_out and not (own and f"{path}/".startswith(own))
+        path for path in _paths(folder, listing) if path != leave_out and not (own and f"{path}/".startswith(own))
     ):
-        entry = None if ignore.ignores(path) else _entry(folder, path, known)
+        entry = None if ignore.ignores(path) else _entry(folder, path, known, seen.get(path))
         if entry is None:
             continue
         entries.append(entry)
@@ -126,7 +128,7 @@ def _results_below(folder: Path, results: Path | None) -> str:
     return results.relative_to(folder).as_posix() + "/"
 
 
-def _paths(folder: Path) -> list[str]:
+def _ask_git(folder: Path) -> subprocess.Popen[bytes] | None:
     asked = [
         "git",
         "-C",
@@ -139,12 +141,19 @@ def _paths(folder: Path) -> list[str]:
         "--deduplicate",
     ]
     try:
-        listed = subprocess.run(asked, capture_output=True, check=False)
+        return subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except FileNotFoundError:
+        return None
+
+
+def _paths(folder: Path, listing: subprocess.Popen[bytes] | None) -> list[str]:
+    if listing is None:
         return _walk(folder)
-    if listed.returncode != 0:
+    with listing:
+        said, _ = listing.communicate()
+    if listing.returncode != 0:
         return _walk(folder)
-    names = [os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+    names = [os.fsdecode(name) for name in said.split(b"\0") if name]
     kept = [name for name in names if not _SKIPPED_FOLDERS & set(name.split("/"))]  # also a link named .venv
     return kept or _walk(folder)  # a project inside a folder that an outer repository ignores
 
@@ -159,11 +168,11 @@ def _walk(folder: Path) -> list[str]:
     return found
 
 
-def _entry(folder: Path, path: str, known: TreeMemory) -> dict[str, Any] | None:
+def _entry(folder: Path, path: str, known: TreeMemory, info: os.stat_result | None) -> dict[str, Any] | None:
     full = f"{folder}/{path}"
     try:
         check_relative(path)
-        info = os.lstat(full)
+        info = info or os.lstat(full)
         if stat.S_ISLNK(info.st_mode):
             return {"path": path, "link": check_link(path, os.readlink(full))}
     except FileNotFoundError:  # deleted but still in git's index

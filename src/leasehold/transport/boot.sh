@@ -17,7 +17,8 @@ if [ "$verb" = status ]; then
   echo end; exit 0;
 fi;
 umask g-w,o-w;
-if w=$(mkdir -p "$R/caretaker" 2>&1 && mkdir -p "$R/active" 2>&1) && [ -w "$R/caretaker" ]; then :; else r=;
+if [ -w "$R/caretaker" ] && [ -d "$R/active" ]; then :;
+elif w=$(mkdir -p "$R/caretaker" 2>&1 && mkdir -p "$R/active" 2>&1) && [ -w "$R/caretaker" ]; then :; else r=;
   for d in /workspace /root/autodl-tmp /data /mnt /scratch /var/tmp; do
     if mkdir "$d/.leasehold-$nonce" 2>/dev/null; then rmdir "$d/.leasehold-$nonce"; r="$r $d"; fi;
   done;
@@ -33,6 +34,6 @@ if [ -x "$P" ]; then :; else P=;
 fi;
 if [ -z "$P" ]; then echo "$hello nopython"; exit 3; fi;
 D="$R/caretaker/$parcel";
-if [ -f "$D/__main__.py" ]; then echo "$hello ready"; exec "$P" -I -S "$D" serve "$R"; fi;
+if [ -f "$D/__main__.py" ]; then echo "$hello ready"; exec "$P" -I -S "$D/__main__.py" serve "$R"; fi;
 echo "$hello need";
 exec "$P" -I -S -c "import sys; exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))" "$hello" "$R" "$parcel" "$size"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from leasehold.errors import UserError
 from leasehold.kit.atomic import write_atomic
@@ -20,8 +19,7 @@ _SPOKEN = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "sk-ssh-ed25519@openssh.c
 _SHA256 = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
 
-@dataclass(frozen=True)
-class HostKey:
+class HostKey(NamedTuple):
     """A public host key."""
 
     kind: str
@@ -30,6 +28,8 @@ class HostKey:
     @property
     def fingerprint(self) -> str:
         """Spell as ssh does: SHA256:… (ED25519)."""
+        import hashlib
+
         digest = hashlib.sha256(base64.b64decode(self.blob)).digest()
         spoken = _SPOKEN.get(self.kind, "ECDSA" if "ecdsa" in self.kind else self.kind)
         return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')} ({spoken})"

@@ -9,8 +9,8 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from leasehold.errors import LinkError, UserError
 
@@ -22,8 +22,7 @@ _ADDRESS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class SshAddress:
+class SshAddress(NamedTuple):
     """Where ssh should go: an alias of the user's config, or user, host and port; and with which key file."""
 
     host: str
@@ -74,7 +73,7 @@ class SshTransport:
 
     def open(self, command: str) -> ProcessLink:
         """Start the boot line on the box."""
-        return ProcessLink(self.argv(command), os.environ, self._explain)
+        return ProcessLink(self.argv(command), os.environ, self._explain, brisk=True)
 
     def open_with(self, command: str, options: Mapping[str, str]) -> ProcessLink:
         """Start command with some ssh options of its own."""
@@ -124,7 +123,7 @@ class SshTransport:
             "LogLevel": "ERROR",
             **more,
         }
-        fast = ciphers.preferred(tuple(self._ssh), self.target())
+        fast = ciphers.remembered(tuple(self._ssh), self.target(), self.pins.with_name(self.pins.name + ".ciphers"))
         if fast:
             options["Ciphers"] = fast
         words = [*self._ssh, *(f"-o{key}={value}" for key, value in options.items())]

@@ -25,8 +25,17 @@ _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 class ProcessLink:
     """A child whose stdin and stdout are the stream; its stderr is kept as evidence."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], explain: Callable[[int, str], LinkError]) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        explain: Callable[[int, str], LinkError],
+        *,
+        brisk: bool = False,
+    ) -> None:
+        """Start it. A brisk one is not waited for when it is closed: nothing of ours depends on how ssh takes leave."""
         here.refuse_links()
+        self._brisk = brisk
         self._explain = explain
         try:
             self._child = subprocess.Popen(
@@ -64,9 +73,11 @@ class ProcessLink:
         self._child.kill()
 
     def close(self) -> None:
-        """Close stdin, give the far end a moment, then end the child."""
+        """Close stdin, give the child a moment, then end it. Whoever waits for an answer must have it by now."""
         with contextlib.suppress(OSError):
             self.writer.close()
+        if self._brisk:
+            self._child.terminate()
         try:
             self._child.wait(timeout=1)
         except subprocess.TimeoutExpired:

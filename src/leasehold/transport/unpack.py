@@ -34,7 +34,7 @@ def main() -> None:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     print(hello, "ready", flush=True)
-    os.execv(sys.executable, [sys.executable, "-I", "-S", target, "serve", root])
+    os.execv(sys.executable, [sys.executable, "-I", "-S", os.path.join(target, "__main__.py"), "serve", root])
 
 
 def _other_disks(root: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from leasehold.caretaker import worktime
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.worktime import WorkClock, newest, stretches, trained_s
+from leasehold.kit import match
 from leasehold.kit.runstate import fold
 
 T = 1_800_000_000.0
@@ -106,8 +107,8 @@ def test_a_folder_of_very_many_files_is_not_searched_to_its_end(tmp_path: Path, 
     for number in range(200):
         (tmp_path / ("%03d.pt" % number)).write_text("")
     seen = []
-    real = worktime.walk
-    monkeypatch.setattr(worktime, "walk", lambda root: (seen.append(found) or found for found in real(root)))
+    real = match.walk
+    monkeypatch.setattr(match, "walk", lambda root: (seen.append(found) or found for found in real(root)))
     newest(str(tmp_path), "*.pt")
     assert len(seen) < 20
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker import operations
+from leasehold.caretaker import answers
 from leasehold.caretaker.layout import RunFolder
 from leasehold.kit import manifest
 
@@ -54,7 +54,7 @@ def real(scene):
 
     def ask(operation: str, **args: Any) -> Heard:
         heard = Heard(str(root), op=operation, run="toy-1", patterns=PATTERNS, **args)
-        operations.OPERATIONS[operation](heard)
+        answers.OPERATIONS[operation](heard)
         return heard
 
     return ask

@@ -24,6 +24,11 @@ def quit_early() -> None:
     sys.exit(3)
 
 
+def slay_parent() -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(0.2)
+
+
 def hang() -> None:
     time.sleep(600)
 
@@ -69,7 +74,19 @@ def _say(message: object) -> None:
 
 _WAYS = {
     each.__name__: each
-    for each in (crash, quit_early, hang, close_and_hang, garble, say_no_object, nest, flood, lie, lie_less)
+    for each in (
+        crash,
+        quit_early,
+        slay_parent,
+        hang,
+        close_and_hang,
+        garble,
+        say_no_object,
+        nest,
+        flood,
+        lie,
+        lie_less,
+    )  # fmt: skip
 }
 
 if __name__ == "__main__":

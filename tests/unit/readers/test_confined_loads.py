@@ -201,15 +201,39 @@ def test_a_program_that_is_not_there_is_an_ending_in_words():
     assert "could not be started" in talk.ending
 
 
-@pytest.mark.parametrize("what", ["lie", "lie_less", "crash", "garble"])
-def test_a_broken_reader_process_fails_its_own_result_only(tmp_path, monkeypatch, good, what):
+@pytest.mark.parametrize("forks", [True, False], ids=["forked", "started"])
+@pytest.mark.parametrize("what", ["lie", "lie_less", "crash", "garble", "quit_early", "slay_parent"])
+def test_a_broken_reader_process_fails_its_own_result_only(tmp_path, monkeypatch, good, what, forks):
     """One file breaks its reader; the others are read by processes of their own."""
     (tmp_path / "confine_child.py").symlink_to(HERE / "fragile_child.py")
+    if forks:
+        (tmp_path / "confine_server.py").symlink_to(Path(confine.__file__).with_name("confine_server.py"))
+    elif what == "slay_parent":
+        pytest.skip("its parent would be this test")
     monkeypatch.setattr(confine, "_HERE", str(tmp_path))
+    monkeypatch.setattr(confine, "_READERS_AT_ONCE", 1)
     evil = LoadRequest(written(tmp_path, f"evil-{what}.json", b"{}"), "json")
     results = check_loads([good, evil, good])
     assert [result.ok for result in results] == [True, False, True]
     assert "confined reader" in results[1].reason
+
+
+def test_a_forked_reader_that_hangs_is_killed_and_the_next_file_is_read(tmp_path, monkeypatch, good):
+    (tmp_path / "confine_child.py").symlink_to(HERE / "fragile_child.py")
+    (tmp_path / "confine_server.py").symlink_to(Path(confine.__file__).with_name("confine_server.py"))
+    monkeypatch.setattr(confine, "_HERE", str(tmp_path))
+    monkeypatch.setattr(confine, "_READERS_AT_ONCE", 1)
+    evil = LoadRequest(written(tmp_path, "evil-hang.json", b"{}"), "json")
+    results = check_loads([evil, good], wall_s=2.0)
+    assert "took longer than 2 s and was killed" in results[0].reason
+    assert results[1].ok
+
+
+def test_many_files_are_read_behind_every_wall_by_processes_of_their_own(tmp_path):
+    files = [LoadRequest(written(tmp_path, f"{number}.json", b"{}"), "json") for number in range(40)]
+    results = check_loads(files)
+    assert [result.path for result in results] == [each.path for each in files]
+    assert {result.confinement for result in results} == {check_loads(files[:1])[0].confinement}
 
 
 # ---------------------------------------------------------------- torch itself

@@ -826,3 +826,19 @@ with LiveScreen(Broken("run-1", "ssh:gpu1", ProgressReader)) as screen:
     assert "RuntimeError: a defect of ours" in shown
     assert "-echo" not in shown
     assert terminal.cursor_visible()
+
+
+def test_a_run_that_waits_in_a_queue_says_why_until_it_runs() -> None:
+    board = Board("toy-1", "cluster", ProgressReader, clock=lambda: 100.0)
+    board.take(Note("event", "", {"k": "run_opened", "t": 1.0, "cells": ["main"]}))
+    seen = {
+        "k": "tasks_seen",
+        "tasks": {"main": "7_0"},
+        "state": "PENDING",
+        "reason": "Priority",
+        "why": "others first",
+    }
+    board.take(Note("event", "", seen))
+    assert board.view().reason == "others first"
+    board.take(Note("event", "", {"k": "attempt_started", "cell": "main", "attempt": 1, "t": 2.0}))
+    assert board.view().reason == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ class Coming:
     proved: bool = False
     skipped: bool = False
     _fd: int = -1
+    _direct_fd: int = -1
+    _no_direct: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)  # a closed number may be another file's by now
 
     @property
@@ -62,6 +65,19 @@ class Coming:
                 written = os.pwrite(fd, view, offset)
                 view, offset = view[written:], offset + written
 
+    def write_past_cache(self, block: memoryview, offset: int) -> None:
+        """Put an aligned block at its aligned place, straight onto the disk; through the cache where that cannot be."""
+        with self._lock:
+            if self._opened_direct():
+                try:
+                    done = os.pwrite(self._direct_fd, block, offset)
+                except OSError as error:
+                    if error.errno != errno.EINVAL:
+                        raise
+                    self._no_direct, done = True, 0
+                block, offset = block[done:], offset + done
+        self.write(block, offset)
+
     def read(self, count: int, offset: int) -> Bytes:
         """Read what is here."""
         with self._lock:
@@ -70,9 +86,10 @@ class Coming:
     def close(self) -> None:
         """Close it. A second call does nothing; a later write opens it again."""
         with self._lock:
-            fd, self._fd = self._fd, -1
-            if fd >= 0:
-                os.close(fd)
+            fds, self._fd, self._direct_fd = (self._fd, self._direct_fd), -1, -1
+            for fd in fds:
+                if fd >= 0:
+                    os.close(fd)
 
     def _opened(self) -> int:
         if self._fd < 0:
@@ -81,3 +98,13 @@ class Coming:
             self._fd = os.open(self.target, os.O_RDWR | os.O_CREAT | careful, 0o644)
             os.ftruncate(self._fd, self.bytes)
         return self._fd
+
+    def _opened_direct(self) -> bool:
+        direct = getattr(os, "O_DIRECT", 0)
+        if self._direct_fd < 0 and direct and not self._no_direct:
+            self._opened()  # it has its length and its folder then
+            try:
+                self._direct_fd = os.open(self.target, os.O_WRONLY | direct | os.O_NOFOLLOW)
+            except OSError:  # tmpfs, some network filesystems
+                self._no_direct = True
+        return self._direct_fd >= 0 and not self._no_direct

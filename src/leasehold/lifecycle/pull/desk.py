@@ -13,6 +13,7 @@ from leasehold.kit.manifest import TINY_BYTES
 
 from .arrivals import Arrivals
 from .coming import BLOCK_BYTES, Coming
+from .fresh import Fresh
 from .reuse import AtHome
 
 _ITEMS_A_BATCH = 400
@@ -69,6 +70,7 @@ class Desk:
     def __init__(self, files: list[Coming], arrivals: Arrivals, at_home: AtHome) -> None:
         self.files = files
         self.arrivals = arrivals
+        self.fresh = Fresh()
         self.failure: BaseException | None = None
         self.lost: LinkError | None = None
         self.closed = False
@@ -240,6 +242,7 @@ class Desk:
 
     def drop(self, file: Coming, spans: Iterable[tuple[int, int]]) -> None:
         """These ranges are not what the box has: they are to come again."""
+        self.fresh.forget(file.number)
         with self.lock:
             for start, end in spans:
                 before = file.home.total

@@ -51,11 +51,15 @@ class Hasher:
         if digest is None or upto < done:  # its bytes were taken back
             digest, done = sha256(), 0
         while done < upto and not self._over():
-            block = file.read(min(BLOCK_BYTES, upto - done), done)
-            if not block:
+            parts = self._desk.fresh.take(file.number, done)
+            if parts is None:  # it is no longer in memory; up to the next whole block, which may be
+                parts = [file.read(min(BLOCK_BYTES - done % BLOCK_BYTES, upto - done), done)]
+            size = sum(len(part) for part in parts)
+            if not size:
                 break
-            digest.update(block)
-            done += len(block)
+            for part in parts:
+                digest.update(part)
+            done += size
         self._states[file.number] = (digest, done)
         if done == file.bytes and file.sha256 and not file.mending:
             self._states.pop(file.number)

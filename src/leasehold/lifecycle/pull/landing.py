@@ -9,6 +9,7 @@ from leasehold.kit.atomic import write_all
 
 from .coming import BLOCK_BYTES, Coming
 from .desk import Desk, Piece
+from .fresh import Gathering
 
 _NOTED_TOGETHER = 32
 _SUM_BYTES = 32
@@ -17,9 +18,10 @@ _SUM_BYTES = 32
 class Landing:
     """Takes the bytes of one request; leave() keeps what came of a range that was cut and gives back the rest."""
 
-    def __init__(self, desk: Desk, pieces: list[Piece]) -> None:
+    def __init__(self, desk: Desk, pieces: list[Piece], gathering: Gathering | None = None) -> None:
         self._desk = desk
         self._pieces = pieces
+        self._gathering = gathering  # with it, whole blocks of large files go past the cache
         self._at = 0  # which piece comes
         self._done = 0  # how much of it is here
         self._noted = 0  # how much of it is in the log
@@ -38,13 +40,13 @@ class Landing:
         while len(view) and not self.full:
             piece = self._pieces[self._at]
             missing = self._missing(piece)
-            part, view = view[:missing], view[missing:]
             if _at_one_go(piece):
+                part = view[:missing]
                 self._held.append(part)
+                self._done += len(part)
             else:
-                piece.file.write(part, piece.start + self._done)
-                self._desk.landed(Piece(piece.file, piece.start + self._done, piece.start + self._done + len(part)))
-            self._done += len(part)
+                part = self._put(piece, view[:missing])
+            view = view[len(part) :]
             if self._missing(piece) == 0:
                 self._finish(piece)
             elif not self._held and self._done - self._noted >= BLOCK_BYTES:
@@ -64,13 +66,50 @@ class Landing:
             self._desk.landed(Piece(piece.file, piece.start, piece.start + len(part)))
             self._desk.follow(piece.file)
             self._held = []
+        self._write_gathered(piece)
         self._note(piece)
         rest = [Piece(piece.file, piece.start + self._done, piece.end), *self._pieces[self._at + 1 :]]
         self._at = len(self._pieces)
         self._desk.give_back(rest, alone=alone)
 
+    def _put(self, piece: Piece, part: memoryview) -> memoryview:
+        """Write bytes of a large file, or gather them into a block; return those it took."""
+        at = piece.start + self._done + self._gathered
+        gathering = self._gathering
+        if gathering is None or (not gathering.size and (at % BLOCK_BYTES or piece.end - at < BLOCK_BYTES)):
+            part = part[: BLOCK_BYTES - at % BLOCK_BYTES] if gathering is not None else part
+            piece.file.write(part, at)
+            self._came(piece, len(part))
+            return part
+        part = part[: BLOCK_BYTES - gathering.size]
+        gathering.add(part)
+        if gathering.whole:
+            start = at - at % BLOCK_BYTES
+            piece.file.write_past_cache(gathering.block, start)
+            self._desk.fresh.offer(piece.file.number, start, gathering.clear())
+            self._came(piece, BLOCK_BYTES)
+        return part
+
+    def _write_gathered(self, piece: Piece) -> None:
+        """Keep what came of a block that will not be whole."""
+        if self._gathered:
+            assert self._gathering is not None
+            block = self._gathering.block
+            piece.file.write(block, piece.start + self._done)
+            self._gathering.clear()
+            self._came(piece, len(block))
+
+    @property
+    def _gathered(self) -> int:
+        return self._gathering.size if self._gathering is not None else 0
+
+    def _came(self, piece: Piece, count: int) -> None:
+        start = piece.start + self._done
+        self._desk.landed(Piece(piece.file, start, start + count))
+        self._done += count
+
     def _missing(self, piece: Piece) -> int:
-        return piece.end - piece.start - self._done + (_SUM_BYTES if piece.file.sealed else 0)
+        return piece.end - piece.start - self._done - self._gathered + (_SUM_BYTES if piece.file.sealed else 0)
 
     def _finish(self, piece: Piece) -> None:
         if self._held:

@@ -59,6 +59,7 @@ class Board:
         self._run, self._box, self._new_meter, self._clock, self._tick = run, box, meter, clock, tick
         self._phase, self._since_unix, self._attempt, self._reason = "launching", clock(), 0, ""
         self._stalled = False
+        self._waits = ""
         self._cells: dict[str, str] = {}
         self._meters: dict[str, Meter] = {}
         self._meter: Meter | None = None
@@ -117,7 +118,7 @@ class Board:
             phase_s=max(0.0, now - (self._lost_unix or self._since_unix)),
             was=self._phase,
             seen_s=max(0.0, now - self._heard_unix) if self._heard_unix else None,
-            reason=self._lost_why if phase == "unknown" else self._reason,
+            reason=self._lost_why if phase == "unknown" else self._reason or self._waits * (phase == "launching"),
             attempt=self._attempt,
             cells=Cells(
                 sum(state == "finished" for state in self._cells.values()),
@@ -160,7 +161,10 @@ class Board:
             self._cells = {name: state if state == "finished" else "" for name, state in self._cells.items()}
             self._reason = ""
         self._attempt = int(number(event.get("attempt")) or self._attempt)
-        self._reason = self._reason or str(event.get("why" if kind == "cell_failed" else "reason") or "")
+        if kind == "tasks_seen":  # a cluster's word for its tasks: why they wait, or nothing
+            self._waits = str(event.get("why") or "")
+        else:
+            self._reason = self._reason or str(event.get("why" if kind == "cell_failed" else "reason") or "")
         phase = _RUN_PHASES.get(kind, self._phase)
         if phase in ("launching", "running"):
             phase = "running" if "running" in self._cells.values() else "launching"

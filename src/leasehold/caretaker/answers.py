@@ -1,0 +1,78 @@
+"""Which function answers which request; each is imported when it is first asked for, and most never are."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Dict
+
+from .serve import Operation, Request
+
+_BY_PLACE = {
+    "operations": {
+        "probe": "probe",
+        "look": "look",
+        "runs": "runs",
+        "events": "events",
+        "tail": "tail",
+        "follow": "follow",
+        "fingerprint": "fingerprint",
+        "salvageable": "salvageable",
+        "readings": "take_readings",
+        "series": "tell_series",
+        "probe_tier": "probe_tier",
+        "leave_note": "leave_note",
+        "find_note": "find_note",
+        "drop_note": "drop_note",
+        "hogs": "find_hogs",
+        "check_env": "check_env",
+        "check_secrets": "check_secrets",
+        "send_notices": "send_notices",
+        "get": "get",
+    },
+    "trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
+    "pruning": {"prune": "prune"},
+    "starting": {
+        "start": "start",
+        "resume": "resume",
+        "stop": "stop",
+        "hush": "hush",
+        "take_over": "take_over",
+    },
+    "claiming": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
+    "sending": {"manifest": "seal", "chart": "chart", "fetch": "fetch", "sums": "sums"},
+    "power": {"power_off": "power_off"},
+    "slurm.engine": {"slurm_rehearse": "rehearse"},
+    "hygiene": {
+        "adoptable": "adoptable",
+        "gpu_survey": "gpu_survey",
+        "end_holders": "end_holders",
+        "disk_survey": "disk_survey",
+        "quarantine": "quarantine",
+        "undo_quarantine": "undo_quarantine",
+        "empty_quarantine": "empty_quarantine",
+        "relaunch_hooks": "relaunch_hooks",
+    },
+}
+
+
+def ping(request: Request) -> None:
+    """Answer at once: home measures how far it is."""
+
+
+def found(place: str, name: str) -> Operation:
+    """Return a function of a module of ours."""
+    operation: Operation = getattr(import_module("." + place, __package__), name)
+    return operation
+
+
+def _late(place: str, name: str) -> Operation:
+    def answer(request: Request) -> None:
+        found(place, name)(request)
+
+    return answer
+
+
+OPERATIONS: Dict[str, Operation] = {
+    "ping": ping,
+    **{asked: _late(place, name) for place, names in _BY_PLACE.items() for asked, name in names.items()},
+}

@@ -1,0 +1,11 @@
+"""How the box says no."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """An answer of no: a code that home knows, and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
