@@ -61,11 +61,11 @@ class Bed:
         argv = [python, str(Path(__file__).with_name("submitit_cells.py")), str(self.folder("peer")), str(count)]
         return self._spent(lambda: self.command(argv, self.place))
 
-    def project(self, count: int) -> Path:
+    def project(self, count: int, seeds: int = 1) -> Path:
         """Write a project that has so many cells, like no other before it."""
         folder = self.folder("project")
         job = {
-            "name": f"cells-{next(self.numbers)}", "run": _RUN, "cells": {"grid": {"x": list(range(count))}},
+            "name": f"cells-{next(self.numbers)}", "run": _RUN, "cells": {"grid": {"x": list(range(count // seeds))}, "seeds": seeds},
             "artifacts": {"result.json": "json"},
         }  # fmt: skip
         (folder / "lease.yaml").write_text(json.dumps(job))

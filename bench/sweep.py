@@ -68,19 +68,19 @@ def _submitted(bed: Bed, effort: Effort) -> Iterator[Row]:
     yield Row("sweep", f"plan and submit {count:,} cells", "s", taken, goal=Goal("ours", "≤", 3.0))
 
 
-def _submit(bed: Bed, project: Path, count: int) -> float:
+def _submit(bed: Bed, project: Path, count: int, *words: str) -> float:
     """Return how long it takes until Slurm has every cell; the command then waits for a first line, and is ended."""
     before = set(bed.place.glob("fs/active/*/slurm/submission-*.json"))
     begun = time.perf_counter()
     process = subprocess.Popen(
-        [LEASE, "run", "--on", "cluster", "--detach"], cwd=project, env=bed.environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [LEASE, "run", "--on", "cluster", "--detach", *words], cwd=project, env=bed.environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
         wait_for(lambda: _named(bed, before, count) or process.poll() is not None, "the submission", pause_s=0.01)
         took_s = time.perf_counter() - begun
         if process.poll() is not None:
-            raise RuntimeError(f"lease run exited with {process.returncode} before Slurm had the cells")
+            raise RuntimeError(f"lease run exited with {process.returncode}: {process.stderr.read()[-2000:]!r}")
         return took_s
     finally:
         process.send_signal(signal.SIGINT)
@@ -96,8 +96,9 @@ def _named(bed: Bed, before: set[Path], count: int) -> bool:
 
 
 def _accounted(bed: Bed, count: int) -> Iterator[Row]:
-    project = bed.project(count)
-    _submit(bed, project, count)
+    project = bed.project(count, seeds=10)
+    # The gate reckons with 2,000 inodes a cell, and none of these is ever run.
+    _submit(bed, project, count, "--skip-gate", "audit", "--because", "nothing is run")
     (run,) = [path for path in bed.place.glob("fs/active/*") if _cells(path) == count]
     _finish(run, next(bed.place.glob("fs/active/*/cells/*/journal.jsonl")))
     first, again = _reconcile(bed, project, run.name, count), _reconcile(bed, project, run.name, count)
