@@ -75,6 +75,7 @@ _FREE = """\
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherParams=OverMemoryKill
 JobAcctGatherFrequency=1"""
 # A site that lets nobody requeue in its partition `once`, whatever the job asks for.
 _POLICY = """\
@@ -91,7 +92,7 @@ class Site(NamedTuple):
     """What sites differ in."""
 
     books: bool = False  # slurmdbd with a database: sacct answers
-    memory_limits: bool = False  # cgroups, as root
+    memory_limits: bool = False  # by cgroups, as root; else slurmd looks every second
 
 
 USUAL = Site()
