@@ -15,7 +15,8 @@ from .rounds import Effort
 from .rows import MissingPart, Row, markdown
 
 NAMES = (
-    "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer", "fleet", "fuzz",
+    "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer", "fleet",
+    "fleet_sweep", "fuzz",
 )  # fmt: skip
 
 

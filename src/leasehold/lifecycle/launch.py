@@ -108,7 +108,7 @@ def launch(
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
         stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
         facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
-        private = {**private, "handbook": facts, "who": whoami()}
+        private = {**private, "handbook": facts, "who": whoami(), "given": dict(order.share.given)}
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:

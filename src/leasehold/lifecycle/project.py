@@ -85,13 +85,14 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
     ignore = read_ignore(folder)
     listing = _ask_git(folder)  # it looks while we read what we know
     known = TreeMemory(memory)
+    seen = known.look(str(folder))
     entries = []
     total = 0
     own = _results_below(folder, results)
     for path in sorted(
         path for path in _paths(folder, listing) if path != leave_out and not (own and f"{path}/".startswith(own))
     ):
-        entry = None if ignore.ignores(path) else _entry(folder, path, known)
+        entry = None if ignore.ignores(path) else _entry(folder, path, known, seen.get(path))
         if entry is None:
             continue
         entries.append(entry)
@@ -167,11 +168,11 @@ def _walk(folder: Path) -> list[str]:
     return found
 
 
-def _entry(folder: Path, path: str, known: TreeMemory) -> dict[str, Any] | None:
+def _entry(folder: Path, path: str, known: TreeMemory, info: os.stat_result | None) -> dict[str, Any] | None:
     full = f"{folder}/{path}"
     try:
         check_relative(path)
-        info = os.lstat(full)
+        info = info or os.lstat(full)
         if stat.S_ISLNK(info.st_mode):
             return {"path": path, "link": check_link(path, os.readlink(full))}
     except FileNotFoundError:  # deleted but still in git's index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -23,6 +24,14 @@ class TreeMemory:
         self._used: dict[str, list[Any]] = {}
         self._new = False
         self.read: set[str] = set()  # files whose sums were not known
+
+    def look(self, folder: str) -> dict[str, os.stat_result]:
+        """Look at every file that is known, while somebody else finds out which there are."""
+        found = {}
+        for path in self._known:
+            with contextlib.suppress(OSError, ValueError):
+                found[path] = os.lstat(f"{folder}/{path}")
+        return found
 
     def find(self, path: str, info: os.stat_result) -> tuple[int, str] | None:
         """Return (bytes, sha256) of a file that is still what it was."""

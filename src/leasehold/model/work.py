@@ -28,11 +28,11 @@ def checked_work(value: Any) -> dict[str, Any]:
 
 def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
     """Say what of a run lies nowhere but on its box; None when it is home, given up, or nothing was heard."""
-    if record.receipt_json or record.waived or not record.work_json:
+    if not record.work_json or (record.receipt_json or record.waived) and not record.owed():
         return None
     said = json.loads(record.work_json)
     trained, unsaved, heard = said["trained_s"], said.get("unsaved_s"), float(said["heard_unix"])
-    only_here = said["trained_s"]
+    only_here = max(0.0, trained - record.home_s())  # of a sweep, some cells may be home already
     if facts.outlives_box(root) and unsaved is not None:
         only_here = unsaved
     if facts.copies_outlive_box and "uncopied_s" in said:
