@@ -43,7 +43,7 @@ json.dump({"loss": 1.0, "steps": step}, open(os.path.join(out, "metrics.json"), 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     """Give a cluster with accounts and memory limits, where this machine can have them."""
-    kind = Site(books=missing_slurm_books() is None, memory_limits=missing_memory_cgroup() is None)
+    kind = Site(books=missing_slurm_books() is None, memory="polled" if missing_memory_cgroup() else "cgroup")
     with SlurmCluster(tmp_path_factory.mktemp("site") / "slurm", 2, kind) as cluster:
         yield cluster
 
@@ -115,7 +115,7 @@ def test_a_job_that_outgrows_its_memory_says_so_and_more_memory_mends_it(
     _job(person, env=env, slurm={"time": "1h", "mem": "64MiB"})
     done = person.lease("run", "--on", "cluster")
     assert done.code == 6, done.said
-    assert ("raise slurm.mem, now 64 MiB," if site.site.memory_limits else "raise slurm.mem") in done.said
+    assert ("raise slurm.mem, now 64 MiB," if site.site.memory == "cgroup" else "raise slurm.mem") in done.said
     (tmp_path / "go").touch()
     _job(person, env=env, slurm={"time": "1h", "mem": "300MiB"})
     done = person.lease("run", "--on", "cluster")
