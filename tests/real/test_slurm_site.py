@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.beds import ssh_bed
 from tests.support.front import Front, front, program
 from tests.support.parts import missing_memory_cgroup, missing_slurm_books
 from tests.support.slurm_bed import Site, SlurmCluster
@@ -266,6 +267,21 @@ def test_the_last_cell_tells_the_end_once_and_the_allocation_is_shown(
 
 def _over(person: Front) -> bool:
     return '"run_finished"' in (_active(person) / "journal.jsonl").read_text()
+
+
+@pytest.mark.real_ssh
+def test_a_login_node_behind_ssh_does_the_same(tmp_path: Path, site: SlurmCluster) -> None:
+    known = {name: site.environ[name] for name in ("SLURM_CONF", "TZ")}
+    with ssh_bed(tmp_path / "far", known) as bed, front(tmp_path / "near", bed.environment) as person:
+        person.write("train.py", _TRAIN)
+        root = str(tmp_path / "root")
+        assert person.lease("box", "add", "cluster", "ssh box", "--platform", "slurm", "--root", root).code == 0
+        _job(person, cells=[{"name": "a"}, {"name": "b"}])
+        done = person.lease("run", "--on", "cluster")
+        assert done.code == 0, done.said
+        assert _status(person)["state"] == "finished"
+        names = {path.name for path in (person.project / "lease-results" / "export").glob("job-*/cells/*")}
+        assert names == {"a", "b"}
 
 
 def test_a_card_that_the_cluster_does_not_have_is_refused_with_what_it_has(person: Front) -> None:
