@@ -85,3 +85,37 @@ def test_a_stopped_sweep_goes_on_by_the_command_that_is_named(
     done = _type(person, gaps["c0"]["mend"])
     assert done.code == 0, done.said
     assert sorted(results(person)) == ["c0", "c1"]
+
+
+def test_a_cell_that_left_the_file_still_comes_home_and_one_that_joined_runs(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    cells = [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(3)]
+    write_sweep(person, cells[:2])
+    boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
+    on = add_boxes(person, boxes)
+    assert person.lease("run", "--on", on, "--detach").code == 0
+    write_sweep(person, cells[1:])
+    gate.touch()
+    done = person.lease("run", "--on", on)
+    assert done.code == 0, done.said
+    assert {cell: one["word"] for cell, one in standing(person).items()} == {"c0": "home", "c1": "home", "c2": "home"}
+
+
+def test_cells_that_are_added_while_a_box_is_dead_are_run_and_its_own_are_moved(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    cells = [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(3)]
+    write_sweep(person, cells[:2])
+    boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
+    on = add_boxes(person, boxes)
+    assert person.lease("run", "--on", on, "--detach").code == 0
+    boxes["a"].close()
+    write_sweep(person, cells)
+    gate.touch()
+    done = person.lease("run", "--on", on, "--move-after", "1s")
+    assert done.code == 0, done.said
+    assert sorted(results(person)) == ["c0", "c1", "c2"]
+    assert {one["box"] for one in standing(person).values()} == {"b"}

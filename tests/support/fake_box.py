@@ -239,6 +239,7 @@ class FakeEngine:
             "terminal": run.state in TERMINAL,
             "caretaker_alive": run.state not in TERMINAL,
             "cluster_problem": "",
+            "standing": None,
             "health": None,
             "heartbeat_unix": None,
             "work": None,

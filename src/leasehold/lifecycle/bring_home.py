@@ -31,6 +31,7 @@ from .results import Folders
 from .verify import holds_all_of, home_damage, read_receipt, sealed_entries, write_receipt
 
 _MAX_LOGS = 1000
+_FAR_FUTURE_UNIX = 1e11
 _CHANGES = 3  # how often the list is taken anew because a file changed under the pull
 
 
@@ -228,8 +229,14 @@ def _already_home(
 def _trained_s(seen: dict[str, Any], cells: list[str]) -> float:
     """Add up how long the cells that are home ran, as far as the box says it."""
     spans = [seen["cells"].get(cell, {}) for cell in cells]
-    took = (float(one.get("ended_unix") or 0.0) - float(one.get("started_unix") or 0.0) for one in spans)
+    took = (_moment(one.get("ended_unix")) - _moment(one.get("started_unix")) for one in spans)
     return round(sum(max(0.0, seconds) for seconds in took), 1)
+
+
+def _moment(said: Any) -> float:
+    """Read a time that an untrusted box says; nonsense is none."""
+    plain = isinstance(said, (int, float)) and not isinstance(said, bool) and abs(said) < _FAR_FUTURE_UNIX
+    return float(said) if plain else 0.0
 
 
 def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dict[str, Any]) -> None:

@@ -162,7 +162,7 @@ class RunRecord:
     def owed(self) -> list[str]:
         """List promised cells that are neither home nor given up."""
         done = set(self.settled())
-        return [cell for cell in json.loads(self.plan_json)["cells"] if cell not in done]
+        return [cell for cell in json.loads(self.plan_json).get("cells", ()) if cell not in done]
 
     def home_s(self) -> float:
         """Say how much trained time the receipt speaks of."""

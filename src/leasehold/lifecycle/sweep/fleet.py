@@ -6,8 +6,6 @@ a box that stays unreachable go to the others, and a box that comes back gives u
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +28,7 @@ from leasehold.model.sweep import Standing
 
 from .claiming import claim_all, say_onlooker, take_over_all
 from .estimates import Estimates, recall, remember, times_of, waiting
+from .hearing import Hearing
 from .member import Member, give_up, hang_up, meet, record_of, settled_cells
 from .shares import TAKEN_OVER, Shares
 from .standing import standing
@@ -58,7 +57,7 @@ class _Fleet:
         self._home = home
         self._order = order
         self._job = job
-        self._heard: queue.Queue[tuple[Member, Callable[[Member], None]]] = queue.Queue()
+        self._hearing = Hearing(home)
         self._lock = threading.Lock()
         self._report = report
         project = order.job_file.absolute().parent
@@ -161,7 +160,7 @@ class _Fleet:
         return moves and any(member.problem and not member.moved and self._owes(member) for member in members)
 
     def _turn(self, members: list[Member]) -> None:
-        self._hear()
+        self._hearing.hear(_TICK_S)
         if self._order.detach or self._shares.onlooker:
             return
         for member in members:
@@ -171,14 +170,6 @@ class _Fleet:
                 self._move_from(member)
             elif self._is_free(member) and (found := self._shares.wanted_by(member)):
                 self._help(member, *found)
-
-    def _hear(self) -> None:
-        """Take in all that was told meanwhile before anything is decided; wait a moment if nothing was."""
-        with contextlib.suppress(queue.Empty):
-            member, what = self._heard.get(timeout=_TICK_S)
-            while True:
-                what(member)
-                member, what = self._heard.get_nowait()
 
     def _help(self, idle: Member, last: Member, wanted: list[str]) -> None:
         """Have waiting cells go from one box to another, beside all else: neither is asked twice meanwhile."""
@@ -194,7 +185,7 @@ class _Fleet:
                 return lambda one: self._helped(one, last, [], problem)
             return lambda one: self._helped(one, last, moved, seen)
 
-        self._aside(idle, ask)
+        self._hearing.aside(idle, ask)
 
     def _helped(self, idle: Member, last: Member, moved: list[str], told: dict[str, Any] | LeaseholdError) -> None:
         idle.handing = last.handing = False
@@ -206,20 +197,6 @@ class _Fleet:
         if moved:
             self._shares.hand_over(last, moved, idle)
             self._give(idle)
-
-    def _aside(self, member: Member, do: Callable[[Home], Callable[[Member], None]]) -> None:
-        """Do something slow in a thread with a ledger of its own; what it returns is done when it is heard here."""
-
-        def work() -> None:
-            home = replace(self._home)
-            try:
-                self._heard.put((member, do(home)))
-            except BaseException as error:  # noqa: BLE001 - the thread's boundary: raised where it is seen
-                self._heard.put((member, _raising(error)))
-            finally:
-                home.ledger.close()
-
-        threading.Thread(target=work, daemon=True, name=f"aside {member.box.name}").start()
 
     def _is_free(self, member: Member) -> bool:
         """Whether a box that works has nothing left to begin."""
@@ -250,7 +227,7 @@ class _Fleet:
                 return lambda one: self._given(one, problem)
             return lambda one: self._given(one, None)
 
-        self._aside(member, give)
+        self._hearing.aside(member, give)
 
     def _given(self, member: Member, problem: LeaseholdError | None) -> None:
         member.handing = False
@@ -265,7 +242,7 @@ class _Fleet:
         member.busy, member.failed, member.not_durable = True, "", None
         member.begun_at = time.monotonic()
         order = self._order_of(member)
-        threading.Thread(target=self._tend, args=(member, order), daemon=True, name=member.box.name).start()
+        self._hearing.aside(member, lambda home: self._tend(member, order, home), "tend")
 
     def _order_of(self, member: Member) -> RunOrder:
         return replace(
@@ -277,30 +254,25 @@ class _Fleet:
             given=self._shares.stamps(member),
         )
 
-    def _tend(self, member: Member, order: RunOrder) -> None:
-        """Walk one box's run to its end, with a ledger connection of this thread's own."""
-        home = replace(self._home)
+    def _tend(self, member: Member, order: RunOrder, home: Home) -> Callable[[Member], None]:
+        """Walk one box's run to its end."""
         outcome: RunOutcome | None = None
-        error: BaseException | None = None
+        error: LeaseholdError | None = None
         try:
             outcome = run_through(home, order, member.box, lambda note: self._say(member, note))
-        except BaseException as caught:  # noqa: BLE001 - the thread's boundary: told and reckoned with by the coordinator
+        except LeaseholdError as caught:
             error = caught
-        finally:
-            home.ledger.close()
-        self._heard.put((member, lambda one: self._ended(one, outcome, error)))
+        return lambda one: self._ended(one, outcome, error)
 
-    def _ended(self, member: Member, outcome: RunOutcome | None, error: BaseException | None) -> None:
+    def _ended(self, member: Member, outcome: RunOutcome | None, error: LeaseholdError | None) -> None:
         member.busy = False
         remember(self._home.ledger, self._job.name, member.run, times_of(member.state))
         if isinstance(error, LinkError):
             member.lost(error.message)
             member.silent_since = member.begun_at  # whoever followed it has waited for it already
             self._visits.begin(member)
-        elif isinstance(error, LeaseholdError):
-            self._stumble(member, error)
         elif error is not None:
-            raise error
+            self._stumble(member, error)
         elif not self._order.detach and not member.handing and self._owes(member):  # given more just as it ended
             self._begin(member)
 
@@ -324,7 +296,7 @@ class _Fleet:
     # ------------------------------------------------------------------ a box that comes back
 
     def _answers(self, member: Member, fresh: Member) -> None:
-        self._heard.put((member, lambda one: self._back(one, fresh)))
+        self._hearing.tell(member, lambda one: self._back(one, fresh))
 
     def _back(self, member: Member, fresh: Member) -> None:
         """Take a box that was silent in again; it gives up what others were given meanwhile."""
@@ -376,7 +348,7 @@ class _Fleet:
 
     def _say(self, member: Member, note: Note) -> None:
         if note.kind == "event":
-            self._heard.put((member, lambda one: self._heard_event(one, note.data)))
+            self._hearing.tell(member, lambda one: self._heard_event(one, note.data))
         if note.kind in _QUIET:
             return
         with self._lock:
@@ -388,10 +360,3 @@ class _Fleet:
         if event["k"] in _TELLING:
             for name, seconds in times_of(member.state).items():
                 self._shares.estimates.timed(name, seconds)
-
-
-def _raising(error: BaseException) -> Callable[[Member], None]:
-    def again(_: Member) -> None:
-        raise error
-
-    return again
