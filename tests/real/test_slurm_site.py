@@ -123,6 +123,18 @@ def test_a_job_that_outgrows_its_memory_says_so_and_more_memory_mends_it(
     assert done.code == 0, done.said
 
 
+@pytest.mark.slurm_books
+def test_a_limit_of_the_site_is_named_and_a_foreign_account_refused(person: Front, tmp_path: Path) -> None:
+    _job(person, slurm={"time": "1h", "account": "nobodys"})
+    assert "Invalid account" in person.lease("run", "--on", "cluster").said
+    env = {"UNTIL": str(tmp_path / "go")}
+    _job(person, env=env, cells=[{"name": "a"}, {"name": "b"}], slurm={"time": "1h", "account": "lab", "qos": "tight"})
+    _begin(person)
+    reason = _status(person)["reason"]
+    assert "1 of 2 cells run on n1: 1 core" in reason
+    assert "you have as many jobs in use as the QOS allows you at once" in reason
+
+
 @pytest.mark.slow
 def test_a_waiting_run_says_why_and_a_changed_wish_reaches_it(person: Front, site: SlurmCluster) -> None:
     _job(person, slurm={"time": "10m", "partition": "short"})
