@@ -14,7 +14,6 @@ from tests.support import tally
 from tests.support.autodl_bed import AutodlCloud
 from tests.support.parts import (
     missing_container,
-    missing_memory_cgroup,
     missing_namespaces,
     missing_slurm,
     missing_slurm_books,
@@ -33,7 +32,6 @@ NEEDS = {
     "containers": missing_container,
     "slurm": missing_slurm,
     "slurm_books": missing_slurm_books,
-    "memory_cgroup": missing_memory_cgroup,
 }
 
 # Under LEASEHOLD_NO_SKIP=1, which CI sets, a test with one of these markers runs or fails.

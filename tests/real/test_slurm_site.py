@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.beds import ssh_bed
 from tests.support.front import Front, front, program
 from tests.support.parts import missing_memory_cgroup, missing_slurm_books
 from tests.support.slurm_bed import Site, SlurmCluster
@@ -43,7 +44,7 @@ json.dump({"loss": 1.0, "steps": step}, open(os.path.join(out, "metrics.json"), 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     """Give a cluster with accounts and memory limits, where this machine can have them."""
-    kind = Site(books=missing_slurm_books() is None, memory_limits=missing_memory_cgroup() is None)
+    kind = Site(books=missing_slurm_books() is None, memory="polled" if missing_memory_cgroup() else "cgroup")
     with SlurmCluster(tmp_path_factory.mktemp("site") / "slurm", 2, kind) as cluster:
         yield cluster
 
@@ -108,15 +109,30 @@ def _status(person: Front, name: str = "job") -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.memory_cgroup
-def test_a_job_that_outgrows_its_memory_says_so_and_more_memory_mends_it(person: Front) -> None:
-    _job(person, env={"EAT": "120"}, slurm={"time": "1h", "mem": "64MiB"})
+def test_a_job_that_outgrows_its_memory_says_so_and_more_memory_mends_it(
+    person: Front, site: SlurmCluster, tmp_path: Path
+) -> None:
+    env = {"EAT": "120", "UNTIL": str(tmp_path / "go")}
+    _job(person, env=env, slurm={"time": "1h", "mem": "64MiB"})
     done = person.lease("run", "--on", "cluster")
     assert done.code == 6, done.said
-    assert "raise slurm.mem, now 64 MiB," in done.said
-    _job(person, env={"EAT": "120"}, slurm={"time": "1h", "mem": "300MiB"})
+    assert ("raise slurm.mem, now 64 MiB," if site.site.memory == "cgroup" else "raise slurm.mem") in done.said
+    (tmp_path / "go").touch()
+    _job(person, env=env, slurm={"time": "1h", "mem": "300MiB"})
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said
+
+
+@pytest.mark.slurm_books
+def test_a_limit_of_the_site_is_named_and_a_foreign_account_refused(person: Front, tmp_path: Path) -> None:
+    _job(person, slurm={"time": "1h", "account": "nobodys"})
+    assert "Invalid account" in person.lease("run", "--on", "cluster").said
+    env = {"UNTIL": str(tmp_path / "go")}
+    _job(person, env=env, cells=[{"name": "a"}, {"name": "b"}], slurm={"time": "1h", "account": "lab", "qos": "tight"})
+    _begin(person)
+    reason = _status(person)["reason"]
+    assert "1 of 2 cells run on n1: 1 core" in reason
+    assert "you have as many jobs in use as the QOS allows you at once" in reason
 
 
 @pytest.mark.slow
@@ -263,6 +279,21 @@ def test_the_last_cell_tells_the_end_once_and_the_allocation_is_shown(
 
 def _over(person: Front) -> bool:
     return '"run_finished"' in (_active(person) / "journal.jsonl").read_text()
+
+
+@pytest.mark.real_ssh
+def test_a_login_node_behind_ssh_does_the_same(tmp_path: Path, site: SlurmCluster) -> None:
+    known = {name: site.environ[name] for name in ("SLURM_CONF", "TZ")}
+    with ssh_bed(tmp_path / "far", known) as bed, front(tmp_path / "near", bed.environment) as person:
+        person.write("train.py", _TRAIN)
+        root = str(tmp_path / "root")
+        assert person.lease("box", "add", "cluster", "ssh box", "--platform", "slurm", "--root", root).code == 0
+        _job(person, cells=[{"name": "a"}, {"name": "b"}])
+        done = person.lease("run", "--on", "cluster")
+        assert done.code == 0, done.said
+        assert _status(person)["state"] == "finished"
+        names = {path.name for path in (person.project / "lease-results" / "export").glob("job-*/cells/*")}
+        assert names == {"a", "b"}
 
 
 def test_a_card_that_the_cluster_does_not_have_is_refused_with_what_it_has(person: Front) -> None:

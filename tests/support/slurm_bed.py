@@ -66,16 +66,16 @@ PartitionName=urgent Nodes=ALL DefMemPerCPU=100 PriorityTier=10 PreemptMode=OFF 
 """
 
 
-_LIMITED = """\
+_BARE = "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType="
+_MEMORY = {  # who sees to it that a job keeps to what it asked for
+    "": _BARE + "jobacct_gather/none",
+    "polled": _BARE + "jobacct_gather/linux\nJobAcctGatherParams=OverMemoryKill\nJobAcctGatherFrequency=1",
+    "cgroup": """\
 ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
 JobAcctGatherType=jobacct_gather/cgroup
-JobAcctGatherFrequency=1"""
-_FREE = """\
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=1"""
+JobAcctGatherFrequency=1""",
+}
 # A site that lets nobody requeue in its partition `once`, whatever the job asks for.
 _POLICY = """\
 function slurm_job_submit(job, parts, uid)
@@ -91,7 +91,7 @@ class Site(NamedTuple):
     """What sites differ in."""
 
     books: bool = False  # slurmdbd with a database: sacct answers
-    memory_limits: bool = False  # cgroups, as root
+    memory: str = ""  # limited by a "cgroup", as root; "polled" by slurmd every second
 
 
 USUAL = Site()
@@ -202,13 +202,13 @@ class SlurmCluster:
         (self.folder / "slurm.conf").write_text(_CONF.format(**facts))
         cards = f"{self.folder}/dev/nvidia[0-{_GPUS_A_NODE - 1}]"
         (self.folder / "gres.conf").write_text(f"NodeName=n[1-{self.nodes}] Name=gpu Type=a100 File={cards}\n")
-        limits = "ConstrainRAMSpace=yes\nAllowedSwapSpace=0\n" if self.site.memory_limits else ""
+        limits = "ConstrainRAMSpace=yes\nAllowedSwapSpace=0\n" if self.site.memory == "cgroup" else ""
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n" + limits)
         (self.folder / "job_submit.lua").write_text(_POLICY)
 
     def _more(self) -> str:
         books = self.books.conf if self.books else "AccountingStorageType=accounting_storage/none"
-        return "\n".join([_LIMITED if self.site.memory_limits else _FREE, books])
+        return "\n".join([_MEMORY[self.site.memory], books])
 
     def _start_munge(self) -> None:
         at = {

@@ -34,7 +34,13 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={port}
 AccountingStoragePass=socket={folder}/munge.sock
-AccountingStorageTRES=gres/gpu"""
+AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=limits,qos"""
+# An account whose one user may choose a QOS that lets him run one job at a time.
+_MEMBERS = (
+    "add cluster lease", "add account lab", "add qos tight MaxJobsPerUser=1",
+    "add user {user} Account=lab QOS=normal,tight DefaultQOS=normal",
+)  # fmt: skip
 _SQL = (
     "create database slurm_acct_db; create user slurm@'127.0.0.1' identified by 'books';"
     "grant all on slurm_acct_db.* to slurm@'127.0.0.1'"
@@ -70,6 +76,10 @@ class SlurmBooks:
         conf.chmod(0o600)
         self._start_child("slurmdbd", "/usr/sbin/slurmdbd", "-D")
         _until(lambda: b"started" in _read(self.folder / "slurmdbd.log"), "slurmdbd did not start")
+        known = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
+        for line in _MEMBERS:
+            asked = ["sacctmgr", "-i", *line.format(**self._facts).split()]
+            subprocess.run(asked, env=known, check=True, capture_output=True, timeout=_UP_WITHIN_S)
 
     def _make_user(self) -> bool:
         asked = ["mariadb", "--no-defaults", "-uroot", f"-S{self.folder}/mysql.sock", "-e", _SQL]

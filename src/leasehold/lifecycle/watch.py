@@ -149,6 +149,13 @@ class Watch:
     def _take_beat(self, item: dict[str, Any]) -> None:
         """Two beats in a row without anybody on the box: waiting longer would be waiting for ever."""
         self._beats_alone = self._beats_alone + 1 if item.get("deserted") else 0
+        if self._beats_alone >= 2 and self.state.detach == "sbatch":
+            raise BoxError(
+                "box.deserted",
+                f"{self.run} has not ended, and no task of it is in the queue of {self.box.name}",
+                seen=say_waits(self.state),
+                hint="the identical lease run submits what is left; each cell continues from its last checkpoint",
+            )
         if self._beats_alone >= 2:
             raise BoxError(
                 "box.deserted",

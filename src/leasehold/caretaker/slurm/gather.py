@@ -20,7 +20,7 @@ from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
 
 from . import allocation
 from .ending import EX_TEMPFAIL
-from .states import LIVE, Task, look_back, tasks
+from .states import LIVE, Task, look_back, put_back_for, tasks
 from .submit import HOME, Submission, submissions
 from .tools import SlurmDown, SlurmRefused, ask
 from .words import GONE, Ended, say_ended, say_waiting
@@ -114,13 +114,18 @@ class Gatherer:
             if task is None or said.get(name) == (task.name, *word):
                 continue
             if task.in_queue:
-                why = "" if task.state in LIVE else say_waiting(task.reason)
+                why = "" if task.state in LIVE else self._why_waiting(task)
                 alike.setdefault((*word, why), []).append(task)
             elif run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING):
                 ended = look_back(self.folder, task)
                 alike.setdefault((*word, say_ended(ended)), []).append(task)
                 lost += _lost(name, run.cells[name], ended)
         return [_seen(word, found) for word, found in alike.items()] + lost
+
+    def _why_waiting(self, task: Task) -> str:
+        """Say why a task waits; one that was put back, also what ended it."""
+        ended = put_back_for(self.folder, task.job, task.place) if task.reason == "BeginTime" else ""
+        return "%s%s" % (say_ended(Ended(ended)) + "; " if ended else "", say_waiting(task.reason))
 
     def _closing(self, run: RunState) -> List[Dict[str, Any]]:
         """End the run when nothing of it is left to do; a stopped one when nothing of it lives."""

@@ -17,6 +17,7 @@ from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
 
 from .ending import EX_TEMPFAIL
+from .states import put_back_for
 from .submit import TASK, Order, Submission, carry_out, submissions, submit, write
 from .tools import SlurmDown, SlurmRefused, ask
 
@@ -32,8 +33,8 @@ def go_on(run: RunFolder, number: int, cell: str, environ: Mapping[str, str]) ->
     # Never SLURM_JOB_ID: one element of an array carries the id of them all.
     name = "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", ""))
     try:
-        if _patiently(lambda: _is_cancelled(name)):
-            _say("Slurm is ending it, and not for its time: it is not put back")
+        if _patiently(lambda: _is_cancelled(run, name)):
+            _say("somebody cancelled it: it is not put back")
             return 0
         _patiently(lambda: ask(["scontrol", "requeue", name]))
     except SlurmRefused as error:
@@ -55,13 +56,12 @@ def go_on(run: RunFolder, number: int, cell: str, environ: Mapping[str, str]) ->
     return EX_TEMPFAIL if done is None else 0
 
 
-def _is_cancelled(name: str) -> bool:
-    """Whether somebody ends the task: it is completing under us, and not because its time is up.
-
-    One that is preempted looks the same, and is put back by Slurm itself.
-    """
+def _is_cancelled(run: RunFolder, name: str) -> bool:
+    """Whether somebody ends the task: it is completing under us, not for its time, and not for a better job."""
     facts = dict(word.partition("=")[::2] for word in ask(["scontrol", "-o", "show", "job", name]).split())
-    return facts.get("JobState") in ("COMPLETING", "CANCELLED") and facts.get("Reason") != "TimeLimit"
+    ending = facts.get("JobState") in ("COMPLETING", "CANCELLED") and facts.get("Reason") != "TimeLimit"
+    job, _, place = name.partition("_")
+    return ending and not put_back_for(run, job, int(place))
 
 
 def _hand_on(run: RunFolder, number: int, cell: str, after: str) -> Optional[Submission]:
@@ -79,21 +79,23 @@ def _hand_on(run: RunFolder, number: int, cell: str, after: str) -> Optional[Sub
         if sum(one.by == TASK and cell in one.cells for one in known) >= MOST_HANDINGS:
             raise SlurmRefused("it was handed on %d times" % MOST_HANDINGS)
         done = submit(run, Order([cell], mine.wishes, after, TASK))
-        _take_along(run, mine.job, done.job)
+        _take_along(run, mine, done.job)
         return done
     finally:
         os.close(lock)
 
 
-def _take_along(run: RunFolder, job: str, onward: str) -> None:
-    """Have runs of ours that wait for this job wait for the one that goes on with its cell too."""
+def _take_along(run: RunFolder, mine: Submission, onward: str) -> None:
+    """Have runs of ours that wait for this job wait for the one that goes on with its cell; for its other cells too."""
+    whole = re.compile(r"(?<![\d_])%s(?![\d_])" % mine.job)
     active = os.path.dirname(run.path)
     for name in sorted(os.listdir(active)):
         other = RunFolder(os.path.join(active, name))
         for one in submissions(other) if name != run.run else []:
-            if not one.job or job not in re.findall(r"\d+", one.after):
+            if not one.job or not whole.search(one.after):
                 continue
-            after = one.after + ",afterok:" + onward
+            alone = len(mine.cells) == 1
+            after = whole.sub(onward, one.after) if alone else one.after + ",afterok:" + onward
             with contextlib.suppress(SlurmRefused):  # it does not wait any more
                 ask(["scontrol", "update", "JobId=" + one.job, "Dependency=" + after])
                 write(other, one._replace(after=after))

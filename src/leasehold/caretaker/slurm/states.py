@@ -18,6 +18,7 @@ LIVE = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT
 _TAIL_BYTES = 4000
 _LINE_CHARS = 200
 _ACCOUNTS = "State,ExitCode,ElapsedRaw,MaxRSS,ReqMem,NodeList"
+_DUE_TO = {"PREEMPTION": "PREEMPTED", "TIME LIMIT": "TIMEOUT", "NODE FAILURE": "NODE_FAIL"}
 _SCALE = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
@@ -171,13 +172,24 @@ def _int(text: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _last_line(path: str) -> str:
-    """Read what the batch script said last; slurmstepd's own remarks say less than the line before them."""
+def put_back_for(folder: RunFolder, job: str, place: int) -> str:
+    """Say in which state a task was ended, by what slurmstepd left in its output; "" where that says nothing."""
+    text = "\n".join(_tail(output_of(folder, job, place)))
+    found = re.findall(r"CANCELLED AT \S+(?: DUE TO ([A-Z ]+?))? \*\*\*", text)
+    return _DUE_TO.get(found[-1], "") if found else ""
+
+
+def _tail(path: str) -> List[str]:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+            return file.read().decode("utf-8", "replace").splitlines()
     except OSError:
-        return ""
+        return []
+
+
+def _last_line(path: str) -> str:
+    """Read what the batch script said last; slurmstepd's own remarks say less than the line before them."""
+    lines = _tail(path)
     told = [" ".join(line.split()) for line in lines if line.strip() and not line.startswith("slurmstepd")]
     return told[-1][:_LINE_CHARS] if told else ""

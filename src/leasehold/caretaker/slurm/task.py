@@ -132,7 +132,7 @@ class TaskCaretaker(Caretaker):
             self.signals.terminate = False
             left_s = None if self.wall_by is None else self.wall_by - time.monotonic()
             near = left_s is not None and left_s < self.lead_s + _TOO_SOON_S
-            self.preemption.notice(self.run, "Slurm, since its wall time is nearly up" if near else "Slurm (SIGTERM)")
+            self.preemption.notice(self.run, "Slurm, since its wall time is nearly up" if near else "Slurm")
         super()._turn()
 
 

@@ -74,8 +74,12 @@ def _money(meter: Meter) -> str:
 def _allocation(reading: Any) -> list[str]:
     trained_s, core_s, card_s = reading.used
     said = [f"no meter of money; trainers ran {ago(trained_s)}"]
-    said += [f"used {core_s / 3600:.2f} core-hours"] if core_s else []
-    return [*said, f"{card_s / 3600:.2f} GPU-hours"] if card_s else said
+    said += [f"used {_lent(core_s, 'core')}"] if core_s else []
+    return [*said, _lent(card_s, "GPU")] if card_s else said
+
+
+def _lent(seconds: float, what: str) -> str:
+    return f"{seconds / 3600:.2f} {what}-hours" if seconds >= 360 else f"{seconds / 60:.1f} {what}-minutes"
 
 
 def _loss(meter: Meter, loss: Loss, now_unix: float) -> str:

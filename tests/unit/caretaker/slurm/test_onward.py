@@ -91,6 +91,14 @@ def test_a_task_whose_wall_is_up_goes_on_though_slurm_ends_it(run: RunFolder, cl
     assert len(submissions(run)) == 2
 
 
+def test_a_task_that_a_better_job_displaced_goes_on_where_slurm_only_ends_it(run: RunFolder, cluster: Cluster) -> None:
+    cluster.has("scontrol", _NO_REQUEUE + "echo JobState=COMPLETING Reason=None\n")
+    said = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-15T13:00:00 DUE TO PREEMPTION ***\n"
+    (Path(run.path) / "slurm" / "7_0.out").write_text(said)
+    onward.go_on(run, 1, "a", _ENVIRON)
+    assert len(submissions(run)) == 2
+
+
 def test_a_run_that_is_to_stop_is_not_handed_on(run: RunFolder, cluster: Cluster) -> None:
     Path(run.stop).write_text("{}")
     assert onward.go_on(run, 1, "a", _ENVIRON) == EX_TEMPFAIL
@@ -110,6 +118,16 @@ def test_whoever_waits_for_this_task_waits_for_its_rest_too(run: RunFolder, clus
     onward.go_on(run, 1, "a", _ENVIRON)
     assert any("JobId=8 Dependency=afterok:7,afterok:9" in call for call in cluster.called("scontrol"))
     assert submissions(other)[0].after == "afterok:7,afterok:9"
+
+
+def test_whoever_waits_for_a_single_cell_waits_for_its_rest_instead(run: RunFolder, cluster: Cluster) -> None:
+    alone, other = (RunFolder(os.path.join(os.path.dirname(run.path), name)) for name in ("alone-1", "next-1"))
+    os.makedirs(alone.path)
+    os.makedirs(other.path)
+    first = submit(alone, Order(["main"], {}))
+    submit(other, Order(["main"], {}, "afterok:" + first.job))
+    onward.go_on(alone, 1, "main", dict(_ENVIRON, SLURM_ARRAY_JOB_ID=first.job))
+    assert submissions(other)[0].after == "afterok:" + submissions(alone)[1].job
 
 
 def test_an_image_gets_our_folders_and_the_jobs_own_flags(run: RunFolder, cluster: Cluster) -> None:

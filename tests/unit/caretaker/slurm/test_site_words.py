@@ -13,7 +13,7 @@ from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.slurm import allocation, offers
 from leasehold.caretaker.slurm.gather import _lost, say_standing
 from leasehold.caretaker.slurm.script import seconds_of, walls
-from leasehold.caretaker.slurm.states import Task, look_back, tasks
+from leasehold.caretaker.slurm.states import Task, look_back, put_back_for, tasks
 from leasehold.caretaker.slurm.submit import Submission
 from leasehold.caretaker.slurm.tools import SlurmRefused
 from leasehold.caretaker.slurm.words import GONE, Ended, say_ended, say_waiting
@@ -118,6 +118,15 @@ def test_without_accounts_the_controller_is_asked(run: RunFolder, site: Any) -> 
     (Path(run.path) / "slurm" / "7_0.out").write_text("one\nlast words\nslurmstepd: error: gone\n")
     found = look_back(run, Task("a", "7", 0, "FAILED", ""))
     assert (found.code, found.node, found.asked_mem, found.said) == (3, "n2", "100M", "last words")
+
+
+def test_a_task_that_was_put_back_says_what_ended_it(run: RunFolder) -> None:
+    path = Path(run.path) / "slurm" / "7_0.out"
+    assert put_back_for(run, "7", 0) == ""
+    path.write_text("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-15T13:00:00 DUE TO PREEMPTION ***\n")
+    assert put_back_for(run, "7", 0) == "PREEMPTED"
+    path.write_text(path.read_text() + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-15T14:00:00 ***\n")
+    assert put_back_for(run, "7", 0) == ""
 
 
 def test_a_task_that_controller_and_accounts_do_not_know_has_ended(run: RunFolder, site: Any) -> None:
