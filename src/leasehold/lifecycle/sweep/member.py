@@ -49,6 +49,7 @@ class Member:
     silent_since: float = 0.0
     begun_at: float = 0.0
     handed_at: float = 0.0
+    keeps_until: float = 0.0  # it would not give cells up: it is not asked again before
     moved: bool = False  # its cells went to others while it was silent
     failed: str = ""
     unfit: bool = False  # it refused to begin, so it is given no more
