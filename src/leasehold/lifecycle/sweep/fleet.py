@@ -30,7 +30,7 @@ from leasehold.model.words import ago
 from .claiming import claim_all, say_onlooker, take_over_all
 from .estimates import Estimates, recall, remember, times_of, waiting
 from .hearing import Hearing
-from .member import Member, give_up, hang_up, meet, record_of, settled_cells
+from .member import Member, give_up, hang_up, in_plan_order, meet, record_of, settled_cells
 from .shares import TAKEN_OVER, Shares
 from .standing import standing
 from .visiting import Visits
@@ -258,7 +258,7 @@ class _Fleet:
         return replace(
             self._order,
             on=member.box.name,
-            cells=tuple(member.cells),
+            cells=tuple(in_plan_order(self._home, member)),
             part=member.suffix,
             generation=self._again,
             given=self._shares.stamps(member),

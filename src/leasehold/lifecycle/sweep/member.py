@@ -140,6 +140,13 @@ def forget(home: Home, run: str, gone: Callable[[str], bool]) -> None:
     )  # fmt: skip
 
 
+def in_plan_order(home: Home, member: Member) -> list[str]:
+    """List a member's cells as its plan has them, new ones behind: what is home by an equal plan is not read again."""
+    record = record_of(home, member.run)
+    known = plan_from_dict(json.loads(record.plan_json)).cells if record else ()
+    return [*(name for name in known if name in member.cells), *(name for name in member.cells if name not in known)]
+
+
 def give_up(home: Home, member: Member, wish: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Have a box give cells up and write down that they are no longer its own; return which, and how it stands now."""
     with member.wire() as engine:
