@@ -85,7 +85,8 @@ def meet(member: Member, sweep: str, job: Job) -> None:
     try:
         member.suffix = "b" + str(engine.probe()["box_id"])[:6]
         member.run = f"{sweep}-{member.suffix}"
-        member.places = _places(job, engine.wire.ask("readings", paths=[]))
+        cards = engine.wire.ask("readings", paths=[]).get("gpus") if job.gpu is not None else None
+        member.places = _places(job, cards)
         member.heard(engine.look(member.run))
     except BaseException:
         engine.wire.close()
@@ -162,8 +163,7 @@ def _hold_open(member: Member, engine: CaretakerEngine) -> None:
     member.box.held.append(engine)
 
 
-def _places(job: Job, readings: Mapping[str, object]) -> int:
-    cards = readings.get("gpus")
+def _places(job: Job, cards: object) -> int:
     at_once = job.at_once or 0
     if job.gpu is None or not isinstance(cards, list) or "CUDA_VISIBLE_DEVICES" in job.env:
         return max(1, at_once)
