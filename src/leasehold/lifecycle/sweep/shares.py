@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import LeaseholdError
@@ -40,6 +40,7 @@ class Shares:
     estimates: Estimates
     say: Say
     onlooker: bool = False
+    moved: set[str] = field(default_factory=set)
     hand_over_s: float = 2.0  # from one box to another, as the last ones took
 
     def handed_over(self, took_s: float) -> None:
@@ -102,13 +103,16 @@ class Shares:
         if not looks:
             return None
         last, left = max(looks, key=lambda look: sum(look[1].values()) / look[0].places)
-        wait = {name: left[name] for name in waiting(last.state) if name in left}
+        works = any(cell.state in ("starting", "running") for cell in idle.state.cells.values())
+        again = self.moved if works else set()  # only a box that stands idle takes what was moved before
+        wait = {name: left[name] for name in waiting(last.state) if name in left and name not in again}
         on_the_way = self.hand_over_s if self.estimates.in_seconds else 0.0
         wanted = to_move(wait, last.bench(left), idle.bench(self._left(idle)), on_the_way)
         return (last, wanted) if wanted else None
 
     def hand_over(self, last: Member, moved: Sequence[str], idle: Member) -> None:
         """Note that one box gave cells up for another."""
+        self.moved.update(moved)
         last.cells = [name for name in last.cells if name not in moved]
         idle.cells += [name for name in moved if name not in idle.cells]
         what = f"takes {_count(moved)} that waited on {last.box.name}: {', '.join(moved[:5])}"
