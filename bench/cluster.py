@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ class Bed:
     place: Path
     slurm: SlurmCluster
     meter: Meter
+    numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def folder(self, name: str) -> Path:
         """Make a new folder."""
@@ -59,11 +61,11 @@ class Bed:
         argv = [python, str(Path(__file__).with_name("submitit_cells.py")), str(self.folder("peer")), str(count)]
         return self._spent(lambda: self.command(argv, self.place))
 
-    def project(self, count: int) -> Path:
+    def project(self, count: int, seeds: int = 1) -> Path:
         """Write a project that has so many cells, like no other before it."""
         folder = self.folder("project")
         job = {
-            "name": "cells", "run": _RUN, "cells": {"grid": {"x": list(range(count))}},
+            "name": f"cells-{next(self.numbers)}", "run": _RUN, "cells": {"grid": {"x": list(range(count // seeds))}, "seeds": seeds},
             "artifacts": {"result.json": "json"},
         }  # fmt: skip
         (folder / "lease.yaml").write_text(json.dumps(job))
@@ -74,16 +76,19 @@ class Bed:
         """Run `lease` in a project; return what it printed."""
         return self.command([LEASE, *words], project)
 
-    def command(self, argv: Sequence[str], folder: Path) -> str:
-        """Run a command as somebody on the login node."""
-        environment = user_environment(
-            LEASEHOLD_HOME=str(self.place / "home"), **{key: self.slurm.environ[key] for key in ("SLURM_CONF", "TZ")}
-        )
+    @property
+    def environment(self) -> dict[str, str]:
+        """What somebody on the login node has."""
+        slurm = {key: self.slurm.environ[key] for key in ("SLURM_CONF", "TZ")}
+        return user_environment(LEASEHOLD_HOME=str(self.place / "home"), **slurm)
+
+    def command(self, argv: Sequence[str], folder: Path, expect: int = 0) -> str:
+        """Run a command as somebody on the login node; return what it printed."""
         done = subprocess.run(
-            argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            argv, cwd=folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=_WAIT_S, check=False,
         )  # fmt: skip
-        if done.returncode:
+        if done.returncode != expect:
             print(done.stdout[-2000:], done.stderr[-4000:], file=sys.stderr)
             raise RuntimeError(f"{argv[0]} exited with {done.returncode}")
         return done.stdout
@@ -92,9 +97,9 @@ class Bed:
         """Wait until the cluster has nothing left to do."""
         wait_for(lambda: not self.slurm.run("squeue", "-h", "-o", "%i"), "an empty queue", pause_s=0.2)
 
-    def _spent(self, act: object) -> Spent:
+    def _spent(self, act: Callable[[], object]) -> Spent:
         before_s, begun = self.meter.used_s(), time.perf_counter()
-        act()  # type: ignore[operator]
+        act()
         clock_s = time.perf_counter() - begun
         self.quiet()
         return Spent(clock_s, self.meter.used_s() - before_s)
@@ -124,10 +129,10 @@ def _gone(waiting: list[Path]) -> bool:
     return not waiting
 
 
-def wait_for(ready: object, what: str, pause_s: float) -> None:
+def wait_for(ready: Callable[[], bool], what: str, pause_s: float) -> None:
     """Look until it is true."""
     deadline = time.monotonic() + _WAIT_S
-    while not ready():  # type: ignore[operator]
+    while not ready():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what} did not come within {_WAIT_S:.0f} s")
         time.sleep(pause_s)

@@ -71,6 +71,13 @@ def test_a_box_that_comes_back_ends_what_was_moved_and_one_result_of_each_cell_c
         assert home.wait(60) == 0, said_by(home)
     assert _finished(*boxes.values()) == {f"c{n}": 1 for n in range(4)}
     assert {name: len(found) for name, found in results(person).items()} == {f"c{n}": 1 for n in range(4)}
+    for box in boxes.values():
+        (run,) = {path.name for path in (box.home / ".leasehold" / "active").glob("sweep-*")}
+        plan = person.lease("down", run, "--plan")
+        assert "gate: passed" in plan.said, plan.said
+    again = person.lease("run", "--on", on)
+    assert again.code == 0, again.said
+    assert "pulled" not in again.said
 
 
 def test_what_a_silent_box_has_finished_meanwhile_is_taken_and_not_run_again(

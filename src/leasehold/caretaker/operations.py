@@ -19,7 +19,7 @@ from . import hogs, readings, series, shared_notes, starting
 from .following import Following, parse_logs
 from .layout import RunFolder
 from .platform_shell import Outfit
-from .reaper import trainer_processes
+from .reaper import processes_of
 from .run_requests import count_of, folder_of, plan_of
 from .scrubbing import read_clean, read_log, redactor_of, whole_words
 from .serve import Refused, Request
@@ -135,10 +135,9 @@ def fingerprint(request: Request) -> None:
     for name, entries in sorted(manifest.fingerprints(places, plan["patterns"]).items()):
         for start in range(0, max(1, len(entries)), _ENTRIES_A_FRAME):
             request.reply({"cell": name, "entries": entries[start : start + _ENTRIES_A_FRAME]})
-    alive = []
-    for name, cell in seen["cells"].items():
-        alive += [p.pid for p in trainer_processes(cell["pid"], cell["started"], folder.mark(name))]
-    request.reply({"seen": seen, "alive": sorted(set(alive)), "other": _unpromised(folder, plan)})
+    trainers = [(cell["pid"], cell["started"]) for cell in seen["cells"].values() if cell["pid"]]
+    alive = sorted(process.pid for process in processes_of(trainers, folder.mark()))
+    request.reply({"seen": seen, "alive": alive, "other": _unpromised(folder, plan)})
 
 
 def get(request: Request) -> None:

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import time
-from typing import Callable, List
+from typing import Callable, List, Sequence, Tuple
 
-from leasehold.kit.procs import Process, in_group, is_alive, look, marked
+from leasehold.kit.procs import Process, in_groups, is_alive, look, marked
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -24,10 +24,19 @@ def adopt_orphans() -> bool:
 
 def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
     """List what lives of an attempt: its process group, and marked processes that left the group."""
+    return processes_of([(pid, started)], mark)
+
+
+def processes_of(trainers: Sequence[Tuple[int, str]], mark: str) -> List[Process]:
+    """List what lives of many attempts under one mark, with one look over the machine for all of them."""
     found = {process.pid: process for process in marked(mark)}
-    if is_alive(pid, started) or any(process.group == pid for process in found.values()):
-        found.update({process.pid: process for process in in_group(pid)})
-        alone = look(pid)
+    groups = {process.group for process in found.values()}
+    leaders = {pid for pid, started in trainers if pid in groups or is_alive(pid, started)}
+    if not leaders:
+        return list(found.values())
+    found.update({process.pid: process for process in in_groups(leaders)})
+    for pid, started in trainers:
+        alone = look(pid) if pid in leaders else None
         if alone is not None and alone.started == started and not alone.gone:
             found[pid] = alone  # an adopted trainer may belong to a group that is not its own
     return list(found.values())

@@ -6,14 +6,14 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
 from leasehold.kit.procs import boot_id, is_alive
-from leasehold.kit.runstate import FAILED, STOPPED, fold
+from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, RunState, fold
 
 from . import detach, holding, roster
 from .cell_work import prepare_cell
@@ -35,14 +35,12 @@ _LEAVE_WAIT_S = 5.0
 def observe(folder: RunFolder) -> Dict[str, Any]:
     """Fold the journal and check it against locks and processes."""
     cluster = gatherer_of(folder)
-    if cluster is not None:
-        cluster.gather()
-    events, offset = journal.read_from(folder.journal, 0)
-    run = fold(events)
+    run, offset = _folded(folder, cluster)
     seen = run.as_dict()
     for name, cell in seen["cells"].items():
-        cell["alive"] = bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
-        cell["held"] = is_held(folder.cell_lock(name)) if os.path.isdir(folder.cell(name)) else False
+        here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
+        cell["alive"] = here and bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
+        cell["held"] = here and is_held(folder.cell_lock(name))
     status = read_json(folder.status) or {}
     seen.update(
         run=folder.run,
@@ -61,6 +59,14 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         place=place_of(folder),
     )
     return seen
+
+
+def _folded(folder: RunFolder, cluster: Optional[Gatherer]) -> Tuple[RunState, int]:
+    """Fold the run's journal, gathered first where a cluster cares for its cells; return where it ends too."""
+    if cluster is not None:
+        return cluster.gather(), cluster.offset
+    events, offset = journal.read_from(folder.journal, 0)
+    return fold(events), offset
 
 
 def gatherer_of(folder: RunFolder) -> Optional[Gatherer]:

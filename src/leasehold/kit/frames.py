@@ -16,6 +16,9 @@ MAX_PAYLOAD_BYTES = 4 << 20
 CHUNK_BYTES = 256 << 10
 
 JSON, DATA, END, ERROR = 1, 2, 3, 4
+PACKED = 5  # an object too long for a frame of its own: on the wire only, readers see JSON
+_PACK_OVER_BYTES = 1 << 20
+_MAX_OBJECT_BYTES = 128 << 20
 
 
 class WireError(Exception):
@@ -54,7 +57,12 @@ def head(request: int, type_: int, length: int) -> bytes:
 
 def pack_json(request: int, value: Dict[str, Any], type_: int = JSON) -> bytes:
     """Encode one frame with an object in it; ASCII, so that file names that are not UTF-8 travel too."""
-    return pack(request, type_, json.dumps(value, separators=(",", ":")).encode("ascii"))
+    data = json.dumps(value, separators=(",", ":")).encode("ascii")
+    if len(data) > _PACK_OVER_BYTES and type_ == JSON:  # ten thousand cells, all alike
+        import zlib
+
+        return pack(request, PACKED, zlib.compress(data, 1))
+    return pack(request, type_, data)
 
 
 def read_frame(stream: BinaryIO) -> Optional[Frame]:
@@ -63,11 +71,24 @@ def read_frame(stream: BinaryIO) -> Optional[Frame]:
     if head is None:
         return None
     length, request, type_ = HEADER.unpack(head)
-    if length > MAX_PAYLOAD_BYTES or type_ not in (JSON, DATA, END, ERROR):
+    if length > MAX_PAYLOAD_BYTES or type_ not in (JSON, DATA, END, ERROR, PACKED):
         raise WireError("not a frame: length %d, type %d" % (length, type_))
     payload = _read_exactly(stream, length, may_end=False)
     assert payload is not None
-    return Frame(request, type_, payload)
+    return Frame(request, JSON, _unpacked(payload)) if type_ == PACKED else Frame(request, type_, payload)
+
+
+def _unpacked(payload: bytes) -> bytes:
+    import zlib
+
+    inflating = zlib.decompressobj()
+    try:
+        data = inflating.decompress(payload, _MAX_OBJECT_BYTES)
+    except zlib.error as error:
+        raise WireError("a packed frame cannot be unpacked: %s" % error) from None
+    if inflating.unconsumed_tail:
+        raise WireError("a packed frame holds more than %d bytes" % _MAX_OBJECT_BYTES)
+    return data
 
 
 def _read_exactly(stream: BinaryIO, count: int, may_end: bool) -> Optional[bytes]:

@@ -69,6 +69,11 @@ class Journal:
         self.events.extend(events)
         return events
 
+    @property
+    def size_bytes(self) -> int:
+        """How long the file is: where a reader of what comes next begins."""
+        return os.fstat(self._fd).st_size
+
     def close(self) -> None:
         """Close the file; events stay readable."""
         if self._behind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, NamedTuple, Optional
+from typing import AbstractSet, Dict, List, NamedTuple, Optional
 
 MARK = "LEASE_ATTEMPT_ID"
 _PIECE_BYTES = 1 << 18
@@ -61,10 +61,10 @@ def marked(mark: str) -> List[Process]:
     return found
 
 
-def in_group(group: int) -> List[Process]:
-    """Find live members of a process group."""
+def in_groups(groups: AbstractSet[int]) -> List[Process]:
+    """Find live members of process groups."""
     processes = [look(pid) for pid in _pids()]
-    return [p for p in processes if p is not None and p.group == group and not p.gone]
+    return [p for p in processes if p is not None and p.group in groups and not p.gone]
 
 
 def session_cpu_s(session: int) -> Optional[float]:

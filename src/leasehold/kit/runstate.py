@@ -88,19 +88,28 @@ class RunState:
 
 
 def state_from(value: Mapping[str, Any]) -> RunState:
-    """Read back what `as_dict` spelled, maybe by an older or newer one of us."""
+    """Read back what `as_dict` spelled, maybe by an older or newer one of us; what has another type is left out."""
     run = RunState()
     _fill(run, {key: item for key, item in value.items() if key != "cells"})
     cells = value.get("cells")
     for name, facts in cells.items() if isinstance(cells, dict) else ():
         run.cells[str(name)] = CellState()
-        _fill(run.cells[str(name)], facts)
+        _fill(run.cells[str(name)], facts if isinstance(facts, dict) else {})
+    left = value.get("left")
+    items = left.items() if isinstance(left, dict) else ()
+    run.left = {str(name): gone for name, gone in items if isinstance(gone, dict)}
     return run
 
 
 def _fill(into: Any, facts: Mapping[str, Any]) -> None:
     known = vars(into)
-    known.update({key: item for key, item in facts.items() if key in known})
+    known.update({key: item for key, item in facts.items() if key in known and _fits(item, known[key])})
+
+
+def _fits(item: Any, usual: Any) -> bool:
+    if isinstance(usual, (int, float)) and not isinstance(usual, bool):
+        return isinstance(item, (int, float))
+    return usual is None or isinstance(item, type(usual))
 
 
 def fold(events: Iterable[Dict[str, Any]], into: Optional[RunState] = None) -> RunState:

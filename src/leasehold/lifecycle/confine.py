@@ -87,7 +87,7 @@ def _read_all(requests: Sequence[LoadRequest], wall_s: float, memory_bytes: int)
             for number in waiting:
                 results[number] = _read_confined(readers, requests[number], wall_s, memory_bytes)
 
-    count = min(_READERS_AT_ONCE, len(requests))
+    count = min(_READERS_AT_ONCE, len(requests), os.cpu_count() or 1)
     with ThreadPoolExecutor(max(1, count)) as pool:
         for done in [pool.submit(work) for _ in range(count)]:
             done.result()

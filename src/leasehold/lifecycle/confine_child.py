@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -25,27 +25,32 @@ def main() -> None:
     attend(json.load(sys.stdin))
 
 
-def attend(request: dict[str, Any]) -> None:
-    """Open the file, give up every right that reading it does not need, read it, answer."""
+def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
+    """Open the file, give up every right that reading it does not need, read it, answer.
+
+    `behind` names walls that stand already, since whoever forked us raised them.
+    """
     if os.path.isdir(request["path"]):
-        _main_folder(request)
+        _read_folder(request, behind)
         return
     try:
         source: Source | None = open_source(request["path"])
         answer: dict[str, object] = {}
     except Unreadable as error:
         source, answer = None, {"ok": False, "reason": error.reason}
-    reached = walls.leave_network(reopens_files=False) + walls.forbid_new_privileges()
+    if behind:
+        walls.leave_rights()
+    reached = [*(behind or walls.leave_network(reopens_files=False)), *walls.forbid_new_privileges()]
     reached += walls.limit_resources(request["wall_s"], request["memory_bytes"], _OPEN_FILES)
     _say({"confinement": reached})
     _say(answer if source is None else _read(source, request["kind"]))
 
 
-def _main_folder(request: dict[str, Any]) -> None:
+def _read_folder(request: dict[str, Any], behind: Sequence[str]) -> None:
     """Read a checkpoint folder; its files are opened behind the walls, one at a time."""
     from leasehold.kit.readers.folders import read_folder
 
-    reached = walls.leave_network(reopens_files=True) + walls.forbid_new_privileges()
+    reached = [*(behind or walls.leave_network(reopens_files=True)), *walls.forbid_new_privileges()]
     reached += walls.limit_resources(request["wall_s"], request["memory_bytes"], _OPEN_FILES)
     _say({"confinement": reached})
     _say(_answer(lambda: read_folder(request["path"])))

@@ -22,6 +22,7 @@ _MOST_REQUEST_BYTES = 1 << 16
 
 def main() -> None:
     """Serve one request after the other until home hangs up."""
+    behind = confine_child.walls.leave_network(reopens_files=True)  # once for all: a network of its own is dear
     confine_child.walls.die_with_parent()
     home = socket.socket(fileno=os.dup(0))
     while True:
@@ -30,14 +31,14 @@ def main() -> None:
             return
         pid = os.fork()
         if pid == 0:
-            _become_reader(home, request, pipes[0])
+            _become_reader(home, request, pipes[0], behind)
         os.close(pipes[0])
         home.sendall(b"%d\n" % pid)
         status = os.waitpid(pid, 0)[1]
         home.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
-def _become_reader(home: socket.socket, request: bytes, pipe: int) -> NoReturn:
+def _become_reader(home: socket.socket, request: bytes, pipe: int, behind: list[str]) -> NoReturn:
     """Let go of home, and answer for one file alone."""
     code = 1
     with contextlib.suppress(BaseException):  # whatever it is, the exit code tells: nothing may return to the loop
@@ -46,7 +47,7 @@ def _become_reader(home: socket.socket, request: bytes, pipe: int) -> NoReturn:
         os.dup2(pipe, 1)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         os.closerange(3, 64)
-        confine_child.attend(json.loads(request))
+        confine_child.attend(json.loads(request), behind)
         code = 0
     os._exit(code)
 

@@ -68,6 +68,12 @@ def leave_network(reopens_files: bool) -> list[str]:
     return ["no_network"] if os.geteuid() == 0 and _libc().unshare(_CLONE_NEWNET) == 0 else []
 
 
+def leave_rights() -> None:
+    """Give up root's rights over files and processes, where the network was left before; call it with files open."""
+    if sys.platform.startswith("linux") and os.geteuid() == 0:
+        _libc().unshare(_CLONE_NEWUSER)
+
+
 def _lower(resource: Any, name: str, value: int) -> bool:
     number = getattr(resource, f"RLIMIT_{name}", None)
     if number is None:

@@ -84,7 +84,7 @@ def test_an_oversized_length_is_refused_before_anything_is_read():
     assert stream.tell() == HEADER.size
 
 
-@pytest.mark.parametrize("type_", [0, 5, 255])
+@pytest.mark.parametrize("type_", [0, 6, 255])
 def test_an_unknown_type_is_refused(type_):
     with pytest.raises(WireError, match="type %d" % type_):
         read_frame(io.BytesIO(HEADER.pack(0, 1, type_)))

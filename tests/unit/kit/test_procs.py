@@ -11,7 +11,7 @@ import time
 import pytest
 
 from leasehold.kit import procs
-from leasehold.kit.procs import MARK, boot_id, environment, in_group, is_alive, look, marked
+from leasehold.kit.procs import MARK, boot_id, environment, in_groups, is_alive, look, marked
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads /proc")
 
@@ -108,11 +108,11 @@ def test_a_dead_marked_process_is_not_found(start, tmp_path):
 
 def test_members_of_a_group_are_found(start):
     leader = start("sh", "-c", "sleep 60 & sleep 60 & wait", start_new_session=True)
-    until(lambda: len(in_group(leader.pid)) == 3)
-    assert leader.pid in [process.pid for process in in_group(leader.pid)]
+    until(lambda: len(in_groups({leader.pid})) == 3)
+    assert leader.pid in [process.pid for process in in_groups({leader.pid})]
     os.killpg(leader.pid, 9)
     leader.wait()
-    until(lambda: in_group(leader.pid) == [])
+    until(lambda: in_groups({leader.pid}) == [])
 
 
 def test_an_environment_is_read_as_it_was_given(start):

@@ -11,7 +11,7 @@ import os
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from leasehold.caretaker.layout import CellFolder, RunFolder
+from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
 from leasehold.caretaker.worktime import stretches, trained_s
 from leasehold.kit import journal
@@ -39,13 +39,15 @@ class Gatherer:
         self.folder = folder
         self.queue: Dict[str, Task] = {}
         self.problem = ""  # why Slurm could not be asked
+        self.offset = 0  # where the run's journal ended when it was last gathered
         self._asked_at = 0.0
 
     def gather(self) -> RunState:
         """Bring the run's journal up to date and return what it says."""
         lock = wait_lock(os.path.join(self.folder.path, "gather.lock"), _LOCK_WAIT_S)
         if lock is None:  # somebody else gathers: what he wrote is as true
-            return fold(journal.read_from(self.folder.journal, 0)[0])
+            events, self.offset = journal.read_from(self.folder.journal, 0)
+            return fold(events)
         try:
             return self._gather()
         finally:
@@ -71,6 +73,7 @@ class Gatherer:
             self._beat(run, book.events)
             return run
         finally:
+            self.offset = book.size_bytes
             book.close()
 
     def _ask(self, known: List[Submission], wanted: List[str]) -> None:
@@ -83,7 +86,7 @@ class Gatherer:
         self._asked_at = time.monotonic()
 
     def _from_cell(self, name: str, told: int) -> List[Dict[str, Any]]:
-        events, _ = journal.read_from(CellFolder(self.folder.path, name).journal, 0)
+        events, _ = journal.read_from(os.path.join(self.folder.cell(name), "journal.jsonl"), 0)
         new = []
         for event in events:
             if event["n"] <= told:

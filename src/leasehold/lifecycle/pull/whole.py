@@ -33,6 +33,8 @@ from .streams import Streams, Way, unwritable
 LISTING = "listing.json"
 _MOST_MANIFEST_BYTES = 1 << 30
 _GARBAGE = 100_000
+_TOLD_TOGETHER = 1000  # files
+_TOLD_AHEAD = 32  # frames
 _SYNC_EACH = 64  # files; beyond it one sync of everything is cheaper
 
 Listing = dict[str, list[dict[str, Any]]]
@@ -167,9 +169,11 @@ def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) 
     try:
         desk.ask_sums = opened.talk.want_sums
         desk.ask_sums(desk.to_sum)
+        telling = _Telling(desk, opened.talk)
+        streams.each_moment = telling.step
         if desk.files:
             streams.run(engine)
-        opened.talk.seal(desk.digests)
+        telling.rest()
         _make_durable([file for file in desk.files if not file.skipped])  # while the box writes its manifest
         reader.join()
         if (failed := desk.failure or desk.lost) is not None:
@@ -178,6 +182,30 @@ def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) 
         desk.close()
         hasher.join()
     return heard.whole()
+
+
+class _Telling:
+    """Tells the box what came while the rest is on its way: over a long way all of it at the end would take long."""
+
+    def __init__(self, desk: Desk, talk: ChartTalk) -> None:
+        self._desk = desk
+        self._talk = talk
+        self._files = 0  # that were told of
+        self._frames = 0
+
+    def step(self) -> None:
+        """Tell of the next ones, if they are many; a box that is still hashing holds only so much for later."""
+        if len(self._desk.files) - self._files < _TOLD_TOGETHER or self._frames >= _TOLD_AHEAD:
+            return
+        digests = self._desk.digests(self._files, settled=True)
+        if len(digests) >= 32 * _TOLD_TOGETHER:
+            self._files += len(digests) // 32
+            self._frames += 1
+            self._talk.tell(digests)
+
+    def rest(self) -> None:
+        """Tell the rest, and that this is all."""
+        self._talk.seal(self._desk.digests(self._files))
 
 
 def _read_chart(chart: Parts, desk: Desk, heard: _Unpacking) -> None:

@@ -25,11 +25,12 @@ from leasehold.lifecycle.resolve import read_job, run_id
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
 from leasehold.model.sweep import Standing
+from leasehold.model.words import ago
 
 from .claiming import claim_all, say_onlooker, take_over_all
 from .estimates import Estimates, recall, remember, times_of, waiting
 from .hearing import Hearing
-from .member import Member, give_up, hang_up, meet, record_of, settled_cells
+from .member import Member, give_up, hang_up, in_plan_order, meet, record_of, settled_cells
 from .shares import TAKEN_OVER, Shares
 from .standing import standing
 from .visiting import Visits
@@ -116,11 +117,13 @@ class _Fleet:
         holder = claim_all(self._home, met)
         for member in members:
             if member.problem:
-                self._say(member, Note("unknown", f"gets no cells now: {member.problem}"))
                 self._knows_run(member)
                 self._visits.begin(member)
         self._shares.onlooker = bool(holder)
         free = self._shares.take_up()
+        for member in members:
+            if member.problem:
+                self._say(member, Note("unknown", f"gets no cells now: {member.problem}{self._when_moved(member)}"))
         self._shares.fence()
         if holder:
             self._report(Note("warning", say_onlooker(holder, len(free)), {"holder": holder}))
@@ -130,6 +133,13 @@ class _Fleet:
             if not member.problem and member.cells:
                 self._begin(member)
         hang_up([member for member in members if not member.busy])
+
+    def _when_moved(self, member: Member) -> str:
+        """Say what becomes of the cells of a box that does not answer."""
+        owed = len(self._owes(member))
+        if not owed or self._shares.onlooker or self._order.detach:
+            return f"; it has {owed} of the cells" if owed else ""
+        return f"; its {owed} cells go to the others if it stays silent for {ago(self._order.patience_s)}"
 
     def _knows_run(self, member: Member) -> None:
         """Name the run of a box that does not answer, as far as this home has written it down."""
@@ -248,7 +258,7 @@ class _Fleet:
         return replace(
             self._order,
             on=member.box.name,
-            cells=tuple(member.cells),
+            cells=tuple(in_plan_order(self._home, member)),
             part=member.suffix,
             generation=self._again,
             given=self._shares.stamps(member),

@@ -49,6 +49,7 @@ class Member:
     silent_since: float = 0.0
     begun_at: float = 0.0
     handed_at: float = 0.0
+    keeps_until: float = 0.0  # it would not give cells up: it is not asked again before
     moved: bool = False  # its cells went to others while it was silent
     failed: str = ""
     unfit: bool = False  # it refused to begin, so it is given no more
@@ -84,7 +85,8 @@ def meet(member: Member, sweep: str, job: Job) -> None:
     try:
         member.suffix = "b" + str(engine.probe()["box_id"])[:6]
         member.run = f"{sweep}-{member.suffix}"
-        member.places = _places(job, engine.wire.ask("readings", paths=[]))
+        cards = engine.wire.ask("readings", paths=[]).get("gpus") if job.gpu is not None else None
+        member.places = _places(job, cards)
         member.heard(engine.look(member.run))
     except BaseException:
         engine.wire.close()
@@ -139,6 +141,13 @@ def forget(home: Home, run: str, gone: Callable[[str], bool]) -> None:
     )  # fmt: skip
 
 
+def in_plan_order(home: Home, member: Member) -> list[str]:
+    """List a member's cells as its plan has them, new ones behind: what is home by an equal plan is not read again."""
+    record = record_of(home, member.run)
+    known = plan_from_dict(json.loads(record.plan_json)).cells if record else ()
+    return [*(name for name in known if name in member.cells), *(name for name in member.cells if name not in known)]
+
+
 def give_up(home: Home, member: Member, wish: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Have a box give cells up and write down that they are no longer its own; return which, and how it stands now."""
     with member.wire() as engine:
@@ -154,8 +163,7 @@ def _hold_open(member: Member, engine: CaretakerEngine) -> None:
     member.box.held.append(engine)
 
 
-def _places(job: Job, readings: Mapping[str, object]) -> int:
-    cards = readings.get("gpus")
+def _places(job: Job, cards: object) -> int:
     at_once = job.at_once or 0
     if job.gpu is None or not isinstance(cards, list) or "CUDA_VISIBLE_DEVICES" in job.env:
         return max(1, at_once)

@@ -27,6 +27,7 @@ from .standing import sweep_of
 
 Say = Callable[[Member, Note], None]
 TAKEN_OVER = "run.taken_over"
+_KEEPS_S = 60.0
 
 
 @dataclass
@@ -93,7 +94,10 @@ class Shares:
 
     def wanted_by(self, idle: Member) -> tuple[Member, list[str]] | None:
         """Choose waiting cells of the box that would end last, if this one would end them sooner."""
-        others = (one for one in self._met() if one.busy and not one.handing and one is not idle)
+        now = time.monotonic()
+        others = (
+            one for one in self._met() if one.busy and not one.handing and one is not idle and one.keeps_until < now
+        )
         looks = [(one, self._left(one)) for one in others if waiting(one.state)]
         if not looks:
             return None
@@ -198,6 +202,7 @@ class Shares:
         """Say why a box kept its cells; where another home holds it, this one only looks on from now."""
         if error.code == TAKEN_OVER:
             self.lose()
+        member.keeps_until = time.monotonic() + _KEEPS_S
         more = ": this home only looks on from now" if error.code == TAKEN_OVER else ""
         self.say(member, Note("warning", f"could not give cells back: {error.message}{more}"))
 

@@ -124,6 +124,8 @@ class Board:
                 sum(state == "finished" for state in self._cells.values()),
                 sum(state == "failed" for state in self._cells.values()),
                 len(self._cells),
+                tuple(self._cells.values()),
+                tuple(name for name, state in self._cells.items() if state == "running"),
             ),
             progress=progress,
             progress_s=None if seen_at is None else max(0.0, self._tick() - seen_at),
@@ -151,6 +153,8 @@ class Board:
         if kind == "run_opened":
             cells = event.get("cells")
             self._cells = {str(name): "" for name in cells} if isinstance(cells, list) else {}
+        if kind in ("cells_added", "cells_released"):
+            self._cells = _changed(self._cells, event)
         if kind == "attempt_ended":
             self._close_line()
         if kind in _STALLS:
@@ -200,3 +204,12 @@ class Board:
         self._skipped += len(self._pending) == _PENDING_LINES
         self._pending.append(f"\x1b[{colour}m{text}\x1b[0m" if colour else text)
         self.tail.append(text)
+
+
+def _changed(cells: dict[str, str], event: Mapping[str, Any]) -> dict[str, str]:
+    """Take in cells that joined a sweep, or went to another box."""
+    named = event.get("cells")
+    names = [str(name) for name in named] if isinstance(named, list) else []
+    if event.get("k") == "cells_added":
+        return {**cells, **{name: cells.get(name, "") for name in names}}
+    return {name: state for name, state in cells.items() if name not in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.runstate import RunState, fold, state_from
 from leasehold.lifecycle.sweep.owners import Claim, next_giving, owner, owners, sent_away
 
 
@@ -43,3 +43,10 @@ def test_where_a_cell_was_sent_is_told_until_some_box_has_it() -> None:
 
 def test_a_giving_is_later_than_any_that_was_seen_whatever_the_clock_says() -> None:
     assert next_giving(["c", "new"], [_with({"c": 500})], now_unix=100.0) == {"c": 501, "new": 100}
+
+
+def test_a_box_that_answers_nonsense_is_read_as_far_as_it_makes_sense() -> None:
+    nonsense = {"cells": {"c": {"given": "soon", "state": 5, "attempt": 2}, "d": None}, "left": {"e": "f"}, "seq": "x"}
+    run = state_from(nonsense)
+    assert (run.cells["c"].given, run.cells["c"].state, run.cells["c"].attempt) == (0, "pending", 2)
+    assert (sorted(run.cells), run.left, run.seq) == (["c", "d"], {}, 0)
