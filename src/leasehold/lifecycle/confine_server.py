@@ -7,6 +7,7 @@ back go the reader's pid and then its exit code. To start Python anew would take
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import socket
@@ -25,6 +26,7 @@ def main() -> None:
     behind = confine_child.walls.leave_network(reopens_files=True)  # once for all: a network of its own is dear
     confine_child.walls.die_with_parent()
     home = socket.socket(fileno=os.dup(0))
+    getattr(gc, "freeze", int)()  # or each reader would look through, and so copy, what it shares with us
     while True:
         request, pipes, _, _ = socket.recv_fds(home, _MOST_REQUEST_BYTES, 1)
         if not request or not pipes:
