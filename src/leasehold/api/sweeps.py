@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
-    """Read the cells that a job file promises, the parameters that differ, and a warning of those that nothing reads."""
+    """Read the cells that a job file promises, the parameters that differ, and a warning of any that nothing reads."""
     from leasehold.lifecycle.project import RESULTS, read_tree
     from leasehold.lifecycle.resolve import read_job
     from leasehold.lifecycle.sweep.unread import unread
