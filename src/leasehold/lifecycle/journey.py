@@ -159,7 +159,7 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
 
 def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
     refuse_links()  # nothing is written down where nothing could be launched
-    job = read_job(order.job_file)
+    job = order.prepared[0] if order.prepared else read_job(order.job_file)
     skips = Skips(order.skip_gates, order.because)
     price = str(HourlyPrice.parse(order.price)) if order.price else ""
     secret_values(job)
@@ -167,7 +167,8 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
-    tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
+    memory = home.tree_memory(project)
+    tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, results, memory)
     refuse_crlf(tree)
     if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
         report(Note("warning", warning))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from leasehold.errors import LeaseholdError, LinkError, NotDurable, RunFailed, UserError, VerifyError
+from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, UserError, VerifyError
 from leasehold.kit.runstate import fold
 from leasehold.lifecycle.approve import terminal_ask
 from leasehold.lifecycle.boxes import Box, find_box
@@ -67,6 +67,7 @@ class _Fleet:
         tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
         if warning := unread(job, tree):
             report(Note("warning", warning))
+        self._order = replace(order, prepared=(job, tree))
         self._again = generation(home, job, tree, again=order.again)  # once for all boxes
         self._sweep = run_id(job, tree.sha256) + (f"-{self._again}" if self._again else "")
         costs = {cell.name: cell.cost for cell in job.cells}
@@ -342,20 +343,24 @@ class _Fleet:
         more = [member for member in members if not member.problem and not member.failed and self._owes(member)]
         for member in more:
             self._begin(member)
-        return bool(more)
+        if more or any(member.state.cells for member in members):
+            return bool(more)
+        time.sleep(_TICK_S)  # whoever shares it out has claimed it a moment ago and begun nothing yet
+        return True
 
     # ------------------------------------------------------------------ the end, and what is said
 
     def _reckon(self, members: list[Member]) -> Standing:
         runs = [member.run for member in members if record_of(self._home, member.run)]
+        if not runs and self._shares.onlooker:
+            hint = "once it has begun, the same command follows it; if that home is gone, add --take-over"
+            raise Refusal(TAKEN_OVER, f"another home shares {self._sweep} out and has begun nothing yet", hint=hint)
         if not runs:
             problems = "; ".join(f"{one.box.name}: {one.problem or one.failed}" for one in members)
             raise RunFailed("sweep.not_started", f"no box took a cell: {problems}")
         found = standing(self._home, self._sweep, ask=not self._order.detach)
         lacking = [member.not_durable for member in members if member.not_durable]
-        if (
-            lacking and found.settled
-        ):  # a cell that failed is told first; what is home and not copied fails all the same
+        if lacking and found.settled:  # a cell that failed is told first; what is not copied fails all the same
             raise NotDurable(lacking[0].code, "; ".join(error.message for error in lacking), hint=lacking[0].hint)
         return found
 
