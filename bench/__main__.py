@@ -16,7 +16,7 @@ from .rows import MissingPart, Row, markdown
 
 NAMES = (
     "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer", "fleet",
-    "sweep", "fuzz",
+    "fleet_sweep", "sweep", "fuzz",
 )  # fmt: skip
 
 

@@ -33,9 +33,12 @@ def transport(root: str) -> SshTransport:
 
 def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     """Pull as `lease pull` does, up to every hash compared and on the disk; the load check is left out."""
-    from leasehold.errors import LinkError
     from leasehold.lifecycle.boxes import Box
     from leasehold.lifecycle.pull.calling import Calls
+
+    calls = Calls(Box("box", "generic-ssh", root, transport(root)), Path(root).parent / "way.json")
+    calls.begin()
+    from leasehold.errors import LinkError
     from leasehold.lifecycle.pull.pace import Pace
     from leasehold.lifecycle.pull.streams import Way
     from leasehold.lifecycle.pull.whole import Place, open_chart, pull
@@ -44,7 +47,6 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
 
     folders = Folders(Path(into), run)
     folders.make()
-    calls = Calls(Box("box", "generic-ssh", root, transport(root)), Path(root).parent / "way.json")
     engine = calls.first()
     engine.look(run)
     notes: list[Note] = []

@@ -12,7 +12,13 @@ import pytest
 
 from tests.support import tally
 from tests.support.autodl_bed import AutodlCloud
-from tests.support.parts import missing_container, missing_namespaces, missing_slurm, missing_ssh
+from tests.support.parts import (
+    missing_container,
+    missing_namespaces,
+    missing_slurm,
+    missing_slurm_books,
+    missing_ssh,
+)
 from tests.support.slurm_bed import SlurmCluster
 from tests.support.sshd import SshBox
 
@@ -25,6 +31,7 @@ NEEDS = {
     "namespaces": missing_namespaces,
     "containers": missing_container,
     "slurm": missing_slurm,
+    "slurm_books": missing_slurm_books,
 }
 
 # Under LEASEHOLD_NO_SKIP=1, which CI sets, a test with one of these markers runs or fails.

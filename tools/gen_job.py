@@ -48,6 +48,10 @@ def page() -> str:
         "## notify",
         "",
         *_table("", job_words.NOTIFY_WORDS),
+        "",
+        "## slurm",
+        "",
+        *_table("", job_words.SLURM_WORDS),
     ]
     return "\n".join(lines) + "\n"
 

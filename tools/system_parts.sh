@@ -21,6 +21,8 @@ zsh        zsh
 busybox    busybox-static
 slurmctld  slurm-wlm
 munged     munge
+slurmdbd   slurmdbd
+mariadbd   mariadb-server
 '
 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

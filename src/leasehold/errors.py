@@ -75,6 +75,7 @@ class VerifyError(LeaseholdError):
     """What came home is incomplete, different or does not load."""
 
     exit_code = 7
+    cells: tuple[str, ...] = ()  # of a sweep: those that it is about, where the others are well
 
 
 class HomeError(LeaseholdError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from leasehold.errors import BoxError, HomeError, LinkError, VerifyError
+from leasehold.lifecycle.pull import whole
 from leasehold.lifecycle.pull.arrivals import NAME
 from leasehold.lifecycle.pull.pace import Pace
 from leasehold.lifecycle.pull.streams import Way
@@ -127,6 +129,27 @@ def test_large_and_small_files_come_home_proved(haul: Haul) -> None:
     assert len(pulled.sums) == len(files)
     entries = json.loads(pulled.manifest)["cells"]["main"]
     assert {f"main/{entry['path']}": entry["sha256"] for entry in entries} == pulled.sums
+
+
+@pytest.mark.parametrize("ahead", [0, 3, 1000])
+def test_sums_that_are_told_while_others_come_make_the_same_manifest(
+    haul: Haul, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    monkeypatch.setattr(whole, "_TOLD_TOGETHER", 7)
+    monkeypatch.setattr(whole, "_TOLD_AHEAD", ahead)
+    files = {f"s/{n:04d}": b"%d" % n * 3000 for n in range(600)} | {"s/0300.large": noise(3 * MIB)}
+    haul.write(files)
+
+    def slowly(chunks: Iterator[bytes], items: list[Any]) -> Iterator[bytes]:
+        for chunk in chunks:
+            time.sleep(0.02)  # so that there are moments in between
+            yield chunk
+
+    pulled = haul.pull(Faulty(haul.engine, slowly))
+    wanted = {f"main/{path}": hashlib.sha256(content).hexdigest() for path, content in files.items()}
+    assert pulled.sums == wanted
+    entries = json.loads(pulled.manifest)["cells"]["main"]
+    assert {f"main/{entry['path']}": entry["sha256"] for entry in entries} == wanted
 
 
 def test_equal_blocks_and_zeros_do_not_travel(haul: Haul) -> None:

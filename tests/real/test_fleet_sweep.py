@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,80 +14,43 @@ import pytest
 from tests.support.box_book import pasted
 from tests.support.front import LEASE, Front, fake_cards, front
 from tests.support.sshd import SshBox
+from tests.support.sweeps import TRAIN, add_boxes, results, running, said_by, standing, until, write_sweep
 
 pytestmark = pytest.mark.real_ssh
-
-_TRAIN = """
-import json, os, time
-params, out = json.loads(os.environ["LEASE_PARAMS"]), os.environ["LEASE_OUT"]
-print("cell", os.environ["LEASE_CELL"], flush=True)
-gate = params.get("gate")
-deadline = time.time() + 60
-while gate and not os.path.exists(gate) and time.time() < deadline:
-    time.sleep(0.05)
-card = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-json.dump({"loss": params["n"], "card": card, "home": os.environ["HOME"]}, open(os.path.join(out, "metrics.json"), "w"))
-"""
 
 
 @pytest.fixture
 def person(tmp_path: Path) -> Iterator[Front]:
     """Give somebody with a project whose cells can be held at a gate."""
     with front(tmp_path / "person") as someone:
-        someone.write("train.py", _TRAIN)
         yield someone
 
 
-def _job(person: Front, cells: list[dict[str, Any]], **change: Any) -> None:
-    job = {"name": "sweep", "run": "python3 -I -S train.py", "cells": {"list": cells}, "artifacts": ["metrics.json"]}
-    person.job(**{**job, **change})
-
-
-def _add(person: Front, boxes: dict[str, SshBox]) -> str:
-    for name, box in boxes.items():
-        done = person.lease("box", "add", name, pasted(box))
-        assert done.code == 0, done.said
-    return ",".join(boxes)
-
-
-def _standing(person: Front) -> dict[str, dict[str, Any]]:
-    said = json.loads(person.lease("sweep", "status", "sweep", "--json").out)
-    return {cell["cell"]: cell for cell in said.get("cells", ())}  # none before the sweep is written down
-
-
 def _results(person: Front) -> dict[str, dict[str, Any]]:
-    found = (person.project / "lease-results" / "export").glob("sweep-*/cells/*/metrics.json")
-    return {path.parent.name: json.loads(path.read_text()) for path in found}
-
-
-def _until(true: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
+    return {cell: found[-1] for cell, found in results(person).items()}
 
 
 def test_cells_are_shared_out_and_each_is_run_once_and_comes_home(
     person: Front, new_ssh_box: Callable[..., SshBox]
 ) -> None:
-    _job(person, [{"name": f"c{n}", "n": n} for n in range(5)])
-    on = _add(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
+    write_sweep(person, [{"name": f"c{n}", "n": n} for n in range(5)])
+    on = add_boxes(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
     done = person.lease("run", "--on", on)
     assert done.code == 0, done.said
     assert sorted(_results(person)) == ["c0", "c1", "c2", "c3", "c4"]
-    assert {cell["box"] for cell in _standing(person).values()} == {"a", "b"}
+    assert {cell["box"] for cell in standing(person).values()} == {"a", "b"}
     again = person.lease("run", "--on", on)
     assert again.code == 0, again.said
     assert "already home" in again.said
 
 
 def test_edited_code_is_another_sweep_and_again_is_one_more(person: Front, new_ssh_box: Callable[..., SshBox]) -> None:
-    _job(person, [{"name": f"c{n}", "n": n} for n in range(2)])
-    on = _add(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
+    write_sweep(person, [{"name": f"c{n}", "n": n} for n in range(2)])
+    on = add_boxes(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
     assert person.lease("run", "--on", on).code == 0
     again = person.lease("run", "--on", on, "--again", "--json")
     assert again.code == 0, again.said
-    person.write("train.py", _TRAIN + "# edited\n")
+    person.write("train.py", TRAIN + "# edited\n")
     edited = person.lease("run", "--on", on, "--json")
     assert edited.code == 0, edited.said
     exports = (person.project / "lease-results" / "export").glob("sweep-*/cells/*/metrics.json")
@@ -102,10 +64,12 @@ def test_a_multi_gpu_box_runs_a_cell_on_each_card(
 ) -> None:
     cards = fake_cards(tmp_path / "cards", "NVIDIA T4, 15360", "NVIDIA T4, 15360")
     gate = tmp_path / "gate"
-    _job(person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(3)], resources={"gpu": {"count": 1}})
-    _add(person, {"a": new_ssh_box("a", environment=cards)})
+    write_sweep(
+        person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(3)], resources={"gpu": {"count": 1}}
+    )
+    add_boxes(person, {"a": new_ssh_box("a", environment=cards)})
     assert person.lease("run", "--on", "a", "--detach", "--skip-gate", "env", "--because", "no torch").code == 0
-    _until(lambda: [c["word"] for c in _standing(person).values()].count("running") == 2, "two cells side by side")
+    until(lambda: [c["word"] for c in standing(person).values()].count("running") == 2, "two cells side by side")
     gate.touch()
     done = person.lease("run", "--on", "a")
     assert done.code == 0, done.said
@@ -121,11 +85,8 @@ def test_a_box_that_has_nothing_left_takes_waiting_cells_from_the_last(
     cells = [{"name": "quick", "n": 0, "cost": 9}] + [
         {"name": f"slow{n}", "n": n, "cost": 3, **({"gate": str(gate)} if n == 0 else {})} for n in range(3)
     ]
-    _job(person, cells)
-    job = json.loads((person.project / "lease.yaml").read_text())
-    job["cells"]["cost"] = "cost"
-    person.write("lease.yaml", json.dumps(job))
-    on = _add(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
+    write_sweep(person, cells, cost="cost")
+    on = add_boxes(person, {"a": new_ssh_box("a"), "b": new_ssh_box("b")})
     done = person.lease("run", "--on", on, "--detach")
     assert done.code == 0, done.said
     started = subprocess.Popen(
@@ -133,8 +94,8 @@ def test_a_box_that_has_nothing_left_takes_waiting_cells_from_the_last(
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        _until(
-            lambda: len(_results(person)) >= 1 and sum(c["box"] == "a" for c in _standing(person).values()) > 1, "moved"
+        until(
+            lambda: len(_results(person)) >= 1 and sum(c["box"] == "a" for c in standing(person).values()) > 1, "moved"
         )
         gate.touch()
         said = started.communicate(timeout=60)[1]
@@ -150,17 +111,17 @@ def test_the_cells_of_a_box_that_dies_are_moved_and_nothing_is_lost(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    _job(person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(4)])
+    write_sweep(person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(4)])
     boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
-    on = _add(person, boxes)
+    on = add_boxes(person, boxes)
     started = subprocess.Popen(
         [*LEASE, "run", "--on", on, "--move-after", "1s"], cwd=person.project, env=person.environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        _until(lambda: sum(cell["word"] == "running" for cell in _standing(person).values()) == 2, "both at work")
+        until(lambda: sum(cell["word"] == "running" for cell in standing(person).values()) == 2, "both at work")
         boxes["a"].__exit__(None, None, None)
-        _until(lambda: all(cell["box"] == "b" for cell in _standing(person).values()), "moved")
+        until(lambda: all(cell["box"] == "b" for cell in standing(person).values()), "moved")
         gate.touch()
         said = started.communicate(timeout=60)[1]
     finally:
@@ -205,7 +166,7 @@ def test_a_sweep_that_is_home_and_not_on_the_durable_tier_is_a_failure_until_it_
     share.mkdir()
     (share / "leasehold").write_text("a file stands where the copies go")
     person.environment["XDG_CONFIG_HOME"] = str(mine)
-    _job(person, [{"name": f"c{n}", "n": n} for n in range(2)])
+    write_sweep(person, [{"name": f"c{n}", "n": n} for n in range(2)])
     for name in ("a", "b"):
         added = person.lease("box", "add", name, pasted(new_ssh_box(name)), "--platform", "our-lab")
         assert added.code == 0, added.said
@@ -217,3 +178,34 @@ def test_a_sweep_that_is_home_and_not_on_the_durable_tier_is_a_failure_until_it_
     again = person.lease("run", "--on", "a,b")
     assert again.code == 0, again.said
     assert len(list(share.glob("leasehold/export/*/cells/c*/metrics.json"))) == 2, again.said
+
+
+def test_finished_cells_come_home_while_the_others_go_on_and_nothing_travels_twice(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    write_sweep(person, [{"name": "quick", "n": 0}, {"name": "slow", "n": 1, "gate": str(gate)}])
+    on = add_boxes(person, {"a": new_ssh_box("a")})
+    with running(person, "run", "--on", on, "--bring-after", "0s") as home:
+        until(lambda: sorted(results(person)) == ["quick"], "the finished cell is home")
+        assert standing(person)["slow"]["word"] == "running"
+        pulled = person.lease("pull", "sweep")
+        assert pulled.code == 0, pulled.said
+        assert "already home" in pulled.said
+        gate.touch()
+        assert home.wait(60) == 0, said_by(home)
+    assert sorted(results(person)) == ["quick", "slow"]
+    fetched = person.events("receipt_written")
+    assert [sorted(event["receipt"]["cells"]) for event in fetched] == [["quick"], ["quick", "slow"]]
+    assert not list((person.project / "lease-results").glob("quarantine/*superseded*"))
+
+
+def test_one_failed_cell_does_not_keep_the_others_of_its_box_from_coming_home(
+    person: Front, new_ssh_box: Callable[..., SshBox]
+) -> None:
+    write_sweep(person, [{"name": "good", "n": 0}, {"name": "bad", "m": 1}], attempts=1)
+    on = add_boxes(person, {"a": new_ssh_box("a")})
+    done = person.lease("run", "--on", on)
+    assert done.code == 6, done.said
+    assert sorted(results(person)) == ["good"]
+    assert {cell: one["word"] for cell, one in standing(person).items()} == {"good": "home", "bad": "failed"}

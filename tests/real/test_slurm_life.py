@@ -159,7 +159,7 @@ def test_the_run_goes_on_while_the_controller_restarts(person: Front, slurm: Slu
     slurm.start_controller()
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said
-    assert _steps(person, "lr-2") == list(range(1, 21))
+    assert _steps(person, "lr-2") == list(range(1, 61))
 
 
 def test_stopping_ends_our_tasks_and_nobody_elses(person: Front, slurm: SlurmCluster) -> None:

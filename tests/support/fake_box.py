@@ -239,6 +239,7 @@ class FakeEngine:
             "terminal": run.state in TERMINAL,
             "caretaker_alive": run.state not in TERMINAL,
             "cluster_problem": "",
+            "standing": None,
             "health": None,
             "heartbeat_unix": None,
             "work": None,
@@ -260,6 +261,9 @@ class FakeChart:
 
     def want_sums(self, numbers: List[int]) -> None:
         """They come anyway."""
+
+    def tell(self, digests: bytes) -> None:
+        """They are known."""
 
     def seal(self, digests: bytes) -> None:
         """The manifest comes anyway."""

@@ -37,6 +37,24 @@ def missing_slurm() -> Optional[str]:
 
 
 @functools.lru_cache(maxsize=None)
+def missing_slurm_books() -> Optional[str]:
+    """Say why Slurm's accounting cannot run here, or None."""
+    for name in ("slurmdbd", "mariadbd", "mariadb-install-db", "sacct"):
+        if find_program(name) is None:
+            return "no %s here (Debian: apt-get install slurmdbd mariadb-server)" % name
+    return missing_slurm()
+
+
+def missing_memory_cgroup() -> Optional[str]:
+    """Say why Slurm cannot limit a job's memory here, or None."""
+    if os.geteuid() != 0:
+        return "only root may make cgroups"
+    if not os.path.exists("/sys/fs/cgroup/memory/memory.use_hierarchy"):
+        return "no memory cgroup of version 1 here"
+    return None
+
+
+@functools.lru_cache(maxsize=None)
 def missing_namespaces() -> Optional[str]:
     """Say why a mount namespace cannot be made here, or None."""
     unshare = find_program("unshare")

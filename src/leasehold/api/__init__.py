@@ -73,7 +73,15 @@ if TYPE_CHECKING:
         watch,
     )
     from leasehold.api.seeing import patrol, plot
-    from leasehold.api.sweeps import run_fleet, sweep_plan, sweep_spelled, sweep_standing, sweep_table
+    from leasehold.api.sweeps import (
+        run_fleet,
+        sweep_pace,
+        sweep_plan,
+        sweep_plot,
+        sweep_spelled,
+        sweep_standing,
+        sweep_table,
+    )
     from leasehold.lifecycle.adopting import AdoptOrder
     from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
 
@@ -157,7 +165,9 @@ __all__ = [
     "show",
     "status",
     "stop",
+    "sweep_pace",
     "sweep_plan",
+    "sweep_plot",
     "sweep_spelled",
     "sweep_standing",
     "sweep_table",

@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     from leasehold.model.cells import Scalar
     from leasehold.model.job import Job
     from leasehold.model.note import Report
-    from leasehold.model.sweep import Best, CellRow, Group, Standing
+    from leasehold.model.sweep import Best, BoxPace, CellRow, Group, Standing, Straggler, SweepPlot
 
 
-def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]]]:
-    """Read the cells that a job file promises, and the parameters that differ between them."""
+def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
+    """Read the cells that a job file promises, the parameters that differ, and a warning of any that nothing reads."""
+    from leasehold.lifecycle.project import RESULTS, read_tree
     from leasehold.lifecycle.resolve import read_job
+    from leasehold.lifecycle.sweep.unread import unread
     from leasehold.model.cells import differing
 
     job = read_job(path)
-    return job, differing(job.cells)
+    project = path.absolute().parent
+    return job, differing(job.cells), unread(job, read_tree(project, path.name, project / RESULTS)) if job.cells else ""
 
 
 def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
@@ -38,6 +41,13 @@ def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:
     return standing(home, word, ask=ask)
 
 
+def sweep_pace(found: Standing) -> tuple[dict[str, Straggler], list[BoxPace]]:
+    """Say which cells take longer than their like, and how far each box is."""
+    from leasehold.lifecycle.sweep.pace import paces, stragglers
+
+    return stragglers(found), paces(found)
+
+
 def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[CellRow], list[Group], list[Best]]:
     """Read what the cells at home measured: a row a cell, settings with seeds joined, the best by each metric."""
     from leasehold.lifecycle.sweep.standing import rows
@@ -46,6 +56,17 @@ def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[C
     listed = rows(home, found)
     groups = group(listed)
     return listed, groups, best(groups, metrics)
+
+
+def sweep_plot(home: Home, found: Standing, metric: str, by: str) -> SweepPlot:
+    """Read a metric against one parameter, and each cell's course where it is home."""
+    from leasehold.lifecycle.sweep.plotting import plot_of
+    from leasehold.lifecycle.sweep.series import series_of
+    from leasehold.lifecycle.sweep.standing import numbers_at
+
+    listed, groups, _ = sweep_table(home, found, [])
+    at = numbers_at(home, found)
+    return plot_of(listed, groups, metric, by, lambda cell, name: series_of(*at[cell], name) if cell in at else [])
 
 
 def sweep_spelled(rows: list[CellRow], how: str) -> bytes:

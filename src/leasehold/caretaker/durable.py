@@ -10,14 +10,16 @@ import contextlib
 import errno
 import hashlib
 import os
+import threading
 import time
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional
 
 from leasehold.kit import manifest
 from leasehold.kit.atomic import fsync_folder, read_json, write_all, write_atomic, write_json
 from leasehold.kit.paths import open_below
 from leasehold.kit.pause import pause_at
 
+from .at_once import ahead
 from .copying import target_of
 from .layout import RunFolder
 from .locks import wait_lock
@@ -25,6 +27,7 @@ from .reread import BLOCK_BYTES, LAG_S, forget_cached, sha256_of, size_of, wait_
 
 _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 16
+_SMALL_BYTES = 1 << 20
 _LOCK_WAIT_S = 3600.0
 _SYNC_EVERY_BYTES = 64 << 20  # so that a slow mount shows progress, and not one long silence at the end of a file
 _TELL_EVERY_S = 1.0
@@ -72,6 +75,7 @@ class Progress:
         self._path = folder.durable_progress
         self._shown: Dict[str, Any] = {}
         self._told_at = 0.0
+        self._lock = threading.Lock()
 
     def begin(self, phase: str, files: int, total_bytes: int) -> None:
         """Say what is done now, and how much of it there is."""
@@ -80,9 +84,10 @@ class Progress:
 
     def tick(self, count: int) -> None:
         """Count bytes; tell them now and then."""
-        self._shown["bytes"] += count
-        if time.monotonic() - self._told_at > _TELL_EVERY_S:
-            self._tell()
+        with self._lock:
+            self._shown["bytes"] += count
+            if time.monotonic() - self._told_at > _TELL_EVERY_S:
+                self._tell()
 
     def _tell(self) -> None:
         self._told_at = time.monotonic()
@@ -114,9 +119,8 @@ class Copier:
         _check_space(self.target, self.partial, sealed)
         pause_at("durable_checked", "after")
         self.progress.begin("copying", sealed["totals"]["files"], sealed["totals"]["bytes"])
-        for cell, entry in _entries(sealed):
-            self._same_disk()
-            self._copy_file(self.folder.out(cell), entry, os.path.join(self.partial, "cells", cell, entry["path"]))
+        for _ in self._each(sealed, self._copy_entry):
+            pass
         _drop_strangers(self.partial, sealed)
         spelled = manifest.encode(sealed)
         write_atomic(os.path.join(self.partial, "manifest.json"), spelled)
@@ -127,6 +131,19 @@ class Copier:
         _put_in_place(self.partial, self.export)
         self._see_in_place(sealed, spelled)
         return _outcome(sealed, self.export, "copied and read back")
+
+    def _each(self, sealed: Dict[str, Any], work: Callable[[Any], Any]) -> Iterator[Any]:
+        """Do it for every file: small ones several at once, since a slow mount answers each of them late."""
+        small = [pair for pair in _entries(sealed) if pair[1]["bytes"] <= _SMALL_BYTES]
+        yield from ahead(work, small)
+        for pair in _entries(sealed):
+            if pair[1]["bytes"] > _SMALL_BYTES:
+                yield work(pair)
+
+    def _copy_entry(self, pair: Any) -> None:
+        cell, entry = pair
+        self._same_disk()
+        self._copy_file(self.folder.out(cell), entry, os.path.join(self.partial, "cells", cell, entry["path"]))
 
     def _same_disk(self) -> None:
         """A tier that was unmounted meanwhile leaves a folder behind that takes files, on the disk that dies."""
@@ -170,15 +187,17 @@ class Copier:
     def _damage(self, folder: str, sealed: Dict[str, Any], lag_s: float) -> str:
         """Re-read everything; say the first file that is not what was sealed."""
         self.progress.begin("reading back", sealed["totals"]["files"], sealed["totals"]["bytes"])
-        for cell, entry in _entries(sealed):
-            path = os.path.join(folder, "cells", cell, entry["path"])
-            if not _shows(path, entry["bytes"], lag_s):
-                shown = size_of(path)
-                has = "is not there" if shown < 0 else "has %d bytes" % shown
-                return "%s/%s %s, written were %d bytes" % (cell, entry["path"], has, entry["bytes"])
-            if sha256_of(path, self.progress.tick) != entry["sha256"]:
-                return "%s/%s differs from what was written" % (cell, entry["path"])
-        return ""
+        return next(filter(None, self._each(sealed, lambda pair: self._damage_of(folder, pair, lag_s))), "")
+
+    def _damage_of(self, folder: str, pair: Any, lag_s: float) -> str:
+        cell, entry = pair
+        path = os.path.join(folder, "cells", cell, entry["path"])
+        if not _shows(path, entry["bytes"], lag_s):
+            shown = size_of(path)
+            has = "is not there" if shown < 0 else "has %d bytes" % shown
+            return "%s/%s %s, written were %d bytes" % (cell, entry["path"], has, entry["bytes"])
+        differs = sha256_of(path, self.progress.tick) != entry["sha256"]
+        return "%s/%s differs from what was written" % (cell, entry["path"]) if differs else ""
 
     def _see_in_place(self, sealed: Dict[str, Any], spelled: bytes) -> None:
         """The name is the claim: look at it as the next reader will, and take it back if it does not hold."""

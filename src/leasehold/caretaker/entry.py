@@ -38,8 +38,8 @@ def main(argv: List[str]) -> int:
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
-    if door == "task" and len(argv) == 3:
-        return _run_task(argv[1], int(argv[2]))
+    if door == "task" and len(argv) in (3, 6):
+        return _run_task(argv[1], argv[2:])
     if door == "whoami" and len(argv) == 1:
         from .whoami import answer_stream
 
@@ -49,22 +49,23 @@ def main(argv: List[str]) -> int:
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
-        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | task RUN SUBMISSION | nag RUN | notice"
-        " | tell RUN | whoami\n"
+        " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
+        " | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
     )
     return 64
 
 
-def _run_task(path: str, number: int) -> int:
+def _run_task(path: str, words: List[str]) -> int:
     """Care for a cell of a cluster's array; most are many and short, so nothing is tidied that ends with us anyway."""
     import gc
 
     gc.disable()  # until it is seen to be a longer life
     from .layout import RunFolder
-    from .slurm.task import task
+    from .slurm.task import Order, task
 
     os.chdir("/")
-    code = task(RunFolder(path), number, os.environ)
+    more = (words[1] == "home", float(words[2]), float(words[3])) if len(words) > 1 else ()
+    code = task(RunFolder(path), Order(int(words[0]), *more), os.environ)
     sys.stderr.flush()
     os._exit(code)
 

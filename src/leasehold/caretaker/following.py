@@ -56,6 +56,8 @@ class Following:
             moved = self._send_events(log_moves=moved) or moved
             self._send_beat()
             if self._run.terminal and not moved:
+                if self._cluster is not None:
+                    self._cluster.gather()  # whoever gathered the end has then written its figures too
                 self._send_beat(last=True)
                 return
             if time.monotonic() >= until:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from typing import Any, Dict, Mapping
 
@@ -12,6 +14,7 @@ from .refusing import Refused
 
 _MOST_BEFORE = 20
 _WORD_CHARS = 120
+_CLAIM_S = 300.0  # a claim on which nothing was begun for so long is nobody's
 
 
 def hold(folder: RunFolder, args: Mapping[str, Any]) -> None:
@@ -27,6 +30,27 @@ def hold(folder: RunFolder, args: Mapping[str, Any]) -> None:
         "at_unix": round(time.time(), 3),
     }
     write_json(folder.holder, dict(value, before=earlier[-_MOST_BEFORE:]) if earlier else value)
+
+
+def claim(folder: RunFolder, args: Mapping[str, Any]) -> bool:
+    """Hold a run that nobody holds, before it is begun; say whether this home holds it. Caller has the start lock."""
+    holder = read_json(folder.holder) or {}
+    begun = os.path.exists(folder.plan)
+    age_s = time.time() - float(holder.get("at_unix") or 0.0)
+    if not holder.get("home") or not begun and not 0 <= age_s < _CLAIM_S:
+        hold(folder, args)
+        return True
+    mine = is_mine(folder, args)
+    if mine and not begun:
+        write_json(folder.holder, dict(holder, at_unix=round(time.time(), 3)))
+    return mine
+
+
+def unclaim(folder: RunFolder, args: Mapping[str, Any]) -> None:
+    """Let go of a run that was claimed and never begun."""
+    if not os.path.exists(folder.plan) and is_mine(folder, args):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder.holder)
 
 
 def require(folder: RunFolder, args: Mapping[str, Any]) -> None:

@@ -239,7 +239,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
 
         own = _own_variables(folder, plan["job"], what)
         outfit = outfit_of(folder, plan, dict(own, LEASE_GAP_S="%.0f" % gap_s(folder, time.time())))
-        command = _command(folder, plan["job"], what)
+        command = _command(folder, plan, what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
         _write_started(folder.attempt(what.cell, what.number))
         os.execve(dressed.argv[0], dressed.argv, dressed.environ)
@@ -249,9 +249,14 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os._exit(127)
 
 
-def _command(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> List[str]:
+def _command(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> List[str]:
     """Spell the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
+    job = plan["job"]
     line = job["evaluate"] if what.stage == "evaluate" else job["run"]
+    if (plan.get("slurm") or {}).get("image"):
+        from .slurm.container import in_image
+
+        return in_image(folder, plan, what.cell, line)
     if not job.get("setup"):
         return ["/bin/sh", "-c", line]
     step = own_argv("ready", folder.path, what.cell, str(what.number))

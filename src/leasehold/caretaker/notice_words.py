@@ -38,10 +38,11 @@ def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: f
     said = ["%s %s%s." % (wishes.get("label") or name, ended, reason)]
     said += [line for line in _verdict(events, run.reason) if run.state != FINISHED]
     price = wishes.get("price")
-    said.append("The box still bills %s." % price if price else "The box may still bill.")
+    if not wishes.get("free"):
+        said.append("The box still bills %s." % price if price else "The box may still bill.")
     todo = "lease logs %s; the same lease run resumes it" % name
     if run.state == FINISHED:
-        todo = "lease pull %s, then lease down %s" % (name, name)
+        todo = "lease pull %s" % name + ("" if wishes.get("free") else ", then lease down %s" % name)
     return " ".join(said + ["Next: " + todo])
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState
 
+from .chain import SEAL, stage_of
 from .layout import RunFolder
 
 _BUSY = ("starting", "running", "ended")
@@ -18,7 +19,7 @@ class Places:
     """The groups of cards that cells are given, as many as the job asks for each; without cards, places to run."""
 
     def __init__(self, plan: Dict[str, Any]) -> None:
-        job = plan.get("job", {})
+        job = self._job = plan.get("job", {})
         self._each = int((job.get("gpu") or {}).get("count", 0))
         self._at_once = int(job.get("at_once") or 0)
         self._many = len(job.get("cells") or []) > 1
@@ -37,8 +38,12 @@ class Places:
         """Name cards that no cell at work has; nothing where cards are not shared out."""
         if not self._many or not self._each or self._pinned:
             return ""
-        taken = {cell.cards for cell in run.cells.values() if cell.state in _BUSY}
+        taken = {cell.cards for cell in run.cells.values() if self.has_place(cell)}
         return next((group for group in self.groups() if group not in taken), "")
+
+    def has_place(self, cell: CellState) -> bool:
+        """Whether a cell keeps others from its place; one whose results are only read any more does not."""
+        return cell.state in _BUSY and not (cell.state == "ended" and stage_of(self._job, cell) == SEAL)
 
     def groups(self) -> List[str]:
         """List the groups of cards; asked of the driver once, and only where a sweep needs cards."""
@@ -51,8 +56,9 @@ class Places:
 
 
 def in_order(run: RunState) -> List[Tuple[str, CellState]]:
-    """List cells that are not done: those at work first, then the others in the roster's order."""
-    open_cells = [(name, cell) for name, cell in run.cells.items() if cell.state not in (FINISHED, FAILED, STOPPED)]
+    """List cells that are not done and stay: those at work first, then the others in the roster's order."""
+    done = (FINISHED, FAILED, STOPPED)
+    open_cells = [(name, cell) for name, cell in run.cells.items() if cell.state not in done and not cell.leaves]
     return sorted(open_cells, key=lambda item: item[1].state not in _BUSY)
 
 
@@ -71,12 +77,28 @@ def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> 
     wish = read_json(folder.roster)
     if wish is None:
         return False
-    added = [str(name) for name in wish.get("add") or [] if name not in run.cells]
+    added = [str(name) for name in wish.get("add") or [] if name not in run.cells or run.cells[name].leaves]
     if added:
         note("cells_added", cells=added)
-    unbegun = [name for name, cell in run.cells.items() if cell.state == "pending" and not cell.attempt]
-    released = [name for name in unbegun if name in set(wish.get("release") or [])]
+    given = {str(name): stamp for name, stamp in (wish.get("given") or {}).items() if name in run.cells}
+    if given:
+        note("cells_given", given=given)
+    to = {"to": str(wish["to"])} if wish.get("to") else {}
+    unbegun = set(wish.get("release") or ())
+    begun = set(wish.get("withdraw") or ())
+    kept = {name: cell for name, cell in run.cells.items() if cell.state != FINISHED}
+    released = [name for name, cell in kept.items() if _may_go(name, cell, unbegun, begun)]
     if released:
-        note("cells_released", cells=released)
+        note("cells_released", cells=released, **to)
+    leaving = [name for name in kept if name in begun and name not in released and not kept[name].leaves]
+    if leaving:
+        note("cells_withdrawn", cells=leaving, **to)
     os.unlink(folder.roster)
     return bool(added)
+
+
+def _may_go(name: str, cell: CellState, unbegun: Set[str], begun: Set[str]) -> bool:
+    """Whether a cell can be given back at once: nothing of it is at work, and if it was begun, that is accepted."""
+    if name in begun:
+        return cell.state not in _BUSY
+    return name in unbegun and cell.state == "pending" and not cell.attempt

@@ -5,6 +5,7 @@ Its memory is the journal: a caretaker that died between two steps is followed b
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, Callable, Dict
 
@@ -90,7 +91,7 @@ class Recovery:
         )
         chosen = remedies.choose(ended)
         self._due.pop(name, None)
-        facts: Dict[str, Any] = {"remedy": chosen.remedy, "why": chosen.why, "wait_s": chosen.wait_s}
+        facts: Dict[str, Any] = {"remedy": chosen.remedy, "why": chosen.why, "wait_s": round(chosen.wait_s, 1)}
         if chosen.fresh:
             facts["fresh"] = True
         self.note("remedy_chosen", cell=name, attempt=cell.attempt, **facts)
@@ -106,6 +107,9 @@ class Recovery:
 
     def _given_up(self, name: str, cell: CellState) -> str:
         said = "%s; %s: %s" % (failure(cell), cell.klass.replace("_", "-"), cell.because)
+        if cell.verdict == "oom" and self.plan.get("engine") == "slurm":
+            asked = os.environ.get("SLURM_MEM_PER_NODE")
+            return said + "; raise slurm.mem%s and run it again" % (", now %s MiB," % asked if asked else "")
         if cell.remedy == remedies.RENT_AGAIN:
             return said + "; leave this box and resume on another one"
         if cell.remedy == remedies.ASK:

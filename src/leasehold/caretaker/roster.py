@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.runstate import fold
 
 from .layout import RunFolder
+from .locks import try_lock
+from .places import hear_roster
 from .reaper import poke
 from .refusing import Refused
 from .signing import caretaker_identity
@@ -18,8 +20,10 @@ from .signing import caretaker_identity
 _ANSWER_WAIT_S = 5.0
 
 
-def add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Write down the cells that this plan has beyond those the run has now; a known name keeps its meaning."""
+def add_cells(folder: RunFolder, plan: Dict[str, Any], may: Callable[[], None]) -> None:
+    """Write down the cells that this plan has beyond those the run has now, if they `may` join; a known name keeps its
+    meaning.
+    """
     before = folder.read_plan() or {}
     known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
     cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
@@ -28,29 +32,54 @@ def add_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
             raise Refused("sweep.cell_differs", "cell %s of %s has other parameters on this box" % (name, folder.run))
     new = [cells[name] for name in plan["cells"] if name in cells and name not in before.get("cells", [])]
     if new:
+        may()
         added = (read_json(folder.added) or {}).get("cells") or []
         write_json(folder.added, {"cells": added + new})
 
 
-def unheard(folder: RunFolder, plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
-    """List cells of this plan that the journal does not have, and leave the wish to take them up."""
-    new = [name for name in plan["cells"] if name not in seen["cells"]] if seen["seq"] else []
-    if new and plan.get("engine") != "slurm":
-        write_json(folder.roster, {"add": new})
-    return new
+def unheard(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
+    """List cells of this plan that the journal does not have, or that are on their way to another box."""
+    has = {name for name, cell in seen["cells"].items() if not cell.get("leaves")}
+    return [name for name in plan["cells"] if name not in has] if seen["seq"] else []
 
 
-def give_back(folder: RunFolder, wanted: List[str]) -> List[str]:
-    """Have the caretaker give back cells that have not begun; the caller holds the start lock. Returns which it did."""
-    write_json(folder.roster, {"release": wanted})
-    wake(folder)
+def wish_for(folder: RunFolder, new: List[str], given: Any) -> None:
+    """Leave the wish to take cells up, and which giving of them this is: a later one elsewhere counts more."""
+    stamps = {name: int(stamp) for name, stamp in given.items()} if isinstance(given, dict) else {}
+    if new or stamps:
+        write_json(folder.roster, {"add": new, "given": stamps})
+
+
+def give_back(folder: RunFolder, wish: Dict[str, Any]) -> List[str]:
+    """Have the caretaker hear which cells go elsewhere; the caller holds the start lock. Returns which it has not."""
+    write_json(folder.roster, wish)
+    if not _hear_alone(folder):
+        wake(folder)
     if os.path.exists(folder.roster):
         os.unlink(folder.roster)
         raise Refused("run.busy", "the caretaker of %s did not answer" % folder.run)
-    events = journal.read_from(folder.journal, 0)[0]
-    given = [name for event in events if event["k"] == "cells_released" for name in event["cells"]]
-    left = fold(events).cells
-    return [name for name in wanted if name in given and name not in left]
+    left = fold(journal.read_from(folder.journal, 0)[0]).cells
+    wanted = [*wish.get("release", ()), *wish.get("withdraw", ())]
+    return [name for name in wanted if name not in left or left[name].leaves]
+
+
+def _hear_alone(folder: RunFolder) -> bool:
+    """Take the caretaker's place for the moment where there is none: its run has ended, or it died."""
+    lock = try_lock(folder.caretaker_lock)
+    if lock is None:
+        return False
+    try:
+        kept = journal.Journal(folder.journal)
+        run = fold(kept.events)
+
+        def note(kind: str, **data: Any) -> None:
+            fold([kept.append(kind, **data)], into=run)
+
+        hear_roster(folder, run, note)
+        kept.close()
+    finally:
+        os.close(lock)
+    return True
 
 
 def wake(folder: RunFolder) -> None:

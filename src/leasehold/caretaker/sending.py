@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, manifest
 from leasehold.kit.atomic import write_atomic
 from leasehold.kit.match import matching
-from leasehold.kit.paths import OpenedBelow, UnsafePath
 
 from .charting import BLOCK_BYTES, Chart, settled
 from .hash_memory import HashMemory
 from .layout import RunFolder
+from .ranges import Artifacts, Span, filled, ranges
 from .run_requests import folder_of, plan_of, strayed
 from .serve import Refused, Request
 
@@ -66,16 +66,16 @@ def fetch(request: Request) -> None:
 
     A sixth element that is true asks for a small file whole, with the 32 bytes of its sha256 behind it.
     """
-    opened = _Opened(folder_of(request))
+    opened = Artifacts(folder_of(request))
     size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), BLOCK_BYTES))
     packing = _Packing(bool(request.args.get("pack")))
     try:
         with request.turn:
-            for block in _filled(_asked_for(opened, request.args.get("items") or [], size, packing.wanted), size):
+            for block in filled(ranges(opened, request.args.get("items") or [], size, packing.wanted), size):
                 if request.gone:
                     return
-                if isinstance(block, _Span):
-                    block.emit(request)
+                if isinstance(block, Span):
+                    _emit(block, request)
                 else:
                     packing.emit(request, block)
     finally:
@@ -86,7 +86,7 @@ def sums(request: Request) -> None:
     """Hash one file block by block, so that home finds which of its blocks differ."""
     import hashlib
 
-    opened = _Opened(folder_of(request))
+    opened = Artifacts(folder_of(request))
     found: List[str] = []
     fd, _ = opened.open(str(request.args.get("cell")), str(request.args.get("path")))
     opened.close()
@@ -116,112 +116,10 @@ def _send(request: Request, data: bytes) -> None:
         request.data(data[start : start + frames.CHUNK_BYTES])
 
 
-class _Opened:
-    """Opens a run's artifacts; the folder of the last one stays open."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._cell = ""
-        self._below = OpenedBelow("")
-
-    def open(self, cell: str, path: str) -> Tuple[int, os.stat_result]:
-        """Open one for reading."""
-        if cell != self._cell:
-            self.close()
-            self._cell, self._below = cell, OpenedBelow(self._folder.out(cell))
-        try:
-            return self._below.open(path)
-        except (OSError, UnsafePath) as error:
-            raise Refused("artifact.unreadable", "%s: %s" % (path, error)) from None
-
-    def close(self) -> None:
-        """Let go of the folder."""
-        self._below.close()
-
-
-class _Span(NamedTuple):
-    """A range of an open file that is sent without being looked at."""
-
-    fd: int
-    offset: int
-    length: int
-    name: str
-
-    def emit(self, request: Request) -> None:
-        """Send it; a file that became shorter is refused after what it still had."""
-        if request.file_data(self.fd, self.offset, self.length) < self.length:
-            raise Refused("artifact.changed", "%s became shorter on the box" % self.name)
-
-
-def _asked_for(opened: _Opened, items: List[Any], size: int, look: bool) -> Iterator[Union[bytes, _Span]]:
-    for item in items:
-        try:
-            cell, path, offset, length, mtime_ns = item[:5]
-            start, missing = int(offset), int(length)
-        except (TypeError, ValueError):
-            raise Refused("wire.bad_request", "a range is [cell, path, offset, length, mtime_ns]") from None
-        fd, info = opened.open(str(cell), str(path))
-        try:
-            if info.st_mtime_ns != mtime_ns:
-                raise Refused("artifact.changed", "%s/%s changed on the box since it was listed" % (cell, path))
-            if len(item) > 5 and item[5]:
-                yield from _with_sum(fd, info, "%s/%s" % (cell, path), missing)
-            else:
-                whole = _Span(fd, start, missing, "%s/%s" % (cell, path))
-                yield from _read(whole, size) if look or missing < size else _spans(whole, size)
-        finally:
-            os.close(fd)
-
-
-def _filled(blocks: Iterator[Union[bytes, _Span]], size: int) -> Iterator[Union[bytes, _Span]]:
-    """Put small blocks together until they fill a frame."""
-    held: List[bytes] = []
-    held_bytes = 0
-    for block in blocks:
-        if isinstance(block, _Span):
-            if held:
-                yield b"".join(held)
-                held, held_bytes = [], 0
-            yield block
-            continue
-        held.append(block)
-        held_bytes += len(block)
-        if held_bytes >= size:
-            yield b"".join(held) if len(held) > 1 else block
-            held, held_bytes = [], 0
-    if held:
-        yield b"".join(held)
-
-
-def _spans(whole: _Span, size: int) -> Iterator[_Span]:
-    for done in range(0, whole.length, size):
-        yield whole._replace(offset=whole.offset + done, length=min(size, whole.length - done))
-
-
-def _read(whole: _Span, size: int) -> Iterator[bytes]:
-    missing = whole.length
-    os.lseek(whole.fd, whole.offset, os.SEEK_SET)
-    while missing > 0:
-        block = os.read(whole.fd, min(size, missing))
-        if not block:
-            raise Refused("artifact.changed", "%s became shorter on the box" % whole.name)
-        missing -= len(block)
-        yield block
-
-
-def _with_sum(fd: int, info: os.stat_result, name: str, length: int) -> Iterator[bytes]:
-    """Read a small file whole; its sum is of exactly what is sent, and of a file that nobody wrote meanwhile."""
-    import hashlib
-
-    if length > manifest.TINY_BYTES:
-        raise Refused("wire.bad_request", "%s is too large to be sent with its sum" % name)
-    content = os.read(fd, length + 1)
-    after = os.fstat(fd)
-    alike = (info.st_size, info.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-    if len(content) != length or after.st_size != length or not alike:
-        raise Refused("artifact.changed", "%s changed on the box while it was sent" % name)
-    yield content
-    yield hashlib.sha256(content).digest()
+def _emit(span: Span, request: Request) -> None:
+    """Send a range unread; a file that became shorter is refused after what it still had."""
+    if request.file_data(span.fd, span.offset, span.length) < span.length:
+        raise Refused("artifact.changed", "%s became shorter on the box" % span.name)
 
 
 class _Packing:

@@ -51,6 +51,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         work=status.get("work"),
+        standing=status.get("standing"),
         health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),
@@ -84,14 +85,21 @@ def start(request: Request) -> None:
     plan = request.args["plan"]
     folder = RunFolder.below(request.root, check_name(plan.get("run"), "run"))
     os.makedirs(folder.path, exist_ok=True)
-    with _StartLock(folder):
+    with StartLock(folder):
         opened = _open_folder(request, folder, plan)
         if holding.is_mine(folder, request.args):  # another home that says the same only attaches
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
             _keep_promises(folder, plan.get("patterns"))
+            if slurm.is_slurm(plan):
+                slurm.keep_wishes(folder, plan)
+                slurm.mend(folder, plan)
         seen = observe(folder)
-        new = [] if opened else roster.unheard(folder, plan, seen)
+        new = [] if opened else roster.unheard(plan, seen)
+        if new:  # cells join and leave a run by the word of one home alone
+            holding.require(folder, request.args)
+        if not slurm.is_slurm(plan):
+            roster.wish_for(folder, new, request.args.get("given") if new or opened else None)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             request.reply(dict(seen, did="attached"))
             return
@@ -111,7 +119,7 @@ def resume(request: Request) -> None:
     plan = read_json(folder.plan)
     if plan is None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
-    with _StartLock(folder):
+    with StartLock(folder):
         seen = observe(folder)
         if seen["terminal"] and seen["caretaker_alive"]:  # it has written its last event and is about to leave
             _let_leave(folder)
@@ -135,7 +143,7 @@ def resume(request: Request) -> None:
 def hush(request: Request) -> None:
     """End the nagging about a run: its results are home and its lease is being given up."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
-    with _StartLock(folder):
+    with StartLock(folder):
         holding.require(folder, request.args)
         write_atomic(folder.hush, b"")
         _drop_relaunch(folder)
@@ -148,7 +156,7 @@ def stop(request: Request) -> None:
     plan = read_json(folder.plan)
     if plan is None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
-    with _StartLock(folder):
+    with StartLock(folder):
         holding.require(folder, request.args)
         seen = observe(folder)
         if seen["terminal"]:  # the run has ended; what it may have left behind has not
@@ -167,17 +175,6 @@ def stop(request: Request) -> None:
         request.reply(dict(observe(folder), did="asked"))
 
 
-def release(request: Request) -> None:
-    """Give back cells that have not begun: they go to another box."""
-    folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
-    plan = read_json(folder.plan)
-    if plan is None or slurm.is_slurm(plan):
-        raise Refused("run.absent", "this box has no run %s that could give cells back" % folder.run)
-    with _StartLock(folder):
-        wanted = [str(name) for name in request.args.get("cells") or []]
-        request.reply({"released": roster.give_back(folder, wanted)})
-
-
 def _forget_stop(folder: RunFolder) -> None:
     """Take back an old wish to stop: a cell that never ran has not heard it yet."""
     with contextlib.suppress(FileNotFoundError):
@@ -189,7 +186,7 @@ def take_over(request: Request) -> None:
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
     if not os.path.exists(folder.plan):
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
-    with _StartLock(folder):
+    with StartLock(folder):
         holding.take_over(folder, request.args)
         _keep_private(request, folder, None)
         _keep_handbook(request, folder)
@@ -202,7 +199,7 @@ def _let_leave(folder: RunFolder) -> None:
         os.close(fd)
 
 
-class _StartLock:
+class StartLock:
     """Only one starter at a time looks and acts."""
 
     def __init__(self, folder: RunFolder) -> None:
@@ -237,12 +234,13 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
     _prepare_cells(folder, plan)
     if existing is not None:
-        roster.add_cells(folder, plan)
+        roster.add_cells(folder, plan, lambda: holding.require(folder, request.args))
         return False
     body = {key: value for key, value in plan.items() if key != "plan_sha256"}
     if digest(body) != plan.get("plan_sha256"):
         raise Refused("run.plan_damaged", "the plan does not have the hash it claims")
-    holding.hold(folder, request.args)
+    if not holding.claim(folder, request.args):
+        holding.require(folder, request.args)
     write_json(folder.plan, plan)
     return True
 
@@ -314,7 +312,7 @@ def _drop_relaunch(folder: RunFolder) -> None:
 
 def revive_run(folder: RunFolder, plan: Dict[str, Any]) -> None:
     """Start a caretaker for a run that has none; one that lives is left alone."""
-    with _StartLock(folder):
+    with StartLock(folder):
         seen = observe(folder)
         if not seen["terminal"] and not seen["caretaker_alive"]:
             _revive(folder, plan, seen["seq"])

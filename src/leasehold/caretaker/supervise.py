@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .recovering import Recovery
     from .stopping import Stopping
     from .watcher import Watcher
+    from .withdrawing import Withdrawal
     from .worktime import WorkClock
 
 _LOCK_WAIT_S = 0.5
@@ -83,6 +84,7 @@ class Caretaker:
     pulse: Pulse = late("pulse", "Pulse")
     downloads: Downloads = late("downloads", "Downloads")
     watcher: Watcher = late("watcher", "Watcher")
+    withdrawal: Withdrawal = late("withdrawing", "Withdrawal")
     copy: DurableCopy = late("copying", "DurableCopy")
     handbook: Handbook = late("handbook", "Handbook")
     patrol: Patrol = late("patrol", "Patrol")
@@ -180,6 +182,8 @@ class Caretaker:
             self.signals.terminate = False
             self.preemption.notice(self.run, "SIGTERM")
         free = self.places.count()
+        if any(cell.leaves for cell in self.run.cells.values()):
+            free -= self.withdrawal.step(self.run, self.attempts, self.signals.clear)
         for name, cell in in_order(self.run):
             if cell.state in _ALIVE:
                 self.attempts.look(name, cell, self.signals.clear)
@@ -191,7 +195,7 @@ class Caretaker:
                 if not self._has_data():
                     return
                 self._begin(name, cell)
-            free -= cell.state in (*_ALIVE, "ended", "pending")
+            free -= cell.state == "pending" or self.places.has_place(cell)
             if free <= 0:
                 break  # one cell at a time on a card
         if not any(cell.state in _ALIVE for cell in self.run.cells.values()):
@@ -342,7 +346,7 @@ class Caretaker:
         cells = self.run.cells
         if any(cell.state == "starting" for cell in cells.values()):
             return _STARTING_TICK_S
-        if self.run.state == "stopping":
+        if self.run.state == "stopping" or any(cell.leaves for cell in cells.values()):
             return _STOPPING_TICK_S
         pending = [(name, cell) for name, cell in cells.items() if cell.state == "pending" and cell.wait_s]
         waits = [self.recovery.waits_s(name, cell) for name, cell in pending]

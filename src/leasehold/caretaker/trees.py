@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
+from leasehold.kit.canon import sha256
 from leasehold.kit.paths import check_name, check_relative
 from leasehold.kit.sums import LITTLE_BYTES
 from leasehold.kit.tree import check_link, name_of, read_tree_text
@@ -17,6 +18,7 @@ from leasehold.kit.tree import check_link, name_of, read_tree_text
 from .blobs import Arriving, BlobStore
 from .locks import wait_lock
 from .refusing import Refused
+from .tree_news import drop_lists_with, news
 
 if TYPE_CHECKING:  # a task lays trees out, and has no connection
     from leasehold.kit.frames import Frame
@@ -60,8 +62,8 @@ def want_tree(request: Request) -> None:
         else:
             _receive(chain([frame], body), blobs)
     packed = b"".join(listed)
-    entries = _read_listing(packed, name)
     with trees_locked(request.root):
+        entries = _news(request.root, packed, name)
         here = _holds(target, packed)
         lacking = blobs.lacking({name_of(entry) for entry in entries if "link" not in entry})
         if not lacking and not here:
@@ -106,7 +108,16 @@ def lay_out(root: str, name: str, target: str) -> None:
         if "link" in entry:
             os.symlink(str(entry["link"]), os.path.join(target, path))
         else:
-            blobs.copy(name_of(entry), os.path.join(target, path))
+            _copy(root, blobs, name_of(entry), os.path.join(target, path))
+
+
+def _copy(root: str, blobs: BlobStore, name: str, target: str) -> None:
+    try:
+        blobs.copy(name, target)
+    except Refused:
+        with trees_locked(root):
+            drop_lists_with(os.path.join(root, "trees"), LIST, name)
+        raise
 
 
 def blobs_named(path: str) -> Set[str]:
@@ -163,16 +174,34 @@ def _beside(target: str, ending: str) -> str:
     return target[: -len(LIST)] + ending
 
 
+def _news(root: str, packed: bytes, name: str) -> Entries:
+    """Return the entries whose files may not be here: those that the newest list has not, or all of them."""
+    text = _unpack(packed)
+    with contextlib.suppress(ValueError, RecursionError):
+        found = news(os.path.join(root, "trees"), LIST, text) if sha256(text) == name else None
+        if found is not None:
+            return _checked(found)
+    return _read_listing(packed, name)
+
+
 def _read_listing(packed: bytes, name: str) -> Entries:
     """Unpack, check that the whole has the hash it goes by, and check every path."""
-    try:
-        text = zlib.decompressobj().decompress(packed, _MOST_LISTING_BYTES)
-    except zlib.error as error:
-        raise Refused("wire.bad_request", "not a list of files: %s" % error) from None
+    text = _unpack(packed)
     try:
         entries = read_tree_text(text, name)
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise Refused("code.tree_differs", str(error)) from None
+    return _checked(entries)
+
+
+def _unpack(packed: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(packed, _MOST_LISTING_BYTES)
+    except zlib.error as error:
+        raise Refused("wire.bad_request", "not a list of files: %s" % error) from None
+
+
+def _checked(entries: Entries) -> Entries:
     try:
         for entry in entries:
             check_relative(entry["path"])

@@ -46,6 +46,7 @@ class Watcher:
         self.folder = folder
         self.note = note
         self.clock = clock
+        self.tells: Callable[[str], bool] = lambda kind: True  # what others tell of this run is not told here
         self.outbox = Outbox(folder.notices)
         self._size = -1  # of the journal when we last took it in
         self._offset = 0
@@ -113,9 +114,9 @@ class Watcher:
 
     def _take(self, event: Mapping[str, Any], chosen: Tuple[str, ...], wishes: Mapping[str, Any]) -> None:
         telling = tell(event)
-        if telling is None or telling.topic not in chosen:
-            return
         kind = str(event["k"])
+        if telling is None or telling.topic not in chosen or not self.tells(kind):
+            return
         try:
             text = spell(telling, event)
         except (TypeError, ValueError, KeyError):  # an event of a newer or older writer

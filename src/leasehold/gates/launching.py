@@ -59,11 +59,11 @@ def judge_smoke(readings: SmokeReadings) -> Verdict:
     return Verdict("smoke", tuple(findings))
 
 
-def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, fetching: bool = False) -> Verdict:
-    """Alive, a first line, no traceback."""
+def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, before: str = "") -> Verdict:
+    """Alive, a first line, no traceback; `before` says what comes first and may take hours."""
     silent = unknown(f"no output yet after {waited_s:.0f} s", "unbuffered output? A slow start?")
-    if fetching:
-        silent = unknown("the box still fetches the job's downloads; the trainer starts after them")
+    if before:
+        silent = unknown(before)
     return Verdict(
         "launch",
         (

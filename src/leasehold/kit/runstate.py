@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
 TERMINAL = (FINISHED, FAILED, STOPPED)
@@ -48,7 +48,10 @@ class CellState:
         self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously soon: took_s, expected_s
         self.sealed = 0  # the attempt whose artifacts were found whole and hashed
         self.cards = ""  # that its newest attempt was given, on a box with several
-        self.waits = ""  # why the cluster has not started it yet
+        self.waits = ""  # why the cluster has not started it yet, or how its last task ended
+        self.cluster = ""  # what the cluster last said of its task
+        self.given = 0  # the later of two boxes that were given it is the one that has it
+        self.leaves = ""  # the box that was given it: the attempt here is ended, and then it is given back
 
     def as_dict(self) -> Dict[str, Any]:
         """Spell for status.json and the wire."""
@@ -70,6 +73,7 @@ class RunState:
         self.reason = ""
         self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
+        self.left: Dict[str, Dict[str, Any]] = {}  # cells that went to another box: {to, attempt}
 
     @property
     def terminal(self) -> bool:
@@ -81,6 +85,31 @@ class RunState:
         value = dict(vars(self))
         value["cells"] = {name: cell.as_dict() for name, cell in self.cells.items()}
         return value
+
+
+def state_from(value: Mapping[str, Any]) -> RunState:
+    """Read back what `as_dict` spelled, maybe by an older or newer one of us; what has another type is left out."""
+    run = RunState()
+    _fill(run, {key: item for key, item in value.items() if key != "cells"})
+    cells = value.get("cells")
+    for name, facts in cells.items() if isinstance(cells, dict) else ():
+        run.cells[str(name)] = CellState()
+        _fill(run.cells[str(name)], facts if isinstance(facts, dict) else {})
+    left = value.get("left")
+    items = left.items() if isinstance(left, dict) else ()
+    run.left = {str(name): gone for name, gone in items if isinstance(gone, dict)}
+    return run
+
+
+def _fill(into: Any, facts: Mapping[str, Any]) -> None:
+    known = vars(into)
+    known.update({key: item for key, item in facts.items() if key in known and _fits(item, known[key])})
+
+
+def _fits(item: Any, usual: Any) -> bool:
+    if isinstance(usual, (int, float)) and not isinstance(usual, bool):
+        return isinstance(item, (int, float))
+    return usual is None or isinstance(item, type(usual))
 
 
 def fold(events: Iterable[Dict[str, Any]], into: Optional[RunState] = None) -> RunState:
@@ -110,20 +139,38 @@ def _opened(run: RunState, event: Dict[str, Any]) -> None:
 
 def _cells_added(run: RunState, event: Dict[str, Any]) -> None:
     for name in event.get("cells", []):
-        run.cells.setdefault(name, CellState())
+        cell = run.cells.setdefault(name, CellState())
+        cell.leaves = ""
+        back = run.left.pop(name, None)
+        cell.attempt = back["attempt"] if back else cell.attempt  # its attempts of before still lie here
     if run.state in (FINISHED, FAILED):
         run.state, run.reason = RUNNING, ""
 
 
+def _cells_given(run: RunState, event: Dict[str, Any]) -> None:
+    for name, stamp in event.get("given", {}).items():
+        if name in run.cells:
+            run.cells[name].given = stamp
+
+
+def _cells_withdrawn(run: RunState, event: Dict[str, Any]) -> None:
+    for name in event.get("cells", []):
+        if name in run.cells:
+            run.cells[name].leaves = str(event.get("to") or "elsewhere")
+
+
 def _cells_released(run: RunState, event: Dict[str, Any]) -> None:
     for name in event.get("cells", []):
-        run.cells.pop(name, None)
+        cell = run.cells.pop(name, None)
+        if cell is not None:
+            run.left[name] = {"to": str(event.get("to", "")), "attempt": cell.attempt}
 
 
 def _tasks_seen(run: RunState, event: Dict[str, Any]) -> None:
     for name in event.get("tasks", {}):
         if name in run.cells:
-            run.cells[name].waits = event.get("why", "") if event.get("state") == "PENDING" else ""
+            run.cells[name].waits = event.get("why", "")  # a task that runs has no why
+            run.cells[name].cluster = event.get("state", "")
 
 
 def _caretaker_started(run: RunState, event: Dict[str, Any]) -> None:
@@ -262,6 +309,8 @@ def _resumed(run: RunState, event: Dict[str, Any]) -> None:
 _STEPS = {
     "run_opened": _opened,
     "cells_added": _cells_added,
+    "cells_given": _cells_given,
+    "cells_withdrawn": _cells_withdrawn,
     "cells_released": _cells_released,
     "tasks_seen": _tasks_seen,
     "caretaker_started": _caretaker_started,

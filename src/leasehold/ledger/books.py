@@ -27,7 +27,9 @@ def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
 def metered_runs(ledger: Ledger, lease: str) -> list[RunRecord]:
     """List the runs of a lease that its meter speaks of: alive, or with trained time that is not proven home."""
     wanted = "SELECT * FROM runs WHERE lease = ? AND (state IN ('running', 'stopping', 'unknown') OR (work <> '' "
-    return [run_from_row(row) for row in ledger.query(wanted + "AND receipt = '')) ORDER BY created DESC", lease)]
+    partly = "json_array_length(receipt, '$.cells') < json_array_length(plan, '$.cells')"
+    wanted += f"AND (receipt = '' OR {partly}))) ORDER BY created DESC"
+    return [run_from_row(row) for row in ledger.query(wanted, lease)]
 
 
 def project_of(ledger: Ledger, lease: str) -> str:

@@ -161,7 +161,8 @@ def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> N
 
 
 def _receipt_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    text = json.dumps(data["receipt"], sort_keys=True, ensure_ascii=False)
+    receipt = {**data["receipt"], **({"home_s": data["home_s"]} if data.get("home_s") else {})}
+    text = json.dumps(receipt, sort_keys=True, ensure_ascii=False)
     db.execute("UPDATE runs SET receipt = ?, home_since = ? WHERE run = ?", (text, data["export"], run))
 
 

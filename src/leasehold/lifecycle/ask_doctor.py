@@ -25,6 +25,7 @@ from .watch import describe
 
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
 _SIGNALLED = 128
+_SHOWN_WAITS = 10
 _DECISIONS = ("failure_classed", "remedy_chosen", "scratch_pruned", "disk_short", "stalled", "fast_finished")
 
 
@@ -79,12 +80,20 @@ def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: C
         context,
         exit_code=failed if context.exit_code is None else context.exit_code,
         own_kill=bool(seen.get("stops")),
+        states=(*context.states, *_cluster_states(seen["cells"])),
         inodes_used=measured.inodes_used,
         disk_used=measured.disk_used,
         overlay_used=measured.overlay_used,
     )
     events = [event for batch in engine.events(record.run, 0, 0) for event in batch["events"]]
-    return replace(diagnose(book, logs, told), done=tuple(_done(events)))
+    waits = [f"{cell}: {state['waits']}" for cell, state in seen["cells"].items() if state.get("waits")]
+    return replace(diagnose(book, logs, told), done=(*_done(events), *waits[:_SHOWN_WAITS]))
+
+
+def _cluster_states(cells: dict[str, Any]) -> list[str]:
+    """List what a scheduler said of the tasks of cells that have not ended well."""
+    said = [str(cell.get("cluster") or "") for cell in cells.values() if cell.get("state") != "finished"]
+    return [state for state in dict.fromkeys(said) if state]
 
 
 def _done(events: list[dict[str, Any]]) -> list[str]:

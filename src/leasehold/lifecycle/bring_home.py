@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,9 +28,10 @@ from .pull.pace import Pace
 from .pull.streams import Way
 from .pull.whole import Listing, Opened, Place, Pulled, forget_marks, open_chart, pull
 from .results import Folders
-from .verify import home_damage, read_receipt, sealed_entries, write_receipt
+from .verify import holds_all_of, home_damage, read_receipt, sealed_entries, write_receipt
 
 _MAX_LOGS = 1000
+_FAR_FUTURE_UNIX = 1e11
 _CHANGES = 3  # how often the list is taken anew because a file changed under the pull
 
 
@@ -75,11 +77,36 @@ class _Homecoming:
     def bring(self, wish: PullWish) -> Receipt:
         """Pull, prove, verify, rename."""
         seen = self.engine.look(self.record.run)
-        cells = _finished_cells(seen, self.plan)
+        finished = _finished_cells(seen, self.plan)
+        cells = [
+            cell for cell in finished if not self.record.waives(cell)
+        ] or finished  # what was given up may lack all
         done = _already_home(self.ledger, self.record, self.folders, self.engine, (self.plan, cells))
         if done is not None:
             self.report(Note("already_home", f"already home and verified: {self.folders.export}"))
             return done
+        try:
+            return self._bring(cells, seen, wish)
+        except VerifyError as error:
+            if error.code == "artifact.unsealable":
+                error.cells = self._incomplete(cells)
+            good = [cell for cell in cells if cell not in error.cells]
+            if error.cells and good:  # one broken cell keeps none of the others from coming home; its files stay aside
+                self._bring(good, seen, wish)
+            raise
+
+    def _incomplete(self, cells: list[str]) -> tuple[str, ...]:
+        """Name cells that lack something of what was promised, by what lies on the box now."""
+        present, _ = self.engine.fingerprint(self.record.run, self.plan.patterns)
+        bad = []
+        for cell in cells:
+            try:
+                _check_promises(cell, [str(entry["path"]) for entry in present.get(cell, ())], self.plan)
+            except VerifyError:
+                bad.append(cell)
+        return tuple(bad)
+
+    def _bring(self, cells: list[str], seen: dict[str, Any], wish: PullWish) -> Receipt:
         opened = self._open(cells)
         way = Way(self.record.run, wish.more, opened.round_trip_s, wish.limit_bytes_per_s)
         try:
@@ -94,7 +121,7 @@ class _Homecoming:
             _to_quarantine(self.ledger, self.record, self.folders, error)
             raise
         forget_marks(self.folders.partial)
-        _into_export(self.ledger, self.record, self.folders, receipt)
+        _into_export(self.ledger, self.record, self.folders, (receipt, _trained_s(seen, cells)))
         where = self.folders.export / "receipt.json"
         self.report(Note("receipt", f"receipt written: {where}", receipt.as_dict()))
         return receipt
@@ -195,8 +222,21 @@ def _already_home(
     if home_damage(folders.export, receipt):
         return None
     if books.receipt_of(record) != receipt:  # killed between the rename and the ledger: recover it
-        _record_receipt(ledger, record, folders, receipt)
+        _record_receipt(ledger, record, folders, (receipt, _trained_s(engine.look(record.run), cells)))
     return receipt
+
+
+def _trained_s(seen: dict[str, Any], cells: list[str]) -> float:
+    """Add up how long the cells that are home ran, as far as the box says it."""
+    spans = [seen["cells"].get(cell, {}) for cell in cells]
+    took = (_moment(one.get("ended_unix")) - _moment(one.get("started_unix")) for one in spans)
+    return round(sum(max(0.0, seconds) for seconds in took), 1)
+
+
+def _moment(said: Any) -> float:
+    """Read a time that an untrusted box says; nonsense is none."""
+    plain = isinstance(said, (int, float)) and not isinstance(said, bool) and abs(said) < _FAR_FUTURE_UNIX
+    return float(said) if plain else 0.0
 
 
 def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dict[str, Any]) -> None:
@@ -223,21 +263,28 @@ def _to_quarantine(ledger: Ledger, record: RunRecord, folders: Folders, error: V
     os.rename(folders.partial, place)
     write_json(str(place / "reason.json"), error.as_dict())
     error.hint = (error.hint + "; " if error.hint else "") + f"what came is kept in {place}"
-    ledger.append("quarantined", lease=record.lease, run=record.run, place=str(place), reason=error.message)
+    ledger.append(
+        "quarantined", lease=record.lease, run=record.run, place=str(place), reason=error.message,
+        cells=list(error.cells),
+    )  # fmt: skip
 
 
-def _into_export(ledger: Ledger, record: RunRecord, folders: Folders, receipt: Receipt) -> None:
+def _into_export(ledger: Ledger, record: RunRecord, folders: Folders, proved: tuple[Receipt, float]) -> None:
+    place = None
     if folders.export.exists():  # an older export of the same run: never overwritten, set aside
         place = folders.quarantine("superseded")
         place.parent.mkdir(parents=True, exist_ok=True)
         ledger.append("receipt_void", lease=record.lease, run=record.run, moved_to=str(place))
         os.rename(folders.export, place)
     os.rename(folders.partial, folders.export)
-    _record_receipt(ledger, record, folders, receipt)
+    _record_receipt(ledger, record, folders, proved)
+    if place is not None and holds_all_of(folders.export, place):
+        shutil.rmtree(place, ignore_errors=True)  # a sweep grew: every file of the older export stands in this one
 
 
-def _record_receipt(ledger: Ledger, record: RunRecord, folders: Folders, receipt: Receipt) -> None:
+def _record_receipt(ledger: Ledger, record: RunRecord, folders: Folders, proved: tuple[Receipt, float]) -> None:
+    receipt, home_s = proved
     ledger.append(
         "receipt_written", lease=record.lease, run=record.run, receipt=receipt.as_dict(), digest=receipt.digest,
-        export=str(folders.export),
+        export=str(folders.export), home_s=home_s,
     )  # fmt: skip

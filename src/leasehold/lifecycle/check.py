@@ -164,7 +164,8 @@ def gate_wishes(job: Job, tree: CodeTree, skips: Skips) -> dict[str, Any]:
 
 def needs_environment(job: Job, tree: CodeTree) -> bool:
     """Whether there is anything to ask before launch: a framework, or a card. With a `setup`, the box asks after it."""
-    return not job.setup and bool(job.gpu or wanted_modules(imported(tree, job.run)))
+    elsewhere = job.slurm.get("image") or job.slurm.get("modules")  # its interpreter is not the login node's
+    return not job.setup and not elsewhere and bool(job.gpu or wanted_modules(imported(tree, job.run)))
 
 
 def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -> Verdict:

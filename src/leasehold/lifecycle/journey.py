@@ -6,13 +6,13 @@ import time
 from dataclasses import replace
 from typing import NamedTuple
 
-from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed
+from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, VerifyError
 from leasehold.gates.launching import judge_launch
 from leasehold.kit.terminal import plain
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.money import HourlyPrice
-from leasehold.model.note import Note, Report
+from leasehold.model.note import Note, Report, silent
 from leasehold.model.plan import Plan
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -22,6 +22,7 @@ from leasehold.transport.process import LocalTransport
 from .boxes import Box
 from .candidates import Chosen, choose
 from .check import Gatekeeper, Skips
+from .harvest import Harvest
 from .health import warnings_of
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
@@ -32,6 +33,7 @@ from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .pulling import pull_home
 from .resolve import Share, read_job
 from .smoke import passed_before, smoke, smoke_key
+from .sweep.unread import unread
 from .watch import Watch
 
 _ATTACH_TAIL_BYTES = 2000
@@ -59,7 +61,8 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
     if seen["did"] == "attached" and seen["terminal"]:
         return _finish(home, plan.run, End(seen["state"], seen["reason"], str(seen.get("cause", ""))), engine, report)
     tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
-    minder = Minder(home, plan.run)
+    harvest = Harvest(home, plan.run, report, order.at_risk_s)
+    minder = Minder(home, plan.run, harvest)
     watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes, minder=minder)
     watch.patience_s = order.patience_s or watch.patience_s
     second: CaretakerEngine | None = engine
@@ -78,7 +81,15 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
         _refuse_bad_start(probe, order, plan.run)
         return RunOutcome(plan.run, launched.lease.id, watch.state.state)
     state, engine = watch.until_end(home.ledger, second, report)
+    harvest.end()
     return _finish(home, plan.run, End(state.state, state.reason, state.cause), engine, report)
+
+
+def give_more(home: Home, order: RunOrder, box: Box) -> None:
+    """Have a run that is at work take up more cells; whoever watches it will see them."""
+    launch_order, job_tree = _prepare(home, order, box, silent)
+    engine = launch(home, launch_order, job_tree, silent)[1]
+    engine.wire.close()
 
 
 def _first_line(
@@ -102,7 +113,7 @@ def _first_line(
     alive = watch.state.state in ("running", "finished")
     first_line = watch.started_log or alive and watch.state.terminal
     waited_s = time.monotonic() - begun
-    verdict = judge_launch(alive, first_line, "\n".join(heard), waited_s, watch.fetching)
+    verdict = judge_launch(alive, first_line, "\n".join(heard), waited_s, watch.comes_first)
     gatekeeper = Gatekeeper(home.ledger, report, launched.lease.id, launched.plan.run, skips)
     gatekeeper.record(verdict, "launch" in skips.names)
     return verdict
@@ -148,7 +159,7 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
 
 def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
     refuse_links()  # nothing is written down where nothing could be launched
-    job = read_job(order.job_file)
+    job = order.prepared[0] if order.prepared else read_job(order.job_file)
     skips = Skips(order.skip_gates, order.because)
     price = str(HourlyPrice.parse(order.price)) if order.price else ""
     secret_values(job)
@@ -156,13 +167,16 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
-    tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
+    memory = home.tree_memory(project)
+    tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, results, memory)
     refuse_crlf(tree)
+    if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
+        report(Note("warning", warning))
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)
     known = replace(wanted, met=chosen.met, absent_on=chosen.absent_on, job_file=order.job_file.name)
-    return replace(known, share=Share(order.cells, order.part, order.generation)), (job, tree)
+    return replace(known, share=Share(order.cells, order.part, order.generation, order.given)), (job, tree)
 
 
 def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, *, kill_check: bool = False) -> None:
@@ -184,13 +198,18 @@ def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeepe
 
 
 def _save_what_is_done(home: Home, run_id: str, engine: CaretakerEngine, report: Report) -> None:
-    """A run may fail after its training did not: then its results come home before the failure is told."""
+    """A run may fail though a cell did not: then what is finished comes home before the failure is told."""
     cells = engine.look(run_id)["cells"].values()
-    if not cells or any(cell["state"] != "finished" for cell in cells):
+    finished = sum(cell["state"] == "finished" for cell in cells)
+    if not finished:
         engine.wire.close()
         return
-    report(Note("warning", "training itself finished, so its results come home now"))
-    pull_home(home, books.find_run(home.ledger, run_id), report, engine)
+    what = "training itself finished" if finished == len(cells) else f"{finished} of {len(cells)} cells are finished"
+    report(Note("warning", f"{what}, so {'its' if finished == len(cells) else 'their'} results come home now"))
+    try:
+        pull_home(home, books.find_run(home.ledger, run_id), report, engine)
+    except VerifyError as error:  # the failure itself is what is raised
+        report(Note("warning", f"{error.message}; {error.hint}"))
 
 
 def _finish(home: Home, run_id: str, end: End, engine: CaretakerEngine, report: Report) -> RunOutcome:
@@ -205,7 +224,7 @@ def _finish(home: Home, run_id: str, end: End, engine: CaretakerEngine, report: 
         _save_what_is_done(home, run_id, engine, report)
         raise _failure(run_id, end)
     record = books.find_run(home.ledger, run_id)
-    new = not record.receipt_json
+    new = bool(record.owed())
     receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
     if new:  # a box that was powered on again to look at an old run stays on

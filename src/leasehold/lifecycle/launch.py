@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
-from leasehold.model.plan import Plan
+from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.profile import Profile
 from leasehold.model.sheet import Wishes
 from leasehold.model.units import say_bytes
@@ -91,7 +91,7 @@ def launch(
         note_balance(home, lease)
         told = order.share.generation
         again = told if told >= 0 else generation(home, job, tree, again=order.again)
-        plan = resolve(job, tree.sha256, profile, again, order.share)
+        plan = still_promised(home, resolve(job, tree.sha256, profile, again, order.share))
         known_seq = _record_plan(home, plan, lease, tree, order)
         engine = engine or connect(home, box, report)
         note_reached(ledger, lease)
@@ -108,7 +108,7 @@ def launch(
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
         stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
         facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
-        private = {**private, "handbook": facts, "who": whoami()}
+        private = {**private, "handbook": facts, "who": whoami(), "given": dict(order.share.given)}
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:
@@ -156,6 +156,18 @@ def generation(home: Home, job: Job, tree: CodeTree, *, again: bool) -> int:
     found = [match for record in books.runs(home.ledger) if (match := shape.match(record.run))]
     newest = max((int(match[1] or 0) for match in found), default=0)
     return newest + 1 if again and found else newest
+
+
+def still_promised(home: Home, plan: Plan) -> Plan:
+    """Keep promising what left the job file: its box may have run it; `lease waive` gives a cell up."""
+    rows = [record for record in books.runs(home.ledger) if record.run == plan.run] if plan.job.cells else []
+    before = plan_from_dict(json.loads(rows[0].plan_json)) if rows else plan
+    named = {cell.name for cell in plan.job.cells}
+    left = [cell for cell in before.job.cells if cell.name not in named and cell.name in before.cells]
+    if not left:
+        return plan
+    job = replace(plan.job, cells=(*plan.job.cells, *left))
+    return replace(plan, job=job, cells=(*plan.cells, *(cell.name for cell in left)))
 
 
 def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> int:

@@ -31,7 +31,7 @@ class LeaseMeter:
     budgets: tuple[Spending, ...] = ()
     doubt: str = ""  # why the platform's facts are missing from it
     metered: bool = True  # holding it costs money
-    used_s: float = 0.0  # how long trainers ran on it: what counts against an allocation
+    used: tuple[float, float, float] = (0.0, 0.0, 0.0)  # seconds of trainers, cores and cards: what an allocation pays
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json."""
@@ -42,7 +42,7 @@ class LeaseMeter:
             **said,
             "budgets": [item.as_dict() for item in self.budgets],
             "doubt": self.doubt,
-            "used_s": self.used_s,
+            **dict(zip(("used_s", "core_s", "card_s"), self.used, strict=True)),
         }
 
 
@@ -72,9 +72,13 @@ def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:
     budgets = [spent for record in live if (spent := spending(home, record, now_unix)) is not None]
     reading = read_meter(lease, facts, works, now_unix)
     metered = facts.metered or bool(lease.price)
-    return LeaseMeter(lease, reading, tuple(budgets), doubt, metered, 0.0 if metered else _used_s(home, lease))
+    used = (0.0, 0.0, 0.0) if metered else _used(home, lease)
+    return LeaseMeter(lease, reading, tuple(budgets), doubt, metered, used)
 
 
-def _used_s(home: Home, lease: Lease) -> float:
+def _used(home: Home, lease: Lease) -> tuple[float, float, float]:
     works = [json.loads(record.work_json) for record in books.runs(home.ledger, lease=lease.id) if record.work_json]
-    return sum(float(work.get("trained_s") or 0.0) for work in works)
+    trained, cores, cards = (
+        sum(float(work.get(name) or 0.0) for work in works) for name in ("trained_s", "core_s", "card_s")
+    )
+    return trained, cores, cards

@@ -12,6 +12,7 @@ from leasehold.model.note import Report
 from leasehold.model.work import checked_work
 
 from . import budget, handbook
+from .harvest import Harvest
 from .home import Home
 
 _KEEP_EVERY_S = 300.0
@@ -23,8 +24,8 @@ _BUDGET_KINDS = ("budget_warned", "budget_reached")
 class Minder:
     """One run's, for as long as it is watched."""
 
-    def __init__(self, home: Home, run: str) -> None:
-        self._home, self._run = home, run
+    def __init__(self, home: Home, run: str, harvest: Harvest | None = None) -> None:
+        self._home, self._run, self._harvest = home, run, harvest
         self._kept_at = self._budget_at = float("-inf")
         self._unsaved_s = 0.0
         self._stood: object = None
@@ -49,11 +50,13 @@ class Minder:
         return False
 
     def stands(self, state: RunState) -> None:
-        """Write the handbook at home again when the run's state has changed."""
+        """Write the handbook at home again when the run's state has changed; finished cells may be worth a pull."""
         mark = (state.state, [(cell.state, cell.attempt) for cell in state.cells.values()])
         if mark == self._stood:
             return
         self._stood = mark
+        if self._harvest is not None:
+            self._harvest.stands(state)
         handbook.refresh(self._home, books.find_run(self._home.ledger, self._run), state.as_dict())
 
     def _keep(self, work: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 
 from .home import Home
+from .platform_facts import facts_of
 
 BY_NAME = "env:"  # a value that stays in your environment until it is needed
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}\Z")
@@ -81,6 +82,8 @@ def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
     if not found or (wish is not None and not wish.on):
         return {}
     said: dict[str, Any] = {"channels": [resolved(one) for one in found], "price": lease.price, "box": lease.box}
+    if bills and not lease.price and not facts_of(home, lease).metered:
+        said["free"] = True  # there is no meter to warn of
     return {**said, "on": list(wish.on)} if wish is not None else said
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leasehold.model.job import Job
     from leasehold.model.receipt import Receipt
+
+    from .project import CodeTree
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class RunOrder:
     cells: tuple[str, ...] = ()  # of a sweep over several boxes: those that this one is given
     part: str = ""  # which of its runs that is
     generation: int = -1  # of that sweep, where it was reckoned once for all boxes
+    given: Mapping[str, int] = field(default_factory=dict)  # which giving of these cells it is
+    take_over: bool = False  # share out a sweep that another home has shared out so far
+    prepared: tuple[Job, CodeTree] | None = None  # job and code, where they were read once for several boxes
+    at_risk_s: float = 600.0  # so much finished work may lie on a box alone while the others of a sweep go on
     patience_s: float = 0.0  # how long a silent box is waited for; 0 is as long as it takes a person to notice
 
 

@@ -11,7 +11,7 @@ from leasehold.model.profile import Profile, Tier
 def refuse_shared(profile: Profile, root: str, secrets: Sequence[str]) -> None:
     """Refuse before a value leaves home, when the box has no private place for it."""
     tier = tier_of(profile, root)
-    if not secrets or tier is None or not tier.shared or _has_private(profile):
+    if not secrets or tier is None or not tier.shared or _has_private(profile) or _is_one_cluster(profile):
         return
     raise Refusal(
         "secret.shared_tier",
@@ -33,6 +33,11 @@ def tier_of(profile: Profile, path: str) -> Tier | None:
 def _has_private(profile: Profile) -> bool:
     tier = profile.tier(profile.environment.credentials)
     return tier is not None and not tier.shared and tier.path.startswith("/")
+
+
+def _is_one_cluster(profile: Profile) -> bool:
+    """Whether other machines than the one we reach do the work: they must read what they need, as only you can."""
+    return profile.engine == "slurm"
 
 
 def _holds(folder: str, path: str) -> bool:

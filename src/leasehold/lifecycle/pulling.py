@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from leasehold.errors import LinkError, RunFailed
 from leasehold.ledger import books
@@ -15,12 +15,13 @@ from leasehold.model.receipt import Receipt
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box, box_of
-from .bring_home import PullWish, bring_home
-from .evacuate import evacuate
 from .home import Home
 from .orders import Evacuation
 from .pull.calling import Calls
 from .pull.pace import Pace
+
+if TYPE_CHECKING:
+    from .bring_home import PullWish
 
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _T = TypeVar("_T")
@@ -39,14 +40,21 @@ def pull_home(
 ) -> Receipt:
     """Bring a run's results home and verify them; finds a finished pull done. An open wire may be handed in."""
 
+    persistent = _Persistent(home, record, report, order or PullOrder(), engine)
+    from .bring_home import bring_home  # while ssh shakes hands
+
     def once(open_engine: CaretakerEngine, wish: PullWish) -> Receipt:
         return bring_home(home.ledger, record, open_engine, report, wish)
 
-    return _Persistent(home, record, report, order or PullOrder()).keep_on(once, engine)
+    return persistent.keep_on(once)
 
 
 def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullOrder) -> Receipt | Evacuation:
     """Bring results home; of a run that still works, what is finished so far."""
+
+    persistent = _Persistent(home, record, report, order, None)
+    from .bring_home import bring_home  # while ssh shakes hands
+    from .evacuate import evacuate
 
     def once(engine: CaretakerEngine, wish: PullWish) -> Receipt | Evacuation:
         try:
@@ -56,28 +64,36 @@ def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullO
                 raise
         return evacuate(home.ledger, record, engine, report, wish)
 
-    return _Persistent(home, record, report, order).keep_on(once, None)
+    return persistent.keep_on(once)
 
 
 class _Persistent:
     """Repeats a pull until it is done, or until several attempts in a row bring nothing."""
 
-    def __init__(self, home: Home, record: RunRecord, report: Report, order: PullOrder) -> None:
+    def __init__(
+        self, home: Home, record: RunRecord, report: Report, order: PullOrder, engine: CaretakerEngine | None
+    ) -> None:
         self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
         self._report = report
         self._pace = Pace(report)
         self._calls = Calls(self._box, home.way_memory(self._box.name))
+        self._engine = engine
+        if engine is None:
+            self._calls.begin()
+        from .bring_home import PullWish
+
         self._wish = PullWish(self._calls.more, order.limit_bytes_per_s, self._pace, self._calls.remember)
 
-    def keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T], engine: CaretakerEngine | None) -> _T:
+    def keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
         """Call until it returns; a lost link is told, waited for and taken up again."""
         try:
-            return self._keep_on(once, engine)
+            return self._keep_on(once)
         finally:
             self._calls.hang_up()
 
-    def _keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T], engine: CaretakerEngine | None) -> _T:
+    def _keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
         fruitless = 0
+        engine, self._engine = self._engine, None
         while True:
             before = self._pace.fetched_bytes
             try:

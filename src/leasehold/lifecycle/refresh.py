@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import time
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import LeaseholdError, LinkError
+from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.fleet import FleetTurn
 from leasehold.model.lease import Lease, RunRecord
@@ -17,9 +19,9 @@ from leasehold.model.work import checked_work
 from leasehold.transport import sharing, ssh_config
 from leasehold.transport.contract import Link, Transport
 from leasehold.transport.openssh import SshTransport
-from leasehold.transport.wire import ask_status
+from leasehold.transport.wire import Wire, ask_status
 
-from .boxes import way_to
+from .boxes import Box, box_of, way_to
 from .fan_out import Call, fan_out
 from .health import trouble
 from .home import Home
@@ -27,6 +29,7 @@ from .lease_notes import note_reached
 
 PATIENCE_S = 15.0
 _STALE_BEAT_S = 30
+_FRESH_S = 2
 _SHUTDOWN_S = 120  # so long a box that was just parked may still answer
 _TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
 
@@ -70,7 +73,8 @@ class _Box:
     way: Transport
     patience_s: float
     leases: list[Lease] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
+    clusters: dict[str, Box] = field(default_factory=dict)  # by lease: whoever asks there must gather first
+    links: list[Link | Wire] = field(default_factory=list)
     left: bool = False
 
     def gateway(self) -> str:
@@ -104,9 +108,22 @@ class _Box:
 
     def _ask_lease(self, lease: Lease, deadline: float) -> Answer:
         try:
-            return _by_run(_patiently(lambda left_s: self._lines(lease.root, left_s), deadline))
+            said = _by_run(_patiently(lambda left_s: self._lines(lease.root, left_s), deadline))
+            return self._gathered(lease, said)
         except LeaseholdError as error:
             return error.message
+
+    def _gathered(self, lease: Lease, said: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
+        """Ask a cluster's scheduler through its login node: nobody there keeps a status between two looks."""
+        stale = [run for run, value in said.items() if value.get("engine") == "slurm" and _may_change(value)]
+        if not stale or lease.id not in self.clusters:
+            return said
+        engine = self.clusters[lease.id].look_in()
+        self.links.append(engine.wire)
+        try:
+            return {**said, **{run: {**said[run], **engine.look(run), "age_s": 0} for run in stale}}
+        finally:
+            engine.wire.close()
 
     def _lines(self, root: str, left_s: float) -> list[tuple[int, str]]:
         ways = sharing.ways(self.way, left_s)
@@ -144,7 +161,13 @@ def _boxes(home: Home, leases: list[Lease], patience_s: float) -> dict[str, _Box
         if lease.box not in boxes:
             boxes[lease.box] = _Box(_way(home, lease.box), patience_s)
         boxes[lease.box].leases.append(lease)
+        with contextlib.suppress(LeaseholdError):
+            boxes[lease.box].clusters[lease.id] = box_of(home, lease)
     return boxes
+
+
+def _may_change(value: dict[str, object]) -> bool:
+    return value.get("state") in ("running", "stopping") and int(str(value.get("age_s", 0))) > _FRESH_S
 
 
 def _way(home: Home, name: str) -> Transport:
@@ -210,7 +233,7 @@ def _events(record: RunRecord, answer: Answer) -> Iterator[tuple[str, dict[str, 
     else:
         changed = float(str(value.get("changed_unix") or 0))
         seq, work = int(str(value.get("seq", 0))), checked_work(value.get("work"))
-        reason = str(value.get("reason", "")) or trouble(value)
+        reason = str(value.get("reason", "")) or trouble(value) or one_line(str(value.get("standing") or ""))[:400]
         yield _seen(record, state, reason, seq=seq, changed_unix=changed, work=work)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from leasehold.kit.terminal import one_line
+from leasehold.model.cells import MAIN
 from leasehold.model.units import say_bytes
 from leasehold.model.words import ago
 
@@ -76,7 +77,8 @@ def _fast(event: dict[str, Any]) -> str:
 def _preempt(event: dict[str, Any]) -> str:
     grace_s = _number(event, "grace_s")
     left = f"about {grace_s:g} s are left" if grace_s else "nobody knows how soon"
-    return f"the box is being taken away ({event.get('by')}): {left}; saving"
+    whose = "" if event.get("cell") == MAIN else f"{event.get('cell')}: "
+    return f"{whose}the box is being taken away ({event.get('by')}): {left}; saving"
 
 
 def _sealed(event: dict[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ class Share:
     cells: tuple[str, ...] = ()
     part: str = ""
     generation: int = -1  # reckoned by whoever shared it out; -1: nobody did
+    given: Mapping[str, int] = field(default_factory=dict)  # which giving of a cell this is: a later one counts more
 
 
 ALL = Share()

@@ -124,7 +124,7 @@ def _neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:
 
 def _has_unproven_run(home: Home, lease_id: str) -> bool:
     started = [record for record in books.runs(home.ledger, lease=lease_id) if record.seq or record.state != "planned"]
-    return any(not record.receipt_json and not record.waived for record in started)
+    return any(record.owed() for record in started)
 
 
 Approve = Callable[[TeardownPlan], Approval]

@@ -96,6 +96,24 @@ def sealed_entries(export: Path) -> dict[str, list[dict[str, Any]]]:
     return cells
 
 
+def holds_all_of(newer: Path, older: Path) -> bool:
+    """Whether every file of an older export stands in a newer one, and nobody put anything of their own into it."""
+    mine, before = _sums(newer), _sums(older)
+    if not before or before.items() - mine.items():
+        return False
+    ours = {"manifest.json", "receipt.json", "run.json", *(f"cells/{key}" for key in before)}
+    found = {item.path for item in walk(str(older)) if item.is_file}
+    if any(path not in ours and not path.startswith("evidence/") for path in found):
+        return False
+    pairs = ((newer / "cells" / key, older / "cells" / key) for key in before)
+    return all(one.exists() and two.exists() and one.samefile(two) for one, two in pairs)  # else it may be damaged
+
+
+def _sums(export: Path) -> dict[str, str]:
+    entries = sealed_entries(export).items()
+    return {f"{cell}/{entry['path']}": str(entry["sha256"]) for cell, found in entries for entry in found}
+
+
 def _check_roster(place: Path, manifest: dict[str, Any]) -> None:
     promised = {f"{cell}/{entry['path']}" for cell, entries in manifest["cells"].items() for entry in entries}
     root = place / "cells"
@@ -148,11 +166,14 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any]) -> list[Load
     bad = [result for result in results if not result.ok]
     if bad or len(results) != len(requests):
         first = f": {one_line(bad[0].path)}: {one_line(bad[0].reason)}" if bad else ""
-        raise VerifyError(
+        error = VerifyError(
             "artifact.does_not_load",
             f"{len(bad)} of {len(requests)} artifacts do not load{first}",
             hint="mend the promise in the job file and repeat lease run: it checks again, it does not retrain",
         )
+        root = place / "cells"
+        error.cells = tuple(dict.fromkeys(Path(result.path).relative_to(root).parts[0] for result in bad))
+        raise error
     return results
 
 

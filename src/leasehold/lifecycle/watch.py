@@ -26,7 +26,7 @@ from .minder import Minder
 from .notice_tellers import NOTICE_TELLERS
 from .readings import newest, shape
 from .remedy_words import REMEDY_TELLERS
-from .sweep_words import SWEEP_TELLERS
+from .sweep_words import SWEEP_TELLERS, say_waits
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
@@ -109,10 +109,17 @@ class Watch:
         deadline = time.monotonic() + limit_s
         for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
-            patience_s = _FETCH_LOOK_S - limit_s if self.fetching else 0.0
+            patience_s = _FETCH_LOOK_S - limit_s if self.comes_first else 0.0
             if self.started_log or self.state.terminal or time.monotonic() > deadline + patience_s:
                 break
         return self.started_log or self.state.terminal
+
+    @property
+    def comes_first(self) -> str:
+        """Say what must happen before the trainer's first line, which may be hours off; empty when nothing must."""
+        if self.fetching:
+            return "the box still fetches the job's downloads; the trainer starts after them"
+        return say_waits(self.state)
 
     def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
         for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
@@ -142,6 +149,13 @@ class Watch:
     def _take_beat(self, item: dict[str, Any]) -> None:
         """Two beats in a row without anybody on the box: waiting longer would be waiting for ever."""
         self._beats_alone = self._beats_alone + 1 if item.get("deserted") else 0
+        if self._beats_alone >= 2 and self.state.detach == "sbatch":
+            raise BoxError(
+                "box.deserted",
+                f"{self.run} has not ended, and no task of it is in the queue of {self.box.name}",
+                seen=say_waits(self.state),
+                hint="the identical lease run submits what is left; each cell continues from its last checkpoint",
+            )
         if self._beats_alone >= 2:
             raise BoxError(
                 "box.deserted",
@@ -167,7 +181,7 @@ class Watch:
             run=self.run,
             state=self.state.state,
             seq=self.state.seq,
-            reason=self.state.reason,
+            reason=self.state.reason or say_waits(self.state),
             changed_unix=self.state.changed_unix,
         )
         if self.minder is not None:

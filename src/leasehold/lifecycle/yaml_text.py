@@ -45,9 +45,10 @@ def load(text: str, name: str, lines: dict[str, int]) -> Any:
     if len(text) > _MAX_TEXT_BYTES:
         raise UserError("job.invalid", f"{name} is larger than {_MAX_TEXT_BYTES >> 20} MiB; that is no job file")
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
         _Look(name, lines).at(node, "", 0)
-        return yaml.safe_load(text)
+        return None if node is None else loader.construct_document(node)  # of what was looked at: read only once
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{name}:{mark.line + 1}" if mark else name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from leasehold.kit.predicates import STALL_AFTER_S
@@ -101,7 +101,7 @@ class Job:
 
     def as_dict(self) -> dict[str, Any]:
         """Spell the whole job canonically."""
-        value = asdict(self)
+        value = asdict(replace(self, cells=()))  # which are spelled below, and may be thousands
         value["env"] = dict(self.env)
         if self.at_limit == "warn":
             del value["at_limit"]  # plans from before the word was there keep their hash

@@ -44,13 +44,17 @@ def parse_slurm(value: Any, bad: Bad) -> dict[str, Any]:
     for key, spell in (("time", _time), ("mem", _mem)):
         if key in value:
             found[key] = _spelled(value[key], f"slurm.{key}", spell, bad)
-    if "cpus" in value:
-        if isinstance(value["cpus"], bool) or not isinstance(value["cpus"], int) or not 1 <= value["cpus"] <= 4096:
-            raise bad("slurm.cpus", f"must be a whole number, not {value['cpus']!r}", "cpus: 8")
-        found["cpus"] = value["cpus"]
-    for key in ("modules", "flags"):
+    for key, most in (("cpus", 4096), ("chain", 50)):
+        if key in value:
+            found[key] = _count(value[key], key, most, bad)
+    for key in ("modules", "flags", "image_flags"):
         if key in value:
             found[key] = _words(value[key], f"slurm.{key}", bad)
+    if "after" in value:
+        listed = value["after"] if isinstance(value["after"], list) else [value["after"]]
+        found["after"] = _words(listed, "slurm.after", bad)
+    if "image" in value:
+        found["image"] = _image(value["image"], bad)
     for flag in found.get("flags", ()):
         _check_flag(flag, bad)
     return found
@@ -58,7 +62,10 @@ def parse_slurm(value: Any, bad: Bad) -> dict[str, Any]:
 
 def slurm_options(job: Job) -> dict[str, Any]:
     """Join what the job asks of Slurm with what it says elsewhere."""
-    cards = {"gres": f"gpu:{job.gpu.count}"} if job.gpu and "gres" not in job.slurm else {}
+    cards: dict[str, Any] = {}
+    if job.gpu and "gres" not in job.slurm:
+        named = {"gpu_name": job.gpu.name, "gpu_count": job.gpu.count} if job.gpu.name else {}
+        cards = {"gres": f"gpu:{job.gpu.count}", **named}
     return {**cards, **job.slurm, "at_once": job.at_once, "write_s": job.checkpoint.write_s}
 
 
@@ -66,6 +73,19 @@ def _word(value: Any, key: str, bad: Bad) -> str:
     if not isinstance(value, str | int) or isinstance(value, bool) or not _WORD.match(str(value)):
         raise bad(key, f"must be one word as sbatch takes it, not {value!r}", "")
     return str(value)
+
+
+def _count(value: Any, key: str, most: int, bad: Bad) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise bad(f"slurm.{key}", f"must be a whole number from 1 to {most}, not {value!r}", f"{key}: 8")
+    return value
+
+
+def _image(value: Any, bad: Bad) -> str:
+    if not isinstance(value, str) or not value.strip() or value.startswith("-") or not value.isprintable():
+        hint = "image: /scratch/me/torch.sif, or docker://pytorch/pytorch:latest"
+        raise bad("slurm.image", f"must be a path on the cluster or a URI, not {value!r}", hint)
+    return value
 
 
 def _words(value: Any, key: str, bad: Bad) -> list[str]:
@@ -77,6 +97,8 @@ def _words(value: Any, key: str, bad: Bad) -> list[str]:
 def _check_flag(flag: str, bad: Bad) -> None:
     if not flag.startswith("--"):
         raise bad("slurm.flags", f"{flag!r} must be spelled out", "--exclude=node7, not -x node7")
+    if flag.startswith("--dependency"):
+        raise bad("slurm.flags", "--dependency has a key of its own", "after: pretrain, or after: [afterany:12345]")
     if flag[2:].split("=")[0] in _OURS:
         raise bad("slurm.flags", f"{flag.split('=')[0]} is ours: resuming and accounting rest on it", "leave it out")
 

@@ -121,8 +121,34 @@ SLURM_WORDS = (
     Word("cpus", "cores of one task", {"type": "integer", "minimum": 1}, example="8"),
     Word("mem", "memory of one task", _SIZE, example="64GB"),
     Word("constraint", "features that a node must have", _TEXT, example="a100"),
-    Word("gres", "cards as the site names them; left out, gpu:N from resources.gpu", _TEXT, example="gpu:a100:1"),
+    Word(
+        "gres",
+        "cards as the site names them; left out, resources.gpu: its count, its name among what sinfo offers",
+        _TEXT,
+        example="gpu:a100:1",
+    ),
     Word("modules", "modules to load before anything starts", _GLOBS, example="[cuda/12.4]"),
+    Word(
+        "image",
+        "an Apptainer or Singularity image in which setup, run and evaluate are run; a path on the cluster or a URI",
+        _TEXT,
+        example="/scratch/me/torch.sif",
+    ),
+    Word("image_flags", "further options for apptainer exec", _GLOBS, example="[--bind=/datasets]"),
+    Word(
+        "after",
+        "start only when these have ended well: a job's number, a run or job of ours on this cluster, or as sbatch "
+        "spells it",
+        {"anyOf": [_TEXT, {"type": "integer"}, {"type": "array", "minItems": 1}]},
+        example="pretrain",
+    ),
+    Word(
+        "chain",
+        "submit so many walls ahead, each after the one before; only where the site neither requeues nor lets nodes "
+        "submit",
+        {"type": "integer", "minimum": 1, "maximum": 50},
+        example="3",
+    ),
     Word("flags", "further options for sbatch, as you would type them", _GLOBS, example="[--exclude=node7]"),
 )
 WORDS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -152,6 +153,20 @@ class RunRecord:
     home_since: str
     waived: tuple[str, ...] = ()
     work_json: str = ""  # what the box last said of trained time and checkpoints
+
+    def settled(self) -> list[str]:
+        """List cells that are home or were given up."""
+        receipt = json.loads(self.receipt_json) if self.receipt_json else {}
+        return [*receipt.get("cells", ()), *self.waived]
+
+    def owed(self) -> list[str]:
+        """List promised cells that are neither home nor given up."""
+        done = set(self.settled())
+        return [cell for cell in json.loads(self.plan_json).get("cells", ()) if cell not in done]
+
+    def home_s(self) -> float:
+        """Say how much trained time the receipt speaks of."""
+        return float(json.loads(self.receipt_json).get("home_s") or 0.0) if self.receipt_json else 0.0
 
     def waives(self, cell: str) -> bool:
         """Whether a person gave up this cell."""

@@ -57,7 +57,8 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """Spell as the box stores it."""
-        return {**self.body(), "plan_sha256": self.sha256}
+        body = self.body()
+        return {**body, "plan_sha256": digest(body)}
 
 
 def plan_from_dict(value: dict[str, Any]) -> Plan:

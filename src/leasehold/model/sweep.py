@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -21,6 +21,7 @@ class Word(Enum):
     MISSING = "missing"
     EMPTY = "empty"
     STALE = "stale"
+    BROKEN = "broken"
     FAILED = "failed"
     STOPPED = "stopped"
     UNKNOWN = "unknown"
@@ -43,6 +44,9 @@ class Part:
     home: frozenset[str] = frozenset()  # cells that a receipt speaks of
     waived: frozenset[str] = frozenset()
     problem: str = ""  # why the box could not be asked
+    refused: Mapping[str, str] = field(default_factory=dict)  # cells that came and did not load, and why
+    resume: str = "the same lease run"  # what goes on with it
+    now_unix: float = 0.0  # by the box's own clock, when it was asked
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,34 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Straggler:
+    """A running cell that takes longer than its like."""
+
+    cell: str
+    ran_s: float
+    usual_s: float
+
+
+@dataclass(frozen=True)
+class BoxPace:
+    """One box's part of a sweep: what is done, what runs, and how long the rest will take."""
+
+    box: str
+    run: str
+    cells: int
+    done: int
+    running: tuple[str, ...]
+    waiting: int
+    bad: int  # neither done nor on its way
+    left_s: float | None
+    problem: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        return {**vars(self), "running": list(self.running)}
+
+
+@dataclass(frozen=True)
 class CellRow:
     """One cell: its name, its parameters, what it measured, and how it stands."""
 
@@ -127,6 +159,22 @@ class Group:
     params: Mapping[str, Scalar]
     cells: tuple[str, ...]
     metrics: Mapping[str, Spread]
+
+
+@dataclass(frozen=True)
+class SweepPlot:
+    """A metric against one parameter: lines by the other settings, and the course of each cell where it is home."""
+
+    metric: str
+    axis: str
+    lines: Mapping[str, Sequence[tuple[Scalar, float, float | None, int]]]  # x, mean, sd, n
+    curves: Mapping[str, tuple[str, Sequence[tuple[float, float]]]]  # by cell: its line, and (step, value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        keys = ("x", "mean", "sd", "n")
+        lines = {name: [dict(zip(keys, point, strict=True)) for point in line] for name, line in self.lines.items()}
+        return {**vars(self), "lines": lines}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from .meter import Work
 
 _MOST_S = 10 * 366 * 86400.0
 _FIGURES = ("trained_s", "unsaved_s", "uncopied_s", "open_s")
+_LENT = ("core_s", "card_s")  # of an allocation: many at once, so no duration
+_MOST_LENT_S = 1e6 * _MOST_S
 _OVER = ("finished", "failed", "stopped", "absent")
 
 
@@ -20,16 +22,17 @@ def checked_work(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or not _is_duration(value.get("trained_s")):
         return {}
     kept: dict[str, Any] = {name: value[name] for name in _FIGURES if _is_duration(value.get(name))}
+    kept.update((name, value[name]) for name in _LENT if _is_duration(value.get(name), _MOST_LENT_S))
     return {**kept, "training": value.get("training") is True}
 
 
 def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
     """Say what of a run lies nowhere but on its box; None when it is home, given up, or nothing was heard."""
-    if record.receipt_json or record.waived or not record.work_json:
+    if not record.work_json or (record.receipt_json or record.waived) and not record.owed():
         return None
     said = json.loads(record.work_json)
     trained, unsaved, heard = said["trained_s"], said.get("unsaved_s"), float(said["heard_unix"])
-    only_here = said["trained_s"]
+    only_here = max(0.0, trained - record.home_s())  # of a sweep, some cells may be home already
     if facts.outlives_box(root) and unsaved is not None:
         only_here = unsaved
     if facts.copies_outlive_box and "uncopied_s" in said:
@@ -45,6 +48,6 @@ def _left_s(record: RunRecord, trained_s: float) -> float | None:
     return expected - trained_s if expected > trained_s else None
 
 
-def _is_duration(value: Any) -> bool:
+def _is_duration(value: Any, most_s: float = _MOST_S) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and 0 <= value < _MOST_S
+    return number and math.isfinite(value) and 0 <= value < most_s

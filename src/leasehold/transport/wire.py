@@ -41,6 +41,7 @@ class Wire:
         self._requests: dict[int, queue.Queue[Any]] = {}
         self._next = 1
         self._dead: LinkError | None = None
+        self.quickest_s = float("inf")  # of all answers: about the round trip
         try:
             self._early = _handshake(Ear(self._link, transport), root, python_hint, patience_s)
         except BaseException:
@@ -52,9 +53,11 @@ class Wire:
     def ask(self, op: str, body: Body = (), **args: Any) -> dict[str, Any]:
         """Send a request and return the last object of its answer ({} when it has none)."""
         answer: dict[str, Any] = {}
+        begun = time.monotonic()
         for frame in self.stream(op, body, **args):
             if frame.type == frames.JSON:
                 answer = object_of(frame)
+        self.quickest_s = min(self.quickest_s, time.monotonic() - begun)
         return answer
 
     def objects(self, op: str, body: Body = (), **args: Any) -> Iterator[dict[str, Any]]:

@@ -125,7 +125,7 @@ def test_a_tier_that_keeps_something_else_fails_the_copy_and_no_name_claims_it(
     written = tmp_path / "tier" / "leasehold" / ".partial" / run.run / "cells" / "b" / "best.pt"
     meddle(monkeypatch, "durable_written", lambda: lie(written))
     assert durable.copy_run(run, lag_s=0.2) == 2
-    assert "b/best.pt " in str(outcome(run)["problem"]) or "a/best.pt is not there" in str(outcome(run)["problem"])
+    assert "b/best.pt " in str(outcome(run)["problem"]) or "a/deep/m.json is not there" in str(outcome(run)["problem"])
     assert said in str(outcome(run)["problem"])
     assert not export(run, tmp_path).exists()
 

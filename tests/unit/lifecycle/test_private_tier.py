@@ -36,3 +36,7 @@ def test_without_secrets_any_root_is_fine() -> None:
 def test_the_deepest_tier_holds_a_path() -> None:
     found = tier_of(AUTODL, "/root/autodl-fs/x")
     assert found is not None and found.name == "file storage"
+
+
+def test_the_nodes_of_a_cluster_share_what_only_you_can_read() -> None:
+    refuse_shared(profiles.load("slurm"), "/scratch/me/leasehold", ["KEY"])

@@ -376,10 +376,27 @@ def test_a_sweep_counts_its_cells_and_names_them_in_the_log(board: Board) -> Non
     board.take(log("step 1 loss 2\n", "a/1"))
     board.take(event("cell_finished", cell="a"))
     board.take(event("cell_failed", cell="b", why="no"))
-    assert board.view().cells == (1, 1, 3)
+    assert board.view().cells[:3] == (1, 1, 3)
     assert board.view().phase == "running"
     assert "a: step 1 loss 2" in board.drain(last=False)
     assert "1 of 3 cells done, 1 failed" in drawn(board.view())
+    assert "cells ●✗▶   ▶ c" in drawn(board.view())
+
+
+def test_cells_that_join_or_leave_a_sweep_are_counted(board: Board) -> None:
+    start(board, "a", "b")
+    board.take(event("cells_added", cells=["c", "d"]))
+    board.take(event("cells_released", cells=["b"]))
+    assert (board.view().cells.promised, list(board.view().cells.states)[1:]) == (3, ["", ""])
+
+
+def test_many_cells_are_a_bar_and_few_of_those_that_run_are_named(board: Board) -> None:
+    names = [f"cell-{number}" for number in range(500)]
+    start(board, *names)
+    for name in names[:6]:
+        board.take(event("attempt_started", cell=name, pid=1, attempt=1))
+    assert "cells ░" in drawn(board.view())
+    assert "more run" in drawn(board.view())
 
 
 def test_a_lost_link_is_unknown_until_the_box_is_heard_again(board: Board, clock: Clock) -> None:
@@ -826,3 +843,19 @@ with LiveScreen(Broken("run-1", "ssh:gpu1", ProgressReader)) as screen:
     assert "RuntimeError: a defect of ours" in shown
     assert "-echo" not in shown
     assert terminal.cursor_visible()
+
+
+def test_a_run_that_waits_in_a_queue_says_why_until_it_runs() -> None:
+    board = Board("toy-1", "cluster", ProgressReader, clock=lambda: 100.0)
+    board.take(Note("event", "", {"k": "run_opened", "t": 1.0, "cells": ["main"]}))
+    seen = {
+        "k": "tasks_seen",
+        "tasks": {"main": "7_0"},
+        "state": "PENDING",
+        "reason": "Priority",
+        "why": "others first",
+    }
+    board.take(Note("event", "", seen))
+    assert board.view().reason == "busy"
+    board.take(Note("event", "", {"k": "attempt_started", "cell": "main", "attempt": 1, "t": 2.0}))
+    assert board.view().reason == ""

@@ -71,3 +71,10 @@ def test_eighty_columns_are_kept_and_no_part_is_cut_in_two() -> None:
         folded = lines(held, work, columns=80)
         assert all(display_width(line) <= 80 for line in folded)
         assert "  ".join(line.strip() for line in folded) == lines(held, work)[0]
+
+
+def test_an_allocation_is_said_in_hours_of_cores_and_cards_and_nothing_is_at_risk() -> None:
+    work = Work("r", True, 600.0, 30.0, START + 2 * DAY)
+    (line,) = lines(LEASE, work, metered=False, used=(5400.0, 7200.0, 90.0))
+    assert "no meter of money; trainers ran 1 h 30 min  used 2.00 core-hours  1.5 GPU-minutes" in line
+    assert "at risk" not in line

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,32 @@ def test_without_aes_in_hardware_ssh_chooses(transport, monkeypatch):
     made = transport("")
     monkeypatch.setattr(ciphers, "_aes_in_hardware", lambda: False)
     assert chosen(made) == []
+
+
+def test_ssh_is_asked_once_while_its_config_stays_as_it_is(transport, monkeypatch):
+    first = transport("Host *\n  User me\n")
+    wanted = chosen(first)
+    monkeypatch.setattr(ciphers, "preferred", lambda ssh, target: pytest.fail("asked again"))
+    assert chosen(first) == wanted
+
+
+def test_a_wish_that_the_user_writes_later_counts_at_once(transport):
+    assert chosen(transport("Host *\n  User me\n"))
+    assert not chosen(transport("Host *\n  Ciphers aes256-ctr\n"))
+
+
+def test_a_note_that_cannot_be_read_costs_only_time(transport, tmp_path):
+    first = transport("Host *\n  User me\n")
+    wanted = chosen(first)
+    (tmp_path / "pins.ciphers").write_text("{")
+    assert chosen(first) == wanted
+
+
+def test_an_old_note_is_checked_beside_the_connection(transport, tmp_path, monkeypatch):
+    first = transport("Host *\n  User me\n")
+    wanted = chosen(first)
+    os.utime(tmp_path / "pins.ciphers", (1, 1))
+    asked = threading.Event()
+    monkeypatch.setattr(ciphers, "preferred", lambda ssh, target: asked.set() or "other")
+    assert chosen(first) == wanted
+    assert asked.wait(10)

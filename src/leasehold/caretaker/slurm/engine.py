@@ -11,16 +11,19 @@ from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
 from leasehold.caretaker.serve import Refused, Request
 from leasehold.kit import journal
+from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
 
-from .gather import Gatherer
-from .submit import Submission, carry_out, submissions, submit
+from .ending import expect_cells
+from .gather import Gatherer, cancel
+from .submit import CHAIN, Order, Submission, carry_out, submissions, submit, write
 from .submit import rehearse as submit_rehearsal
 from .tools import SlurmDown, SlurmRefused, ask
 
 _LOCK_WAIT_S = 60.0
 _DEFAULT_ARRAY = 1000  # MaxArraySize is 1001 unless the site says otherwise
+_NEVER = "DependencyNeverSatisfied"
 
 
 def is_slurm(plan: Dict[str, Any]) -> bool:
@@ -28,10 +31,22 @@ def is_slurm(plan: Dict[str, Any]) -> bool:
     return plan.get("engine") == "slurm"
 
 
+def keep_wishes(folder: RunFolder, plan: Dict[str, Any]) -> None:
+    """Write down what the holder asks of Slurm now: a run may need more memory than its plan knew."""
+    if is_slurm(plan) and plan.get("slurm") != wishes_of(folder, {}):
+        os.makedirs(os.path.join(folder.path, "slurm"), exist_ok=True)
+        write_json(_wishes_path(folder), plan.get("slurm") or {})
+
+
+def wishes_of(folder: RunFolder, plan: Dict[str, Any]) -> Dict[str, Any]:
+    """Read what is asked of Slurm, as it was last said."""
+    return read_json(_wishes_path(folder)) or plan.get("slurm") or {}
+
+
 def begin(folder: RunFolder, plan: Dict[str, Any], resume_by: str = "") -> None:
     """Submit every cell that is not done and that Slurm does not have; the caller holds the start lock."""
     with _refusals():
-        _finish_submissions(folder, plan)
+        _finish_submissions(folder, wishes_of(folder, plan))
         gatherer = Gatherer(folder)
         run = gatherer.gather()
         if gatherer.problem:
@@ -39,9 +54,32 @@ def begin(folder: RunFolder, plan: Dict[str, Any], resume_by: str = "") -> None:
         with _Book(folder) as book:
             run = fold(_opening(run, plan, resume_by, book), into=run)
         wanted = _homeless(folder, run, gatherer)
-        for cells in _arrays(wanted):
-            done = submit(folder, plan.get("slurm") or {}, cells)
-            _say_submitted(folder, done)
+        if wanted:
+            expect_cells(folder, len(run.cells))
+            _submit_all(folder, wishes_of(folder, plan), wanted)
+
+
+def mend(folder: RunFolder, plan: Dict[str, Any]) -> None:
+    """Bring what waits up to what is asked for now; the caller holds the start lock. What runs is left alone."""
+    with _refusals():
+        known = [one for one in submissions(folder) if one.job and not one.withdrawn]
+        if not known:
+            return
+        gatherer = Gatherer(folder)
+        run = gatherer.gather()
+        if run.terminal or run.state == "stopping" or gatherer.problem:
+            return
+        wishes = wishes_of(folder, plan)
+        waiting = {task.job: task.reason for task in gatherer.queue.values() if task.state == "PENDING"}
+        old = [one for one in known if one.job in waiting and _is_other(one.wishes, wishes)]
+        for one in old:
+            write(folder, one._replace(withdrawn=True))
+            cancel(one, "PENDING")
+        for one in known:
+            if waiting.get(one.job) == _NEVER and one not in old:
+                _wait_for(one, wishes, folder)
+        if old:
+            begin(folder, plan)
 
 
 def stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
@@ -61,17 +99,45 @@ def rehearse(request: Request) -> None:
         request.reply(submit_rehearsal(request.root, dict(request.args.get("slurm") or {})))
 
 
-def cancel(one: Submission, state: str = "") -> None:
-    """Cancel tasks of an array that we submitted ourselves; no other job is ever named."""
-    with contextlib.suppress(SlurmRefused):  # it has ended meanwhile
-        ask(["scancel", *(["--state=" + state] if state else []), one.job])
+def _wishes_path(folder: RunFolder) -> str:
+    return os.path.join(folder.path, "slurm", "wishes.json")
 
 
-def _finish_submissions(folder: RunFolder, plan: Dict[str, Any]) -> None:
+def _is_other(before: Dict[str, Any], now: Dict[str, Any]) -> bool:
+    """Whether a person asks for something else; cards by name were chosen for him, and an old record says nothing."""
+    chosen = ("gres", "constraint") if now.get("gpu_name") else ()
+    keys = (before.keys() | now.keys()) - set(chosen)
+    return bool(before) and any(before.get(key) != now.get(key) for key in keys)
+
+
+def _submit_all(folder: RunFolder, wishes: Dict[str, Any], cells: List[str]) -> None:
+    """Submit the cells, and as many walls after each other as the job asks for ahead."""
+    from .after import dependency
+    from .offers import settle
+
+    settled, after = settle(wishes), dependency(folder, wishes)
+    for some in _arrays(cells):
+        done = submit(folder, Order(some, settled, after))
+        _say_submitted(folder, done)
+        for _ in range(int(wishes.get("chain") or 1) - 1):
+            done = submit(folder, Order(some, settled, "afterany:" + done.job, CHAIN))
+            _say_submitted(folder, done)
+
+
+def _wait_for(one: Submission, wishes: Dict[str, Any], folder: RunFolder) -> None:
+    """Have a job wait for what there is to wait for now, instead of for one that failed."""
+    from .after import dependency
+
+    if one.by == CHAIN:
+        return
+    ask(["scontrol", "update", "JobId=" + one.job, "Dependency=" + dependency(folder, wishes)])
+
+
+def _finish_submissions(folder: RunFolder, wishes: Dict[str, Any]) -> None:
     """Complete what an earlier start meant to submit when it was cut off."""
     for one in submissions(folder):
         if not one.job:
-            _say_submitted(folder, carry_out(folder, plan.get("slurm") or {}, one))
+            _say_submitted(folder, carry_out(folder, one._replace(wishes=one.wishes or wishes)))
 
 
 def _opening(run: RunState, plan: Dict[str, Any], resume_by: str, book: journal.Journal) -> List[Dict[str, Any]]:
@@ -107,7 +173,8 @@ def _arrays(cells: List[str]) -> List[List[str]]:
 def _say_submitted(folder: RunFolder, done: Submission) -> None:
     with _Book(folder) as book:
         if not any(event["k"] == "submitted" and event.get("job") == done.job for event in book.events):
-            book.append("submitted", job=done.job, number=done.number, count=len(done.cells))
+            after = {"after": done.after} if done.after else {}
+            book.append("submitted", job=done.job, number=done.number, count=len(done.cells), **after)
 
 
 class _Book:

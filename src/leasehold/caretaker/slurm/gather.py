@@ -6,6 +6,7 @@ gatherer killed in the middle is followed by one that goes on where it stopped.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
@@ -17,13 +18,17 @@ from leasehold.kit import journal
 from leasehold.kit.atomic import write_json
 from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
 
-from .states import LIVE, Task, say_ended, say_waiting, tasks
-from .submit import Submission, submissions
-from .tools import SlurmDown, SlurmRefused
+from . import allocation
+from .ending import EX_TEMPFAIL
+from .states import LIVE, Task, look_back, put_back_for, tasks
+from .submit import HOME, Submission, submissions
+from .tools import SlurmDown, SlurmRefused, ask
+from .words import GONE, Ended, say_ended, say_waiting
 
 _LOCK_WAIT_S = 20.0
 _ASK_EVERY_S = 2.0
 _WORKING = ("starting", "running")
+_GOES_ON = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED", "COMPLETED", GONE)  # nobody's fault
 _OWN_KINDS = ("run_", "caretaker_", "stop_", "resumed", "tensorboard_", "budget_")
 
 
@@ -59,8 +64,7 @@ class Gatherer:
             run = fold(book.events)
             if run.terminal or run.seq == 0:
                 return run
-            known = submissions(self.folder)
-            self._ask(known)
+            self._ask(submissions(self.folder), _open(run))
             told = _told(book.events)
             new = [event for name in _open(run) for event in self._from_cell(name, told.get(name, 0))]
             fold(book.extend(new), into=run)
@@ -72,11 +76,11 @@ class Gatherer:
             self.offset = book.size_bytes
             book.close()
 
-    def _ask(self, known: List[Submission]) -> None:
+    def _ask(self, known: List[Submission], wanted: List[str]) -> None:
         if time.monotonic() - self._asked_at < _ASK_EVERY_S:
             return
         try:
-            self.queue, self.problem = tasks(self.folder, known), ""
+            self.queue, self.problem = tasks(self.folder, known, wanted), ""
         except (SlurmDown, SlurmRefused) as error:
             self.problem = str(error)
         self._asked_at = time.monotonic()
@@ -90,6 +94,8 @@ class Gatherer:
             kept = {key: value for key, value in event.items() if key not in ("n", "t")}
             if event["k"] == "run_failed" and not any(one["k"] == "cell_failed" for one in events):
                 kept.update(k="cell_failed", cell=name, attempt=0, why=event.get("reason", ""))
+            elif "lent" in event:  # a caretaker that took over in a task: what it was lent is news for the run
+                kept = dict(event["lent"], k=allocation.LENT)
             elif event["k"].startswith(_OWN_KINDS):
                 continue
             new.append(dict(kept, cell=name, at=event.get("at", event["t"]), origin=[name, event["n"]]))
@@ -100,19 +106,26 @@ class Gatherer:
         if self.problem:
             return []
         said = _last_word(events)
-        alike: Dict[Tuple[str, str], List[Task]] = {}
+        alike: Dict[Tuple[str, str, str], List[Task]] = {}
         lost: List[Dict[str, Any]] = []
         for name in _open(run):
             task = self.queue.get(name)
             word = (task.state, task.reason if task.state == "PENDING" else "") if task else ("", "")
             if task is None or said.get(name) == (task.name, *word):
                 continue
-            silent = run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING)
-            if task.in_queue or silent:
-                alike.setdefault(word, []).append(task)
-            if silent and not task.in_queue:
-                lost += _lost(name, run.cells[name], task)
+            if task.in_queue:
+                why = "" if task.state in LIVE else self._why_waiting(task)
+                alike.setdefault((*word, why), []).append(task)
+            elif run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING):
+                ended = look_back(self.folder, task)
+                alike.setdefault((*word, say_ended(ended)), []).append(task)
+                lost += _lost(name, run.cells[name], ended)
         return [_seen(word, found) for word, found in alike.items()] + lost
+
+    def _why_waiting(self, task: Task) -> str:
+        """Say why a task waits; one that was put back, also what ended it."""
+        ended = put_back_for(self.folder, task.job, task.place) if task.reason == "BeginTime" else ""
+        return "%s%s" % (say_ended(Ended(ended)) + "; " if ended else "", say_waiting(task.reason))
 
     def _closing(self, run: RunState) -> List[Dict[str, Any]]:
         """End the run when nothing of it is left to do; a stopped one when nothing of it lives."""
@@ -120,6 +133,9 @@ class Gatherer:
         if any(state not in (FINISHED, FAILED) for state in states.values()):
             stopped = run.state == "stopping" and not self.alive
             return [{"k": "run_stopped", "reason": "stopped on request"}] if stopped else []
+        for one in submissions(self.folder):  # walls that were asked for ahead, and are not needed
+            if one.job and one.by != HOME and not self.problem:
+                cancel(one, "PENDING")
         self.folder.forget_secrets()
         failed = [name for name, state in states.items() if state == FAILED]
         if not failed:
@@ -130,13 +146,40 @@ class Gatherer:
     def _beat(self, run: RunState, events: List[Dict[str, Any]]) -> None:
         value = run.as_dict()
         spans = stretches(events)
-        trained = sum(trained_s(spans.get(name, []), time.time()) for name in run.cells)
-        value["work"] = {"training": run.state in ("running", "stopping"), "trained_s": round(trained, 1)}
-        value.update(run=self.folder.run, heartbeat_unix=round(time.time(), 3), engine="slurm")
-        try:
+        now = time.time()
+        trained = sum(trained_s(spans.get(name, []), now) for name in run.cells)
+        live = {name: task.name for name, task in self.queue.items() if task.state in LIVE}
+        lent = allocation.loans(events, live)
+        value["work"] = {
+            "training": run.state in ("running", "stopping"),
+            "trained_s": round(trained, 1),
+            **allocation.used(lent, now),
+        }
+        value["standing"] = "" if run.terminal else say_standing(run, allocation.say_now(lent), self.problem)
+        value.update(run=self.folder.run, heartbeat_unix=round(now, 3), engine="slurm")
+        with contextlib.suppress(OSError):
             write_json(self.folder.status, value, durable=False)
-        except OSError:
-            return
+
+
+def cancel(one: Submission, state: str = "") -> None:
+    """Cancel tasks of an array that we submitted ourselves; no other job is ever named."""
+    with contextlib.suppress(SlurmRefused):  # it has ended meanwhile
+        ask(["scancel", *(["--state=" + state] if state else []), one.job])
+
+
+def say_standing(run: RunState, lent: str, problem: str) -> str:
+    """Say in a line how many cells run and where, and why the others wait."""
+    if problem:
+        return "Slurm could not be asked: %s" % problem
+    states = [cell.state for cell in run.cells.values()]
+    running = sum(state in (*_WORKING, "ended") for state in states)
+    waiting = [cell.waits for cell in run.cells.values() if cell.state == "pending"]
+    of = " of %d cells" % len(states) if len(states) > 1 else ""
+    parts = ["%s %s" % ("%d%s run" % (running, of) if of else "it runs", lent)] if running and lent else []
+    if waiting:
+        why = next((one for one in waiting if one), "nothing was said of it yet")
+        parts.append("%s in Slurm's queue: %s" % ("%d%s wait" % (len(waiting), of) if of else "it waits", why))
+    return "; ".join(part.strip() for part in parts)
 
 
 def _open(run: RunState) -> List[str]:
@@ -160,9 +203,8 @@ def _last_word(events: Iterable[Dict[str, Any]]) -> Dict[str, Tuple[str, str, st
     return found
 
 
-def _seen(word: Tuple[str, str], found: List[Task]) -> Dict[str, Any]:
-    state, reason = word
-    why = "" if state in LIVE else say_waiting(reason) if found[0].in_queue else say_ended(state)
+def _seen(word: Tuple[str, str, str], found: List[Task]) -> Dict[str, Any]:
+    state, reason, why = word
     return {
         "k": "tasks_seen",
         "tasks": {one.cell: one.name for one in found},
@@ -172,10 +214,12 @@ def _seen(word: Tuple[str, str], found: List[Task]) -> Dict[str, Any]:
     }
 
 
-def _lost(name: str, cell: CellState, task: Task) -> List[Dict[str, Any]]:
-    """A cell whose task ended without a word of ours: its attempt, if one ran, is lost, and it waits for another."""
+def _lost(name: str, cell: CellState, ended: Ended) -> List[Dict[str, Any]]:
+    """A cell whose task ended without a word of ours: interrupted it waits for another; else it has failed."""
     new: List[Dict[str, Any]] = []
     if cell.state in _WORKING:
         new.append({"k": "attempt_ended", "cell": name, "attempt": cell.attempt, "lost": True})
-    why = "%s; it continues from its last checkpoint" % say_ended(task.state)
-    return [*new, {"k": "cell_pending", "cell": name, "why": why}]
+    if ended.state in _GOES_ON or ended.code == EX_TEMPFAIL:
+        why = "%s; the same lease run continues it from its last checkpoint" % say_ended(ended)
+        return [*new, {"k": "cell_pending", "cell": name, "why": why}]
+    return [*new, {"k": "cell_failed", "cell": name, "attempt": cell.attempt, "why": say_ended(ended)}]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List
+import re
+from typing import Any, Dict, List, Optional
 
 from leasehold.caretaker.layout import RunFolder
 
 NAME = "lease-"
 JITTER_S = 60  # Slurm may send the early signal this much too soon
 _LEAST_LEAD_S = 90
+_TIME = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})\Z")
 
 
 def options(folder: RunFolder, wishes: Dict[str, Any], count: int, tag: str) -> List[str]:
@@ -38,7 +40,12 @@ def lead_s(wishes: Dict[str, Any]) -> int:
     return int(max(_LEAST_LEAD_S, float(wishes.get("write_s") or 0.0) * 1.5 + JITTER_S))
 
 
-def script(folder: RunFolder, wishes: Dict[str, Any], number: int, own: List[str]) -> str:
+def walls(wishes: Dict[str, Any]) -> List[str]:
+    """Spell for the task how long before its wall it is told, and how far that is; 0 where the site decides."""
+    return [str(lead_s(wishes)), str(seconds_of(str(wishes.get("time") or "")) or 0)]
+
+
+def script(folder: RunFolder, wishes: Dict[str, Any], own: List[str]) -> str:
     """Spell the script: modules as the site wants them, then our caretaker in the place of the shell."""
     import shlex  # here: a task reads its lead from this file, and spells nothing
 
@@ -55,6 +62,18 @@ def script(folder: RunFolder, wishes: Dict[str, Any], number: int, own: List[str
     lines += [  # from 22.05 on srun takes neither from sbatch (R: SLURM release notes)
         '[ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',
         *(["export SLURM_GRES=%s" % shlex.quote(wishes["gres"])] if wishes.get("gres") else []),
-        "exec %s" % " ".join(shlex.quote(word) for word in [*own, "task", folder.path, str(number)]),
+        "exec %s" % " ".join(shlex.quote(word) for word in own),
     ]
     return "\n".join(lines) + "\n"
+
+
+def seconds_of(text: str) -> Optional[int]:
+    """Read a time as Slurm spells it: minutes[:seconds], h:m:s, or days-h[:m[:s]]; None is no limit."""
+    found = _TIME.match(text)
+    if found is None:
+        return None
+    days, parts = found.group(1), [int(part) for part in found.group(2).split(":")]
+    if days is None and len(parts) < 3:
+        parts = [0, *parts]
+    hours, minutes, seconds = (*parts, 0, 0)[:3]
+    return int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds

@@ -13,11 +13,11 @@ from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 
 
-def write_shares(folder: RunFolder, number: int, cells: List[str]) -> None:
+def write_shares(folder: RunFolder, number: int, cells: List[str], wishes: Dict[str, Any]) -> None:
     """Write what all tasks share, and a line for each task of an array in the order of their indices."""
     plan = folder.read_plan() or {"job": {}}
     known = {cell["name"]: cell for cell in plan["job"].get("cells") or []}
-    rest = dict(plan, cells=[], job={key: value for key, value in plan["job"].items() if key != "cells"})
+    rest = dict(plan, cells=[], slurm=wishes, job={key: value for key, value in plan["job"].items() if key != "cells"})
     write_json(_common(folder), rest)
     lines = [json.dumps({"name": name, "cell": known.get(name)}, ensure_ascii=False) for name in cells]
     write_atomic(_lines(folder, number), ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))

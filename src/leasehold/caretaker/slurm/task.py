@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 import time
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from leasehold.caretaker.cell_work import prepare_cell
 from leasehold.caretaker.keeper import Becoming
@@ -20,27 +20,37 @@ from leasehold.caretaker.signing import sign
 from leasehold.caretaker.supervise import Caretaker
 from leasehold.kit.runstate import FAILED, STOPPED
 
+from .allocation import lent
+from .ending import EX_TEMPFAIL, begin_cell, end_cell, is_of_cell
 from .own import OwnAttempts
-from .script import lead_s
 from .shares import keep_share, share_of
 
 _LOCK_WAIT_S = 120.0  # a node that failed may hold the cell for a while; Slurm has fenced it by then
 _BEFORE_THE_WALL_S = 20.0  # a trainer that does not leave is put back with the task, not lost with it
-_REQUEUE_TRIES = 5
+_TOO_SOON_S = 120.0  # Slurm may send the early signal a minute too soon, and looks twice a minute
 _SETTLED_AFTER_S = 1.0
 _AT_ONCE_BYTES = 4 << 20  # hashed in milliseconds
 # What only retells a record that lies beside the journal, or can be found again by doing it again, is durable with
 # the next event: a node that dies in between is followed by one that tells it anew.
 _FOLLOW = frozenset(("attempt_started", "attempt_ended", "stage_passed", "cell_sealed", "cell_finished"))
-EX_TEMPFAIL = 75
+_NO_INPUT = 64
 
 
-def task(run: RunFolder, number: int, environ: Mapping[str, str]) -> int:
+class Order(NamedTuple):
+    """What the batch script says of its submission, so that a task need not read of all the others."""
+
+    number: int
+    by_person: bool = True  # a person's command meant it, and wants a failed cell tried anew
+    lead_s: float = 90.0
+    wall_s: float = 0.0  # 0 is unknown
+
+
+def task(run: RunFolder, order: Order, environ: Mapping[str, str]) -> int:
     """Care for the cell that this task was given; its exit code is for Slurm's books only."""
     Becoming.fresh = False
-    plan = share_of(run, number, int(environ.get("SLURM_ARRAY_TASK_ID", "0")))
+    plan = share_of(run, order.number, int(environ.get("SLURM_ARRAY_TASK_ID", "0")))
     if plan is None:
-        return _say("submission %d of %s has no such task" % (number, run.path), 64)
+        return _say("submission %d of %s has no such task" % (order.number, run.path), _NO_INPUT)
     (cell,) = plan["cells"]
     folder = CellFolder(run.path, cell)
     os.makedirs(folder.address, exist_ok=True)
@@ -48,13 +58,19 @@ def task(run: RunFolder, number: int, environ: Mapping[str, str]) -> int:
     if lock is None:
         return _say("%s is still held by another node: %s" % (cell, folder.caretaker_lock), EX_TEMPFAIL)
     keep_share(folder, plan)
-    prepare_cell(folder, plan, cell)
-    caretaker = TaskCaretaker(folder, plan, environ)
-    caretaker.open(sign(lock), "sbatch", "submission %d" % number)
+    caretaker = TaskCaretaker(folder, plan, environ, order)
+    resume_by = "submission %d" % order.number if order.by_person and not caretaker.restarts else ""
+    caretaker.open(dict(sign(lock), lent=lent(environ)), "sbatch", resume_by)
+    if not caretaker.run.terminal:  # else a wall that was asked for ahead and is not needed
+        begin_cell(run, cell)
+        prepare_cell(folder, plan, cell)
     caretaker.live()
     if caretaker.run.terminal:
+        end_cell(run, cell, caretaker.watcher if os.path.exists(run.notify) else None)
         return 1 if caretaker.run.state == FAILED else 0
-    return _put_back(environ)
+    from .onward import go_on  # subprocess takes longer than many a cell
+
+    return go_on(run, order.number, cell, environ)
 
 
 class TaskCaretaker(Caretaker):
@@ -63,7 +79,7 @@ class TaskCaretaker(Caretaker):
     keeps = OwnAttempts
     follow = _FOLLOW
 
-    def __init__(self, folder: CellFolder, plan: Dict[str, Any], environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: CellFolder, plan: Dict[str, Any], environ: Mapping[str, str], order: Order) -> None:
         self.born_s = time.monotonic()
         self._long = False
         super().__init__(folder, plan)
@@ -71,7 +87,17 @@ class TaskCaretaker(Caretaker):
         self.restarts = int(environ.get("SLURM_RESTART_COUNT") or 0)
         self.leave_by: Optional[float] = None  # monotonic
         self.chain.at_once_bytes = _AT_ONCE_BYTES
-        self.lead_s = float(lead_s(plan.get("slurm") or {}))
+        self.lead_s = order.lead_s
+        self.wall_by = time.monotonic() + order.wall_s if order.wall_s else None
+        self.follows = bool(self.restarts) or not order.by_person
+
+    def join(self, part: str, made: Any) -> None:
+        """Let a part hear what a task knows: it tells of its own cell alone, and waits in the queue if at all."""
+        super().join(part, made)
+        if part == "watcher":
+            made.tells = is_of_cell
+        elif part == "recovery":
+            made.left_s = lambda: 0.0
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Take over; an attempt that the cluster took away with its node ended because of that."""
@@ -80,7 +106,7 @@ class TaskCaretaker(Caretaker):
         if cell is not None and cell.wait_s:
             self.recovery.at_once(self.cell)  # the queue was pause enough
         cut = cell is not None and cell.state in ("starting", "running") and cell.preempted != cell.attempt
-        if self.restarts and cut and cell is not None:  # told afterwards: this node is here to stay
+        if self.follows and cut and cell is not None:  # told afterwards: this node is here to stay
             self.note("preempt_noticed", cell=self.cell, attempt=cell.attempt, by="Slurm, afterwards", grace_s=0.0)
 
     def settled(self) -> bool:
@@ -101,27 +127,13 @@ class TaskCaretaker(Caretaker):
             self.leave_by = time.monotonic() + max(5.0, self.lead_s - _BEFORE_THE_WALL_S)
         return self.leave_by is not None and time.monotonic() > self.leave_by
 
-
-def _put_back(environ: Mapping[str, str]) -> int:
-    """Have Slurm start this very task again; where it may not, the next look submits the cell anew."""
-    from .tools import SlurmDown, SlurmRefused, ask  # subprocess takes longer than many a cell
-
-    # Never SLURM_JOB_ID: one element of an array carries the id of them all.
-    name = "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", ""))
-    for number in range(_REQUEUE_TRIES):
-        try:
-            ask(["scontrol", "requeue", name])
-        except SlurmRefused as error:
-            if "pending" in str(error):
-                return 0  # Slurm has put it back by itself
-            return _say("could not be put back into the queue: %s" % error, EX_TEMPFAIL)
-        except SlurmDown as error:
-            _say("the controller does not answer: %s" % error, 0)
-            time.sleep(2.0 * (number + 1))
-            continue
-        time.sleep(60.0)  # Slurm ends us
-        return 0
-    return EX_TEMPFAIL
+    def _turn(self) -> None:
+        if self.signals.terminate:
+            self.signals.terminate = False
+            left_s = None if self.wall_by is None else self.wall_by - time.monotonic()
+            near = left_s is not None and left_s < self.lead_s + _TOO_SOON_S
+            self.preemption.notice(self.run, "Slurm, since its wall time is nearly up" if near else "Slurm")
+        super()._turn()
 
 
 def _say(text: str, code: int) -> int:

@@ -7,6 +7,13 @@ import subprocess
 from typing import List
 
 _TIMEOUT_S = 60.0
+_PLACES = (  # where sites keep Slurm that a shell without a login does not look
+    "/opt/slurm/bin",
+    "/usr/local/slurm/bin",
+    "/usr/local/bin",
+    "/cm/shared/apps/slurm/current/bin",
+    "/cm/local/apps/slurm/current/bin",
+)
 _SAYS_DOWN = (
     "Unable to contact slurm controller",
     "Connection refused",
@@ -26,7 +33,8 @@ class SlurmRefused(Exception):
 def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
     """Run one command and return what it printed."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith(("SBATCH_", "SQUEUE_", "SACCT_"))}
-    environ.update(LC_ALL="C", SLURM_TIME_FORMAT="%s")
+    path = os.pathsep.join([environ.get("PATH", os.defpath), *_PLACES])
+    environ.update(LC_ALL="C", SLURM_TIME_FORMAT="%s", PATH=path)
     try:
         done = subprocess.run(
             argv, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from leasehold.transport.openssh import SshTransport
 
 FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
 AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
+_AFTER_S = 0.1  # the first one is waited for: the keys of the others are not made beside it
 _WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further connections would
 
 
@@ -26,13 +28,25 @@ class Calls:
         self._memory = memory
         self._lock = threading.Lock()
         self._called: list[CalledAhead] = []
+        self._begun = False
         self._over = False
 
-    def first(self) -> CaretakerEngine:
-        """Open the first connection, and call the others beside it where the last pull says that they are worth it."""
+    def begin(self) -> None:
+        """Call a box whose key we know, without waiting; several times where the last pull says that it pays."""
+        transport = self._box.transport
+        if not isinstance(transport, SshTransport) or not transport.pinned:
+            return
+        self._begun = True
+        self._called.append(CalledAhead(transport))
         if self._worth_calling():
-            threading.Thread(target=self._call, daemon=True).start()
-        return self._box.connect()
+            threading.Thread(target=self._call, args=(transport,), daemon=True).start()
+
+    def first(self) -> CaretakerEngine:
+        """Open the first connection, the others being called beside it."""
+        if not self._begun:
+            self.begin()
+        self._begun = False  # after a lost link the next first one is called anew
+        return self.more()
 
     def more(self) -> CaretakerEngine:
         """Open one more; raises LinkError or BoxError when the box lets none in."""
@@ -56,18 +70,16 @@ class Calls:
             threading.Thread(target=one.hang_up).start()
 
     def _worth_calling(self) -> bool:
-        if not isinstance(self._box.transport, SshTransport) or not self._box.transport.pinned:
-            return False
         kept = read_json(str(self._memory)) or {}
         try:
             return float(kept["round_trip_s"]) >= FAR_S and int(kept["pulled_bytes"]) >= _WORTH_BYTES
         except (KeyError, TypeError, ValueError):
             return False
 
-    def _call(self) -> None:
-        assert isinstance(self._box.transport, SshTransport)
+    def _call(self, transport: SshTransport) -> None:
+        time.sleep(_AFTER_S)
         for _ in range(AHEAD):
-            called = CalledAhead(self._box.transport)
+            called = CalledAhead(transport)
             with self._lock:
                 if not self._over:
                     self._called.append(called)

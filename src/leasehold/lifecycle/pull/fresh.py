@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .coming import BLOCK_BYTES, Part
 
-_MOST_BYTES = 64 << 20
+_MOST_BYTES = 128 << 20
 _PATIENCE_S = 0.2  # for the hasher to make room; what it does not get so it reads from the disk later
 
 
@@ -22,14 +22,16 @@ class Fresh:
         self._bytes = 0
 
     def offer(self, number: int, start: int, parts: Sequence[Part]) -> None:
-        """Keep a block of a file, unless memory is full and stays so."""
+        """Keep a block of a file. Where memory is full, what is hashed last is not kept; it is waited for a moment."""
         size = sum(len(part) for part in parts)
         with self._room:
             self._drop(number, start)
-            if self._bytes + size > self._most_bytes and not self._room.wait_for(
-                lambda: self._bytes + size <= self._most_bytes, _PATIENCE_S
-            ):
-                return
+            while self._bytes + size > self._most_bytes:
+                last = max(self._blocks, default=(number, start))
+                if last > (number, start):
+                    self._drop(*last)
+                elif not self._room.wait_for(lambda: self._bytes + size <= self._most_bytes, _PATIENCE_S):
+                    return
             self._blocks[number, start] = parts
             self._bytes += size
 

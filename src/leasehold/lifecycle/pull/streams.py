@@ -24,6 +24,7 @@ from .reuse import link_equal
 _MOST_STREAMS = 16
 _FIRST_WAVE = 1 + AHEAD
 _SLOW_BYTES_PER_S = 30e6  # below it packing costs less time than it saves
+_QUICK_BYTES_PER_S = 2e6  # of one stream: a block of a megabyte in half a second
 _THREADS_A_STREAM = 2  # while one block is written, the next is under way
 _MOST_BATCH_BYTES = 8 << 20
 _FRAME_BYTES = 256 << 10
@@ -64,6 +65,7 @@ class Streams:
         self._no_more = way.more is None or bool(way.limit_bytes_per_s)
         self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
         self._wanted = 1
+        self.each_moment: Callable[[], None] = lambda: None  # called about ten times a second
         self._answered: dict[int, float] = {}  # when each stream's last answer had come
         self._speeds: dict[int, float] = {}  # bytes a second of each stream's last request
 
@@ -80,6 +82,7 @@ class Streams:
                 if not self._alive and not self._opening and not desk.complete:
                     raise self._lost or desk.lost or LinkError("link.lost", "every connection to the box ended")
                 self._pace.tick(desk.home_bytes, total, len(self._alive))
+                self.each_moment()
                 if not desk.over.is_set() and desk.lost is None:
                     self._widen()
         finally:
@@ -178,8 +181,7 @@ class Streams:
 
     def _work(self, engine: CaretakerEngine, number: int) -> None:
         desk = self._desk
-        # Near by, bytes come in order: a whole block is hashed from memory and never lies in the page cache.
-        gathering = Gathering() if self._way.round_trip_s < FAR_S and not self._way.limit_bytes_per_s else None
+        gathering = Gathering()
         try:
             while (job := desk.take(self._batch_bytes(number))) is not None:
                 if number in self._cut:  # its other thread has found out
@@ -187,7 +189,7 @@ class Streams:
                     return
                 match job:
                     case Batch():
-                        self._fetch(engine, Landing(desk, job.pieces, gathering), job, number)
+                        self._fetch(engine, self._landing(job, gathering, number), job, number)
                     case Copy():
                         _copy(desk, job)
                     case Take():
@@ -217,6 +219,12 @@ class Streams:
         size = int(max(_FRAME_BYTES if far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
         limit = self._way.limit_bytes_per_s
         return min(size, max(64 << 10, int(limit))) if limit else size
+
+    def _landing(self, batch: Batch, gathering: Gathering, number: int) -> Landing:
+        """Have whole blocks go past the page cache, unless one of them takes so long that a kill would cost much."""
+        near = self._way.round_trip_s < FAR_S
+        quick = self._speeds.get(number, 1e9 if near else 0.0) >= _QUICK_BYTES_PER_S
+        return Landing(self._desk, batch.pieces, gathering if quick and not self._way.limit_bytes_per_s else None)
 
     def _fetch(self, engine: CaretakerEngine, landing: Landing, batch: Batch, number: int) -> None:
         items = [

@@ -9,7 +9,6 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,8 @@ from .streams import Streams, Way, unwritable
 LISTING = "listing.json"
 _MOST_MANIFEST_BYTES = 1 << 30
 _GARBAGE = 100_000
+_TOLD_TOGETHER = 1000  # files
+_TOLD_AHEAD = 32  # frames
 _SYNC_EACH = 64  # files; beyond it one sync of everything is cheaper
 
 Listing = dict[str, list[dict[str, Any]]]
@@ -75,10 +76,12 @@ class Opened:
 
 def open_chart(engine: CaretakerEngine, run: str, cells: list[str], patterns: list[str], quiet_s: float) -> Opened:
     """Ask for the chart and read its list of files; how far the box is is measured meanwhile."""
-    with ThreadPoolExecutor(1) as pool:
-        measured = pool.submit(engine.round_trip_s)
-        opened = _open(engine.chart(run, cells, patterns, quiet_s))
-        return replace(opened, round_trip_s=measured.result())
+    measured: list[float] = []
+    measuring = threading.Thread(target=lambda: measured.append(engine.round_trip_s()), daemon=True)
+    measuring.start()
+    opened = _open(engine.chart(run, cells, patterns, quiet_s))
+    measuring.join()
+    return replace(opened, round_trip_s=measured[0] if measured else 0.0)  # a lost link is told by who needs it
 
 
 def _open(talk: ChartTalk) -> Opened:
@@ -166,9 +169,11 @@ def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) 
     try:
         desk.ask_sums = opened.talk.want_sums
         desk.ask_sums(desk.to_sum)
+        telling = _Telling(desk, opened.talk)
+        streams.each_moment = telling.step
         if desk.files:
             streams.run(engine)
-        opened.talk.seal(desk.digests)
+        telling.rest()
         _make_durable([file for file in desk.files if not file.skipped])  # while the box writes its manifest
         reader.join()
         if (failed := desk.failure or desk.lost) is not None:
@@ -177,6 +182,30 @@ def _run(engine: CaretakerEngine, desk: Desk, opened: Opened, streams: Streams) 
         desk.close()
         hasher.join()
     return heard.whole()
+
+
+class _Telling:
+    """Tells the box what came while the rest is on its way: over a long way all of it at the end would take long."""
+
+    def __init__(self, desk: Desk, talk: ChartTalk) -> None:
+        self._desk = desk
+        self._talk = talk
+        self._files = 0  # that were told of
+        self._frames = 0
+
+    def step(self) -> None:
+        """Tell of the next ones, if they are many; a box that is still hashing holds only so much for later."""
+        if len(self._desk.files) - self._files < _TOLD_TOGETHER or self._frames >= _TOLD_AHEAD:
+            return
+        digests = self._desk.digests(self._files, settled=True)
+        if len(digests) >= 32 * _TOLD_TOGETHER:
+            self._files += len(digests) // 32
+            self._frames += 1
+            self._talk.tell(digests)
+
+    def rest(self) -> None:
+        """Tell the rest, and that this is all."""
+        self._talk.seal(self._desk.digests(self._files))
 
 
 def _read_chart(chart: Parts, desk: Desk, heard: _Unpacking) -> None:
@@ -264,6 +293,11 @@ def _make_durable(files: list[Coming]) -> None:
     if len(files) > _SYNC_EACH and hasattr(os, "sync"):
         os.sync()
         return
+    if len(files) == 1:
+        _sync_one(files[0].target)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # it brings logging: 8 ms
+
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(_sync_one, [file.target for file in files]))
 

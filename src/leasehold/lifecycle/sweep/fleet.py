@@ -1,51 +1,46 @@
 """A sweep over several boxes: each has its own run and its own queue, so that they work on while this home sleeps.
 
-A cell is given to one box at a time, and that is written down before it is done: the plan of each box's run in the
-ledger names its cells. While this home looks on, a box that has nothing left takes waiting cells from the one that
-would end last, and the cells of a box that stays unreachable go to the others.
+While this home looks on, a box whose queue is empty takes waiting cells from the one that would end last, the cells of
+a box that stays unreachable go to the others, and a box that comes back gives up what others have by now.
 """
 
 from __future__ import annotations
 
-import json
-import queue
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
-from leasehold.errors import LeaseholdError, LinkError, NotDurable, RunFailed, UserError
-from leasehold.ledger import books
+from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, UserError, VerifyError
+from leasehold.kit.runstate import fold
+from leasehold.lifecycle.approve import terminal_ask
 from leasehold.lifecycle.boxes import Box, find_box
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.journey import run_through
+from leasehold.lifecycle.journey import give_more, run_through
 from leasehold.lifecycle.launch import generation
 from leasehold.lifecycle.orders import RunOrder, RunOutcome
 from leasehold.lifecycle.project import RESULTS, read_tree
 from leasehold.lifecycle.resolve import read_job, run_id
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
-from leasehold.model.plan import plan_from_dict
 from leasehold.model.sweep import Standing
+from leasehold.model.words import ago
 
-from .split import Bench, measured, split, to_move
-from .standing import standing, sweep_of
+from .claiming import claim_all, say_onlooker, take_over_all
+from .estimates import Estimates, recall, remember, times_of, waiting
+from .hearing import Hearing
+from .member import Member, give_up, hang_up, in_plan_order, meet, record_of, settled_cells
+from .shares import TAKEN_OVER, Shares
+from .standing import standing
+from .unread import unread
+from .visiting import Visits
 
 _TICK_S = 2.0
+_ROUNDS = 100  # of looking anew at what another home gave to whom
 _QUIET = ("log", "progress")
-
-
-@dataclass
-class _Part:
-    """One box of the fleet, as the coordinator knows it."""
-
-    box: Box
-    suffix: str = ""
-    places: int = 1
-    cells: list[str] = field(default_factory=list)
-    busy: bool = False
-    problem: str = ""
-    failed: str = ""
-    not_durable: NotDurable | None = None
+_TELLING = ("attempt_started", "cell_finished", "cell_failed")
+_NO_TERMINAL = "a take-over is typed by a person on a terminal; there is no other way"
 
 
 def run_fleet(home: Home, order: RunOrder, names: Sequence[str], report: Report) -> Standing:
@@ -64,268 +59,322 @@ class _Fleet:
         self._home = home
         self._order = order
         self._job = job
-        self._costs = {cell.name: cell.cost for cell in job.cells}
-        self._ended: queue.Queue[tuple[_Part, RunOutcome | None, BaseException | None]] = queue.Queue()
+        self._hearing = Hearing(home)
         self._lock = threading.Lock()
         self._report = report
         project = order.job_file.absolute().parent
         results = (order.results or project / RESULTS).absolute()
         tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
+        if warning := unread(job, tree):
+            report(Note("warning", warning))
+        self._order = replace(order, prepared=(job, tree))
         self._again = generation(home, job, tree, again=order.again)  # once for all boxes
         self._sweep = run_id(job, tree.sha256) + (f"-{self._again}" if self._again else "")
+        costs = {cell.name: cell.cost for cell in job.cells}
+        estimates = Estimates(costs, recall(home.ledger, job.name))
+        self._shares = Shares(home, self._sweep, [], estimates, self._say)
+        self._visits = Visits(self._answers, lambda member: meet(member, self._sweep, self._job))
 
     def go(self, boxes: Sequence[Box]) -> Standing:
-        parts = self._meet([_Part(box) for box in boxes])
-        self._take_up(parts)
-        for part in parts:
-            self._fence(part)
-            if part.cells:
-                self._begin(part)
-        while any(part.busy for part in parts):
-            self._turn(parts)
-        found = self._reckon(parts)
-        lacking = [part.not_durable for part in parts if part.not_durable]
-        if (
-            lacking and found.settled
-        ):  # a cell that failed is told first; what is home and not copied fails all the same
-            raise NotDurable(lacking[0].code, "; ".join(error.message for error in lacking), hint=lacking[0].hint)
-        return found
+        members = [Member(box) for box in boxes]
+        self._shares.members = members
+        try:
+            self._meet(members)
+            self._open(members)
+            self._look_on(members)
+        finally:
+            self._visits.end()
+            hang_up(members)
+        return self._reckon(members)
 
-    def _meet(self, parts: list[_Part]) -> list[_Part]:
-        """Ask every box who it is and how many cells it can run at once; one that is silent gets no cells now."""
+    # ------------------------------------------------------------------ the beginning
 
-        def meet(part: _Part) -> None:
+    def _meet(self, members: list[Member]) -> None:
+        """Ask every box who it is; one that is silent is visited until it answers."""
+
+        def one(member: Member) -> None:
             try:
-                engine = part.box.connect()
-                try:
-                    part.suffix = "b" + str(engine.probe()["box_id"])[:6]
-                    part.places = self._places(engine.wire.ask("readings", paths=[]))
-                finally:
-                    engine.wire.close()
+                meet(member, self._sweep, self._job)
             except LeaseholdError as error:
-                part.problem = error.message
+                member.lost(error.message)
 
-        threads = [threading.Thread(target=meet, args=(part,), daemon=True) for part in parts]
+        threads = [threading.Thread(target=one, args=(member,), daemon=True) for member in members]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for part in parts:
-            if part.problem:
-                self._say(part, Note("unknown", f"gets no cells now: {part.problem}"))
-        met = [part for part in parts if not part.problem]
+        met = [member for member in members if not member.problem]
         if not met:
-            raise LinkError(
-                "link.none", "none of the boxes answers", hint="; ".join(f"{p.box.name}: {p.problem}" for p in parts)
-            )
-        if len({part.suffix for part in met}) != len(met):
+            problems = "; ".join(f"{member.box.name}: {member.problem}" for member in members)
+            raise LinkError("link.none", "none of the boxes answers", hint=problems)
+        if len({member.suffix for member in met}) != len(met):
             raise UserError(
                 "sweep.same_box", "two of the names are one and the same box", hint="lease box list shows them"
             )
-        return met
 
-    def _places(self, readings: dict[str, object]) -> int:
-        cards = readings.get("gpus")
-        at_once = self._job.at_once or 0
-        if self._job.gpu is None or not isinstance(cards, list) or "CUDA_VISIBLE_DEVICES" in self._job.env:
-            return max(1, at_once)
-        fit = max(1, len(cards) // max(1, self._job.gpu.count))
-        return min(fit, at_once) if at_once else fit
+    def _open(self, members: list[Member]) -> None:
+        """Hold the sweep, or look on where another home does; then every box begins or goes on with its own."""
+        met = [member for member in members if not member.problem]
+        if self._order.take_over:
+            ask = (self._sweep, lambda question: terminal_ask(question, _NO_TERMINAL))
+            take_over_all(self._home, met, self._job, ask, self._report)
+        holder = claim_all(self._home, met)
+        for member in members:
+            if member.problem:
+                self._knows_run(member)
+                self._visits.begin(member)
+        self._shares.onlooker = bool(holder)
+        free = self._shares.take_up()
+        for member in members:
+            if member.problem:
+                self._say(member, Note("unknown", f"gets no cells now: {member.problem}{self._when_moved(member)}"))
+        self._shares.fence()
+        if holder:
+            self._report(Note("warning", say_onlooker(holder, len(free)), {"holder": holder}))
+        elif free:
+            self._shares.deal(free)
+        for member in members:
+            if not member.problem and member.cells:
+                self._begin(member)
+        hang_up([member for member in members if not member.busy])
 
-    def _take_up(self, parts: list[_Part]) -> None:
-        """Leave every cell with the box that has it; share out those that nobody has."""
-        mine = {part.box.name: part for part in parts}
-        held: set[str] = set()
-        for record in books.runs(self._home.ledger):
-            if sweep_of(record.run) != self._sweep or not books.find_lease(self._home.ledger, record.lease).open:
-                continue
-            plan = plan_from_dict(json.loads(record.plan_json))
-            ours = [cell for cell in plan.cells if cell in self._costs and cell not in held]
-            held.update(ours)
-            if record.box in mine:
-                mine[record.box].cells += ours
-        free = {name: cost for name, cost in self._costs.items() if name not in held}
-        benches = [Bench(part.box.name, part.places, sum(self._costs[c] for c in part.cells)) for part in parts]
-        for name, cells in split(free, benches).items():
-            mine[name].cells += cells
+    def _when_moved(self, member: Member) -> str:
+        """Say what becomes of the cells of a box that does not answer."""
+        owed = len(self._owes(member))
+        if not owed or self._shares.onlooker or self._order.detach:
+            return f"; it has {owed} of the cells" if owed else ""
+        return f"; its {owed} cells go to the others if it stays silent for {ago(self._order.patience_s)}"
 
-    def _fence(self, part: _Part) -> None:
-        """Have a box that comes back give up what was given to others while it was away."""
-        run = self._run_of(part)
-        if not run:
+    def _knows_run(self, member: Member) -> None:
+        """Name the run of a box that does not answer, as far as this home has written it down."""
+        from .standing import parts_of
+
+        try:
+            records = parts_of(self._home, self._sweep)
+        except UserError:
             return
-        try:
-            engine = part.box.connect()
-            try:
-                seen = engine.look(run)
-                foreign = [name for name in seen["cells"] if name not in part.cells]
-                kept = set(foreign) - set(engine.release(run, foreign) if foreign and not seen["terminal"] else foreign)
-            finally:
-                engine.wire.close()
-        except LeaseholdError:
-            return  # whoever tends it will say so
-        begun = sorted(name for name in kept if seen["cells"][name]["state"] in ("starting", "running"))
-        if begun:
-            what = f"still runs {', '.join(begun[:5])}, which went to another box; whichever is home first counts"
-            self._say(part, Note("warning", what))
-
-    def _begin(self, part: _Part) -> None:
-        part.busy, part.failed, part.not_durable = True, "", None
-        threading.Thread(target=self._tend, args=(part, tuple(part.cells)), daemon=True, name=part.box.name).start()
-
-    def _tend(self, part: _Part, cells: tuple[str, ...]) -> None:
-        """Walk one box's run to its end, with a ledger connection of this thread's own."""
-        home = replace(self._home)
-        order = replace(self._order, on=part.box.name, cells=cells, part=part.suffix, generation=self._again)
-        try:
-            outcome = run_through(home, order, part.box, lambda note: self._say(part, note))
-            self._ended.put((part, outcome, None))
-        except BaseException as error:  # noqa: BLE001 - the thread's boundary: told and reckoned with by the coordinator
-            self._ended.put((part, None, error))
-        finally:
-            home.ledger.close()
-
-    def _turn(self, parts: list[_Part]) -> None:
-        try:
-            part, outcome, error = self._ended.get(timeout=_TICK_S)
-        except queue.Empty:
-            return
-        part.busy = False
-        if isinstance(error, LinkError):
-            part.problem = error.message
-            self._move_from_dead(part, parts)
-        elif isinstance(error, RunFailed | NotDurable):
-            part.failed = error.message
-            part.not_durable = error if isinstance(error, NotDurable) else None
-            self._say(part, Note("warning", error.message))
-        elif isinstance(error, LeaseholdError):
-            part.problem = part.failed = error.message
-            self._say(part, Note("warning", f"{error.message}; {error.hint}"))
-        elif error is not None:
-            raise error
-        if not part.problem and not self._order.detach:
-            self._help_the_last(part, parts)
-
-    def _help_the_last(self, idle: _Part, parts: list[_Part]) -> None:
-        """Take waiting cells from the box that would end last, if this one would end them sooner."""
-        busy = [part for part in parts if part.busy]
-        if not busy:
-            return
-        looks = [(part, *self._left(part)) for part in busy]
-        part, waiting, load = max(looks, key=lambda look: look[2] / look[0].places)
-        wanted = to_move(waiting, Bench(part.box.name, part.places, load), Bench(idle.box.name, idle.places))
-        released = self._release(part, wanted) if wanted else []
-        if released:
-            part.cells = [cell for cell in part.cells if cell not in released]
-            idle.cells += released
-            self._say(
-                idle,
-                Note("moved", f"takes {len(released)} waiting cells from {part.box.name}: {', '.join(released[:5])}"),
-            )
-            self._begin(idle)
-
-    def _left(self, part: _Part) -> tuple[dict[str, float], float]:
-        """Say which cells of a box wait, and the cost of all it has not done, in seconds where cells were timed."""
-        try:
-            engine = part.box.connect()
-        except LeaseholdError:
-            return {}, 0.0
-        try:
-            cells = engine.look(self._run_of(part))["cells"]
-        except LeaseholdError:
-            return {}, 0.0
-        finally:
-            engine.wire.close()
-        took = {
-            n: float(c["ended_unix"]) - float(c["started_unix"]) for n, c in cells.items() if c["state"] == "finished"
-        }
-        costs = measured(self._costs, took)
-        left = {
-            name: costs.get(name, 0.0) for name, cell in cells.items() if cell["state"] not in ("finished", "failed")
-        }
-        return {
-            name: costs[name] for name in left if cells[name]["state"] == "pending" and not cells[name]["attempt"]
-        }, sum(left.values())
-
-    def _release(self, part: _Part, cells: list[str]) -> list[str]:
-        """Have a box give cells back; written down first that they are no longer its own."""
-        try:
-            engine = part.box.connect()
-        except LeaseholdError:
-            return []
-        try:
-            released = [str(name) for name in engine.release(self._run_of(part), cells)]
-        except LeaseholdError as error:
-            self._say(part, Note("warning", f"could not give cells back: {error.message}"))
-            return []
-        finally:
-            engine.wire.close()
-        self._forget(part, released)
-        return released
-
-    def _forget(self, part: _Part, cells: Sequence[str]) -> None:
-        """Take cells out of what a run promises: another one promises them from now on."""
-        record = books.find_run(self._home.ledger, self._run_of(part))
-        plan = plan_from_dict(json.loads(record.plan_json))
-        kept = replace(plan, cells=tuple(cell for cell in plan.cells if cell not in cells))
-        self._home.ledger.append(
-            "run_planned", lease=record.lease, run=record.run, plan=kept.as_dict(), name=plan.job.name, box=record.box,
-            project=record.project, results=record.results,
-        )  # fmt: skip
-
-    def _move_from_dead(self, dead: _Part, parts: list[_Part]) -> None:
-        """Give what an unreachable box has not brought home to the others."""
-        record = next((r for r in books.runs(self._home.ledger) if r.run == self._run_of(dead)), None)
-        receipt = books.receipt_of(record) if record else None
-        safe = set(receipt.cells if receipt else ())
-        owed = {cell: self._costs[cell] for cell in dead.cells if cell not in safe}
-        alive = [part for part in parts if not part.problem]
-        self._say(dead, Note("unknown", f"stays unreachable: {dead.problem}"))
-        if not owed or not alive or self._order.detach:
-            return
+        record = next((one for one in records if one.box == member.box.name), None)
         if record is not None:
-            self._forget(dead, list(owed))
-        dead.cells = [cell for cell in dead.cells if cell in safe]
-        benches = [Bench(part.box.name, part.places, self._left(part)[1] if part.busy else 0.0) for part in alive]
-        for name, cells in split(owed, benches).items():
-            part = next(one for one in alive if one.box.name == name)
-            if cells:
-                part.cells += cells
-                self._say(part, Note("moved", f"takes {len(cells)} cells of {dead.box.name}: {', '.join(cells[:5])}"))
-                self._add(part) if part.busy else self._begin(part)
+            member.run, member.suffix = record.run, record.run[len(self._sweep) + 1 :]
 
-    def _add(self, part: _Part) -> None:
-        """Give more cells to a box that is at work: its run is told, and whoever tends it sees them."""
-        home = replace(self._home)
-        order = replace(
+    # ------------------------------------------------------------------ while it goes on
+
+    def _look_on(self, members: list[Member]) -> None:
+        for _ in range(_ROUNDS):
+            while self._goes_on(members):
+                self._turn(members)
+            if self._order.detach or not self._shares.onlooker or not self._follow_holder(members):
+                return
+
+    def _goes_on(self, members: list[Member]) -> bool:
+        """Whether a box is at work, or one that is silent has cells that may still be moved."""
+        if any(member.busy or member.handing for member in members):
+            return True
+        moves = not self._order.detach and not self._shares.onlooker
+        return moves and any(member.problem and not member.moved and self._owes(member) for member in members)
+
+    def _turn(self, members: list[Member]) -> None:
+        self._hearing.hear(_TICK_S)
+        if self._order.detach or self._shares.onlooker:
+            return
+        for member in members:
+            patience_s = self._order.patience_s or float("inf")
+            silent_s = time.monotonic() - member.silent_since
+            if member.problem and not member.busy and not member.moved and silent_s > patience_s:
+                self._move_from(member)
+            elif self._is_free(member) and (found := self._shares.wanted_by(member)):
+                self._help(member, *found)
+
+    def _help(self, idle: Member, last: Member, wanted: list[str]) -> None:
+        """Have waiting cells go from one box to another, beside all else: neither is asked twice meanwhile."""
+        idle.handing = last.handing = True
+        idle.handed_at = time.monotonic()
+
+        def ask(home: Home) -> Callable[[Member], None]:
+            wish = {"release": wanted, "to": idle.suffix}
+            try:
+                moved, seen = give_up(home, last, wish)
+            except LeaseholdError as error:
+                problem = error
+                return lambda one: self._helped(one, last, [], problem)
+            return lambda one: self._helped(one, last, moved, seen)
+
+        self._hearing.aside(idle, ask)
+
+    def _helped(self, idle: Member, last: Member, moved: list[str], told: dict[str, Any] | LeaseholdError) -> None:
+        idle.handing = last.handing = False
+        idle.handed_at = idle.handed_at if moved and idle.busy else 0.0
+        if isinstance(told, LeaseholdError):
+            self._shares.not_given_up(last, told)
+            return
+        last.heard(told)
+        if moved:
+            self._shares.hand_over(last, moved, idle)
+            self._give(idle)
+
+    def _is_free(self, member: Member) -> bool:
+        """Whether a box that works has nothing left to begin."""
+        coming = any(name not in member.state.cells for name in member.cells)
+        return not (member.problem or member.unfit or member.handing or coming or waiting(member.state))
+
+    def _move_from(self, dead: Member) -> None:
+        owed = self._owes(dead)
+        dead.moved = True
+        if owed:
+            self._say(dead, Note("unknown", f"stays unreachable: {dead.problem}"))
+            for member in self._shares.move_from(dead):
+                self._give(member)
+
+    def _give(self, member: Member) -> None:
+        """Have a box begin, or take up more cells while it is at work."""
+        if not member.busy:
+            self._begin(member)
+            return
+        member.handing, member.handed_at = True, member.handed_at or time.monotonic()
+        order = self._order_of(member)
+
+        def give(home: Home) -> Callable[[Member], None]:
+            try:
+                give_more(home, order, member.box)
+            except LeaseholdError as error:
+                problem = error
+                return lambda one: self._given(one, problem)
+            return lambda one: self._given(one, None)
+
+        self._hearing.aside(member, give)
+
+    def _given(self, member: Member, problem: LeaseholdError | None) -> None:
+        member.handing = False
+        self._shares.handed_over(time.monotonic() - member.handed_at)
+        member.handed_at = 0.0
+        if problem is not None:
+            self._stumble(member, problem)
+        elif not member.busy and self._owes(member):  # it had ended meanwhile
+            self._begin(member)
+
+    def _begin(self, member: Member) -> None:
+        member.busy, member.failed, member.not_durable = True, "", None
+        member.begun_at = time.monotonic()
+        order = self._order_of(member)
+        self._hearing.aside(member, lambda home: self._tend(member, order, home), "tend")
+
+    def _order_of(self, member: Member) -> RunOrder:
+        return replace(
             self._order,
-            on=part.box.name,
-            cells=tuple(part.cells),
-            part=part.suffix,
+            on=member.box.name,
+            cells=tuple(in_plan_order(self._home, member)),
+            part=member.suffix,
             generation=self._again,
-            detach=True,
+            given=self._shares.stamps(member),
         )
+
+    def _tend(self, member: Member, order: RunOrder, home: Home) -> Callable[[Member], None]:
+        """Walk one box's run to its end."""
+        outcome: RunOutcome | None = None
+        error: LeaseholdError | None = None
         try:
-            run_through(home, order, part.box, lambda note: None)
-        except LeaseholdError as error:
-            self._say(part, Note("warning", f"could not be given more cells: {error.message}"))
-        finally:
-            home.ledger.close()
+            outcome = run_through(home, order, member.box, lambda note: self._say(member, note))
+        except LeaseholdError as caught:
+            error = caught
+        return lambda one: self._ended(one, outcome, error)
 
-    def _run_of(self, part: _Part) -> str:
-        """Name a box's run of this very sweep, once it is written down."""
-        run = f"{self._sweep}-{part.suffix}"
-        return run if any(record.run == run for record in books.runs(self._home.ledger)) else ""
+    def _ended(self, member: Member, outcome: RunOutcome | None, error: LeaseholdError | None) -> None:
+        member.busy = False
+        remember(self._home.ledger, self._job.name, member.run, times_of(member.state))
+        if isinstance(error, LinkError):
+            member.lost(error.message)
+            member.silent_since = member.begun_at  # whoever followed it has waited for it already
+            self._visits.begin(member)
+        elif error is not None:
+            self._stumble(member, error)
+        elif not self._order.detach and not member.handing and self._owes(member):  # given more just as it ended
+            self._begin(member)
 
-    def _reckon(self, parts: list[_Part]) -> Standing:
-        runs = [self._run_of(part) for part in parts if self._run_of(part)]
+    def _stumble(self, member: Member, error: LeaseholdError) -> None:
+        ran = isinstance(error, RunFailed | NotDurable | VerifyError)
+        self._say(member, Note("warning", error.message + ("" if ran or not error.hint else f"; {error.hint}")))
+        if error.code == TAKEN_OVER:
+            self._shares.lose()
+            return
+        member.failed = error.message
+        member.not_durable = error if isinstance(error, NotDurable) else None
+        member.unfit = not ran
+        for other in self._shares.deal_again(member) if member.unfit and not self._order.detach else ():
+            self._give(other)
+
+    def _owes(self, member: Member) -> list[str]:
+        record = record_of(self._home, member.run)
+        done = settled_cells(record) if record else set()
+        return [name for name in member.cells if name not in done]
+
+    # ------------------------------------------------------------------ a box that comes back
+
+    def _answers(self, member: Member, fresh: Member) -> None:
+        self._hearing.tell(member, lambda one: self._back(one, fresh))
+
+    def _back(self, member: Member, fresh: Member) -> None:
+        """Take a box that was silent in again; it gives up what others were given meanwhile."""
+        self._report(Note("link_back", f"{member.box.name}: answers again"))
+        vars(member).update({**vars(fresh), "cells": member.cells})
+        holder = {} if self._shares.onlooker else claim_all(self._home, [member])
+        if holder:
+            self._shares.lose()
+            self._report(Note("warning", say_onlooker(holder, 0)))
+        if member.problem:
+            self._visits.begin(member)
+            return
+        self._shares.take_back(member)
+        if member.cells and not self._order.detach:
+            self._begin(member)
+        else:
+            hang_up([member])
+
+    def _follow_holder(self, members: list[Member]) -> bool:
+        """Look anew at what each box has, since another home gives cells; say whether there is more to follow."""
+        for member in members:
+            if member.problem:
+                continue
+            try:
+                with member.wire() as engine:
+                    member.heard(engine.look(member.run))
+            except LeaseholdError as error:
+                member.lost(error.message)
+        self._shares.take_up()
+        more = [member for member in members if not member.problem and not member.failed and self._owes(member)]
+        for member in more:
+            self._begin(member)
+        if more or any(member.state.cells for member in members):
+            return bool(more)
+        time.sleep(_TICK_S)  # whoever shares it out has claimed it a moment ago and begun nothing yet
+        return True
+
+    # ------------------------------------------------------------------ the end, and what is said
+
+    def _reckon(self, members: list[Member]) -> Standing:
+        runs = [member.run for member in members if record_of(self._home, member.run)]
+        if not runs and self._shares.onlooker:
+            hint = "once it has begun, the same command follows it; if that home is gone, add --take-over"
+            raise Refusal(TAKEN_OVER, f"another home shares {self._sweep} out and has begun nothing yet", hint=hint)
         if not runs:
-            problems = "; ".join(f"{part.box.name}: {part.problem or part.failed}" for part in parts)
+            problems = "; ".join(f"{one.box.name}: {one.problem or one.failed}" for one in members)
             raise RunFailed("sweep.not_started", f"no box took a cell: {problems}")
-        return standing(self._home, self._sweep, ask=not self._order.detach)
+        found = standing(self._home, self._sweep, ask=not self._order.detach)
+        lacking = [member.not_durable for member in members if member.not_durable]
+        if lacking and found.settled:  # a cell that failed is told first; what is not copied fails all the same
+            raise NotDurable(lacking[0].code, "; ".join(error.message for error in lacking), hint=lacking[0].hint)
+        return found
 
-    def _say(self, part: _Part, note: Note) -> None:
+    def _say(self, member: Member, note: Note) -> None:
+        if note.kind == "event":
+            self._hearing.tell(member, lambda one: self._heard_event(one, note.data))
         if note.kind in _QUIET:
             return
         with self._lock:
-            self._report(Note(note.kind, f"{part.box.name}: {note.text}", note.data))
+            self._report(Note(note.kind, f"{member.box.name}: {note.text}", note.data))
+
+    def _heard_event(self, member: Member, event: dict[str, Any]) -> None:
+        if event["n"] > member.state.seq:
+            fold([event], into=member.state)
+        if event["k"] in _TELLING:
+            for name, seconds in times_of(member.state).items():
+                self._shares.estimates.timed(name, seconds)

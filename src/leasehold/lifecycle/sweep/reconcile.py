@@ -25,7 +25,7 @@ def reconcile(roster: Sequence[str], parts: Sequence[Part], expect_s: float = 0.
     accounts = []
     for cell in roster:
         found = [_account(cell, part, expect_s, twins) for part in holders.get(cell, ())]
-        accounts.append(min(found, key=_rank) if found else _nowhere(cell))
+        accounts.append(min(found, key=_rank) if found else _nowhere(cell, parts))
     return accounts
 
 
@@ -33,8 +33,9 @@ def _rank(account: Account) -> int:
     return list(Word).index(account.word)
 
 
-def _nowhere(cell: str) -> Account:
-    return Account(cell, Word.MISSING, what="promised, and given to no box", mend="the same lease run gives it to one")
+def _nowhere(cell: str, parts: Sequence[Part]) -> Account:
+    resume = parts[0].resume if parts else "the same lease run"
+    return Account(cell, Word.MISSING, what="promised, and given to no box", mend=resume)
 
 
 def _account(cell: str, part: Part, expect_s: float, twins: Mapping[tuple[str, str], str]) -> Account:
@@ -49,7 +50,7 @@ def _account(cell: str, part: Part, expect_s: float, twins: Mapping[tuple[str, s
         return said(Word.HOME, remarks=remarks)
     if seen is None:
         why = part.problem or "its box does not know it"
-        return said(Word.UNKNOWN, why, f"lease status --refresh, then lease sweep reconcile {part.run}")
+        return said(Word.UNKNOWN, why, f"lease status {part.run} --refresh")
     return _unsettled(cell, part, seen, said, remarks)
 
 
@@ -61,17 +62,15 @@ def _unsettled(cell: str, part: Part, seen: Mapping[str, Any], said: Say, remark
         return said(Word.WAITING, str(seen.get("waits") or "its turn has not come"), f"lease watch {part.run}")
     if state == "failed":
         what = why or f"exit code {seen.get('code')}"
-        return said(
-            Word.FAILED, what, f"lease doctor {part.run}; then the same lease run, or lease waive {part.run} {cell}"
-        )
+        return said(Word.FAILED, f"{what} (lease doctor {part.run} says more)", part.resume)
     if state == "stopped":
-        return said(Word.STOPPED, "stopped before its end", "the same lease run resumes it")
+        return said(Word.STOPPED, "stopped before its end", part.resume)
     return _finished(cell, part, seen, said, remarks)
 
 
 def _finished(cell: str, part: Part, seen: Mapping[str, Any], said: Say, remarks: tuple[str, ...]) -> Account:
     files = part.files.get(cell, ())
-    again = f"lease waive {part.run} {cell}, or mend the script and lease run --again"
+    again = f"lease waive {part.run} {cell}"  # or a mended script and lease run --again, which is another sweep
     if not files:
         return said(Word.MISSING, "it exited with 0 and left none of the promised files", again)
     empty = [str(entry["path"]) for entry in files if not entry["bytes"]]
@@ -85,6 +84,8 @@ def _finished(cell: str, part: Part, seen: Mapping[str, Any], said: Say, remarks
     ]
     if len(old) == len(files):
         return said(Word.STALE, f"{old[0]} is older than the attempt that should have written it", again)
+    if cell in part.refused:
+        return said(Word.BROKEN, part.refused[cell], again)
     return said(Word.ON_BOX, f"{len(files)} files", f"lease pull {part.run}", remarks)
 
 

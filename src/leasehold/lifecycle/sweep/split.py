@@ -37,10 +37,10 @@ def makespan(cells: Mapping[str, float], order: Sequence[str], places: int) -> f
     return max(ends)
 
 
-def to_move(waiting: Mapping[str, float], busy: Bench, idle: Bench) -> list[str]:
-    """Choose waiting cells that an idle box would end sooner than the busy one could."""
+def to_move(waiting: Mapping[str, float], busy: Bench, idle: Bench, on_the_way: float = 0.0) -> list[str]:
+    """Choose waiting cells that an idle box would end sooner than the busy one could, their way there included."""
     moved: list[str] = []
-    here, there = busy.load / busy.places, idle.load / idle.places
+    here, there = busy.load / busy.places, max(on_the_way, idle.load / idle.places)
     for name in sorted(waiting, key=lambda one: (-waiting[one], one)):
         cost = waiting[name]
         if there + cost / idle.places < here:

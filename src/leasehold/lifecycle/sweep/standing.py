@@ -17,6 +17,7 @@ from leasehold.lifecycle.boxes import box_of
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.results import Folders
 from leasehold.lifecycle.verify import sealed_entries
+from leasehold.model.box import LOCAL
 from leasehold.model.cells import Cell
 from leasehold.model.lease import RunRecord
 from leasehold.model.plan import Plan, plan_from_dict
@@ -54,8 +55,10 @@ def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
         raise UserError(
             "sweep.no_cells", f"{records[0].run} is no sweep: its job has no cells", hint="lease show tells more"
         )
+    promised = {cell for plan in plans.values() for cell in plan.cells}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        parts = list(pool.map(lambda record: _part(home, record, plans[record.run], ask=ask), records))
+        parts = list(pool.map(lambda record: _part(home, record, plans[record.run], promised, ask=ask), records))
+    parts = [replace(part, resume=_resume(records)) for part in parts]
     expect_s = max((plan.job.expect_s for plan in plans.values()), default=0.0)
     accounts = reconcile([cell.name for cell in roster], parts, expect_s)
     return Standing(sweep_of(records[0].run), roster, tuple(parts), tuple(accounts))
@@ -63,16 +66,24 @@ def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
 
 def rows(home: Home, found: Standing) -> list[CellRow]:
     """Read what every cell at home measured."""
+    at = numbers_at(home, found)
+    return [
+        CellRow(cell.name, cell.params, metrics_of(*at[cell.name]) if cell.name in at else {}, account.word.value)
+        for cell, account in zip(found.roster, found.accounts, strict=True)
+    ]
+
+
+def numbers_at(home: Home, found: Standing) -> dict[str, tuple[Path, list[str]]]:
+    """Say where each cell's numbers lie at home: its folder, and the files that may have some."""
     at = {record.run: Folders(Path(record.results), record.run).export for record in parts_of(home, found.sweep)}
     files = {(part.run, cell): entries for part in found.parts for cell, entries in part.files.items()}
-    listed = []
-    for cell, account in zip(found.roster, found.accounts, strict=True):
-        names = [str(entry["path"]) for entry in files.get((account.run, cell.name), ())]
-        numbers = [name for name in names if name.endswith(_NUMBERS)]
-        folder = at[account.run] / "cells" / cell.name if account.run in at else None
-        metrics = metrics_of(folder, numbers) if folder is not None and folder.is_dir() else {}
-        listed.append(CellRow(cell.name, cell.params, metrics, account.word.value))
-    return listed
+    places = {}
+    for account in found.accounts:
+        names = [str(entry["path"]) for entry in files.get((account.run, account.cell), ())]
+        folder = at[account.run] / "cells" / account.cell if account.run in at else None
+        if folder is not None and folder.is_dir():
+            places[account.cell] = (folder, [name for name in names if name.endswith(_NUMBERS)])
+    return places
 
 
 def _roster(plans: Iterable[Plan]) -> tuple[Cell, ...]:
@@ -83,7 +94,13 @@ def _roster(plans: Iterable[Plan]) -> tuple[Cell, ...]:
     return tuple(found.values())
 
 
-def _part(home: Home, record: RunRecord, plan: Plan, *, ask: bool) -> Part:
+def _resume(records: list[RunRecord]) -> str:
+    """Spell the command that goes on with a sweep, as it is typed in its project's folder."""
+    boxes = ",".join(sorted({record.box for record in records}))
+    return "lease run" if boxes == LOCAL else f"lease run --on {boxes}"
+
+
+def _part(home: Home, record: RunRecord, plan: Plan, promised: set[str], *, ask: bool) -> Part:
     receipt = books.receipt_of(record)
     kept = Folders(Path(record.results), record.run).export
     try:
@@ -95,12 +112,18 @@ def _part(home: Home, record: RunRecord, plan: Plan, *, ask: bool) -> Part:
     if not ask or home_cells | known.waived >= set(plan.cells):
         return known if ask else replace(known, problem="not asked")
     try:
-        return _asked(home, record, known)
+        return _asked(home, record, replace(known, refused=_refused(home, record)), promised)
     except LeaseholdError as error:
         return replace(known, problem=error.message)
 
 
-def _asked(home: Home, record: RunRecord, known: Part) -> Part:
+def _refused(home: Home, record: RunRecord) -> dict[str, str]:
+    """Say which cells came home and were refused, by the newest word on each."""
+    events = home.ledger.events(run=record.run, kind="quarantined")
+    return {str(cell): str(event.data["reason"]) for event in events for cell in event.data.get("cells", ())}
+
+
+def _asked(home: Home, record: RunRecord, known: Part, promised: set[str]) -> Part:
     engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
     try:
         present, rest = engine.fingerprint(record.run)
@@ -109,4 +132,7 @@ def _asked(home: Home, record: RunRecord, known: Part) -> Part:
         engine.wire.close()
     cells: dict[str, Any] = seen["cells"] if isinstance(seen.get("cells"), dict) else {}
     files = {**present, **known.files}
-    return replace(known, seen=cells, files=files, cells=tuple(dict.fromkeys((*known.cells, *cells))))
+    now_unix = seen.get("now_unix")
+    mine = dict.fromkeys((*known.cells, *(name for name in cells if name not in promised)))
+    asked = replace(known, seen=cells, files=files, cells=tuple(mine))
+    return replace(asked, now_unix=float(now_unix) if isinstance(now_unix, int | float) else 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,13 +66,11 @@ class CaretakerEngine:
         return self.wire.ask("probe")
 
     def round_trip_s(self) -> float:
-        """Measure how far the box is: the better of two askings, since the first may wake something up."""
-        best = float("inf")
-        for _ in range(2):
-            begun = time.monotonic()
+        """Measure how far the box is: the best of two askings at least, since the first may wake something up."""
+        new_to_us = self.wire.quickest_s == float("inf")
+        for _ in range(1 + new_to_us):
             self.wire.ask("ping")
-            best = min(best, time.monotonic() - begun)
-        return best
+        return self.wire.quickest_s
 
     def push(self, tree: Tree) -> Pushed:
         """Bring what the box lacks of the code; a tree that is there whole travels not at all."""
@@ -142,9 +139,20 @@ class CaretakerEngine:
         """Ask the run to end."""
         return self.wire.ask("stop", run=run, **wish)
 
-    def release(self, run: str, cells: Sequence[str]) -> list[str]:
-        """Have the box give back cells that it has not begun; return those it did."""
-        return [str(name) for name in self.wire.ask("release", run=run, cells=list(cells))["released"]]
+    def claim(self, run: str, home: str, who: str) -> dict[str, Any]:
+        """Hold a run, begun or not, that nobody holds; return how it stands, and whether it is `mine`."""
+        return self.wire.ask("claim", run=run, home=home, who=who)
+
+    def unclaim(self, run: str, home: str) -> None:
+        """Let go of a claim on which nothing was begun."""
+        self.wire.ask("unclaim", run=run, home=home)
+
+    def release(self, run: str, home: str, wish: Mapping[str, Any]) -> list[str]:
+        """Have the box give cells to another: {release, withdraw, to}; return those that it no longer has.
+
+        `release` are given up only if they have not begun; of those in `withdraw` the attempt is ended.
+        """
+        return [str(name) for name in self.wire.ask("release", run=run, home=home, **wish)["released"]]
 
     def manifest(self, run: str, cells: list[str], patterns: Sequence[str] = ()) -> bytes:
         """Have the box seal what these patterns (or its plan's) name in these cells; return the manifest's bytes."""
@@ -238,11 +246,16 @@ class ChartTalk:
             for start in range(0, len(numbers), _NUMBERS_A_FRAME):
                 self._talk.say([{"sum": numbers[start : start + _NUMBERS_A_FRAME]}])
 
-    def seal(self, digests: bytes) -> None:
-        """Say what came, 32 bytes a file, zeros for what the box has summed itself; the manifest comes then."""
+    def tell(self, digests: bytes) -> None:
+        """Say what came, 32 bytes a file in order, zeros for what the box has summed itself."""
         size = frames.MAX_PAYLOAD_BYTES
+        with contextlib.suppress(LinkError):  # whoever reads the chart hears of it too
+            self._talk.say(digests[start : start + size] for start in range(0, len(digests), size))
+
+    def seal(self, digests: bytes) -> None:
+        """Say the rest of it; the manifest comes then."""
         self._over = True
-        self._talk.say(digests[start : start + size] for start in range(0, len(digests), size))
+        self.tell(digests)
         self._talk.end()
 
     def leave(self) -> None:

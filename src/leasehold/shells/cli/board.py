@@ -59,6 +59,7 @@ class Board:
         self._run, self._box, self._new_meter, self._clock, self._tick = run, box, meter, clock, tick
         self._phase, self._since_unix, self._attempt, self._reason = "launching", clock(), 0, ""
         self._stalled = False
+        self._waits = ""
         self._cells: dict[str, str] = {}
         self._meters: dict[str, Meter] = {}
         self._meter: Meter | None = None
@@ -117,12 +118,14 @@ class Board:
             phase_s=max(0.0, now - (self._lost_unix or self._since_unix)),
             was=self._phase,
             seen_s=max(0.0, now - self._heard_unix) if self._heard_unix else None,
-            reason=self._lost_why if phase == "unknown" else self._reason,
+            reason=self._lost_why if phase == "unknown" else self._reason or self._waits * (phase == "launching"),
             attempt=self._attempt,
             cells=Cells(
                 sum(state == "finished" for state in self._cells.values()),
                 sum(state == "failed" for state in self._cells.values()),
                 len(self._cells),
+                tuple(self._cells.values()),
+                tuple(name for name, state in self._cells.items() if state == "running"),
             ),
             progress=progress,
             progress_s=None if seen_at is None else max(0.0, self._tick() - seen_at),
@@ -150,6 +153,8 @@ class Board:
         if kind == "run_opened":
             cells = event.get("cells")
             self._cells = {str(name): "" for name in cells} if isinstance(cells, list) else {}
+        if kind in ("cells_added", "cells_released"):
+            self._cells = _changed(self._cells, event)
         if kind == "attempt_ended":
             self._close_line()
         if kind in _STALLS:
@@ -160,7 +165,10 @@ class Board:
             self._cells = {name: state if state == "finished" else "" for name, state in self._cells.items()}
             self._reason = ""
         self._attempt = int(number(event.get("attempt")) or self._attempt)
-        self._reason = self._reason or str(event.get("why" if kind == "cell_failed" else "reason") or "")
+        if kind == "tasks_seen":  # a cluster's word for its tasks: why they wait, or nothing
+            self._waits = str(event.get("why") or "")
+        else:
+            self._reason = self._reason or str(event.get("why" if kind == "cell_failed" else "reason") or "")
         phase = _RUN_PHASES.get(kind, self._phase)
         if phase in ("launching", "running"):
             phase = "running" if "running" in self._cells.values() else "launching"
@@ -196,3 +204,12 @@ class Board:
         self._skipped += len(self._pending) == _PENDING_LINES
         self._pending.append(f"\x1b[{colour}m{text}\x1b[0m" if colour else text)
         self.tail.append(text)
+
+
+def _changed(cells: dict[str, str], event: Mapping[str, Any]) -> dict[str, str]:
+    """Take in cells that joined a sweep, or went to another box."""
+    named = event.get("cells")
+    names = [str(name) for name in named] if isinstance(named, list) else []
+    if event.get("k") == "cells_added":
+        return {**cells, **{name: cells.get(name, "") for name in names}}
+    return {name: state for name, state in cells.items() if name not in names}

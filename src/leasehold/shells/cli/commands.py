@@ -38,7 +38,9 @@ def run(args: Namespace) -> int:
         alongside=args.alongside,
         skip_gates=tuple(args.skip_gate),
         because=args.because,
-        patience_s=_patience_s(args),
+        take_over=args.take_over,
+        at_risk_s=_duration(args.bring_after, "--bring-after"),
+        patience_s=_duration(args.move_after, "--move-after") if "," in args.on else 0.0,
     )
     if "," in order.on:
         from .sweep_commands import fleet
@@ -66,13 +68,11 @@ def _has_meter(run: str) -> bool:
     return api.meter_of_run(api.open_home(), run).metered
 
 
-def _patience_s(args: Namespace) -> float:
-    if "," not in args.on:
-        return 0.0
+def _duration(text: str, option: str) -> float:
     try:
-        return parse_duration(args.move_after)
+        return parse_duration(text)
     except ValueError as error:
-        raise UserError("usage", f"--move-after: {error}") from None
+        raise UserError("usage", f"{option}: {error}") from None
 
 
 def watch(args: Namespace) -> int:

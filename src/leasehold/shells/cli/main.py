@@ -17,7 +17,7 @@ from .front_parser import add_front_parsers
 from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
 from .plot_parser import add_plot_parser
-from .sweep_parser import add_sweep_parser
+from .sweep_parser import add_sweep_options, add_sweep_parser
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -193,12 +193,7 @@ def _run(verbs: _Verbs) -> None:
         metavar="NAME",
         help="pass by a gate (audit, env, smoke, launch); needs --because, and is recorded",
     )
-    run.add_argument(
-        "--move-after",
-        default="10m",
-        metavar="D",
-        help="with several boxes: how long one may be silent until its cells go to the others (default: 10m)",
-    )
+    add_sweep_options(run)
     run.add_argument("--because", default="", metavar="WHY", help="why a gate is skipped")
     run.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)")
     run.add_argument(

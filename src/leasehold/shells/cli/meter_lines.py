@@ -21,10 +21,10 @@ def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
     """Say a lease on one line; on a terminal it is folded between its parts, never inside one."""
     lease, meter = reading.lease, reading.meter
     parts = [f"{lease.box} ({lease.platform})", f"{meter.state} {ago(now_unix - meter.since_unix)}"]
-    parts.append(_money(meter) if reading.metered else f"no meter of money; trainers ran {ago(reading.used_s)}")
+    parts += [_money(meter)] if reading.metered else _allocation(reading)
     parts += [f"projected {meter.projected}"] if meter.projected is not None else []
     parts += [f"budget {spent.percent} % of {spent.limit:f} {spent.currency}" for spent in reading.budgets]
-    risky = meter.box_loss is not None and meter.box_loss.seconds >= 1
+    risky = reading.metered and meter.box_loss is not None and meter.box_loss.seconds >= 1
     parts += [f"at risk {_loss(meter, meter.box_loss, now_unix)}"] if meter.box_loss and risky else []
     parts += say_clock(meter.next_clock, now_unix) if meter.next_clock else []
     parts += [f"no clocks: {reading.doubt}"] if reading.doubt else []
@@ -69,6 +69,17 @@ def _money(meter: Meter) -> str:
         kept = f"; storage {meter.burn}/h" if meter.burn else ""
         return f"no price known{kept}"
     return f"{meter.cost}, " + (f"{meter.burn}/h" if meter.burn else "nothing an hour")
+
+
+def _allocation(reading: Any) -> list[str]:
+    trained_s, core_s, card_s = reading.used
+    said = [f"no meter of money; trainers ran {ago(trained_s)}"]
+    said += [f"used {_lent(core_s, 'core')}"] if core_s else []
+    return [*said, _lent(card_s, "GPU")] if card_s else said
+
+
+def _lent(seconds: float, what: str) -> str:
+    return f"{seconds / 3600:.2f} {what}-hours" if seconds >= 360 else f"{seconds / 60:.1f} {what}-minutes"
 
 
 def _loss(meter: Meter, loss: Loss, now_unix: float) -> str:

@@ -6,9 +6,10 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from leasehold.errors import LeaseholdError
+from leasehold.errors import HomeError, LeaseholdError
 from leasehold.model.note import Note
 from leasehold.model.words import one_line, without_secrets
 
@@ -63,6 +64,15 @@ def say(text: str) -> None:
 def data(text: str, end: str = "\n") -> None:
     """Give data, on stdout."""
     print(text, end=end, flush=True)
+
+
+def to_file(place: str, content: bytes) -> None:
+    """Write what a person asked for into a file, and say so."""
+    try:
+        Path(place).write_bytes(content)
+    except OSError as error:
+        raise HomeError("home.unwritable", f"{place}: {error.strerror}", hint="choose another --out") from None
+    say(f"wrote {place}")
 
 
 def as_json(value: Any) -> None:

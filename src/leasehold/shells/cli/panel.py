@@ -21,6 +21,9 @@ _GIB = 1 << 30
 _LABEL_COLUMNS = 6
 _REASON_CHARS = 600
 _GAP = "   "
+_MARKS = {"finished": "●", "failed": "✗", "running": "▶", "": "·"}  # as `lease sweep status` has them
+_ASCII_MARKS = {"finished": "#", "failed": "X", "running": ">", "": "."}
+_NAMED = 3
 _QUIET_S, _LONG_QUIET_S = 60, 300
 _FULL, _NEARLY_FULL = 0.95, 0.85  # requirements 16.7: 95 % of bytes or inodes escalates
 _MEMORY_HIGH = 0.90  # requirements 16.9
@@ -61,6 +64,8 @@ class Cells(NamedTuple):
     finished: int = 0
     failed: int = 0
     promised: int = 0
+    states: Sequence[str] = ()  # finished, failed, running, or nothing: one for each, in their order
+    running: Sequence[str] = ()  # their names
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,7 @@ def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(4, "", list(_reason(view, columns)))
     yield _Row(2, "step", list(_steps(view, columns)))
     yield _Row(3, "time", list(_times(view)))
+    yield _Row(5, "cells", list(_cells(view, columns)))
     yield _Row(5, "loss", list(_losses(view, columns)))
     yield _Row(6, "cost", list(_cost(view, columns)), more=6)
     yield _alarming(_Row(8, "clock", list(_clock(view))))
@@ -153,6 +159,22 @@ def _status(view: WatchView) -> Iterator[Chunk]:
     if view.cells.promised > 1:
         failed = f", {view.cells.failed} failed" if view.cells.failed else ""
         yield Chunk(f"{view.cells.finished} of {view.cells.promised} cells done{failed}", "red" if failed else "")
+
+
+def _cells(view: WatchView, columns: int) -> Iterator[Chunk]:
+    """Draw a sweep's cells in their order, or their share where there are many; then name those that run."""
+    cells = view.cells
+    if cells.promised < 2:
+        return
+    if len(cells.states) <= columns - _LABEL_COLUMNS:
+        marks = _MARKS if view.glyphs else _ASCII_MARKS
+        yield Chunk("".join(marks.get(state, marks[""]) for state in cells.states))
+    else:
+        yield Chunk(gauge(cells.finished / cells.promised, min(30, columns // 3), view.glyphs))
+    for name in cells.running[:_NAMED]:
+        yield Chunk(f"{'▶' if view.glyphs else '>'} {name}")
+    if len(cells.running) > _NAMED:
+        yield Chunk(f"and {len(cells.running) - _NAMED} more run")
 
 
 def _since(view: WatchView) -> str:

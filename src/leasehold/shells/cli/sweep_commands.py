@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold import api
-from leasehold.errors import HomeError, UserError
+from leasehold.errors import UserError
 from leasehold.model.cells import spell
 
 from . import output
@@ -35,10 +35,16 @@ def sweep(args: Namespace) -> int:
     found = api.sweep_standing(api.open_home(), args.word, ask=not args.offline)
     if args.action == "table":
         return _table(args, found)
+    if args.action == "plot":
+        from .sweep_plot import plot
+
+        return plot(args, found)
     if args.json:
         _standing_json(found)
+    elif args.action == "reconcile":
+        _say_standing(found)
     else:
-        _say_standing(found, only_owed=args.action == "reconcile")
+        _draw(found)
     return _EXIT_OWED if args.action == "reconcile" and not found.settled else 0
 
 
@@ -48,16 +54,19 @@ def fleet(order: RunOrder, json: bool) -> int:
     if json:
         _standing_json(found)
     else:
-        _say_standing(found, only_owed=True)
+        _say_standing(found)
         output.say(f"lease sweep table {found.sweep} shows what they measured" if found.settled else _WENT_ON)
     return 0 if found.settled or order.detach else _EXIT_FAILED
 
 
 def _plan(args: Namespace) -> int:
-    job, differ = api.sweep_plan(Path(args.word or "lease.yaml"))
+    job, differ, warning = api.sweep_plan(Path(args.word or "lease.yaml"))
     if args.json:
-        output.as_json({"job": job.name, "cells": [cell.as_dict() for cell in job.cells], "differ": differ})
+        cells = [cell.as_dict() for cell in job.cells]
+        output.as_json({"job": job.name, "cells": cells, "differ": differ, "warning": warning})
         return 0
+    if warning:
+        output.say(f"warning: {warning}")
     if not job.cells:
         output.data(f"{job.name} has no cells: it is one run")
         return 0
@@ -75,22 +84,36 @@ def _plan(args: Namespace) -> int:
 
 
 def _standing_json(found: Standing) -> None:
-    accounts = [account.as_dict() for account in found.accounts]
-    output.as_json({"sweep": found.sweep, "settled": found.settled, "counts": found.counts(), "cells": accounts})
+    late, boxes = api.sweep_pace(found)
+    params = {cell.name: dict(cell.params) for cell in found.roster}
+    accounts = [
+        {**account.as_dict(), "params": params[account.cell], "late": account.cell in late}
+        for account in found.accounts
+    ]
+    about = {"sweep": found.sweep, "settled": found.settled, "counts": found.counts()}
+    output.as_json({**about, "boxes": [box.as_dict() for box in boxes], "cells": accounts})
 
 
-def _say_standing(found: Standing, *, only_owed: bool) -> None:
+def _draw(found: Standing) -> None:
+    from .sweep_screen import draw_standing, look_of_terminal
+
+    late, boxes = api.sweep_pace(found)
+    for line in draw_standing(found, late, boxes, look_of_terminal()):
+        output.data(line)
+
+
+def _say_standing(found: Standing) -> None:
     counts = ", ".join(f"{count} {word}" for word, count in found.counts().items())
     output.data(f"{found.sweep}: {len(found.accounts)} cells: {counts}")
     for part in found.parts:
         if part.problem:
             output.data(f"  {part.box}: {output.paint('unknown', 'yellow')}: {part.problem}")
-    listed = [account for account in found.accounts if not (only_owed and account.settled)]
+    listed = [account for account in found.accounts if not account.settled]
     width = max((len(account.cell) for account in listed[:_SHOWN]), default=0)
     for account in listed[:_SHOWN]:
         _say_account(account, width)
     _say_more(len(listed) - _SHOWN)
-    if only_owed and found.settled:
+    if found.settled:
         output.data("every promised cell is home or waived")
 
 
@@ -114,11 +137,7 @@ def _table(args: Namespace, found: Standing) -> int:
         return 0
     data = api.sweep_spelled(rows, args.format)
     if args.out:
-        try:
-            Path(args.out).write_bytes(data)
-        except OSError as error:
-            raise HomeError("home.unwritable", f"{args.out}: {error.strerror}", hint="choose another --out") from None
-        output.say(f"wrote {args.out}: {len(rows)} cells")
+        output.to_file(args.out, data)
         return 0
     if args.format == "parquet":
         raise UserError("sweep.binary", "Parquet is no text", hint="--out sweep.parquet")

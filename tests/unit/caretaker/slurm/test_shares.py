@@ -29,13 +29,13 @@ def run(tmp_path: Path) -> RunFolder:
 
 
 def test_a_task_knows_its_cell_by_its_place(run: RunFolder) -> None:
-    write_shares(run, 1, ["a", "b"])
+    write_shares(run, 1, ["a", "b"], {})
     found = [share_of(run, 1, place) for place in (0, 1, 2, -1)]
     assert [share["cells"] if share else None for share in found] == [["a"], ["b"], None, None]
 
 
 def test_a_share_has_its_own_cell_alone_and_all_that_cells_have_in_common(run: RunFolder) -> None:
-    write_shares(run, 1, ["b"])
+    write_shares(run, 1, ["b"], {})
     share = share_of(run, 1, 0)
     assert share is not None
     assert share["job"] == {"run": "true", "cells": [CELLS[1]]}
@@ -44,7 +44,7 @@ def test_a_share_has_its_own_cell_alone_and_all_that_cells_have_in_common(run: R
 
 def test_cells_that_joined_later_have_shares_too(run: RunFolder) -> None:
     write_json(run.added, {"cells": [{"name": "c", "params": {"lr": 3}}]})
-    write_shares(run, 2, ["c"])
+    write_shares(run, 2, ["c"], {})
     share = share_of(run, 2, 0)
     assert share is not None
     assert share["job"]["cells"] == [{"name": "c", "params": {"lr": 3}}]
@@ -52,7 +52,7 @@ def test_cells_that_joined_later_have_shares_too(run: RunFolder) -> None:
 
 def test_a_plain_job_is_an_array_of_one_without_parameters(tmp_path: Path) -> None:
     run = _run(tmp_path, [], ["main"])
-    write_shares(run, 1, ["main"])
+    write_shares(run, 1, ["main"], {})
     share = share_of(run, 1, 0)
     assert share is not None
     assert share["cells"] == ["main"]
@@ -64,7 +64,7 @@ def test_a_task_of_a_submission_that_is_not_there_has_no_share(run: RunFolder) -
 
 
 def test_whoever_works_for_a_cell_reads_its_share_as_its_plan(run: RunFolder) -> None:
-    write_shares(run, 1, ["a", "b"])
+    write_shares(run, 1, ["a", "b"], {})
     cell = CellFolder(run.path, "b")
     os.makedirs(cell.address)
     share = share_of(run, 1, 1)

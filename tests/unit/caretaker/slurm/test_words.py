@@ -11,9 +11,10 @@ import pytest
 
 from leasehold.caretaker.layout import CellFolder, RunFolder, folder_at
 from leasehold.caretaker.slurm import script
-from leasehold.caretaker.slurm.states import say_ended, say_waiting, tasks
-from leasehold.caretaker.slurm.submit import Submission, submissions, submit
+from leasehold.caretaker.slurm.states import tasks
+from leasehold.caretaker.slurm.submit import Order, Submission, submissions, submit
 from leasehold.caretaker.slurm.tools import SlurmDown, SlurmRefused, ask
+from leasehold.caretaker.slurm.words import Ended, say_ended, say_waiting
 
 
 def _fake(folder: Path, name: str, text: str) -> None:
@@ -53,7 +54,7 @@ def test_a_folder_with_a_percent_sign_is_no_pattern(tmp_path: Path) -> None:
 
 
 def test_modules_are_quoted_and_srun_gets_what_sbatch_was_given(run: RunFolder) -> None:
-    text = script.script(run, {"modules": ["cuda/12 x"], "gres": "gpu:1"}, 1, ["python", "/a b"])
+    text = script.script(run, {"modules": ["cuda/12 x"], "gres": "gpu:1"}, ["python", "/a b", "task"])
     assert "module load 'cuda/12 x'" in text
     assert "SRUN_CPUS_PER_TASK" in text
     assert "exec python '/a b' task" in text
@@ -63,7 +64,7 @@ def test_a_submission_is_written_down_before_it_is_asked_for(run: RunFolder, bin
     _fake(bin_first, "squeue", "exit 0\n")
     _fake(bin_first, "sbatch", "exit 1\n")
     with pytest.raises(SlurmRefused):
-        submit(run, {}, ["a", "b"])
+        submit(run, Order(["a", "b"], {}))
     (meant,) = submissions(run)
     assert (meant.cells, meant.job) == (["a", "b"], "")
 
@@ -72,13 +73,13 @@ def test_a_lost_answer_is_found_by_its_tag_and_not_asked_again(run: RunFolder, b
     _fake(bin_first, "squeue", "exit 0\n")
     _fake(bin_first, "sbatch", "exit 1\n")
     with pytest.raises(SlurmRefused):
-        submit(run, {}, ["a"])
+        submit(run, Order(["a"], {}))
     (meant,) = submissions(run)
     _fake(bin_first, "squeue", "echo '41|somebody'; echo '42|%s'\n" % meant.tag)
     _fake(bin_first, "sbatch", "touch %s; echo 43\n" % (tmp_path / "asked"))
     from leasehold.caretaker.slurm.submit import carry_out
 
-    assert carry_out(run, {}, meant).job == "42"
+    assert carry_out(run, meant).job == "42"
     assert not (tmp_path / "asked").exists()
 
 
@@ -106,7 +107,7 @@ def test_the_newest_task_of_a_cell_counts_and_foreign_ones_do_not(run: RunFolder
 
 def test_what_the_controller_forgot_comes_from_the_accounts(run: RunFolder, bin_first: Path) -> None:
     _fake(bin_first, "squeue", "exit 0\n")
-    _fake(bin_first, "sacct", "printf '7_0|OUT_OF_MEMORY|None\\n7_0.batch|X|\\n'\n")
+    _fake(bin_first, "sacct", "printf '7_0|OUT_OF_MEMORY\\n7_0.batch|X\\n'\n")
     assert tasks(run, [Submission(1, "t", ["a"], "7")])["a"].state == "OUT_OF_MEMORY"
 
 
@@ -120,7 +121,7 @@ def test_a_waiting_reason_is_said_in_words(reason: str) -> None:
 
 def test_an_unknown_word_of_slurm_is_passed_on() -> None:
     assert "NewReason" in say_waiting("NewReason")
-    assert "ODD" in say_ended("ODD")
+    assert "ODD" in say_ended(Ended("ODD"))
 
 
 def test_a_cell_apart_has_its_own_journal_and_the_runs_outputs(run: RunFolder) -> None:

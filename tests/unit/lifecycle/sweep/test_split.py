@@ -55,3 +55,9 @@ def test_measured_times_turn_costs_into_seconds() -> None:
 
 def test_the_makespan_counts_places() -> None:
     assert makespan({"a": 2.0, "b": 1.0, "c": 1.0}, ["a", "b", "c"], 2) == 2.0
+
+
+def test_a_cell_is_not_moved_where_its_way_takes_longer_than_it_gains() -> None:
+    busy, idle = Bench("busy", load=8.0), Bench("idle")
+    assert to_move({"c": 5.0}, busy, idle, on_the_way=2.0) == ["c"]
+    assert to_move({"c": 5.0}, busy, idle, on_the_way=4.0) == []
