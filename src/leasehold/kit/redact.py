@@ -129,7 +129,10 @@ _DARK = re.compile(rb"[^\r\n]")
 
 # ---------------------------------------------------------------- shapes
 
-_SECRET_NAME = r"(?!.*_(?:FILE|PATH|DIR|NAME|ID)\Z)(?:.*_)?(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|WEBHOOK)(?:_|\Z)"
+_SECRET_NAME = (
+    r"(?!.*_(?:FILE|PATH|DIR|NAME|ID)\Z)(?:.*_)?"
+    r"(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|WEBHOOK)(?:_|\Z)"
+)
 _START, _END = rb"(?<![A-Za-z0-9_])", rb"(?![A-Za-z0-9])"
 _LINE_END = rb"(?=[\r\n\\]|\Z)"
 # Each is tried where one of its literals stands (in lower case, which any case matches); group 1 is hidden.
