@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.slurm.ending import expect_cells
 from leasehold.caretaker.slurm.shares import write_shares
 from leasehold.kit.atomic import write_json
 
@@ -26,7 +27,8 @@ def _life(folder: Path, command: str) -> "Life":
     job = {"run": command, "cells": cells}
     plan = {"cells": ["a", "b"], "job": job, "patterns": ["result.json"], "attempts": 1, "plan_sha256": "0" * 64}
     write_json(run.plan, plan)
-    write_shares(run, 1, ["a", "b"])
+    write_shares(run, 1, ["a", "b"], {})
+    expect_cells(run, 2)
     environ = dict(os.environ, PYTHONPATH=_SOURCES, SLURM_ARRAY_TASK_ID="0")
     argv = [sys.executable, "-c", _RUN, "task", run.path, "1"]
     done = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, timeout=60, check=False)
