@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from copy import deepcopy
+from functools import cache, lru_cache
 from typing import Any
 
 _MAX_TEXT = 1 << 20
@@ -13,6 +14,11 @@ _MAX_NODES = 20_000
 
 def read_facts(text: str) -> Any:
     """Load one document of plain facts; ValueError says what is wrong and where."""
+    return deepcopy(_read(text))
+
+
+@lru_cache(maxsize=64)  # twenty boxes of one platform are launched with the same few files
+def _read(text: str) -> Any:
     import yaml
 
     if len(text) > _MAX_TEXT:

@@ -62,7 +62,7 @@ class _Fleet:
         self._hearing = Hearing(home)
         self._lock = threading.Lock()
         self._report = report
-        project = order.job_file.absolute().parent
+        self._project = project = order.job_file.absolute().parent
         results = (order.results or project / RESULTS).absolute()
         tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
         if warning := unread(job, tree):
@@ -133,6 +133,8 @@ class _Fleet:
             self._report(Note("warning", say_onlooker(holder, len(free)), {"holder": holder}))
         elif free:
             self._shares.deal(free)
+        for platform in {member.box.platform for member in met}:
+            self._home.shelf(self._project).load(platform)  # once here, not by every launch at the same moment
         for member in members:
             if not member.problem and member.cells:
                 self._begin(member)
