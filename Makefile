@@ -1,6 +1,6 @@
 # One entry point for people and for CI. `make help` lists the targets.
-# Everything lives in .venv, .venv-pypy, .venv-fuzz and .venv-frameworks; nothing outside this folder is touched, except that
-# `make ci` (and `make check` for pypy3 alone) may apt-get missing system parts when run as root.
+# Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-submitit and .venv-frameworks; nothing outside this folder is touched,
+# except that `make ci` (and `make check` for pypy3 alone) may apt-get missing system parts when run as root.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -89,6 +89,7 @@ ci: ## what CI runs: system parts, check, then tests where a missing part is a f
 
 bench: $(STAMP) ## ratios against peers in one run, and every reader fuzzed for a minute
 	-@tools/fuzz_venv.sh
+	-@tools/submitit_venv.sh
 	$(PY) -m bench $(ARGS)
 
 docs: $(STAMP) ## write the generated docs again
@@ -99,5 +100,5 @@ format: $(STAMP) ## format the code and sort imports
 	$(PY) -m ruff format $(SOURCES)
 
 clean: ## remove what make, the tools and the tests built
-	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-frameworks build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-submitit .venv-frameworks build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +

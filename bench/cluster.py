@@ -65,9 +65,11 @@ class Bed:
         """Write a project that has so many cells, like no other before it."""
         folder = self.folder("project")
         job = {
-            "name": f"cells-{next(self.numbers)}", "run": _RUN, "cells": {"grid": {"x": list(range(count // seeds))}, "seeds": seeds},
+            "name": f"cells-{next(self.numbers)}",  # beside a live run of the same name another code would be refused
+            "run": _RUN,
+            "cells": {"grid": {"x": list(range(count // seeds))}, "seeds": seeds},
             "artifacts": {"result.json": "json"},
-        }  # fmt: skip
+        }
         (folder / "lease.yaml").write_text(json.dumps(job))
         (folder / "nonce.txt").write_text(folder.name)
         return folder

@@ -32,15 +32,18 @@ def measure(effort: Effort) -> Iterator[Row]:
     if missing:
         raise MissingPart(missing)
     python = _python_with_submitit()
-    with tempfile.TemporaryDirectory(prefix="lhb-") as name, metered() as meter:
-        with SlurmCluster(Path(name) / "slurm") as slurm:
-            bed = Bed(Path(name), slurm, meter)
-            root = str(Path(name) / "fs")
-            bed.lease(Path(name), "box", "add", "cluster", "local", "--platform", "slurm", "--root", root)
-            yield from _short(bed, python, effort)
-            slurm.run("scontrol", "update", "PartitionName=main", "State=DOWN")  # what is submitted now stays queued
-            yield from _submitted(bed, effort)
-            yield from _accounted(bed, effort.choose(full=10_000, quick=1_000))
+    with (
+        tempfile.TemporaryDirectory(prefix="lhb-") as name,
+        metered() as meter,
+        SlurmCluster(Path(name) / "slurm") as slurm,
+    ):
+        bed = Bed(Path(name), slurm, meter)
+        root = str(Path(name) / "fs")
+        bed.lease(Path(name), "box", "add", "cluster", "local", "--platform", "slurm", "--root", root)
+        yield from _short(bed, python, effort)
+        slurm.run("scontrol", "update", "PartitionName=main", "State=DOWN")  # what is submitted now stays queued
+        yield from _submitted(bed, effort)
+        yield from _accounted(bed, effort.choose(full=10_000, quick=1_000))
 
 
 def _short(bed: Bed, python: str, effort: Effort) -> Iterator[Row]:
@@ -73,14 +76,14 @@ def _submit(bed: Bed, project: Path, count: int, *words: str) -> float:
     before = set(bed.place.glob("fs/active/*/slurm/submission-*.json"))
     begun = time.perf_counter()
     process = subprocess.Popen(
-        [LEASE, "run", "--on", "cluster", "--detach", *words], cwd=project, env=bed.environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        [LEASE, "run", "--on", "cluster", "--detach", *words], cwd=project, env=bed.environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         wait_for(lambda: _named(bed, before, count) or process.poll() is not None, "the submission", pause_s=0.01)
         took_s = time.perf_counter() - begun
-        if process.poll() is not None:
-            raise RuntimeError(f"lease run exited with {process.returncode}: {process.stderr.read()[-2000:]!r}")
+        if process.poll() is not None and process.stderr is not None:
+            raise RuntimeError(f"lease run exited with {process.returncode}: {process.stderr.read()[-2000:]}")
         return took_s
     finally:
         process.send_signal(signal.SIGINT)

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from leasehold.model.sweep import Best, BoxPace, CellRow, Group, Standing, Straggler, SweepPlot
 
 
-def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]]]:
-    """Read the cells that a job file promises, and the parameters that differ between them."""
+def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
+    """Read the cells that a job file promises, the parameters that differ, and a warning of any that nothing reads."""
+    from leasehold.lifecycle.project import RESULTS, read_tree
     from leasehold.lifecycle.resolve import read_job
+    from leasehold.lifecycle.sweep.unread import unread
     from leasehold.model.cells import differing
 
     job = read_job(path)
-    return job, differing(job.cells)
+    project = path.absolute().parent
+    return job, differing(job.cells), unread(job, read_tree(project, path.name, project / RESULTS)) if job.cells else ""
 
 
 def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
 from leasehold.kit import frames, journal
 from leasehold.kit.atomic import read_json
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
 
 from .layout import RunFolder
 from .locks import is_held
@@ -19,6 +19,7 @@ from .starting import gatherer_of
 _POLL_S = 0.03
 _BEAT_S = 5.0
 _GATHER_S = 0.5
+_GATHER_PAUSE = 9.0  # of what gathering takes
 _JOURNAL_READ_BYTES = 1 << 20
 _LOG_BURST_BYTES = 4 << 20
 
@@ -34,7 +35,8 @@ class Following:
         self._run: RunState = fold(journal.read_from(folder.journal, 0)[0]) if offset else RunState()
         self._beat_at = 0.0
         self._cluster = gatherer_of(folder)
-        self._gathered_at = 0.0
+        self._gather_due = 0.0
+        self._drained: Set[str] = set()  # logs of attempts that have ended, told to their end
         self._held: List[Dict[str, Any]] = []  # events of an end that wait for the log before it
 
     def only_tail(self, tail_bytes: int) -> None:
@@ -64,9 +66,12 @@ class Following:
                 time.sleep(_POLL_S)
 
     def _gather(self) -> None:
-        if self._cluster is not None and time.monotonic() - self._gathered_at > _GATHER_S:
+        """Gather at most a tenth of the time: with thousands of cells it takes seconds."""
+        begun = time.monotonic()
+        if self._cluster is not None and begun >= self._gather_due:
             self._cluster.gather()
-            self._gathered_at = time.monotonic()
+            took_s = time.monotonic() - begun
+            self._gather_due = time.monotonic() + max(_GATHER_S, _GATHER_PAUSE * took_s)
 
     def _send_events(self, log_moves: bool = False) -> bool:
         """Send what is new; the end of a cell's newest attempt waits until its log is told."""
@@ -107,10 +112,14 @@ class Following:
 
     def _send_attempt_log(self, name: str, attempt: int) -> bool:
         key = "%s/%d" % (name, attempt)
+        if key in self._drained:
+            return False
         offset = self._logs.get(key, 0)
         place = self._folder.attempt(name, attempt)
         path = os.path.join(place, "log")
+        ended = self._run.cells[name].state in (FINISHED, FAILED)  # seen before the size: nobody writes any more
         if not os.path.exists(path) or os.path.getsize(path) <= offset:
+            self._drained.update([key] if ended else [])
             return False
         growing = not os.path.exists(os.path.join(place, "exit.json")) and is_held(self._folder.cell_lock(name))
         data = read_log(path, offset, _LOG_BURST_BYTES, redactor_of(self._folder))

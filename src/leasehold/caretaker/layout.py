@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from binascii import crc32
 from typing import Any, Dict, Optional
 
 from leasehold.kit.atomic import read_json
@@ -160,6 +159,8 @@ class RunFolder:
         inside = self.root == private or self.root.startswith(private.rstrip("/") + "/")
         if not private.startswith("/") or inside:
             return os.path.join(self.root, "secrets", self.run + ".json")
+        from binascii import crc32  # few platforms have such a tier
+
         own = ".leasehold-secrets-" + "%08x" % crc32(os.fsencode(self.root))
         return os.path.join(private, own, self.run + ".json")
 

@@ -17,7 +17,7 @@ from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, RunState, fold
 
 from . import detach, holding, roster
 from .cell_work import prepare_cell
-from .handbook import place_of
+from .handbook import place_of, write_handbook
 from .keeper import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -341,6 +341,8 @@ def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: s
     """Start a caretaker detached and wait until it, or one that a keeper started meanwhile, has taken over."""
     if slurm.is_slurm(plan):
         slurm.begin(folder, folder.read_plan() or plan, resume_by)
+        with contextlib.suppress(OSError):  # its tasks write one of their own only where they live long
+            write_handbook(folder, plan, fold(journal.read_from(folder.journal, 0)[0]))
         return
 
     def argv(primitive: str) -> Any:

@@ -9,7 +9,6 @@ import zlib
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from leasehold.kit import frames
 from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
 from leasehold.kit.canon import sha256
 from leasehold.kit.paths import check_name, check_relative
@@ -22,6 +21,8 @@ from .refusing import Refused
 from .tree_news import drop_lists_with, news
 
 if TYPE_CHECKING:  # a task lays trees out, and has no connection
+    from leasehold.kit.frames import Frame
+
     from .serve import Request
 
 LIST, COMING, LACKING = ".list", ".coming", ".lacking"
@@ -48,13 +49,15 @@ def want_tree(request: Request) -> None:
 
     Files that home takes for new may follow the list at once: then one round trip is enough.
     """
+    from leasehold.kit.frames import DATA
+
     name = str(request.args["tree"])
     target = tree_path(request.root, name)
     blobs = BlobStore(request.root)
     body = request.body()
     listed: List[bytes] = []
     for frame in body:
-        if frame.type == frames.DATA:
+        if frame.type == DATA:
             listed.append(frame.payload)
         else:
             _receive(chain([frame], body), blobs)
@@ -226,14 +229,16 @@ def _check_apart(paths: List[str]) -> None:
         raise ValueError("two files of the code share a name")
 
 
-def _receive(body: Iterable[frames.Frame], blobs: BlobStore) -> int:
+def _receive(body: "Iterable[Frame]", blobs: BlobStore) -> int:
     """Fill blobs from heads {blobs: [[name, bytes], …]} and the bytes of all of them, end to end."""
+    from leasehold.kit.frames import DATA
+
     received = 0
     current: Optional[Arriving] = None
     waiting: Iterator[Tuple[str, int]] = iter(())
     try:
         for frame in body:
-            if frame.type != frames.DATA:
+            if frame.type != DATA:
                 waiting = iter([(str(name), int(size)) for name, size in frame.json()["blobs"]])
                 current, done = _next_blob(blobs, waiting)
                 received += done

@@ -92,7 +92,8 @@ def forms(value: str) -> Iterator[bytes]:
 
 def in_environment(environ: Mapping[str, str]) -> Dict[str, str]:
     """Pick the variables whose names say that they hold a secret."""
-    return {name: value for name, value in environ.items() if len(value) >= _SPELLED and _SECRET_NAME.match(name)}
+    says = re.compile(_SECRET_NAME, re.IGNORECASE)  # here: a box's processes never ask
+    return {name: value for name, value in environ.items() if len(value) >= _SPELLED and says.match(name)}
 
 
 def _lines(value: str) -> List[bytes]:
@@ -128,9 +129,9 @@ _DARK = re.compile(rb"[^\r\n]")
 
 # ---------------------------------------------------------------- shapes
 
-_SECRET_NAME = re.compile(
-    r"(?!.*_(?:FILE|PATH|DIR|NAME|ID)\Z)(?:.*_)?(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|WEBHOOK)(?:_|\Z)",
-    re.IGNORECASE,
+_SECRET_NAME = (
+    r"(?!.*_(?:FILE|PATH|DIR|NAME|ID)\Z)(?:.*_)?"
+    r"(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|WEBHOOK)(?:_|\Z)"
 )
 _START, _END = rb"(?<![A-Za-z0-9_])", rb"(?![A-Za-z0-9])"
 _LINE_END = rb"(?=[\r\n\\]|\Z)"

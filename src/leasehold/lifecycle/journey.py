@@ -33,6 +33,7 @@ from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .pulling import pull_home
 from .resolve import Share, read_job
 from .smoke import passed_before, smoke, smoke_key
+from .sweep.unread import unread
 from .watch import Watch
 
 _ATTACH_TAIL_BYTES = 2000
@@ -169,6 +170,8 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     memory = home.tree_memory(project)
     tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, results, memory)
     refuse_crlf(tree)
+    if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
+        report(Note("warning", warning))
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)

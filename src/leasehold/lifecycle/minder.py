@@ -16,6 +16,8 @@ from .harvest import Harvest
 from .home import Home
 
 _KEEP_EVERY_S = 300.0
+_FEW_CELLS = 8
+_PAGE_EVERY_S = 5.0  # a page of very many cells, while they end one after the other
 _KEEP_AT_MOST_S = 20.0  # a new checkpoint is written down sooner, but not for every second
 _BUDGET_EVERY_S = 10.0
 _BUDGET_KINDS = ("budget_warned", "budget_reached")
@@ -29,6 +31,8 @@ class Minder:
         self._kept_at = self._budget_at = float("-inf")
         self._unsaved_s = 0.0
         self._stood: object = None
+        self._page_state = ""
+        self._page_at = 0.0
 
     def beat(self, beat: dict[str, Any], report: Report) -> None:
         """Take a beat: it tells how much is trained and how much of that is saved."""
@@ -57,7 +61,18 @@ class Minder:
         self._stood = mark
         if self._harvest is not None:
             self._harvest.stands(state)
+        if not self._page_due(state):
+            return
         handbook.refresh(self._home, books.find_run(self._home.ledger, self._run), state.as_dict())
+
+    def _page_due(self, state: RunState) -> bool:
+        """Whether the page is to be written: at once for few cells or when the run itself has turned, else seldom."""
+        now = time.monotonic()
+        turned = state.state != self._page_state or len(state.cells) <= _FEW_CELLS
+        if not turned and now - self._page_at < _PAGE_EVERY_S:
+            return False
+        self._page_state, self._page_at = state.state, now
+        return True
 
     def _keep(self, work: dict[str, Any]) -> None:
         age_s = time.monotonic() - self._kept_at

@@ -85,14 +85,19 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
     ignore = read_ignore(folder)
     listing = _ask_git(folder)  # it looks while we read what we know
     known = TreeMemory(memory)
-    seen = known.look(str(folder))
+    unchanged = known.unchanged(str(folder))
     entries = []
     total = 0
     own = _results_below(folder, results)
     for path in sorted(
         path for path in _paths(folder, listing) if path != leave_out and not (own and f"{path}/".startswith(own))
     ):
-        entry = None if ignore.ignores(path) else _entry(folder, path, known, seen.get(path))
+        if ignore.ignores(path):
+            continue
+        noted, mode = unchanged.get(path, (None, 0))
+        if noted is not None:
+            known.keep(path, noted)
+        entry = _entry(folder, path, known) if noted is None else _file_entry(path, noted[0], noted[4], mode)
         if entry is None:
             continue
         entries.append(entry)
@@ -168,11 +173,11 @@ def _walk(folder: Path) -> list[str]:
     return found
 
 
-def _entry(folder: Path, path: str, known: TreeMemory, info: os.stat_result | None) -> dict[str, Any] | None:
+def _entry(folder: Path, path: str, known: TreeMemory) -> dict[str, Any] | None:
     full = f"{folder}/{path}"
     try:
         check_relative(path)
-        info = info or os.lstat(full)
+        info = os.lstat(full)
         if stat.S_ISLNK(info.st_mode):
             return {"path": path, "link": check_link(path, os.readlink(full))}
     except FileNotFoundError:  # deleted but still in git's index
@@ -183,9 +188,12 @@ def _entry(folder: Path, path: str, known: TreeMemory, info: os.stat_result | No
         raise UserError("code.unsafe_path", f"{folder}: {error}", hint="rename or ignore it") from None
     if not stat.S_ISREG(info.st_mode):  # a submodule's folder, a socket
         return None
-    size, digest = known.find(path, info) or _hashed(full, path, known)
+    return _file_entry(path, *_hashed(full, path, known), info.st_mode)
+
+
+def _file_entry(path: str, size: int, digest: str, mode: int) -> dict[str, Any]:
     entry: dict[str, Any] = {"path": path, "bytes": size, "sha256": digest}
-    if info.st_mode & 0o111:
+    if mode & 0o111:
         entry["exec"] = True
     return entry
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -25,21 +24,24 @@ class TreeMemory:
         self._new = False
         self.read: set[str] = set()  # files whose sums were not known
 
-    def look(self, folder: str) -> dict[str, os.stat_result]:
-        """Look at every file that is known, while somebody else finds out which there are."""
-        found = {}
-        for path in self._known:
-            with contextlib.suppress(OSError, ValueError):
-                found[path] = os.lstat(f"{folder}/{path}")
+    def unchanged(self, folder: str) -> dict[str, tuple[list[Any], int]]:
+        """Look at every file that is known; return what is noted of those that are still what they were, and modes.
+
+        It is done while git finds out which files there are: most of them are these.
+        """
+        found, lstat = {}, os.lstat
+        for path, noted in self._known.items():
+            try:
+                info = lstat(f"{folder}/{path}")
+            except (OSError, ValueError):
+                continue
+            if noted[:4] == [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino]:
+                found[path] = (noted, info.st_mode)
         return found
 
-    def find(self, path: str, info: os.stat_result) -> tuple[int, str] | None:
-        """Return (bytes, sha256) of a file that is still what it was."""
-        noted = self._known.get(path)
-        if noted is None or noted[:4] != [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino]:
-            return None
+    def keep(self, path: str, noted: list[Any]) -> None:
+        """A file that is still what it was is still there."""
         self._used[path] = noted
-        return noted[0], noted[4]
 
     def note(self, path: str, info: os.stat_result, size: int, digest: str) -> None:
         """Remember a sum, unless the file is too young to be trusted to its times."""

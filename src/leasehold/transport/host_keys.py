@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 import subprocess
@@ -28,11 +27,11 @@ class HostKey(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """Spell as ssh does: SHA256:… (ED25519)."""
-        import hashlib
+        from hashlib import sha256
 
-        digest = hashlib.sha256(base64.b64decode(self.blob)).digest()
+        digest = sha256(binascii.a2b_base64(self.blob)).digest()
         spoken = _SPOKEN.get(self.kind, "ECDSA" if "ecdsa" in self.kind else self.kind)
-        return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')} ({spoken})"
+        return f"SHA256:{binascii.b2a_base64(digest, newline=False).decode().rstrip('=')} ({spoken})"
 
 
 def read(path: Path) -> list[HostKey]:
@@ -104,7 +103,7 @@ def _key(words: list[str]) -> HostKey | None:
     if len(words) < 3:
         return None
     try:
-        base64.b64decode(words[2], validate=True)
+        binascii.a2b_base64(words[2], strict_mode=True)
     except (binascii.Error, ValueError):
         return None
     return HostKey(words[1], words[2])

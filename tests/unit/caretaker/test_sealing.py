@@ -39,6 +39,19 @@ def test_what_was_promised_is_hashed(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert kept["entries"][0] == {"path": "best.pt", "bytes": 7, "sha256": hashlib.sha256(b"weights").hexdigest()}
 
 
+def test_more_than_may_be_read_at_once_is_left_to_a_child(tmp_path: Path) -> None:
+    folder = make(tmp_path, ["best.pt"])
+    journal(folder, started(1, time.time() - 5))
+    put(folder, "best.pt", "weights")
+    assert sealing.sealed(folder, "main", most_bytes=6) is None
+    assert not os.path.exists(folder.sealed("main"))
+    found = sealing.sealed(folder, "main", most_bytes=7)
+    assert found is not None
+    assert (found["ok"], found["bytes"]) == (True, 7)
+    kept = json.loads(Path(folder.sealed("main")).read_text())
+    assert kept["entries"][0]["sha256"] == hashlib.sha256(b"weights").hexdigest()
+
+
 def test_everything_that_lacks_is_listed_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = make(tmp_path, ["best.pt", "empty.json", "link.json", "metrics.json"])
     journal(folder, started(1, time.time() - 5))

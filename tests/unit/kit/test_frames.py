@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import zlib
 
 import pytest
 from hypothesis import given
@@ -84,7 +86,7 @@ def test_an_oversized_length_is_refused_before_anything_is_read():
     assert stream.tell() == HEADER.size
 
 
-@pytest.mark.parametrize("type_", [0, 5, 255])
+@pytest.mark.parametrize("type_", [0, 6, 255])
 def test_an_unknown_type_is_refused(type_):
     with pytest.raises(WireError, match="type %d" % type_):
         read_frame(io.BytesIO(HEADER.pack(0, 1, type_)))
@@ -119,6 +121,31 @@ def test_a_payload_that_is_no_object_is_a_wire_error(payload):
 def test_json_that_is_not_an_object_is_named(payload):
     with pytest.raises(WireError, match="where an object belongs"):
         Frame(1, JSON, payload).json()
+
+
+def test_an_object_longer_than_a_frame_is_told_packed_and_read_as_it_was():
+    value = {"cells": {"cell-%05d" % number: {"state": "finished", "attempt": 1} for number in range(120_000)}}
+    data = frames.pack_json(7, value)
+    assert len(data) < MAX_PAYLOAD_BYTES < len(json.dumps(value))
+    frame = read_frame(io.BytesIO(data))
+    assert frame is not None
+    assert (frame.request, frame.type, frame.json()) == (7, JSON, value)
+
+
+@pytest.mark.parametrize("payload", [b"", b"garbage", zlib.compress(b"{}")[:-8]])
+def test_a_packed_frame_that_cannot_be_unpacked_is_a_wire_error(payload):
+    data = io.BytesIO(HEADER.pack(len(payload), 1, frames.PACKED) + payload)
+    with pytest.raises(WireError):
+        frame = read_frame(data)
+        assert frame is not None
+        frame.json()
+
+
+def test_a_packed_frame_that_would_fill_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(frames, "_MAX_OBJECT_BYTES", 1000)
+    payload = zlib.compress(b" " * 1001)
+    with pytest.raises(WireError, match="more than 1000 bytes"):
+        read_frame(io.BytesIO(HEADER.pack(len(payload), 1, frames.PACKED) + payload))
 
 
 def test_a_file_name_that_is_not_utf8_can_be_told_to_the_other_end():

@@ -189,3 +189,25 @@ def test_a_hundred_thousand_events_replay(tmp_path):
     events, offset = read_from(str(path), 0)
     assert (len(events), offset) == (count + 1, path.stat().st_size)
     assert json.loads(path.read_bytes().splitlines()[-1])["k"] == "last"
+
+
+def test_events_that_follow_are_durable_with_the_next_that_is_not_or_at_the_end(tmp_path, monkeypatch):
+    synced = []
+    journal = Journal(str(tmp_path / "journal.jsonl"), frozenset(["told"]))
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(journal.events[-1]["n"] if journal.events else 0))
+    for kind in ("told", "decided", "told", "told"):
+        journal.append(kind)
+    assert len(synced) == 1
+    assert [event["n"] for event in read_from(journal.path, 0)[0]] == [1, 2, 3, 4]  # whoever reads sees them at once
+    journal.close()
+    assert len(synced) == 2
+
+
+def test_a_journal_whose_last_event_is_durable_is_not_synced_again(tmp_path, monkeypatch):
+    synced = []
+    journal = Journal(str(tmp_path / "journal.jsonl"), frozenset(["told"]))
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(fd))
+    journal.append("told")
+    journal.append("decided")
+    journal.close()
+    assert len(synced) == 1

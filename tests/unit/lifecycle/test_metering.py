@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from leasehold.errors import Refusal, UserError
+from leasehold.kit.runstate import fold
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
 from leasehold.lifecycle import budget
@@ -292,3 +293,24 @@ def test_a_minder_keeps_trained_time_and_drops_what_is_no_duration(story: Story)
     minder.beat({"work": {"trained_s": 7.0, "training": False}}, story.notes.append)
     kept = [event.data["work"] for event in story.home.ledger.events(kind="run_work")]
     assert kept == [{"trained_s": 5.0, "training": True}, {"trained_s": 7.0, "training": False}]
+
+
+@pytest.mark.parametrize("count, pages", [(2, 5), (50, 2)])
+def test_the_handbook_of_many_cells_is_not_written_for_each_of_them(
+    story: Story, monkeypatch: pytest.MonkeyPatch, count: int, pages: int
+) -> None:
+    story.lease()
+    story.run()
+    written: list[str] = []
+    monkeypatch.setattr(
+        "leasehold.lifecycle.handbook.refresh", lambda home, record, state: written.append(state["state"])
+    )
+    names = [f"c{number}" for number in range(count)]
+    minder, state = Minder(story.home, "toy"), fold([{"k": "run_opened", "n": 1, "cells": names}])
+    minder.stands(state)
+    for attempt in (1, 2, 3):
+        fold([{"k": "attempt_starting", "n": attempt + 1, "cell": "c0", "attempt": attempt}], into=state)
+        minder.stands(state)
+    fold([{"k": "run_finished", "n": 9}], into=state)
+    minder.stands(state)
+    assert (len(written), written[-1]) == (pages, "finished")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EX_TEMPFAIL = 75  # a task of ours that could not see to its going on ends with it
 _TELL_WITHIN_S = 30.0
 _STEP_S = 0.2
+_LOOK_LEFT = 20  # so few that may have ended without a word: Slurm is asked, where somebody is to be told
 _ENDED = os.path.join("slurm", "ended")  # a file for every cell that has
 _EXPECTED = os.path.join("slurm", "expected.json")
 
@@ -52,7 +53,8 @@ def end_cell(run: RunFolder, cell: str, watcher: "Optional[Watcher]") -> None:
     if watcher is not None:
         _drain(watcher)
     expected = (read_json(os.path.join(run.path, _EXPECTED)) or {}).get("cells", 0)
-    if len(os.listdir(os.path.join(run.path, _ENDED))) < expected:
+    left = expected - len(os.listdir(os.path.join(run.path, _ENDED)))
+    if left > (_LOOK_LEFT if watcher is not None else 0):
         return
     from .gather import Gatherer  # only the last one needs these
 

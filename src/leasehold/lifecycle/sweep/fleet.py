@@ -33,6 +33,7 @@ from .hearing import Hearing
 from .member import Member, give_up, hang_up, in_plan_order, meet, record_of, settled_cells
 from .shares import TAKEN_OVER, Shares
 from .standing import standing
+from .unread import unread
 from .visiting import Visits
 
 _TICK_S = 2.0
@@ -64,6 +65,8 @@ class _Fleet:
         self._project = project = order.job_file.absolute().parent
         results = (order.results or project / RESULTS).absolute()
         tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
+        if warning := unread(job, tree):
+            report(Note("warning", warning))
         self._order = replace(order, prepared=(job, tree))
         self._again = generation(home, job, tree, again=order.again)  # once for all boxes
         self._sweep = run_id(job, tree.sha256) + (f"-{self._again}" if self._again else "")

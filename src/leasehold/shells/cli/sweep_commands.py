@@ -60,10 +60,13 @@ def fleet(order: RunOrder, json: bool) -> int:
 
 
 def _plan(args: Namespace) -> int:
-    job, differ = api.sweep_plan(Path(args.word or "lease.yaml"))
+    job, differ, warning = api.sweep_plan(Path(args.word or "lease.yaml"))
     if args.json:
-        output.as_json({"job": job.name, "cells": [cell.as_dict() for cell in job.cells], "differ": differ})
+        cells = [cell.as_dict() for cell in job.cells]
+        output.as_json({"job": job.name, "cells": cells, "differ": differ, "warning": warning})
         return 0
+    if warning:
+        output.say(f"warning: {warning}")
     if not job.cells:
         output.data(f"{job.name} has no cells: it is one run")
         return 0

@@ -9,14 +9,15 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.slurm import allocation, offers
+from leasehold.caretaker.layout import CellFolder, RunFolder
+from leasehold.caretaker.slurm import allocation, ending, offers
 from leasehold.caretaker.slurm.gather import _lost, say_standing
 from leasehold.caretaker.slurm.script import seconds_of, walls
 from leasehold.caretaker.slurm.states import Task, look_back, put_back_for, tasks
 from leasehold.caretaker.slurm.submit import Submission
 from leasehold.caretaker.slurm.tools import SlurmRefused
 from leasehold.caretaker.slurm.words import GONE, Ended, say_ended, say_waiting
+from leasehold.kit import journal
 from leasehold.kit.runstate import CellState, fold
 
 _OFFERS = "main*|4|gpu:a100:4(S:0-1),gpu:v100:2|(null)|1-00:00:00\nbig|2|gpu:8|h100,ib|infinite\nshort|1|(null)|x|5:00"
@@ -234,3 +235,24 @@ def test_how_a_run_stands_is_one_line() -> None:
         "1 of 3 cells run on n1: 4 cores; 2 of 3 cells wait in Slurm's queue: it is next"
     )
     assert "could not be asked: down" in say_standing(run, "", "down")
+
+
+def test_only_the_last_cell_closes_the_run(run: RunFolder, site: Any) -> None:
+    site("squeue", "")
+    book = journal.Journal(run.journal)
+    book.append("run_opened", cells=["a", "b"], plan_sha256="x")
+    book.close()
+    ending.expect_cells(run, 2)
+    for name in ("a", "b"):
+        own = journal.Journal(_cell_journal(run, name))
+        own.append("cell_finished", cell=name, attempt=1)
+        own.close()
+        ending.end_cell(run, name, None)
+        closed = fold(journal.read_from(run.journal, 0)[0]).terminal
+        assert closed == (name == "b")
+
+
+def _cell_journal(run: RunFolder, name: str) -> str:
+    folder = CellFolder(run.path, name)
+    os.makedirs(folder.address)
+    return folder.journal
