@@ -554,3 +554,33 @@ def test_a_note_has_no_name_that_could_be_a_path(door: Door, operation: str, nam
     with pytest.raises(BoxError) as caught:
         door.open().ask(operation, path=door.place, name=name)
     assert caught.value.code == "wire.bad_request"
+
+
+# ---------------------------------------------------------------- many files at once
+
+
+def test_many_files_come_in_one_answer_and_what_is_not_there_is_left_out(door: Door) -> None:
+    engine = door.start(plan_of("echo hello", "**"))
+    wait_end(engine)
+    log, record = "attempt-0001/log", "attempt-0001/exit.json"
+    items = [
+        ("run", "", "plan.json"), ("cells", "main", log), ("cells", "main", "attempt-0009/log"),
+        ("cells", "main", "../../plan.json"), ("cells", "main", record),
+    ]  # fmt: skip
+    came: dict[int, bytes] = {}
+    for number, chunk in engine.get_many(RUN, items):
+        came[number] = came.get(number, b"") + chunk
+    folder = door.root / "active" / RUN
+    assert came == {
+        0: (folder / "plan.json").read_bytes(),
+        1: (folder / "cells/main" / log).read_bytes(),
+        4: (folder / "cells/main" / record).read_bytes(),
+    }
+
+
+def test_results_are_no_area_of_many_files(door: Door) -> None:
+    engine = door.start(plan_of("true", "**"))
+    wait_end(engine)
+    with pytest.raises(BoxError) as caught:
+        list(engine.get_many(RUN, [("out", "main", "x")]))
+    assert caught.value.code == "wire.bad_request"

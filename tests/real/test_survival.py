@@ -156,7 +156,7 @@ def test_a_first_contact_is_pinned_at_home_and_only_there(life: Life) -> None:
     assert lease.wait() == 0, life.explain()
     assert "first contact with ssh:box: host key SHA256:" in lease.said
     assert life.ledger().count("host_pinned") == 1
-    [pin] = (life.folder / "home" / "known_hosts").iterdir()
+    [pin] = (path for path in (life.folder / "home" / "known_hosts").iterdir() if path.suffix != ".ciphers")
     assert known.split()[-2] in pin.read_text() or known.split()[2] in pin.read_text()
     assert box.known_hosts.read_text() == "", "the user's own known_hosts are not ours to write"
     box.change_host_key()

@@ -31,6 +31,7 @@ _BY_PLACE = {
     },
     "trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
     "pruning": {"prune": "prune"},
+    "many_files": {"get_many": "get_many"},
     "starting": {
         "start": "start",
         "resume": "resume",

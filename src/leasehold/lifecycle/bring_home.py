@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -246,15 +247,13 @@ def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dic
         last = int(seen["cells"].get(cell, {}).get("attempt", 0))
         for attempt in range(max(1, last - _MAX_LOGS + 1), last + 1):
             wanted += [("cells", cell, f"attempt-{attempt:04d}/{name}") for name in ("log", "exit.json")]
-    for area, cell, path in wanted:
+    came = engine.get_many(plan.run, wanted)  # an attempt that vanished has no exit record
+    for number, parts in groupby(came, key=lambda part: part[0]):
+        _, cell, path = wanted[number]
         target = partial / "evidence" / cell / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(target, "wb") as file:
-                for chunk in engine.get(plan.run, area, cell, path):
-                    file.write(chunk)
-        except BoxError:  # an attempt that vanished has no exit record
-            target.unlink()
+        with open(target, "wb") as file:
+            file.writelines(chunk for _, chunk in parts)
 
 
 def _to_quarantine(ledger: Ledger, record: RunRecord, folders: Folders, error: VerifyError) -> None:

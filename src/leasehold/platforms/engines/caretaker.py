@@ -18,6 +18,7 @@ from leasehold.transport.wire import Talk, Wire, object_of
 _NOTHING: Mapping[str, Any] = {}
 _BLOBS_A_HEAD = 1000
 _NUMBERS_A_FRAME = 100_000
+_FILES_A_REQUEST = 5_000
 
 
 class Tree(Protocol):
@@ -175,6 +176,17 @@ class CaretakerEngine:
         """Yield a file's bytes from offset on."""
         return self.wire.chunks("get", run=run, area=area, cell=cell, path=path, offset=offset)
 
+    def get_many(self, run: str, items: Sequence[tuple[str, str, str]]) -> Iterator[tuple[int, bytes]]:
+        """Yield (which, bytes) of files [area, cell, path]; each that is there begins with no bytes."""
+        for start in range(0, len(items), _FILES_A_REQUEST):
+            asked, current = items[start : start + _FILES_A_REQUEST], -1
+            for frame in self.wire.stream("get_many", run=run, items=[list(item) for item in asked]):
+                if frame.type != frames.DATA:
+                    current = _place(object_of(frame).get("file"), current, len(asked))
+                    yield start + current, b""
+                elif current >= 0:
+                    yield start + current, frame.payload
+
     def chart(self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0) -> ChartTalk:
         """Ask what there is. With quiet_s: of a run that still works, only files nobody has written for so long."""
         asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
@@ -227,6 +239,13 @@ class CaretakerEngine:
     def drop_note(self, path: str, name: str) -> str:
         """Take a note away; one that is gone is no fault."""
         return str(self.wire.ask("drop_note", path=path, name=name)["problem"])
+
+
+def _place(said: Any, before: int, count: int) -> int:
+    """Read which of the files comes now; they come in order, each once."""
+    if type(said) is not int or not before < said < count:
+        raise LinkError("link.strange", "the box broke the protocol: it sends a file that nobody asked for")
+    return said
 
 
 class ChartTalk:
