@@ -856,6 +856,6 @@ def test_a_run_that_waits_in_a_queue_says_why_until_it_runs() -> None:
         "why": "others first",
     }
     board.take(Note("event", "", seen))
-    assert board.view().reason == "busy"
+    assert board.view().reason == "others first"
     board.take(Note("event", "", {"k": "attempt_started", "cell": "main", "attempt": 1, "t": 2.0}))
     assert board.view().reason == ""
