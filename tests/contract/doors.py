@@ -51,7 +51,7 @@ class Door:
 
     def _first_engine(self) -> CaretakerEngine:
         """Open the first wire; a box that was rented a moment ago may not listen yet."""
-        for _ in range(5):
+        for _ in range(40):
             try:
                 return self.engine()
             except LinkError:
