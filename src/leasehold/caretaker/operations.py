@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import sys
 import time
 from typing import Any, Dict, List, Tuple
@@ -32,6 +31,8 @@ _RECORDS_A_FRAME = 500
 
 def probe(request: Request) -> None:
     """Say who and where this is, and how full."""
+    import platform  # only for this: it brings subprocess
+
     disk = os.statvfs(request.root)
     request.reply(
         {
