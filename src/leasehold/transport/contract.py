@@ -13,6 +13,9 @@ class Link(Protocol):
     reader: BinaryIO
     writer: BinaryIO
 
+    def end(self) -> None:
+        """Hang up; what has come can still be read."""
+
     def close(self) -> None:
         """End the stream and reap its process. A second call does nothing."""
 

@@ -73,6 +73,11 @@ class ProcessLink:
         self._child.kill()
 
     def close(self) -> None:
+        """End it and close the stream. Whoever reads it in another thread must have left: the number is given anew."""
+        self.end()
+        self.reader.close()
+
+    def end(self) -> None:
         """Close stdin, give the child a moment, then end it. Whoever waits for an answer must have it by now."""
         with contextlib.suppress(OSError):
             self.writer.close()
@@ -83,7 +88,6 @@ class ProcessLink:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
-        self.reader.close()
 
     def failure(self) -> LinkError:
         """Explain the end by exit status and stderr."""

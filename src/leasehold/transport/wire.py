@@ -24,6 +24,7 @@ TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end
 _INBOX_FRAMES = 256
 _AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice
 _CLOSED = object()
+_PUMP_S = 5.0  # for what is still in the pipe; a process that holds it open must not hold us
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
 
 Body = Iterable[dict[str, Any] | bytes]
@@ -91,7 +92,12 @@ class Wire:
         """Hang up. A second call does nothing."""
         if self._dead is None:
             self._dead = LinkError("link.closed", f"the connection to {self.name} is closed")
-        self._link.close()
+        self._link.end()
+        # Closed under its reader, the stream's number would be the next connection's, and its first bytes be read here.
+        if self._pump is not threading.current_thread():
+            self._pump.join(_PUMP_S)
+        if not self._pump.is_alive():
+            self._link.close()
 
     def __enter__(self) -> Wire:
         return self

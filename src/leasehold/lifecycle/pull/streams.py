@@ -140,11 +140,12 @@ class Streams:
         try:
             engine = more()
         except (LinkError, BoxError) as error:
-            if not self._no_more:
+            with self._lock:
+                told, self._no_more = self._no_more, True
+            if not told:
                 self._report(
                     Note("fewer_streams", f"no further connection ({error.message}); going on with those there are")
                 )
-            self._no_more = True
         except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
             self._desk.fail(error)
         else:
