@@ -22,6 +22,13 @@ NAMESPACE = "leasehold-approval"
 Ask = Callable[[str], str]
 
 
+def require_phrase(ask: Ask, question: str, phrase: str, undone: str = "nothing was done") -> None:
+    """Have a person type a phrase after a question; any other answer refuses, and says what was not done."""
+    answer = ask(f"{question}, type exactly:  {phrase}\n> ").strip()
+    if answer != phrase:
+        raise Refusal("approval.not_given", f"{answer!r} is not the phrase; {undone}")
+
+
 def new_request(readings: TeardownReadings) -> ApprovalRequest:
     """Spell what is to be approved; it dies after 15 minutes."""
     return ask_for(readings, secrets.token_hex(8), int(time.time()) + APPROVAL_LIFE_S)
@@ -29,9 +36,7 @@ def new_request(readings: TeardownReadings) -> ApprovalRequest:
 
 def typed(request: ApprovalRequest, phrase: str, ask: Ask) -> Approval:
     """Have a person type the verb and the lease on the controlling terminal."""
-    answer = ask(f"to approve, type exactly:  {phrase}\n> ")
-    if answer.strip() != phrase:
-        raise Refusal("approval.not_given", f"{answer.strip()!r} is not the phrase; nothing was done")
+    require_phrase(ask, "to approve", phrase)
     return Approval(request, Strength.TYPED, person(), time.time())
 
 

@@ -15,7 +15,7 @@ from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .approve import Ask
+from .approve import Ask, require_phrase
 from .boxes import Box, find_box
 from .home import Home, person
 from .orders import DiskOrder
@@ -230,6 +230,4 @@ def _consequence(order: DiskOrder) -> str:
 
 
 def _have_typed(ask: Ask, phrase: str, consequence: str) -> None:
-    answer = ask(f"{consequence}. To approve, type exactly:  {phrase}\n> ").strip()
-    if answer != phrase:
-        raise Refusal("approval.not_given", f"{answer!r} is not the phrase; nothing was done")
+    require_phrase(ask, f"{consequence}. To approve", phrase)

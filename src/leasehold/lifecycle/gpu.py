@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold.errors import BoxError, Refusal
+from leasehold.errors import BoxError
 from leasehold.gates.gpu_health import GpuReadings, Health, Level, judge_health, thresholds, worst
 from leasehold.model.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .approve import Ask
+from .approve import Ask, require_phrase
 from .boxes import find_box
 from .home import Home, person
 
@@ -66,9 +66,7 @@ def end_zombies(home: Home, name: str, ask: Ask, report: Report) -> tuple[GpuRep
             return seen, []
         report(Note("gpu_zombies", "\n".join(say_holder(row) for row in zombies), {"zombies": list(zombies)}))
         phrase = "kill " + " ".join(str(row["pid"]) for row in zombies)
-        answer = ask(f"these processes on {name} will be ended. To approve, type exactly:  {phrase}\n> ").strip()
-        if answer != phrase:
-            raise Refusal("approval.not_given", f"{answer!r} is not the phrase; nothing was ended")
+        require_phrase(ask, f"these processes on {name} will be ended. To approve", phrase, "nothing was ended")
         targets = [{"pid": row["pid"], "started": row["started"]} for row in zombies]
         done = engine.wire.ask("end_holders", targets=targets, grace_s=_GRACE_S)["results"]
         home.ledger.append("zombies_ended", box=name, by=person(), results=done)

@@ -20,7 +20,7 @@ from leasehold.platforms.landlords.inside import InsideLandlord
 from leasehold.platforms.landlords.person import PersonLandlord
 from leasehold.transport.process import LocalTransport
 
-from .approve import Ask, new_request
+from .approve import Ask, new_request, require_phrase
 from .boxes import box_of
 from .home import Home
 from .teardown import TeardownPlan, Wanted, platform_of, tear_down
@@ -84,12 +84,11 @@ def grant(home: Home, lease: Lease, for_s: float, ask: Ask) -> Standing:
     until = time.time() + for_s
     day = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(until))
     phrase = f"standing {verb.name} {lease.box}"
-    answer = ask(
+    question = (
         f"until {day}, `{verb.name}` may be carried out on {lease.box} without another question,\n"
-        f"each time only after every result is home, verified. To approve, type exactly:  {phrase}\n> "
+        "each time only after every result is home, verified. To approve"
     )
-    if answer.strip() != phrase:
-        raise Refusal("approval.not_given", f"{answer.strip()!r} is not the phrase; nothing was recorded")
+    require_phrase(ask, question, phrase, "nothing was recorded")
     by = os.environ.get("USER") or str(os.getuid())
     home.ledger.append("standing_granted", lease=lease.id, box=lease.box, verb=verb.name, until_unix=until, by=by)
     return Standing(lease.box, verb.name, until, by)

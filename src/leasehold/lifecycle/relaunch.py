@@ -13,7 +13,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
 
-from .approve import Ask
+from .approve import Ask, require_phrase
 from .boxes import Box, find_box
 from .home import Home, person
 
@@ -37,11 +37,9 @@ def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any
     question = (
         f"each run with `reboot: resume` on {box.name} will write one line or unit of its own there\n"
         f"({', '.join(ways)}), which starts its caretaker after the box restarts, and will take it away\n"
-        f"when the run ends. To approve, type exactly:  {phrase}\n> "
+        "when the run ends. To approve"
     )
-    answer = ask(question).strip()
-    if answer != phrase:
-        raise Refusal("approval.not_given", f"{answer!r} is not the phrase; nothing was written")
+    require_phrase(ask, question, phrase, "nothing was written")
     home.ledger.append("relaunch_allowed", box=box.name, by=person(), ways=ways)
     return _install_now(home, box, ways, report)
 

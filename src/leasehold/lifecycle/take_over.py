@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import Refusal
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
@@ -17,7 +16,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.plan import plan_from_dict
 
 from . import handbook, notify
-from .approve import Ask
+from .approve import Ask, require_phrase
 from .boxes import box_of
 from .home import Home, person
 
@@ -61,14 +60,12 @@ def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
 
 
 def _require_yes(run: str, held: str, ask: Ask) -> None:
-    phrase = f"take over {run}"
-    answer = ask(
+    question = (
         f"{run} is held by {held}. After this, that home can still look and pull, but its\n"
-        f"`lease stop`, `park`, `down` and resume are refused, and this home's channels are told.\n"
-        f"Make sure that nobody works there. To take it over, type exactly:  {phrase}\n> "
+        "`lease stop`, `park`, `down` and resume are refused, and this home's channels are told.\n"
+        "Make sure that nobody works there. To take it over"
     )
-    if answer.strip() != phrase:
-        raise Refusal("approval.not_given", f"{answer.strip()!r} is not the phrase; nothing was changed")
+    require_phrase(ask, question, f"take over {run}", "nothing was changed")
 
 
 def _moment(unix: float) -> str:

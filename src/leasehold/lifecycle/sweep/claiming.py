@@ -6,13 +6,13 @@ at the first box they both reach. That one looks on: it follows and brings home,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from leasehold.errors import LeaseholdError, LinkError, Refusal
+from leasehold.errors import LeaseholdError, LinkError
 from leasehold.ledger import books
 from leasehold.lifecycle import notify
-from leasehold.lifecycle.approve import Ask
+from leasehold.lifecycle.approve import Ask, require_phrase
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.take_over import holder_words, whoami
 from leasehold.model.job import Job
@@ -83,12 +83,10 @@ def _let_go(home: Home, mine: Sequence[Member]) -> None:
             continue  # a claim on which nothing is begun lapses by itself
 
 
-def _require_yes(sweep: str, held: str, ask: Callable[[str], str]) -> None:
-    phrase = f"take over {sweep}"
-    answer = ask(
+def _require_yes(sweep: str, held: str, ask: Ask) -> None:
+    question = (
         f"{sweep} is shared out by {held}. After this, that home can still look and pull, but gives\n"
-        f"and moves no cell, and its `lease stop`, `park`, `down` and resume are refused there.\n"
-        f"Make sure that nobody works there. To take it over, type exactly:  {phrase}\n> "
+        "and moves no cell, and its `lease stop`, `park`, `down` and resume are refused there.\n"
+        "Make sure that nobody works there. To take it over"
     )
-    if answer.strip() != phrase:
-        raise Refusal("approval.not_given", f"{answer.strip()!r} is not the phrase; nothing was changed")
+    require_phrase(ask, question, f"take over {sweep}", "nothing was changed")
