@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
+import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -48,3 +51,24 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., Life]]:
 def life(begin: Callable[..., Life]) -> Life:
     """Give a plain life."""
     return begin()
+
+
+@pytest.fixture
+def heard() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Give the address of a webhook and what it was sent."""
+    seen: list[dict[str, Any]] = []
+
+    class Door(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *words: Any) -> None:
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Door)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/hook", seen
+    server.shutdown()
+    server.server_close()
