@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,13 @@ def test_power_off_from_the_console_is_the_same_and_twice_is_once(box: AutodlBox
     box.power_on()
     box.power_on()
     assert says(box, "echo up") == "up"
+
+
+def test_a_box_that_is_off_has_no_process_of_a_box_that_came_after_it(autodl: AutodlCloud, box: AutodlBox) -> None:
+    box.power_off()
+    time.sleep(1.0)  # by now the kernel gives a closed namespace's number to the next
+    other = autodl.rent()
+    assert (box.leftovers(), len(other.leftovers()) > 1) == ([], True)
 
 
 def test_without_a_card_the_box_is_small_and_keeps_its_disks(box: AutodlBox) -> None:

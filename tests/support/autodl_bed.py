@@ -116,6 +116,7 @@ class AutodlCloud:
         """Power every box off and let the regions go, with all their disks."""
         for box in self.boxes:
             box.power_off()
+            box.forget()
         for region in self.regions:
             region.close()
 
@@ -203,7 +204,7 @@ class AutodlBox:
         self._cloud = cloud
         self._card = card
         self._machine: Optional[subprocess.Popen[bytes]] = None
-        self._spaces: List[str] = []
+        self._spaces: Dict[str, int] = {}  # of every boot, each held open: a free one's number is soon another's
         self._log = cloud.folder / ("%s.log" % self.name)
         key = cloud.folder / ("%s.host_key" % self.name)
         make_key(key)
@@ -277,7 +278,7 @@ class AutodlBox:
 
     def live(self) -> List[int]:
         """List the processes inside, by the pids they have out here."""
-        return [pid for pid in processes.snapshot() if _pid_namespace(pid) in self._spaces[-1:]]
+        return [pid for pid in processes.snapshot() if _pid_namespace(pid) in list(self._spaces)[-1:]]
 
     def leftovers(self) -> List[int]:
         """List what still runs of any of its boots."""
@@ -314,13 +315,28 @@ class AutodlBox:
             written = log.tell()
             self._machine = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if self._listens(self._machine, written):
-            inside = {_pid_namespace(pid) for pid in processes.descendants(self._machine.pid, lambda p: True)}
-            self._spaces += inside - {"", _pid_namespace(os.getpid())}  # never ours: all in these is killed
+            for pid in processes.descendants(self._machine.pid, lambda p: True):
+                self._hold(pid)
             return True
         self._machine.kill()
         self._machine.wait()
         self._machine = None
         return False
+
+    def _hold(self, pid: int) -> None:
+        """Keep the namespace that a process of ours is in, never our own: all that runs in these is killed."""
+        with contextlib.suppress(OSError):  # it has ended
+            handle = os.open("/proc/%d/ns/pid" % pid, os.O_RDONLY | os.O_CLOEXEC)
+            space = os.readlink("/proc/self/fd/%d" % handle)
+            if space in self._spaces or space == _pid_namespace(os.getpid()):
+                os.close(handle)
+            else:
+                self._spaces[space] = handle
+
+    def forget(self) -> None:
+        """Let the namespaces go, when nothing of the box is left."""
+        while self._spaces:
+            os.close(self._spaces.popitem()[1])
 
     def _listens(self, machine: subprocess.Popen[bytes], written: int) -> bool:
         deadline = time.monotonic() + _UP_LIMIT_S
