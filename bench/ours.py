@@ -39,9 +39,10 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     calls = Calls(Box("box", "generic-ssh", root, transport(root)), Path(root).parent / "way.json")
     calls.begin()
     from leasehold.errors import LinkError
+    from leasehold.lifecycle.pull.listing import Asked, Place
     from leasehold.lifecycle.pull.pace import Pace
     from leasehold.lifecycle.pull.streams import Way
-    from leasehold.lifecycle.pull.whole import Place, open_chart, pull
+    from leasehold.lifecycle.pull.whole import open_chart, pull
     from leasehold.lifecycle.results import Folders
     from leasehold.model.note import Note
 
@@ -53,7 +54,7 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     pace = Pace(notes.append)
     place = Place(folders.partial, folders.roofs, folders.check_room)
     try:
-        opened = open_chart(engine, run, ["main"], ["**"], -1.0)
+        opened = open_chart(engine, Asked(run, ["main"], ["**"]))
         pulled = pull(engine, opened, place, Way(run, calls.more, opened.round_trip_s), pace, notes.append)
         calls.remember(opened.round_trip_s, pulled.total_bytes)
     except LinkError:

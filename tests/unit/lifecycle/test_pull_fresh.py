@@ -28,7 +28,9 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.data = os.urandom(SIZE)
         self.file = Coming(0, "main", "model.bin", SIZE, 1, str(folder / "model.bin"))
-        self.desk = Desk([self.file], Arrivals(folder), AtHome((), "toy-1"))
+        self.desk = Desk(Arrivals(folder), AtHome((), "toy-1"))
+        self.desk.add([self.file])
+        self.desk.all_listed()
 
     def land(self, start: int, end: int, upto: int | None = None, step: int = 300_001) -> Landing:
         """Let a range come in parts of odd sizes, up to where it is cut."""

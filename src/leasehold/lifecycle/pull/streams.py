@@ -72,7 +72,6 @@ class Streams:
     def run(self, engine: CaretakerEngine) -> None:
         """Fetch until the desk is complete."""
         desk = self._desk
-        total = desk.total_bytes
         self._start(engine)
         try:
             while not desk.complete:
@@ -81,7 +80,7 @@ class Streams:
                     raise desk.failure
                 if not self._alive and not self._opening and not desk.complete:
                     raise self._lost or desk.lost or LinkError("link.lost", "every connection to the box ended")
-                self._pace.tick(desk.home_bytes, total, len(self._alive))
+                self._pace.tick(desk.home_bytes, desk.total_bytes, len(self._alive))
                 self.each_moment()
                 if not desk.over.is_set() and desk.lost is None:
                     self._widen()
