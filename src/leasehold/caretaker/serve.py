@@ -8,6 +8,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Tuple
 
 from leasehold.kit import frames
@@ -20,6 +21,7 @@ _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
 _F_SETPIPE_SZ = 1031  # fcntl names it from Python 3.10 on
 _PIPE_BYTES = 1 << 20
+_FINISH_S = 1.0
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
 
 
@@ -93,6 +95,12 @@ class Connection:
             for request in list(self._open.values()):
                 _offer(request, None)
 
+    def finish(self, limit_s: float) -> None:
+        """Let what is under way end: somebody may be writing down what he has found out."""
+        deadline = time.monotonic() + limit_s
+        for request in list(self._open.values()):
+            request.answered.wait(max(0.0, deadline - time.monotonic()))
+
     def send(self, data: bytes) -> None:
         """Write whole frames, one sender at a time."""
         with self._lock:
@@ -137,11 +145,13 @@ class Connection:
             said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
             last = frames.pack_json(number, said, frames.ERROR)
         self._open.pop(number, None)
-        request.answered.set()
         try:
-            self.send(last)
+            if not self.closed.is_set():  # else home hung up, which is no news to it
+                self.send(last)
         except OSError:
             self.closed.set()
+        finally:
+            request.answered.set()
 
 
 def serve(root: str) -> int:
@@ -157,6 +167,7 @@ def serve(root: str) -> int:
     _widen(writer.fileno())
     connection = Connection(root, sys.stdin.buffer, writer)
     connection.run(OPERATIONS)
+    connection.finish(_FINISH_S)
     return 0
 
 

@@ -51,6 +51,10 @@ class Box:
             cast(SshTransport, self.transport).note_met()
         return engine
 
+    def connect_by(self, transport: Transport) -> CaretakerEngine:
+        """Open one wire by another way to the same box."""
+        return replace(self, transport=transport).connect()
+
     def look_in(self) -> CaretakerEngine:
         """Open one wire for reading, over a connection that others share where there is one."""
         ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)

@@ -93,6 +93,11 @@ class Unpacking:
         if self._left < 0 or self._opener.unconsumed_tail:
             raise VerifyError("artifact.bad_manifest", f"the box's {self._what} does not end")
 
+    @property
+    def over(self) -> bool:
+        """Whether its end has come."""
+        return self._opener.eof
+
     def whole(self) -> bytes:
         """Return all of it."""
         return b"".join(self._parts)

@@ -205,6 +205,8 @@ class _Chart:
         for part in self._opened.parts:
             if isinstance(part, bytes):
                 self.manifest.add(part)
+                if self.manifest.over:
+                    return  # what the box still does is for its own memory
                 continue
             if "file" in part:
                 desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])
