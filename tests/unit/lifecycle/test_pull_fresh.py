@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.pull import whole
 from leasehold.lifecycle.pull.arrivals import Arrivals
 from leasehold.lifecycle.pull.coming import BLOCK_BYTES, Coming
 from leasehold.lifecycle.pull.desk import Desk, Piece
@@ -145,20 +144,3 @@ def test_what_is_forgotten_of_a_file_leaves_the_others():
     fresh.forget(1)
     assert fresh.take(1, 0) is None
     assert fresh.take(2, 0) == [b"b"]
-
-
-def test_one_filesystem_is_written_back_or_the_error_is_told(tmp_path, monkeypatch):
-    (tmp_path / "a").write_bytes(b"x")
-    monkeypatch.setattr(os, "sync", lambda: pytest.fail("every mount of this machine was waited for"))
-    whole._sync_disk_of(str(tmp_path / "a"))
-    with pytest.raises(FileNotFoundError):
-        whole._sync_disk_of(str(tmp_path / "missing"))
-
-
-def test_where_one_alone_cannot_be_asked_all_are(tmp_path, monkeypatch):
-    (tmp_path / "a").write_bytes(b"x")
-    synced = []
-    monkeypatch.setattr(os, "sync", lambda: synced.append(1))
-    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
-    whole._sync_disk_of(str(tmp_path / "a"))
-    assert synced == [1]

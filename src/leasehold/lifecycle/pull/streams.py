@@ -65,7 +65,7 @@ class Streams:
         self._no_more = way.more is None or bool(way.limit_bytes_per_s)
         self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
         self._wanted = 1
-        self.each_moment: Callable[[], None] = lambda: None  # called about ten times a second
+        self.each_moment: list[Callable[[], None]] = []  # called about ten times a second
         self._answered: dict[int, float] = {}  # when each stream's last answer had come
         self._speeds: dict[int, float] = {}  # bytes a second of each stream's last request
 
@@ -81,7 +81,8 @@ class Streams:
                 if not self._alive and not self._opening and not desk.complete:
                     raise self._lost or desk.lost or LinkError("link.lost", "every connection to the box ended")
                 self._pace.tick(desk.home_bytes, desk.total_bytes, len(self._alive))
-                self.each_moment()
+                for step in self.each_moment:
+                    step()
                 if not desk.over.is_set() and desk.lost is None:
                     self._widen()
         finally:

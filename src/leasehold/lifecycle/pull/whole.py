@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine, ChartTalk
 from .arrivals import Arrivals
 from .coming import Coming
 from .desk import Desk
+from .flushing import Flushing
 from .hashing import Hasher
 from .listing import (
     Anything,
@@ -37,7 +37,6 @@ from .streams import Streams, Way, unwritable
 _GARBAGE = 100_000
 _TOLD_TOGETHER = 1000  # files
 _TOLD_AHEAD = 32  # frames
-_SYNC_EACH = 64  # files; beyond it one sync of everything is cheaper
 
 
 @dataclass(frozen=True)
@@ -133,11 +132,11 @@ def _run(engine: CaretakerEngine, desk: Desk, chart: _Chart, streams: Streams) -
     reader.start()
     hasher = Hasher(desk)
     try:
-        telling = _Telling(desk, chart.talk)
-        streams.each_moment = telling.step
+        telling, flushing = _Telling(desk, chart.talk), Flushing(desk)
+        streams.each_moment = [telling.step, flushing.step]
         streams.run(engine)
         telling.rest()
-        _make_durable([file for file in desk.files if not file.skipped])  # while the box writes its manifest
+        flushing.rest()  # while the box writes its manifest
         reader.join()
         if (failed := desk.failure or desk.lost) is not None:
             raise failed
@@ -212,40 +211,3 @@ class _Chart:
                 desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])
             for number, sha256 in part.get("sums", ()):
                 desk.summed(int(number), str(sha256))
-
-
-def _make_durable(files: list[Coming]) -> None:
-    """A receipt must not outlive the bytes it speaks of: wait until they are on the disk."""
-    if len(files) > _SYNC_EACH and hasattr(os, "sync"):
-        _sync_disk_of(files[0].target)
-        return
-    if len(files) == 1:
-        _sync_one(files[0].target)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # it brings logging: 8 ms
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(_sync_one, [file.target for file in files]))
-
-
-def _sync_disk_of(path: str) -> None:
-    """Write back one filesystem; a mount of the user's that hangs elsewhere is none of ours."""
-    import ctypes
-
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.syncfs(fd) != 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
-    except AttributeError:  # not Linux
-        os.sync()
-    finally:
-        os.close(fd)
-
-
-def _sync_one(path: str) -> None:
-    fd = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
