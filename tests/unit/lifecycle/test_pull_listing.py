@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,11 @@ def piece(*rows: list[Any]) -> ListPiece:
     return ListPiece([tuple(one) for one in rows], json.dumps(rows).encode())  # type: ignore[misc]
 
 
-def intake(folder: Path, *, resumes: bool = False, room_files: int = 10**6) -> tuple[Intake, Desk]:
-    """An intake into a folder with room for so many files."""
+def intake(folder: Path, *, resumes: bool = False, room: Sequence[int] = (10**6,)) -> tuple[Intake, Desk]:
+    """An intake into a folder with room for so many files, the first figure of these."""
 
     def check_room(where: Path, need_bytes: int, need_files: int) -> None:
-        if need_files > room_files:
+        if need_files > room[0]:
             raise HomeError("home.inodes_short", f"{need_files} files")
 
     desk = Desk(Arrivals(folder), AtHome((), "toy-1"))
@@ -105,11 +105,23 @@ def test_a_list_without_an_end_is_refused(monkeypatch):
 
 
 def test_room_is_looked_for_before_each_piece_is_asked_for(tmp_path):
-    taking, desk = intake(tmp_path, room_files=2)
+    taking, desk = intake(tmp_path, room=[2])
     taking.add(piece(row("a"), row("b")))
-    with pytest.raises(HomeError, match="3 files"):
-        taking.add(piece(row("c")))
-    assert [file.path for file in desk.files] == ["a", "b"]
+    taking.add(piece(row("c")))
+    taking.add(piece(row("d")))
+    assert [file.path for file in desk.files] == ["a", "b"], "for more there is no room"
+    with pytest.raises(HomeError, match="4 files"):
+        taking.complete()
+
+
+def test_files_that_waited_for_room_come_when_there_is_some(tmp_path):
+    room = [2]
+    taking, desk = intake(tmp_path, room=room)
+    taking.add(piece(row("a"), row("b"), row("c")))
+    room[0] = 5
+    taking.add(piece(row("d")))
+    taking.complete()
+    assert [(file.number, file.path) for file in desk.files] == [(0, "a"), (1, "b"), (2, "c"), (3, "d")]
 
 
 def test_parts_of_files_that_changed_since_the_last_try_are_dropped(tmp_path):

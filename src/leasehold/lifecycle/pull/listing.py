@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from leasehold.errors import VerifyError
+from leasehold.errors import HomeError, VerifyError
 from leasehold.kit.atomic import read_json, write_all
 from leasehold.kit.manifest import Listed, ManifestError, Row
 from leasehold.kit.paths import UnsafePath, join_checked
@@ -130,16 +130,26 @@ class Intake:
         self._desk = desk
         self._resumes = resumes
         self._not_here = 0  # files of which nothing was here when they were listed
+        self._number = 0
+        self._waiting: list[Coming] = []  # there is no room for them
         self._fd = os.open(place.folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
 
     def add(self, piece: ListPiece) -> None:
         """Take a piece."""
         write_all(self._fd, piece.text.replace(b"\n", b" ") + b"\n")
-        files = list(self._coming(piece.rows))
-        missing = sum(file.bytes - file.home.total for file in files)
-        self._not_here += sum(1 for file in files if not file.home.total)
+        self._waiting += self._coming(piece.rows)
+        with contextlib.suppress(HomeError):  # how much it is in all, the list's end will say
+            self._put_down()
+
+    def complete(self) -> None:
+        """The list is over: refuse what there is no room for, by all that is still to come."""
+        self._put_down()
+
+    def _put_down(self) -> None:
+        missing = sum(file.bytes - file.home.total for file in self._waiting)
         self._place.check_room(self._place.folder, self._desk.missing_bytes + missing, self._not_here)
-        self._desk.add(files)
+        self._desk.add(self._waiting)
+        self._waiting = []
 
     def close(self) -> None:
         """Write no more."""
@@ -147,12 +157,14 @@ class Intake:
 
     def _coming(self, rows: Iterable[Row]) -> Iterator[Coming]:
         base = str(self._place.folder / "cells") + os.sep
-        for number, (cell, path, size, mtime_ns) in enumerate(rows, len(self._desk.files)):
-            below = path if os.sep == "/" else path.replace("/", os.sep)
-            file = Coming(number, cell, path, size, mtime_ns, base + cell + os.sep + below)  # checked when it was read
+        for cell, path, size, mtime_ns in rows:
+            target = base + cell + os.sep + (path if os.sep == "/" else path.replace("/", os.sep))  # checked when read
+            file = Coming(self._number, cell, path, size, mtime_ns, target)
             if self._resumes:
                 _part_from_roof(file.target)
                 file.home = self._desk.arrivals.of(file.key, file.target, size)
+            self._number += 1
+            self._not_here += not file.home.total
             yield file
 
 

@@ -111,6 +111,8 @@ def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace:
         try:
             for piece in pieces:
                 intake.add(piece)
+            if resumes:
+                intake.complete()
             manifest = _run(engine, desk, _Chart(opened, intake, desk), Streams(desk, way, pace, report))
         finally:
             intake.close()
@@ -198,6 +200,7 @@ class _Chart:
         desk = self._desk
         for piece in self._opened.more:
             self._intake.add(piece)
+        self._intake.complete()
         desk.ask_sums = self.talk.want_sums
         desk.ask_sums(desk.to_sum)
         desk.all_listed()
