@@ -53,9 +53,9 @@ def chart(request: Request) -> None:
     if cells is None or request.gone:
         return
     data = manifest.encode(manifest.assemble(folder.run, plan["plan_sha256"], plan["patterns"], cells))
-    if not lenient:
-        write_atomic(folder.manifest, data)
     _send(request, zlib.compress(data, 1))
+    if not lenient:
+        write_atomic(folder.manifest, data)  # for who looks here by hand; home goes by its own
     drawn.remember()
 
 

@@ -97,7 +97,7 @@ class Desk:
             for file in files:
                 self._sizes[file.bytes] = self._sizes.get(file.bytes, 0) + 1
             for file in files:
-                self._take_in(file, file.home.total)
+                self._take_in(file, file.home.total if file.home else 0)
             self._unproved += len(files)
             self.total_bytes += sum(file.bytes for file in files)
             self.files += files
@@ -205,7 +205,7 @@ class Desk:
         """A small file is written and hashed; told is the sum that came with it."""
         with self.lock:
             file.sha256 = file.sha256 or told
-            self.home_bytes += file.bytes - file.home.total
+            self.home_bytes += file.bytes - (file.home.total if file.home else 0)
             file.home.add(0, file.bytes)
             if self._copies:
                 self.work.notify()

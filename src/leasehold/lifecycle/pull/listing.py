@@ -146,7 +146,7 @@ class Intake:
         self._put_down()
 
     def _put_down(self) -> None:
-        missing = sum(file.bytes - file.home.total for file in self._waiting)
+        missing = sum(file.bytes - file.home.total if file.home else file.bytes for file in self._waiting)
         self._place.check_room(self._place.folder, self._desk.missing_bytes + missing, self._not_here)
         self._desk.add(self._waiting)
         self._waiting = []
@@ -164,7 +164,7 @@ class Intake:
                 _part_from_roof(file.target)
                 file.home = self._desk.arrivals.of(file.key, file.target, size)
             self._number += 1
-            self._not_here += not file.home.total
+            self._not_here += not file.home
             yield file
 
 
