@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,23 @@ def test_the_cells_of_a_box_that_dies_are_moved_and_nothing_is_lost(
     assert sorted(_results(person)) == ["c0", "c1", "c2", "c3"]
     assert all(str(boxes["b"].home) == one["home"] for one in _results(person).values())
     os.sync()
+
+
+def test_looking_again_opens_no_further_connection(new_ssh_box: Callable[..., SshBox], tmp_path: Path) -> None:
+    cells = [{"name": f"c{n}", "n": n, "gate": str(tmp_path / "gate")} for n in range(3)]
+    boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
+
+    with tempfile.TemporaryDirectory(prefix="lh-") as links, front(tmp_path / "me", {"LEASEHOLD_LINKS": links}) as me:
+        write_sweep(me, cells)
+        on = add_boxes(me, boxes)
+        assert me.lease("run", "--on", on, "--detach").code == 0
+        until(lambda: [one["word"] for one in standing(me).values()].count("running") == 2, "both boxes at work")
+        before = [box.handshakes() for box in boxes.values()]
+        words = sorted(one["word"] for one in standing(me).values())
+        assert [box.handshakes() for box in boxes.values()] == before
+        assert words == ["running", "running", "waiting"]
+        (tmp_path / "gate").touch()
+        assert me.lease("run", "--on", on).code == 0
 
 
 def test_several_boxes_for_a_job_without_cells_are_refused(person: Front) -> None:
