@@ -29,6 +29,7 @@ from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .minder import Minder
 from .orders import RunOrder, RunOutcome
+from .own_places import own_places, say_home_stays
 from .parking import park_when_done
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .pulling import pull_home
@@ -168,9 +169,11 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
-    memory = home.tree_memory(project)
-    tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, results, memory)
+    memory, ours = home.tree_memory(project), own_places(home, project, results)
+    tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, ours, memory)
     refuse_crlf(tree)
+    if not order.prepared and (stays := say_home_stays(home, tree)):
+        report(Note("warning", stays))
     if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
         report(Note("warning", warning))
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
