@@ -87,7 +87,8 @@ def _judge(
     try:
         if gate == "env":
             return _environment(engine, job, tree, environment_of(profile))
-        verdict, hogs = check.audit(engine, job, profile, deep=bool(wishes.get("deep")), with_whom=with_whom)
+        wish = check.AuditWish(bool(wishes.get("deep")), with_whom, code_inodes=tree.inodes)
+        verdict, hogs = check.audit(engine, job, profile, wish)
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))
         return verdict

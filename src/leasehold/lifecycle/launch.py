@@ -250,7 +250,8 @@ def _pass_gates(
     job, tree = job_tree
     engine = met.engine
     disks = list(met.disks)
-    verdict, hogs = (met.audit, met.hogs) if met.audit else check.audit(engine, job, profile, note_disks=disks.extend)
+    wish = check.AuditWish(note_disks=disks.extend, code_inodes=tree.inodes)
+    verdict, hogs = (met.audit, met.hogs) if met.audit else check.audit(engine, job, profile, wish)
     note_disks(gatekeeper.ledger, lease, profile, disks)
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))

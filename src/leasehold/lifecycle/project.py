@@ -66,6 +66,13 @@ class CodeTree:
         return found if small and 2 * len(found) < len(self.entries) else ()
 
     @property
+    def inodes(self) -> int:
+        """How many files and folders a copy of it makes."""
+        above = (str(entry["path"]).rpartition("/")[0] for entry in self.entries)
+        folders = {"/".join(parts[:depth]) for parts in map(_split, set(above)) for depth in range(1, len(parts) + 1)}
+        return len(self.entries) + len(folders)
+
+    @property
     def total_bytes(self) -> int:
         """How much would travel to an empty box."""
         return sum(int(entry.get("bytes", 0)) for entry in self.entries)
@@ -115,6 +122,10 @@ def read_tree(folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memo
             )
     known.save()
     return CodeTree(folder, tuple(entries), frozenset(known.read), frozenset(left_out))
+
+
+def _split(folder: str) -> list[str]:
+    return folder.split("/") if folder else []
 
 
 def refuse_crlf(tree: CodeTree) -> None:
