@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import queue
@@ -14,13 +13,12 @@ from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Tuple
 from leasehold.kit import frames
 from leasehold.kit.atomic import write_all
 from leasehold.kit.frames import Frame
+from leasehold.kit.pipes import widen
 
 from .refusing import Refused as Refused
 
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
-_F_SETPIPE_SZ = 1031  # fcntl names it from Python 3.10 on
-_PIPE_BYTES = 1 << 20
 _FINISH_S = 1.0
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
 
@@ -164,19 +162,11 @@ def serve(root: str) -> int:
         gc.set_threshold(_GARBAGE)
     writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a stray print must not land between frames
-    _widen(writer.fileno())
+    widen(writer.fileno())  # to sshd
     connection = Connection(root, sys.stdin.buffer, writer)
     connection.run(OPERATIONS)
     connection.finish(_FINISH_S)
     return 0
-
-
-def _widen(out: int) -> None:
-    """Have the pipe to sshd hold more: fewer turns between it and us."""
-    import fcntl
-
-    with contextlib.suppress(OSError):  # no pipe, not Linux, or this user has too many
-        fcntl.fcntl(out, _F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _pass_on(out: int, fd: int, span: Tuple[int, int]) -> int:
