@@ -17,9 +17,10 @@ import pytest
 from leasehold.errors import BoxError, HomeError, LinkError, VerifyError
 from leasehold.lifecycle.pull import whole
 from leasehold.lifecycle.pull.arrivals import NAME
+from leasehold.lifecycle.pull.listing import Asked, Place
 from leasehold.lifecycle.pull.pace import Pace
 from leasehold.lifecycle.pull.streams import Way
-from leasehold.lifecycle.pull.whole import Place, Pulled, open_chart, pull
+from leasehold.lifecycle.pull.whole import Pulled, open_chart, pull
 from leasehold.model.note import Note
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import RUN, WAITS, Door, let_go, plan_of, wait_end
@@ -58,7 +59,7 @@ class Haul:
         way = Way(RUN, self.more, self.round_trip_s, self.limit_bytes_per_s, self.lenient)
         place = Place(self.folder, self.roofs, lambda folder, need_bytes, need_files: None)
         try:
-            opened = open_chart(engine, RUN, ["main"], ["**"], quiet_s)
+            opened = open_chart(engine, Asked(RUN, ["main"], ["**"], quiet_s))
             return pull(engine, opened, place, way, pace, self.notes.append)
         finally:
             self.fetched += pace.fetched_bytes

@@ -44,7 +44,8 @@ class Attempts:
 
     def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
         """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
-        self._end_strays(name, cell)
+        if cell.attempt:  # else none ever began: that is journalled first
+            self._end_strays(name)
         with contextlib.suppress(OSError):  # a wish of the last attempt is none of this one
             os.unlink(self.folder.save_request(name))
         extra = {key: value for key, value in how.items() if value not in ("", "train")}
@@ -117,7 +118,7 @@ class Attempts:
             facts["at"] = max(record["ended_unix"], cell.started_unix)  # a clock may have been set back meanwhile
         self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
 
-    def _end_strays(self, name: str, cell: CellState) -> None:
+    def _end_strays(self, name: str) -> None:
         """End what an earlier attempt left behind, or the new one would write beside it."""
         strays = marked(self.folder.mark(name))
         if not strays:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import List
+
+from leasehold.kit.unhinted import unhinted
+
+TYPE_CHECKING = False  # typing itself would be half of what a short process loads
+if TYPE_CHECKING:
+    from typing import List
 
 
 def main(argv: List[str]) -> int:
@@ -15,14 +20,16 @@ def main(argv: List[str]) -> int:
 
         return serve(argv[1])
     if door == "care" and len(argv) in (2, 4):
-        from .layout import folder_at
-        from .supervise import care
+        with unhinted():
+            from .layout import folder_at
+            from .supervise import care
 
         os.chdir("/")
         return care(folder_at(argv[1]), *argv[2:])
     if door == "keep" and 4 <= len(argv) <= 6:
-        from .keeper import keep
-        from .layout import folder_at
+        with unhinted():
+            from .keeper import keep
+            from .layout import folder_at
 
         return keep(folder_at(argv[1]), argv[2], int(argv[3]), *argv[4:])
     if door in _ERRANDS:
@@ -60,8 +67,10 @@ def _run_task(path: str, words: List[str]) -> int:
     import gc
 
     gc.disable()  # until it is seen to be a longer life
-    from .layout import RunFolder
-    from .slurm.task import Order, task
+    with unhinted():
+        from . import interruptions, readings, sealing  # noqa: F401 - every cell needs them, the trainer's start too
+        from .layout import RunFolder
+        from .slurm.task import Order, task
 
     os.chdir("/")
     more = (words[1] == "home", float(words[2]), float(words[3])) if len(words) > 1 else ()
@@ -72,7 +81,8 @@ def _run_task(path: str, words: List[str]) -> int:
 
 def _run_errand(door: str, words: List[str]) -> int:
     """Find something out for a caretaker: the answer goes to stdout, and so does nothing else."""
-    from .layout import folder_at
+    with unhinted():
+        from .layout import folder_at
 
     folder = folder_at(words[0])
     if door == "judge":
@@ -80,7 +90,8 @@ def _run_errand(door: str, words: List[str]) -> int:
 
         return judge(folder, words[1], int(words[2]))
     if door == "seal":
-        from .sealing import seal
+        with unhinted():
+            from .sealing import seal
 
         return seal(folder, words[1])
     if door == "rescue":

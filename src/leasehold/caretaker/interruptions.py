@@ -8,12 +8,17 @@ from leasehold.kit.cadence import QUIET_GAP_S, mean_gap_s
 from leasehold.kit.journal import read_from
 
 from .layout import RunFolder
-from .worktime import stretches, trained_s
+
+_RAN = ("attempt_started", "attempt_ended")
 
 
 def gap_s(folder: RunFolder, now_unix: float) -> float:
     """Return the mean time between interruptions that the next attempt should reckon with."""
     events, _ = read_from(folder.journal, 0)
+    if not any(event.get("k") in _RAN for event in events):
+        return _assumed_s(folder.platform())
+    from .worktime import stretches, trained_s  # here: a first attempt has nothing to add up
+
     trained = sum(trained_s(spans, now_unix) for spans in stretches(events).values())
     return mean_gap_s(_assumed_s(folder.platform()), trained, interruptions(events))
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 
 from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import MARK, boot_id, look
+from leasehold.kit.unhinted import unhinted
 
 from .layout import RunFolder
 from .locks import is_held, wait_lock
@@ -234,8 +235,10 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
         os.dup2(log, 2)
         os.set_inheritable(lock, True)
         os.chdir(folder.work(what.cell))
-        from .interruptions import gap_s  # here: what these weigh ends with the exec
-        from .platform_shell import outfit_of
+        with unhinted():
+            from . import readings  # noqa: F401 - here: what these weigh ends with the exec
+            from .interruptions import gap_s
+            from .platform_shell import outfit_of
 
         own = _own_variables(folder, plan["job"], what)
         outfit = outfit_of(folder, plan, dict(own, LEASE_GAP_S="%.0f" % gap_s(folder, time.time())))

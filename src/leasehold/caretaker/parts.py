@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from leasehold.kit.unhinted import unhinted
+
 if TYPE_CHECKING:
     from .supervise import Caretaker
 
@@ -31,7 +33,8 @@ class _Late:
         self._attribute = attribute
 
     def __get__(self, caretaker: "Caretaker", owner: type) -> Any:
-        kind = getattr(__import__(self._module, fromlist=[self._name]), self._name)
+        with unhinted():
+            kind = getattr(__import__(self._module, fromlist=[self._name]), self._name)
         made = kind(caretaker.folder, caretaker.plan, caretaker.note)
         vars(caretaker)[self._attribute] = made
         caretaker.join(self._attribute, made)

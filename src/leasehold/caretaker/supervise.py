@@ -48,6 +48,7 @@ _STARTING_TICK_S = 0.02
 _STOPPING_TICK_S = 0.1
 _RESERVE_EVERY_S = 60.0
 _BUDGET_EVERY_S = 2.0
+_DUE = float("-inf")
 _ALIVE = ("starting", "running")
 
 
@@ -97,7 +98,7 @@ class Caretaker:
         self.run: RunState = fold(self.journal.events)
         self.adopts = folder.respawns and adopt_orphans()
         self.scrubber = Scrubber(folder)
-        self.beat_at = 0.0
+        self.beat_at = _DUE
         self.money_at = 0.0
         self.reserve_at = 0.0
         self.attempts = self.keeps(folder, plan, self.note, self.scrubber.finish)
@@ -175,7 +176,7 @@ class Caretaker:
             fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)
 
         reserve.with_room(self.folder, write)
-        self._beat(force=True)
+        self.beat_at = _DUE  # once a turn: what a turn does, above all a trainer's start, is not to wait for it
 
     def _turn(self) -> None:
         if self.signals.terminate:

@@ -18,7 +18,6 @@ from leasehold.kit.tree import check_link, name_of, read_tree_text
 from .blobs import Arriving, BlobStore
 from .locks import wait_lock
 from .refusing import Refused
-from .tree_news import drop_lists_with, news
 
 if TYPE_CHECKING:  # a task lays trees out, and has no connection
     from leasehold.kit.frames import Frame
@@ -115,6 +114,8 @@ def _copy(root: str, blobs: BlobStore, name: str, target: str) -> None:
     try:
         blobs.copy(name, target)
     except Refused:
+        from .tree_news import drop_lists_with  # here: a task lays trees out, and hears of no new ones
+
         with trees_locked(root):
             drop_lists_with(os.path.join(root, "trees"), LIST, name)
         raise
@@ -176,6 +177,8 @@ def _beside(target: str, ending: str) -> str:
 
 def _news(root: str, packed: bytes, name: str) -> Entries:
     """Return the entries whose files may not be here: those that the newest list has not, or all of them."""
+    from .tree_news import news
+
     text = _unpack(packed)
     with contextlib.suppress(ValueError, RecursionError):
         found = news(os.path.join(root, "trees"), LIST, text) if sha256(text) == name else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 SPOT_GAP_S = 3 * 3600.0  # assumed where nothing was measured: capacity that is taken away
@@ -11,6 +10,8 @@ QUIET_GAP_S = 24 * 3600.0  # and boxes nobody takes away: reboots, full disks, h
 
 def interval_s(cost_s: float, gap_s: float) -> float:
     """Return W = sqrt(2 x mean time between interruptions x what one checkpoint costs)."""
+    import math  # here: whoever starts a trainer needs this file's figures alone
+
     return math.sqrt(2.0 * gap_s * cost_s)
 
 

@@ -6,7 +6,6 @@ while its trainer appends to it, and offsets into it stay true. Doing it twice c
 
 from __future__ import annotations
 
-import binascii
 import json
 import re
 from functools import lru_cache
@@ -86,8 +85,8 @@ def forms(value: str) -> Iterator[bytes]:
         yield spelled.encode("utf-8", "surrogatepass")
     yield from _percent_encoded(raw)
     yield from (spelled for spelled in _in_base64(raw) if len(spelled) >= _PART)
-    yield binascii.hexlify(raw)
-    yield binascii.hexlify(raw).upper()
+    yield raw.hex().encode()
+    yield raw.hex().upper().encode()
 
 
 def in_environment(environ: Mapping[str, str]) -> Dict[str, str]:
@@ -113,6 +112,8 @@ def _percent_encoded(raw: bytes) -> Iterator[bytes]:
 
 def _in_base64(raw: bytes) -> Iterator[bytes]:
     """Spell in base64 wherever it may begin within a longer text, less the characters that its neighbours decide."""
+    import binascii  # here: most processes know no secret
+
     for before in range(3):
         whole = binascii.b2a_base64(b"\0" * before + raw, newline=False)
         sure = whole[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]

@@ -51,6 +51,10 @@ class Box:
             cast(SshTransport, self.transport).note_met()
         return engine
 
+    def connect_by(self, transport: Transport) -> CaretakerEngine:
+        """Open one wire by another way to the same box."""
+        return replace(self, transport=transport).connect()
+
     def gateway(self) -> str:
         """Name what its connection goes through: boxes behind one door are asked gently."""
         return gateway_of(self.transport)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import gc
+import importlib
 import json
 import os
 import socket
@@ -27,7 +28,9 @@ def main() -> None:
     behind = confine_child.walls.leave_network(reopens_files=True)  # once for all: a network of its own is dear
     confine_child.walls.die_with_parent()
     home = socket.socket(fileno=os.dup(0))
-    codecs.lookup("utf-8-sig")  # or each reader of text would load it anew
+    codecs.lookup("utf-8-sig")  # or each reader of text would load it anew, and this for its limits
+    with contextlib.suppress(ImportError):
+        importlib.import_module("resource")
     getattr(gc, "freeze", int)()  # or each reader would look through, and so copy, what it shares with us
     while True:
         request, pipes, _, _ = socket.recv_fds(home, _MOST_REQUEST_BYTES, 1)

@@ -20,7 +20,8 @@ from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
 
 from . import allocation
 from .ending import EX_TEMPFAIL
-from .states import LIVE, Task, look_back, put_back_for, tasks
+from .look_back import look_back
+from .states import LIVE, Task, put_back_for, tasks
 from .submit import HOME, Submission, submissions
 from .tools import SlurmDown, SlurmRefused, ask
 from .words import GONE, Ended, say_ended, say_waiting
@@ -107,19 +108,21 @@ class Gatherer:
             return []
         said = _last_word(events)
         alike: Dict[Tuple[str, str, str], List[Task]] = {}
-        lost: List[Dict[str, Any]] = []
+        ended: List[Task] = []
         for name in _open(run):
             task = self.queue.get(name)
-            word = (task.state, task.reason if task.state == "PENDING" else "") if task else ("", "")
-            if task is None or said.get(name) == (task.name, *word):
+            if task is None or said.get(name) == (task.name, *_word(task)):
                 continue
             if task.in_queue:
                 why = "" if task.state in LIVE else self._why_waiting(task)
-                alike.setdefault((*word, why), []).append(task)
+                alike.setdefault((*_word(task), why), []).append(task)
             elif run.state != "stopping" and (task.state != "COMPLETED" or run.cells[name].state in _WORKING):
-                ended = look_back(self.folder, task)
-                alike.setdefault((*word, say_ended(ended)), []).append(task)
-                lost += _lost(name, run.cells[name], ended)
+                ended.append(task)
+        lost: List[Dict[str, Any]] = []
+        how = look_back(self.folder, ended)
+        for task in ended:
+            alike.setdefault((*_word(task), say_ended(how[task.cell])), []).append(task)
+            lost += _lost(task.cell, run.cells[task.cell], how[task.cell])
         return [_seen(word, found) for word, found in alike.items()] + lost
 
     def _why_waiting(self, task: Task) -> str:
@@ -201,6 +204,10 @@ def _last_word(events: Iterable[Dict[str, Any]]) -> Dict[str, Tuple[str, str, st
         if event["k"] == "tasks_seen":
             found.update((cell, (task, event["state"], event["reason"])) for cell, task in event["tasks"].items())
     return found
+
+
+def _word(task: Task) -> Tuple[str, str]:
+    return task.state, task.reason if task.state == "PENDING" else ""
 
 
 def _seen(word: Tuple[str, str, str], found: List[Task]) -> Dict[str, Any]:

@@ -38,8 +38,3 @@ class OwnAttempts(Attempts):
         if kept is not None:
             del self.keepers[pid]
             end(self.folder, kept, status, usage)
-
-    def _end_strays(self, name: str, cell: CellState) -> None:
-        """Look for what an earlier attempt left on this node, where there was one."""
-        if cell.attempt:
-            super()._end_strays(name, cell)

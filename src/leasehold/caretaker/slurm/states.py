@@ -11,15 +11,13 @@ from leasehold.caretaker.layout import RunFolder
 from .script import NAME
 from .submit import Submission, output_of
 from .tools import SlurmDown, SlurmRefused, ask
-from .words import GONE, Ended
+from .words import GONE
 
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 LIVE = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 _TAIL_BYTES = 4000
 _LINE_CHARS = 200
-_ACCOUNTS = "State,ExitCode,ElapsedRaw,MaxRSS,ReqMem,NodeList"
 _DUE_TO = {"PREEMPTION": "PREEMPTED", "TIME LIMIT": "TIMEOUT", "NODE FAILURE": "NODE_FAIL"}
-_SCALE = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
 class Task(NamedTuple):
@@ -56,7 +54,7 @@ def tasks(folder: RunFolder, known: List[Submission], wanted: Optional[Iterable[
     for words in (line.split("|", 3) for line in ask(asked).splitlines()):
         if len(words) < 4:
             continue
-        for job, index in _places(words[0], words[1], cells):
+        for job, index in places(words[0], words[1], cells):
             task = Task(cells[job, index], job, index, words[2].split()[0], words[3].strip())
             if job in withdrawn and task.state in ("PENDING", "CANCELLED"):
                 continue  # our own doing: the cell waits for another
@@ -69,7 +67,7 @@ def tasks(folder: RunFolder, known: List[Submission], wanted: Optional[Iterable[
     return found
 
 
-def _places(job: str, index: str, cells: Mapping[Tuple[str, int], str]) -> List[Tuple[str, int]]:
+def places(job: str, index: str, cells: Mapping[Tuple[str, int], str]) -> List[Tuple[str, int]]:
     """Name the tasks that a line speaks of; an array that was ended before it began is one line, without an index."""
     if index.isdigit():
         return [(job, int(index))] if (job, int(index)) in cells else []  # else a job of ours that is not this run's
@@ -103,73 +101,8 @@ def _recorded(cells: Mapping[Tuple[str, int], str]) -> Dict[Tuple[str, int], str
         name, _, state = line.partition("|")
         job, _, index = name.partition("_")
         if "." not in name and state:
-            found.update((place, state.split()[0]) for place in _places(job, index or "N/A", cells))
+            found.update((place, state.split()[0]) for place in places(job, index or "N/A", cells))
     return found
-
-
-def look_back(folder: RunFolder, task: Task) -> Ended:
-    """Find out how one task ended: from the accounts where the site keeps them, else from the controller."""
-    said = _last_line(output_of(folder, task.job, task.place))
-    try:
-        found = _from_accounts(ask(["sacct", "-n", "-P", "-j", task.name, "-o", _ACCOUNTS]), task.state)
-    except (SlurmRefused, SlurmDown):
-        found = None
-    if found is None:
-        try:
-            found = _from_controller(ask(["scontrol", "-o", "show", "job", task.name]), task.state)
-        except (SlurmRefused, SlurmDown):
-            found = Ended(task.state)
-    return found._replace(said=said)
-
-
-def _from_accounts(said: str, state: str) -> Optional[Ended]:
-    rows = [line.split("|") for line in said.splitlines() if line.count("|") == _ACCOUNTS.count(",")]
-    if not rows:
-        return None
-    whole = rows[0]
-    code, _, by_signal = whole[1].partition(":")
-    by = whole[0].partition(" by ")[2]
-    return Ended(
-        state,
-        code=_int(code),
-        signal=_int(by_signal),
-        node=whole[5],
-        elapsed_s=_int(whole[2]),
-        asked_mem=whole[4],
-        max_rss_bytes=max(_size(row[3]) for row in rows),
-        by=_user(by),
-    )
-
-
-def _from_controller(said: str, state: str) -> Ended:
-    facts = dict(word.partition("=")[::2] for word in said.split())
-    code, _, by_signal = facts.get("ExitCode", "").partition(":")
-    node, memory = facts.get("NodeList", ""), facts.get("MinMemoryNode") or facts.get("MinMemoryCPU", "")
-    return Ended(
-        state, code=_int(code), signal=_int(by_signal), node="" if node == "(null)" else node, asked_mem=memory
-    )
-
-
-def _user(number: str) -> str:
-    if not number.isdigit():
-        return number
-    if int(number) == os.getuid():
-        return "you"
-    import pwd  # only for a cancelled task
-
-    try:
-        return pwd.getpwuid(int(number)).pw_name
-    except KeyError:
-        return "user %s" % number
-
-
-def _size(text: str) -> int:
-    found = re.match(r"(\d+(?:\.\d+)?)([KMGT]?)\Z", text)
-    return int(float(found.group(1)) * (1 << _SCALE.get(found.group(2), 0))) if found else 0
-
-
-def _int(text: str) -> int:
-    return int(text) if text.isdigit() else 0
 
 
 def put_back_for(folder: RunFolder, job: str, place: int) -> str:
@@ -188,7 +121,7 @@ def _tail(path: str) -> List[str]:
         return []
 
 
-def _last_line(path: str) -> str:
+def last_line(path: str) -> str:
     """Read what the batch script said last; slurmstepd's own remarks say less than the line before them."""
     lines = _tail(path)
     told = [" ".join(line.split()) for line in lines if line.strip() and not line.startswith("slurmstepd")]

@@ -42,7 +42,7 @@ class Source:
     def pieces(self, offset: int, count: int) -> Iterator[memoryview]:
         """Yield the bytes in pieces of at most CHUNK_BYTES; a piece is valid until the next is asked for."""
         if not self._buffer:
-            self._buffer = bytearray(CHUNK_BYTES)
+            self._buffer = bytearray(min(CHUNK_BYTES, self.size))  # small files are many: a byte is a page to clear
         window = memoryview(self._buffer)
         while count > 0:
             piece = window[: min(count, CHUNK_BYTES)]

@@ -12,8 +12,9 @@ import pytest
 from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.slurm import allocation, ending, offers
 from leasehold.caretaker.slurm.gather import _lost, say_standing
+from leasehold.caretaker.slurm.look_back import look_back
 from leasehold.caretaker.slurm.script import seconds_of, walls
-from leasehold.caretaker.slurm.states import Task, look_back, put_back_for, tasks
+from leasehold.caretaker.slurm.states import Task, put_back_for, tasks
 from leasehold.caretaker.slurm.submit import Submission
 from leasehold.caretaker.slurm.tools import SlurmRefused
 from leasehold.caretaker.slurm.words import GONE, Ended, say_ended, say_waiting
@@ -108,17 +109,50 @@ def test_a_cell_that_would_end_the_same_way_has_failed(state: str) -> None:
 
 def test_the_accounts_tell_code_memory_node_and_who_cancelled(run: RunFolder, site: Any) -> None:
     me = os.getuid()
-    site("sacct", "CANCELLED by %d|0:15|61||2000M|n3\nCANCELLED|0:15|61|1536K||n3" % me)
-    found = look_back(run, Task("a", "7", 0, "CANCELLED", ""))
-    assert found == Ended("CANCELLED", 0, 15, "n3", 61, "2000M", 1536 << 10, "you", "")
+    site("sacct", "7_0|CANCELLED by %d|0:15|61||2000M|n3\n7_0.batch|CANCELLED|0:15|61|1536K||n3" % me)
+    found = look_back(run, [Task("a", "7", 0, "CANCELLED", "")])
+    assert found["a"] == Ended("CANCELLED", 0, 15, "n3", 61, "2000M", 1536 << 10, "you", "")
 
 
 def test_without_accounts_the_controller_is_asked(run: RunFolder, site: Any) -> None:
     site("sacct", "Slurm accounting storage is disabled", 1)
-    site("scontrol", "JobId=7 JobState=FAILED ExitCode=3:0 NodeList=n2 MinMemoryNode=100M")
+    site("scontrol", "JobId=7 ArrayJobId=7 ArrayTaskId=0 JobState=FAILED ExitCode=3:0 NodeList=n2 MinMemoryNode=100M")
     (Path(run.path) / "slurm" / "7_0.out").write_text("one\nlast words\nslurmstepd: error: gone\n")
-    found = look_back(run, Task("a", "7", 0, "FAILED", ""))
+    found = look_back(run, [Task("a", "7", 0, "FAILED", "")])["a"]
     assert (found.code, found.node, found.asked_mem, found.said) == (3, "n2", "100M", "last words")
+
+
+def test_a_cancelled_sweep_is_asked_about_array_by_array(run: RunFolder, site: Any, tmp_path: Path) -> None:
+    site("sacct", "Slurm accounting storage is disabled", 1)
+    site(
+        "scontrol",
+        "JobId=7 ArrayJobId=7 ArrayTaskId=1-999%4 ExitCode=0:0 NodeList=(null)\n"
+        "JobId=8 ArrayJobId=7 ArrayTaskId=0 ExitCode=0:15 NodeList=n2",
+    )
+    for name in ("sacct", "scontrol"):
+        path = tmp_path / "bin" / name
+        path.write_text(
+            path.read_text().replace("#!/bin/sh\n", "#!/bin/sh\necho %s $* >> %s/asked\n" % (name, tmp_path))
+        )
+    found = look_back(run, [Task("c%d" % place, "7", place, "CANCELLED", "") for place in range(1000)])
+    assert len((tmp_path / "asked").read_text().splitlines()) == 2
+    assert (found["c0"].signal, found["c0"].node) == (15, "n2")
+    assert {found["c%d" % place] for place in range(1, 1000)} == {Ended("CANCELLED")}
+
+
+def test_the_accounts_tell_tasks_of_one_array_apart(run: RunFolder, site: Any) -> None:
+    site("sacct", "7_[1-2%2]|CANCELLED by 1|0:0|0||1G|\n7_0|FAILED|3:0|9||1G|n1\n7_0.batch|FAILED|3:0|9|2M||n1")
+    asked = [Task("a", "7", 0, "FAILED", ""), Task("b", "7", 1, "CANCELLED", ""), Task("c", "7", 2, "CANCELLED", "")]
+    found = look_back(run, asked)
+    assert (found["a"].code, found["a"].max_rss_bytes, found["a"].by) == (3, 2 << 20, "")
+    assert found["b"] == found["c"]
+    assert (found["b"].state, found["b"].code, found["b"].by != "") == ("CANCELLED", 0, True)
+
+
+def test_a_task_that_nobody_remembers_keeps_the_state_it_was_seen_in(run: RunFolder, site: Any) -> None:
+    site("sacct", "Slurm accounting storage is disabled", 1)
+    site("scontrol", "slurm_load_jobs error: Invalid job id specified", 1)
+    assert look_back(run, [Task("a", "7", 0, "TIMEOUT", "")]) == {"a": Ended("TIMEOUT")}
 
 
 def test_a_task_that_was_put_back_says_what_ended_it(run: RunFolder) -> None:

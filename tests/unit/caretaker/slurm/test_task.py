@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
+
+import pytest
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.slurm.ending import expect_cells
@@ -19,7 +22,10 @@ _RUN = "import sys; from leasehold.caretaker.entry import main; sys.exit(main(sy
 _WELL = 'printf \'{"x": %s}\' "$LEASE_PARAM_x" > "$LEASE_OUT/result.json"'
 
 
-def _life(folder: Path, command: str) -> "Life":
+_BARE = "import sys; sys.path.insert(0, sys.argv.pop(1)); from leasehold.caretaker.entry import main; main(sys.argv[1:])"
+
+
+def _life(folder: Path, command: str, python: "Tuple[str, ...]" = ("-c", _RUN)) -> "Life":
     run = RunFolder(str(folder / "root" / "active" / "job-1"))
     os.makedirs(os.path.join(run.path, "slurm"))
     os.makedirs(run.work("a"))  # a copy of the code is there already
@@ -30,17 +36,20 @@ def _life(folder: Path, command: str) -> "Life":
     write_shares(run, 1, ["a", "b"], {})
     expect_cells(run, 2)
     environ = dict(os.environ, PYTHONPATH=_SOURCES, SLURM_ARRAY_TASK_ID="0")
-    argv = [sys.executable, "-c", _RUN, "task", run.path, "1"]
-    done = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, timeout=60, check=False)
-    return Life(run, done.returncode)
+    argv = [sys.executable, *python, "task", run.path, "1"]
+    done = subprocess.run(
+        argv, env=environ, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    return Life(run, done.returncode, done.stderr.decode())
 
 
 class Life:
     """A task that has ended, and what lies in its cell's folder."""
 
-    def __init__(self, run: RunFolder, code: int) -> None:
+    def __init__(self, run: RunFolder, code: int, said: str) -> None:
         self.run = run
         self.code = code
+        self.said = said
         self.place = Path(run.cell("a"))
 
     def kinds(self) -> List[str]:
@@ -58,6 +67,16 @@ def test_a_short_cell_leaves_its_journal_its_records_and_its_results_alone(tmp_p
     assert (Path(life.run.out("a")) / "result.json").read_text() == '{"x": 7}'
     found = {path.name for path in life.place.iterdir()}
     assert found == {"attempt-0001", "caretaker.lock", "journal.jsonl", "lock", "plan.json", "sealed.json"}
+
+
+@pytest.mark.skipif(platform.python_implementation() != "CPython", reason="only CPython tells what it imports")
+def test_a_short_cell_loads_nothing_that_only_longer_ones_need(tmp_path: Path) -> None:
+    life = _life(tmp_path, _WELL, ("-I", "-S", "-X", "importtime", "-c", _BARE, _SOURCES))
+    assert life.code == 0
+    loaded = {line.rpartition("|")[2].strip() for line in life.said.splitlines()}
+    assert "leasehold.caretaker.sealing" in loaded
+    heavy = {"typing", "subprocess", "hashlib", "shutil", "math", "leasehold.caretaker.patrol"}
+    assert heavy & loaded == set()
 
 
 def test_a_cell_that_lives_longer_has_a_status_readings_and_a_handbook(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""Stands in for `typing` while modules of ours are loaded: hints say nothing at run time, and named tuples are tuples.
+
+To load the real one takes a tenth of what a short task of a cluster costs in all, and a keeper's start delays the next
+cell. Whoever imports it afterwards gets it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+from collections import namedtuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, Tuple
+
+
+@contextlib.contextmanager
+def unhinted() -> Iterator[None]:
+    """Have what is imported meanwhile do without `typing`; where that is loaded already, it is used. One thread only."""
+    collects = gc.isenabled()
+    gc.disable()  # modules make much, and leave nothing to collect
+    mine = sys.modules.setdefault("typing", sys.modules[__name__]) is sys.modules[__name__]
+    try:
+        yield
+    finally:
+        if mine and sys.modules.get("typing") is sys.modules[__name__]:
+            del sys.modules["typing"]
+        if collects:
+            gc.enable()
+
+
+class _Hint:
+    """Any name of `typing`: to be called, derived from, or put in brackets."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __class_getitem__(cls, _: object) -> type:
+        return cls
+
+
+class _Named(type):
+    """Makes of a class body with annotations what typing.NamedTuple makes of it, less the types."""
+
+    def __new__(meta, name: str, bases: Tuple[type, ...], body: Dict[str, Any]) -> Any:
+        if not bases:
+            return super().__new__(meta, name, bases, body)
+        fields = list(body["__annotations__"])
+        defaults = [body.pop(field) for field in fields if field in body]
+        made = namedtuple(name, fields, defaults=defaults, module=body["__module__"])  # type: ignore[misc]
+        for key in body.keys() - {"__annotations__", "__module__"}:
+            setattr(made, key, body[key])
+        return made
+
+
+class NamedTuple(metaclass=_Named):
+    """What is derived from it is a named tuple."""
+
+
+def __getattr__(name: str) -> type:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _Hint
