@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -88,6 +88,6 @@ def _lower(resource: Any, name: str, value: int) -> bool:
     return True
 
 
-@lru_cache(maxsize=None)  # functools.cache came with 3.9
+@cache  # functools.cache came with 3.9
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
