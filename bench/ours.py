@@ -14,16 +14,17 @@ from leasehold.transport.openssh import SshAddress, SshTransport
 
 if TYPE_CHECKING:
     from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.contract import Transport
 
 # Each verb brings what it needs itself: a peer's command does not start with another's parts either.
 
 
-def connect(root: str) -> CaretakerEngine:
+def connect(root: str, way: Transport | None = None) -> CaretakerEngine:
     """Open one wire to the bench's box."""
     from leasehold.platforms.engines.caretaker import CaretakerEngine
     from leasehold.transport.wire import Wire
 
-    return CaretakerEngine(Wire(transport(root), root))
+    return CaretakerEngine(Wire(way or transport(root), root))
 
 
 def transport(root: str) -> SshTransport:
@@ -33,15 +34,15 @@ def transport(root: str) -> SshTransport:
 
 def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     """Pull as `lease pull` does, up to every hash compared and on the disk; the load check is left out."""
-    from leasehold.lifecycle.boxes import Box
     from leasehold.lifecycle.pull.calling import Calls
 
-    calls = Calls(Box("box", "generic-ssh", root, transport(root)), Path(root).parent / "way.json")
+    calls = Calls(transport(root), lambda way: connect(root, way), Path(root).parent / "way.json")
     calls.begin()
     from leasehold.errors import LinkError
+    from leasehold.lifecycle.pull.listing import Asked, Place
     from leasehold.lifecycle.pull.pace import Pace
     from leasehold.lifecycle.pull.streams import Way
-    from leasehold.lifecycle.pull.whole import Place, open_chart, pull
+    from leasehold.lifecycle.pull.whole import open_chart, pull
     from leasehold.lifecycle.results import Folders
     from leasehold.model.note import Note
 
@@ -53,7 +54,7 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     pace = Pace(notes.append)
     place = Place(folders.partial, folders.roofs, folders.check_room)
     try:
-        opened = open_chart(engine, run, ["main"], ["**"], -1.0)
+        opened = open_chart(engine, Asked(run, ["main"], ["**"]))
         pulled = pull(engine, opened, place, Way(run, calls.more, opened.round_trip_s), pace, notes.append)
         calls.remember(opened.round_trip_s, pulled.total_bytes)
     except LinkError:

@@ -17,12 +17,14 @@ import pytest
 from leasehold.errors import BoxError, HomeError, LinkError, VerifyError
 from leasehold.lifecycle.pull import whole
 from leasehold.lifecycle.pull.arrivals import NAME
+from leasehold.lifecycle.pull.listing import Asked, Place
 from leasehold.lifecycle.pull.pace import Pace
 from leasehold.lifecycle.pull.streams import Way
-from leasehold.lifecycle.pull.whole import Place, Pulled, open_chart, pull
+from leasehold.lifecycle.pull.whole import Pulled, open_chart, pull
 from leasehold.model.note import Note
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import RUN, WAITS, Door, let_go, plan_of, wait_end
+from tests.support.lives import eventually
 
 MIB = 1 << 20
 TEXT = b"epoch 1 loss 0.5\n" * 12_000  # one request: nothing is known of the speed yet
@@ -58,7 +60,7 @@ class Haul:
         way = Way(RUN, self.more, self.round_trip_s, self.limit_bytes_per_s, self.lenient)
         place = Place(self.folder, self.roofs, lambda folder, need_bytes, need_files: None)
         try:
-            opened = open_chart(engine, RUN, ["main"], ["**"], quiet_s)
+            opened = open_chart(engine, Asked(RUN, ["main"], ["**"], quiet_s))
             return pull(engine, opened, place, way, pace, self.notes.append)
         finally:
             self.fetched += pace.fetched_bytes
@@ -150,6 +152,31 @@ def test_sums_that_are_told_while_others_come_make_the_same_manifest(
     assert pulled.sums == wanted
     entries = json.loads(pulled.manifest)["cells"]["main"]
     assert {f"main/{entry['path']}": entry["sha256"] for entry in entries} == wanted
+
+
+def test_a_list_of_many_pieces_makes_a_manifest_in_order(haul: Haul) -> None:
+    haul.write({f"{n % 7}/{n}": b"%d" % n for n in range(2600)})
+    pulled = haul.pull()
+    paths = [entry["path"] for entry in json.loads(pulled.manifest)["cells"]["main"]]
+    assert len(haul.home()) == len(paths) == 2600
+    assert paths == sorted(paths)
+
+
+def test_a_box_that_is_hung_up_on_still_writes_its_manifest_down(haul: Haul) -> None:
+    haul.write({f"s/{n}": b"%d" % n for n in range(2000)})
+    pulled = haul.pull()
+    haul.engine.wire.close()
+    kept = haul.door.root / "active" / RUN / "manifest.json"
+    assert eventually(lambda: kept.exists() and kept.read_bytes() == pulled.manifest)
+
+
+def test_what_an_earlier_try_left_and_nobody_lists_any_more_is_gone(haul: Haul) -> None:
+    haul.write({"stays": noise(3 * MIB), "goes": noise(3 * MIB)})
+    with pytest.raises(LinkError):
+        haul.pull(Faulty(haul.engine, cut_after(5 * MIB)))
+    (haul.door.out() / "goes").unlink()
+    haul.pull()
+    assert list(haul.home()) == ["stays"]
 
 
 def test_equal_blocks_and_zeros_do_not_travel(haul: Haul) -> None:

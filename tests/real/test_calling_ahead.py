@@ -34,7 +34,8 @@ def calls_to(bed: SshBed, folder: Path) -> Calls:
     transport = SshTransport(SshAddress.parse("box"), folder / "pins" / "box")
     transport.pins.parent.mkdir(exist_ok=True)
     transport.pin_trusted()
-    return Calls(Box("box", "generic-ssh", str(folder / "ours"), transport), folder / "cache" / "way.json")
+    box = Box("box", "generic-ssh", str(folder / "ours"), transport)
+    return Calls(transport, box.connect_by, folder / "cache" / "way.json")
 
 
 def test_a_box_that_was_far_is_called_several_times_at_once(bed: SshBed, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,57 @@ def test_the_cells_of_a_box_that_dies_are_moved_and_nothing_is_lost(
     assert sorted(_results(person)) == ["c0", "c1", "c2", "c3"]
     assert all(str(boxes["b"].home) == one["home"] for one in _results(person).values())
     os.sync()
+
+
+def test_looking_again_opens_no_further_connection(new_ssh_box: Callable[..., SshBox], tmp_path: Path) -> None:
+    cells = [{"name": f"c{n}", "n": n, "gate": str(tmp_path / "gate")} for n in range(3)]
+    boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
+
+    with tempfile.TemporaryDirectory(prefix="lh-") as links, front(tmp_path / "me", {"LEASEHOLD_LINKS": links}) as me:
+        write_sweep(me, cells)
+        on = add_boxes(me, boxes)
+        assert me.lease("run", "--on", on, "--detach").code == 0
+        until(lambda: [one["word"] for one in standing(me).values()].count("running") == 2, "both boxes at work")
+        before = [box.handshakes() for box in boxes.values()]
+        words = sorted(one["word"] for one in standing(me).values())
+        assert [box.handshakes() for box in boxes.values()] == before
+        assert words == ["running", "running", "waiting"]
+        (tmp_path / "gate").touch()
+        assert me.lease("run", "--on", on).code == 0
+
+
+_HELD = """
+import json, os, time
+print("cell", flush=True)
+deadline = time.time() + 60
+while os.path.exists(os.path.join(os.environ["HOME"], "hold")) and time.time() < deadline:
+    time.sleep(0.05)
+json.dump({"loss": 1}, open(os.path.join(os.environ["LEASE_OUT"], "metrics.json"), "w"))
+"""
+
+
+def test_the_plan_of_a_box_whose_cells_all_moved_away_says_where_they_are(
+    person: Front, new_ssh_box: Callable[..., SshBox]
+) -> None:
+    boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
+    (boxes["a"].home / "hold").touch()
+    write_sweep(person, [{"name": f"c{n}", "n": n} for n in range(4)])
+    person.write("train.py", _HELD)
+    on = add_boxes(person, boxes)
+    assert person.lease("run", "--on", on, "--detach").code == 0
+    boxes["a"].stop()
+    assert person.lease("run", "--on", on, "--move-after", "1s").code == 0
+    silent = person.lease("down", "a", "--plan")
+    assert "2 cells (c0, c2) moved to b, which answers for them now (home there)" in silent.said, silent.said
+    boxes["a"].start()
+    assert person.lease("run", "--on", on).code == 0
+    plan = person.lease("down", "a", "--plan")
+    assert plan.code == 0, plan.said
+    assert "moved to b, which answers for them now (home there); nothing of them is left here" in plan.said
+    assert "no cells are left with a: other boxes have them" in person.lease("sweep", "status", "sweep").out
+    assert person.lease("status", "--refresh").code == 0
+    (run,) = {path.name for path in (boxes["a"].home / ".leasehold" / "active").glob("sweep-*")}
+    assert f"Next: lease down {run}" in person.lease("status").said
 
 
 def test_several_boxes_for_a_job_without_cells_are_refused(person: Front) -> None:

@@ -185,13 +185,15 @@ class FakeEngine:
     def _chart(self, run: str, cells: List[str], patterns: List[str]) -> Iterator[Any]:
         data = self.manifest(run, cells, patterns)
         try:
-            listed = [(cell, dict(e)) for cell, entries in json.loads(data)["cells"].items() for e in entries]
-            sums = [[number, entry.pop("sha256")] for number, (_, entry) in enumerate(listed)]
+            found = [(cell, entry) for cell, entries in json.loads(data)["cells"].items() for entry in entries]
+            rows = [[cell, entry["path"], entry["bytes"], entry["mtime_ns"]] for cell, entry in found]
+            sums = [[number, entry["sha256"]] for number, (_, entry) in enumerate(found)]
         except (ValueError, TypeError, RecursionError):
             yield data
             return
-        yield zlib.compress(json.dumps(listed).encode())
-        yield {"listed": len(listed)}
+        for row in rows:  # each in a piece of its own: fetching begins before all are listed
+            yield zlib.compress(json.dumps([row]).encode())
+        yield {"listed": len(rows)}
         yield {"sums": sums}
         yield zlib.compress(data)
 

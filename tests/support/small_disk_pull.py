@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import LeaseholdError
+from leasehold.lifecycle.pull.listing import Asked, Place
 from leasehold.lifecycle.pull.pace import Pace
 from leasehold.lifecycle.pull.streams import Way
-from leasehold.lifecycle.pull.whole import Place, open_chart, pull
+from leasehold.lifecycle.pull.whole import open_chart, pull
 from leasehold.lifecycle.results import Folders
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.process import LocalTransport
@@ -94,7 +95,7 @@ def once(engine: Any, folders: Folders) -> dict[str, Any]:
     pace = Pace(lambda note: None)
     place = Place(folders.partial, folders.roofs, lambda folder, need_bytes, need_files: None)
     try:
-        pull(engine, open_chart(engine, RUN, ["main"], ["**"], -1.0), place, Way(RUN), pace, lambda note: None)
+        pull(engine, open_chart(engine, Asked(RUN, ["main"], ["**"])), place, Way(RUN), pace, lambda note: None)
     except LeaseholdError as error:
         return {"code": error.code, "hint": error.hint, "fetched": pace.fetched_bytes}
     return {"code": "", "hint": "", "fetched": pace.fetched_bytes}

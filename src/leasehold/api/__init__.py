@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         park_plan,
         park_revoke,
         park_standing,
+        take_back_waiver,
         waive,
     )
     from leasehold.api.front import (
@@ -171,6 +172,7 @@ __all__ = [
     "sweep_spelled",
     "sweep_standing",
     "sweep_table",
+    "take_back_waiver",
     "tunnel",
     "verify",
     "waive",

@@ -30,6 +30,15 @@ def waive(home: Home, word: str, cell: str, report: Report) -> Path:
     return give_up(home, books.find_run(home.ledger, word), cell, ask, report)
 
 
+def take_back_waiver(home: Home, word: str, cell: str) -> str:
+    """Owe a given-up cell again; returns its run."""
+    from leasehold.lifecycle.waive import take_back
+
+    record = books.find_run(home.ledger, word)
+    take_back(home, record, cell)
+    return record.run
+
+
 def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") -> TeardownPlan:
     """Say what a teardown would do and whether the gate lets it; changes nothing."""
     from leasehold.lifecycle.teardown import plan_teardown

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from leasehold.model.sweep import Best, BoxPace, CellRow, Group, Standing, Straggler, SweepPlot
 
 
-def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
+def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
     """Read the cells that a job file promises, the parameters that differ, and a warning of any that nothing reads."""
+    from leasehold.lifecycle.own_places import own_places
     from leasehold.lifecycle.project import RESULTS, read_tree
     from leasehold.lifecycle.resolve import read_job
     from leasehold.lifecycle.sweep.unread import unread
@@ -24,7 +25,10 @@ def sweep_plan(path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
 
     job = read_job(path)
     project = path.absolute().parent
-    return job, differing(job.cells), unread(job, read_tree(project, path.name, project / RESULTS)) if job.cells else ""
+    if not job.cells:
+        return job, {}, ""
+    tree = read_tree(project, path.name, own_places(home, project, project / RESULTS))
+    return job, differing(job.cells), unread(job, tree)
 
 
 def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:

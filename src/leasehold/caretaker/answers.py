@@ -10,8 +10,6 @@ from .serve import Operation, Request
 _BY_PLACE = {
     "operations": {
         "probe": "probe",
-        "look": "look",
-        "runs": "runs",
         "events": "events",
         "tail": "tail",
         "follow": "follow",
@@ -29,6 +27,7 @@ _BY_PLACE = {
         "send_notices": "send_notices",
         "get": "get",
     },
+    "observing": {"look": "look", "runs": "runs"},
     "trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
     "pruning": {"prune": "prune"},
     "many_files": {"get_many": "get_many"},

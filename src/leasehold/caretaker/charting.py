@@ -10,22 +10,25 @@ import json
 import os
 import time
 import zlib
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Protocol, Set, Tuple
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Optional, Protocol, Set, Tuple
 
 from leasehold.kit import frames, manifest
 from leasehold.kit.manifest import ManifestError
-from leasehold.kit.match import Found
+from leasehold.kit.match import Found, Matches
 from leasehold.kit.paths import UnsafePath, check_relative, open_below
 from leasehold.kit.sums import new_sha256
 
 from .hash_memory import HashMemory
 
 BLOCK_BYTES = 1 << 20
+_FIRST_ROWS = 250  # home begins to fetch with these, while the rest is still looked for
+_ROWS = 1000
 _ENTRIES_A_FRAME = 250
 _TELL_EVERY_BYTES = 32 << 20
 _TELL_EVERY_S = 0.05
 _STRIDE = 1021
 _ZEROS = bytes(BLOCK_BYTES)
+_NO_SUM = bytes(32)
 
 Place = Tuple[int, int]  # which file of the chart, which block of it
 
@@ -48,14 +51,16 @@ class Listener(Protocol):
 
 
 class Chart:
-    """Hashes a roster in order and tells home as it goes."""
+    """Lists and hashes artifacts in the order they are found, and tells home as it goes."""
 
-    def __init__(self, request: Listener, roots: Dict[str, str], roster: Dict[str, List[Found]], memory: HashMemory):
+    def __init__(self, request: Listener, roots: Dict[str, str], memory: HashMemory) -> None:
         self._request = request
         self._roots = roots
-        self._files = [(cell, found) for cell, hits in sorted(roster.items()) for found in hits]
-        self._names = [cell + "/" + found.path for cell, found in self._files]
+        self._files: List[Tuple[str, Found]] = []
+        self._names: List[str] = []
         self._memory = memory
+        self._told = 0  # files whose sums home has said, or left to us
+        self._part = b""  # of a sum that was cut in two
         self._samples: Dict[bytes, Place] = {}
         self._done: List[List[Any]] = []
         self._told_at = time.monotonic()
@@ -63,68 +68,94 @@ class Chart:
         self._left_out: Set[int] = set()
         self._known: Dict[str, int] = {}  # files whose sums and equal blocks are told, by name
 
-    def tell_files(self) -> None:
-        """Say every file with its size and time, unread: a packed list, since over a long way its bytes take long."""
-        listed = [[cell, manifest.stat_entry(found)] for cell, found in self._files]
-        packed = zlib.compress(json.dumps(listed, separators=(",", ":")).encode("ascii"), 1)
-        for start in range(0, len(packed), frames.CHUNK_BYTES):
-            self._request.data(packed[start : start + frames.CHUNK_BYTES])
+    def add(self, cell: str, found: Found) -> None:
+        """Take one more file."""
+        self._files.append((cell, found))
+        self._names.append(cell + "/" + found.path)
+
+    def tell_files(self, files: Iterable[Tuple[str, Found]]) -> None:
+        """Say every file with its size and time, unread, as it is found: packed, since over a long way bytes count."""
+        rows: List[List[Any]] = []
+        for cell, found in files:
+            self.add(cell, found)
+            rows.append([cell, found.path, found.info.st_size, found.info.st_mtime_ns])
+            if len(rows) >= (_ROWS if len(self._files) > _FIRST_ROWS else _FIRST_ROWS):
+                self._tell_rows(rows)
+                rows = []
+        if rows:
+            self._tell_rows(rows)
         self._request.reply({"listed": len(self._files)})
+
+    def _tell_rows(self, rows: List[List[Any]]) -> None:
+        """Say these in one frame, which is a list by itself; in two, if their names are that long."""
+        packed = zlib.compress(json.dumps(rows, separators=(",", ":")).encode("ascii"), 1)
+        if len(packed) <= frames.MAX_PAYLOAD_BYTES:
+            self._request.data(packed)
+            return
+        self._tell_rows(rows[: len(rows) // 2])
+        self._tell_rows(rows[len(rows) // 2 :])
 
     def take_sums(self, lenient: bool = False) -> Optional[Dict[str, List[Dict[str, Any]]]]:
         """Hash each file; return manifest entries by cell. Lenient leaves out what changes meanwhile.
 
-        Small ones are summed by whoever sends them: home says which of them it wants summed here, and in the end what
-        the others came to. None: home wants no manifest any more.
+        Small ones are summed by whoever sends them: home says which of them it wants summed here, and as they come
+        what the others came to. None: home wants no manifest any more.
         """
-        late = [number for number, _ in enumerate(self._files) if not self._sum_early(number, lenient)]
+        for number in range(len(self._files)):
+            self._sum_early(number, lenient)
         self._tell_done()
-        heard = self._hear(lenient)
-        if heard is None:
+        if self._entries:  # what took long to read
+            self._memory.save()
+        if not self._hear(lenient):
             return None
-        for number in late:
+        for number in range(len(self._files)):
             if number not in self._entries and number not in self._left_out:
-                self._note_heard(number, heard[32 * number : 32 * number + 32], lenient)
+                self._sum(number, lenient)
         self._tell_done()
-        self._memory.save()
         cells: Dict[str, List[Dict[str, Any]]] = {}
-        for number, (cell, _) in enumerate(self._files):
-            if number in self._entries:
-                cells.setdefault(cell, []).append(self._entries[number])
+        for number in sorted(self._entries, key=self._names.__getitem__):
+            cells.setdefault(self._files[number][0], []).append(self._entries[number])
         return cells
 
-    def _sum_early(self, number: int, lenient: bool) -> bool:
+    def remember(self) -> None:
+        """Keep every sum for the next time."""
+        self._memory.save()
+
+    def _sum_early(self, number: int, lenient: bool) -> None:
         _, found = self._files[number]
         known = self._memory.find(self._names[number], found.info)
-        if self._request.gone or (known is None and found.info.st_size <= manifest.TINY_BYTES):
-            return False
-        self._sum(number, lenient)
-        return True
+        if not self._request.gone and (known is not None or found.info.st_size > manifest.TINY_BYTES):
+            self._sum(number, lenient)
 
-    def _hear(self, lenient: bool) -> Optional[bytes]:
-        """Take the sums that home asks for; return those that it was sent, 32 bytes a file, zeros where it has none."""
-        heard = []
+    def _hear(self, lenient: bool) -> bool:
+        """Take the sums that home asks for, and those that it was sent; tell whether it still wants a manifest."""
         for frame in self._request.body():
             if frame.type == frames.DATA:
-                heard.append(frame.payload)
+                self._note_told(frame.payload)
                 continue
             said = frame.json()
             if said.get("leave"):
-                return None
+                return False
             for number in said.get("sum", ()):
                 fresh = 0 <= int(number) < len(self._files) and int(number) not in self._entries
                 if fresh and not self._request.gone:
                     self._sum(int(number), lenient)
             self._tell_done()
-        return b"".join(heard)
+        return True
 
-    def _note_heard(self, number: int, digest: bytes, lenient: bool) -> None:
-        if len(digest) != 32 or not any(digest):
-            self._sum(number, lenient)
-            return
-        _, found = self._files[number]
-        self._memory.note(self._names[number], found.info, {"sha256": digest.hex()})
-        self._entries[number] = {**manifest.stat_entry(found), "sha256": digest.hex()}
+    def _note_told(self, digests: bytes) -> None:
+        """Note the sums of the next files, 32 bytes each, zeros where home was sent none."""
+        digests = self._part + digests
+        count = min(len(digests) // 32, len(self._files) - self._told)
+        for at in range(0, 32 * count, 32):
+            number, digest = self._told, digests[at : at + 32]
+            self._told += 1
+            if number in self._entries or number in self._left_out or digest == _NO_SUM:
+                continue
+            sha256, (_, found) = digest.hex(), self._files[number]
+            self._memory.note(self._names[number], found.info, {"sha256": sha256})
+            self._entries[number] = {**manifest.stat_entry(found), "sha256": sha256}
+        self._part = digests[32 * count :]
 
     def _sum(self, number: int, lenient: bool) -> None:
         try:
@@ -241,13 +272,13 @@ class _Same:
         return {"zeros": zeros, "copies": copies}
 
 
-def settled(roster: Dict[str, List[Found]], quiet_s: float, now: float) -> Dict[str, List[Found]]:
-    """Keep plain files that nobody has written for a while: what may be taken from under a running trainer."""
-    kept: Dict[str, List[Found]] = {}
-    for cell, hits in roster.items():
-        good = [found for found in hits if found.is_file and found.info.st_size and _named(found.path)]
-        kept[cell] = [found for found in good if now - found.info.st_mtime >= quiet_s]
-    return {cell: hits for cell, hits in kept.items() if hits}
+def settled(cells: Dict[str, str], patterns: List[str], quiet_s: float, now: float) -> Iterator[Tuple[str, Found]]:
+    """Yield plain files that nobody has written for a while: what may be taken from under a running trainer."""
+    for cell, root in sorted(cells.items()):
+        for found in Matches(root, patterns):
+            whole = found.is_file and found.info.st_size and now - found.info.st_mtime >= quiet_s
+            if whole and _named(found.path):
+                yield cell, found
 
 
 def _named(path: str) -> bool:

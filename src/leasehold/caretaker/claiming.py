@@ -9,9 +9,10 @@ from leasehold.kit.paths import check_name
 
 from . import holding, roster
 from .layout import RunFolder
+from .observing import observe
 from .serve import Refused, Request
 from .slurm import engine as slurm
-from .starting import StartLock, observe
+from .starting import StartLock
 
 
 def claim(request: Request) -> None:

@@ -13,11 +13,11 @@ from .disk_classes import cache_links, known_places
 from .disk_units import Unit
 from .disk_walk import Bounds, Walk
 from .layout import RunFolder
+from .observing import observe
 from .open_files import OpenFiles
 from .proc_table import ProcessTable
 from .quarantine import stamps
 from .serve import Request
-from .starting import observe
 
 _UNITS_A_FRAME = 200
 _FOLDER_BYTES = 64 << 20

@@ -12,9 +12,9 @@ from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
 
 from .layout import RunFolder
 from .locks import is_held
+from .observing import gatherer_of
 from .scrubbing import read_log, redactor_of, whole_words
 from .serve import Request
-from .starting import gatherer_of
 
 _POLL_S = 0.03
 _BEAT_S = 5.0

@@ -14,8 +14,8 @@ from leasehold.kit.procs import MARK, environment, is_alive
 from . import gpu_query
 from .gpu_query import Listed
 from .layout import RunFolder
+from .observing import observe
 from .proc_table import Entry, ProcessTable
-from .starting import observe
 
 YOUNG_S = 120.0  # R§33.1: a trainer that starts right now is not listed yet
 IDLE_SHARE = 0.01  # of one core, while we watched

@@ -32,6 +32,7 @@ class RunFolder:
         self.gate = os.path.join(path, "gate.json")
         self.added = os.path.join(path, "added.json")  # cells that joined a sweep after its plan was written
         self.roster = os.path.join(path, "roster.json")  # a wish: cells to take up, cells to give back
+        self.given_up = os.path.join(path, "given-up.json")  # cells that a resume leaves as they are
         self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")

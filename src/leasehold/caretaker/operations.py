@@ -10,13 +10,14 @@ from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, journal, manifest
 from leasehold.kit.atomic import read_json, write_atomic
-from leasehold.kit.paths import NAME, UnsafePath, open_below
+from leasehold.kit.paths import UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import hogs, readings, series, shared_notes, starting
+from . import hogs, readings, series, shared_notes
 from .following import Following, parse_logs
 from .layout import RunFolder
+from .observing import observe
 from .platform_shell import Outfit
 from .reaper import processes_of
 from .run_requests import count_of, folder_of, plan_of
@@ -69,21 +70,6 @@ def box_id(root: str) -> str:
         return file.read().strip()
 
 
-def look(request: Request) -> None:
-    """Answer a run's state from its journal, checked against locks and processes."""
-    request.reply(starting.observe(folder_of(request)))
-
-
-def runs(request: Request) -> None:
-    """List the runs this box knows."""
-    folder = os.path.join(request.root, "active")
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for name in filter(NAME.match, names):  # .ipynb_checkpoints and the like are no runs of ours
-        place = RunFolder.below(request.root, name)
-        if os.path.exists(place.plan):
-            request.reply(starting.observe(place))
-
-
 def events(request: Request) -> None:
     """Stream journal events from a byte offset, following for follow_s seconds."""
     folder = folder_of(request)
@@ -132,7 +118,7 @@ def fingerprint(request: Request) -> None:
     folder = folder_of(request)
     plan = plan_of(request, folder)
     places = {name: folder.out(name) for name in plan["cells"]}
-    seen = starting.observe(folder)
+    seen = observe(folder)
     for name, entries in sorted(manifest.fingerprints(places, plan["patterns"]).items()):
         for start in range(0, max(1, len(entries)), _ENTRIES_A_FRAME):
             request.reply({"cell": name, "entries": entries[start : start + _ENTRIES_A_FRAME]})

@@ -97,6 +97,12 @@ def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> 
     return bool(added)
 
 
+def left_alone(folder: RunFolder) -> Dict[str, List[str]]:
+    """Spell for the journal which cells a resume passes by; nothing where nobody gave any up."""
+    cells = (read_json(folder.given_up) or {}).get("cells")
+    return {"given_up": cells} if cells else {}
+
+
 def _may_go(name: str, cell: CellState, unbegun: Set[str], begun: Set[str]) -> bool:
     """Whether a cell can be given back at once: nothing of it is at work, and if it was begun, that is accepted."""
     if name in begun:

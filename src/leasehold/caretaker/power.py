@@ -11,8 +11,8 @@ from leasehold.kit.procs import boot_id, marked
 
 from . import holding
 from .layout import RunFolder
+from .observing import observe
 from .serve import Refused, Request
-from .starting import observe
 
 _ALLOWED = ("shutdown", "poweroff", "halt")
 _PLACES = "/usr/bin:/bin:/usr/sbin:/sbin"

@@ -11,8 +11,8 @@ from leasehold.kit.paths import NAME
 
 from .blobs import BlobStore
 from .layout import RunFolder
+from .observing import observe
 from .serve import Refused, Request
-from .starting import observe
 from .trees import COMING, LIST, blobs_named, trees_locked
 
 _KEPT_NEWEST = 2  # what the next push will be compared with

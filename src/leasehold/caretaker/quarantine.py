@@ -16,9 +16,9 @@ from leasehold.kit.atomic import read_json, write_json
 from .disk_classes import BESIDE
 from .disk_units import Tally, Unit, identity_of
 from .layout import RunFolder
+from .observing import observe
 from .open_files import OpenFiles
 from .serve import Refused, Request
-from .starting import observe
 
 _STAMP = re.compile(r"\d{8}T\d{6}Z(?:-\d+)?\Z")
 _FRESH_S = 1.0

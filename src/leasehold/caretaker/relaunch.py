@@ -80,7 +80,8 @@ def hooks(request: Request) -> None:
 
 def revive(folder: RunFolder) -> int:
     """Do what the hook is for: go on with the run as it was left; one that has ended only loses its hook."""
-    from .starting import observe, revive_run  # here: the doors of the parcel stay light
+    from .observing import observe
+    from .starting import revive_run  # here: the doors of the parcel stay light
 
     os.environ.update(_kept_environment(folder))
     plan = read_json(folder.plan)

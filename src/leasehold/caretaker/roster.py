@@ -43,6 +43,14 @@ def unheard(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
     return [name for name in plan["cells"] if name not in has] if seen["seq"] else []
 
 
+def leave_alone(folder: RunFolder, names: Any) -> List[str]:
+    """Leave the wish that a resume passes by these cells, which a person gave up; an empty one takes it back."""
+    asked = [str(name) for name in names] if isinstance(names, list) else []
+    if asked or os.path.exists(folder.given_up):
+        write_json(folder.given_up, {"cells": asked})
+    return asked
+
+
 def wish_for(folder: RunFolder, new: List[str], given: Any) -> None:
     """Leave the wish to take cells up, and which giving of them this is: a later one elsewhere counts more."""
     stamps = {name: int(stamp) for name, stamp in given.items()} if isinstance(given, dict) else {}

@@ -141,5 +141,9 @@ def _hashed(folder: RunFolder, cell: str, found: List[Found]) -> List[Dict[str, 
     from .hash_memory import HashMemory
 
     memory = HashMemory(os.path.join(folder.address, "hashes.json"))
-    sums = Chart(_Nobody(), {cell: folder.out(cell)}, {cell: found}, memory).take_sums() or {}
+    drawn = Chart(_Nobody(), {cell: folder.out(cell)}, memory)
+    for one in found:
+        drawn.add(cell, one)
+    sums = drawn.take_sums() or {}
+    drawn.remember()
     return sums.get(cell, [])

@@ -9,7 +9,6 @@ from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, manifest
 from leasehold.kit.atomic import write_atomic
-from leasehold.kit.match import matching
 
 from .charting import BLOCK_BYTES, Chart, settled
 from .hash_memory import HashMemory
@@ -43,22 +42,21 @@ def chart(request: Request) -> None:
     lenient = quiet_s >= 0
     memory = HashMemory(os.path.join(folder.path, "hashes.json"))
     try:
+        drawn = Chart(request, places, memory)
         if lenient:
-            hits = {cell: manifest.unique(matching(root, plan["patterns"])) for cell, root in places.items()}
-            roster = settled(hits, quiet_s, time.time())
+            drawn.tell_files(settled(places, plan["patterns"], quiet_s, time.time()))
         else:
-            roster = manifest.survey(places, plan["patterns"])
-        drawn = Chart(request, places, roster, memory)
-        drawn.tell_files()
+            drawn.tell_files(manifest.survey(places, plan["patterns"]))
         cells = drawn.take_sums(lenient)
     except manifest.ManifestError as error:
         raise _unsealable(error, folder, plan, places) from None
     if cells is None or request.gone:
         return
     data = manifest.encode(manifest.assemble(folder.run, plan["plan_sha256"], plan["patterns"], cells))
-    if not lenient:
-        write_atomic(folder.manifest, data)
     _send(request, zlib.compress(data, 1))
+    if not lenient:
+        write_atomic(folder.manifest, data)  # for who looks here by hand; home goes by its own
+    drawn.remember()
 
 
 def fetch(request: Request) -> None:

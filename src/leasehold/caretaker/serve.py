@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import queue
 import sys
 import threading
+import time
 from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Tuple
 
 from leasehold.kit import frames
 from leasehold.kit.atomic import write_all
 from leasehold.kit.frames import Frame
+from leasehold.kit.pipes import widen
 
 from .refusing import Refused as Refused
 
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
-_F_SETPIPE_SZ = 1031  # fcntl names it from Python 3.10 on
-_PIPE_BYTES = 1 << 20
+_FINISH_S = 1.0
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
 
 
@@ -93,6 +93,12 @@ class Connection:
             for request in list(self._open.values()):
                 _offer(request, None)
 
+    def finish(self, limit_s: float) -> None:
+        """Let what is under way end: somebody may be writing down what he has found out."""
+        deadline = time.monotonic() + limit_s
+        for request in list(self._open.values()):
+            request.answered.wait(max(0.0, deadline - time.monotonic()))
+
     def send(self, data: bytes) -> None:
         """Write whole frames, one sender at a time."""
         with self._lock:
@@ -137,11 +143,13 @@ class Connection:
             said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
             last = frames.pack_json(number, said, frames.ERROR)
         self._open.pop(number, None)
-        request.answered.set()
         try:
-            self.send(last)
+            if not self.closed.is_set():  # else home hung up, which is no news to it
+                self.send(last)
         except OSError:
             self.closed.set()
+        finally:
+            request.answered.set()
 
 
 def serve(root: str) -> int:
@@ -154,18 +162,11 @@ def serve(root: str) -> int:
         gc.set_threshold(_GARBAGE)
     writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
     os.dup2(2, 1)  # a stray print must not land between frames
-    _widen(writer.fileno())
+    widen(writer.fileno())  # to sshd
     connection = Connection(root, sys.stdin.buffer, writer)
     connection.run(OPERATIONS)
+    connection.finish(_FINISH_S)
     return 0
-
-
-def _widen(out: int) -> None:
-    """Have the pipe to sshd hold more: fewer turns between it and us."""
-    import fcntl
-
-    with contextlib.suppress(OSError):  # no pipe, not Linux, or this user has too many
-        fcntl.fcntl(out, _F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _pass_on(out: int, fd: int, span: Tuple[int, int]) -> int:

@@ -6,73 +6,29 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.canon import digest
 from leasehold.kit.paths import check_name
-from leasehold.kit.procs import boot_id, is_alive
-from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, RunState, fold
+from leasehold.kit.runstate import FAILED, STOPPED, fold
 
 from . import detach, holding, roster
 from .cell_work import prepare_cell
-from .handbook import place_of, write_handbook
+from .handbook import write_handbook
 from .keeper import own_argv
 from .layout import RunFolder
-from .locks import is_held, wait_lock
+from .locks import wait_lock
+from .observing import observe
 from .reaper import end_processes, poke
 from .serve import Refused, Request
 from .signing import caretaker_identity
 from .slurm import engine as slurm
-from .slurm.gather import Gatherer
 from .stopping import request_stop
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
-
-
-def observe(folder: RunFolder) -> Dict[str, Any]:
-    """Fold the journal and check it against locks and processes."""
-    cluster = gatherer_of(folder)
-    run, offset = _folded(folder, cluster)
-    seen = run.as_dict()
-    for name, cell in seen["cells"].items():
-        here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
-        cell["alive"] = here and bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
-        cell["held"] = here and is_held(folder.cell_lock(name))
-    status = read_json(folder.status) or {}
-    seen.update(
-        run=folder.run,
-        folder=folder.path,
-        offset=offset,
-        terminal=run.terminal,
-        caretaker_alive=is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal,
-        cluster_problem="" if cluster is None else cluster.problem,
-        heartbeat_unix=status.get("heartbeat_unix"),
-        work=status.get("work"),
-        standing=status.get("standing"),
-        health=status.get("health"),
-        now_unix=time.time(),
-        boot=boot_id(),
-        holder=read_json(folder.holder) or {},
-        place=place_of(folder),
-    )
-    return seen
-
-
-def _folded(folder: RunFolder, cluster: Optional[Gatherer]) -> Tuple[RunState, int]:
-    """Fold the run's journal, gathered first where a cluster cares for its cells; return where it ends too."""
-    if cluster is not None:
-        return cluster.gather(), cluster.offset
-    events, offset = journal.read_from(folder.journal, 0)
-    return fold(events), offset
-
-
-def gatherer_of(folder: RunFolder) -> Optional[Gatherer]:
-    """Who folds the journals of a run whose cells a cluster cares for; None where one caretaker has them all."""
-    plan = read_json(folder.plan)
-    return Gatherer(folder) if plan is not None and slurm.is_slurm(plan) else None
 
 
 def start(request: Request) -> None:
@@ -134,8 +90,10 @@ def resume(request: Request) -> None:
             _keep_handbook(request, folder)
             _keep_promises(folder, request.args.get("patterns"))
             relaunch = _keep_relaunch(request, folder)
+            # A cluster's tasks are submitted for every cell that is not finished.
+            kept = [] if slurm.is_slurm(plan) else roster.leave_alone(folder, request.args.get("given_up"))
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
-            request.reply(dict(observe(folder), did="resumed", relaunch=relaunch))
+            request.reply(dict(observe(folder), did="resumed", kept=kept, relaunch=relaunch))
             return
         request.reply(dict(seen, did="attached"))
 

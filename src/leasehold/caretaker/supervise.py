@@ -22,7 +22,7 @@ from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import wait_lock
 from .parts import is_made, late
-from .places import Places, hear_roster, in_order
+from .places import Places, hear_roster, in_order, left_alone
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .reaper import adopt_orphans
@@ -123,7 +123,7 @@ class Caretaker:
             cells = list(self.plan["cells"])
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
         elif resume_by and self.run.state in (FAILED, STOPPED):
-            self.note("resumed", by=resume_by, detach=detach, **who)
+            self.note("resumed", by=resume_by, detach=detach, **left_alone(self.folder), **who)
         elif self.run.terminal and not self._hear_added():
             return  # respawned while another one was already ending the run: nothing to add to its journal
         else:

@@ -20,7 +20,13 @@ _SHM_REFUSE_BYTES = 64 << 20
 _SHM_WARN_BYTES = 1 << 30
 _NOFILE_WARN = 1024
 _LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
-_INODES_PER_CELL = 2000
+# Files and folders that our own work makes, counted on 2026-11-15 with 1 and 11 cells that do nothing (local, ssh,
+# Slurm): 352 for a run of any size, 323 of them the parcel; for each cell 10 under one caretaker and 15 on Slurm,
+# without its code and results; 5 for a further attempt, 4 for marks of set-up, gate and saving.
+_INODES_A_RUN = 2000  # and what caches and a trainer's own logs add
+_INODES_A_CELL = 48  # twice what Slurm takes with a second attempt: a tracker keeps a few files too
+_INODES_A_PATTERN = 100  # of a promise with a wildcard nobody knows how many files it is (R§4.7 counts at most 100)
+_WILD = "*?["
 _DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs none
 _BUDGETS = ("disk budget", "inode budget")
 _FULL = f" >= {REFUSE_FULL:.0%} used"
@@ -40,6 +46,7 @@ class AuditReadings:
     gpu_problem: str = ""
     tools: dict[str, Any] = field(default_factory=dict)
     shared: tuple[SharedReading, ...] = ()  # what a second box saw of shared tiers; empty when none was asked
+    code_inodes: int = 0  # files and folders of the code: every cell has its own copy
 
 
 def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int = 1) -> Verdict:
@@ -55,6 +62,7 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
     findings += _judge_mounts(profile, readings.disks)
     if readings.disks:
         findings += _judge_budget(job, readings.disks[0], cells)
+        findings += _judge_inodes(readings.disks[0], inode_need(job, cells, readings.code_inodes))
     findings += _judge_limits(readings)
     findings += _judge_cards(job, readings.gpus, readings.gpu_problem)
     findings += judge_sharing(profile, readings.shared, readings.disks)
@@ -80,9 +88,29 @@ def disk_need_bytes(job: Job, cells: int) -> int:
     return job.checkpoint.size_bytes * (cells + 1) + job.disk_bytes + _LOG_AND_CACHE_BYTES
 
 
-def inode_need(cells: int) -> int:
-    """Files that a run may make beside its checkpoints."""
-    return _INODES_PER_CELL * cells
+@dataclass(frozen=True)
+class InodeNeed:
+    """Files and folders that a run may make: some whatever its size, and some for each cell."""
+
+    cells: int
+    a_cell: int
+    a_run: int = _INODES_A_RUN
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.a_run + self.cells * self.a_cell
+
+    def __str__(self) -> str:
+        cells = "1 cell" if self.cells == 1 else f"{self.cells:,} cells"
+        return f"{self.total:,} ({self.a_run:,} + {cells} × {self.a_cell:,})"
+
+
+def inode_need(job: Job, cells: int, code_inodes: int = 0) -> InodeNeed:
+    """Count a cell's own files, its copy of the code with the bytecode of it, its promises and two checkpoints."""
+    promised = sum(_INODES_A_PATTERN if set(_WILD) & set(one.pattern) else 1 for one in job.artifacts)
+    checkpoints = 2 if job.checkpoint.path else 0
+    return InodeNeed(cells, _INODES_A_CELL + 2 * code_inodes + promised + checkpoints)
 
 
 def _judge_disk(disk: dict[str, Any], problem: str | None) -> list[Finding]:
@@ -132,18 +160,16 @@ def _judge_budget(job: Job, disk: dict[str, Any], cells: int) -> list[Finding]:
     parts += f"{say_bytes(job.disk_bytes)} asked for + " if job.disk_bytes else ""
     parts += f"{say_bytes(_LOG_AND_CACHE_BYTES)} for logs" + ("" if each else "; checkpoint size not given")
     text = f"disk budget {say_bytes(need)} ({parts}) against {say_bytes(free)} free on {disk['path']}"
-    findings = [
-        judge(
-            need <= free, text, f"ask for a disk {say_bytes(max(0, need - free))} larger; do not shrink the experiment"
-        )
-    ]
-    if disk["total_inodes"]:
-        inodes = inode_need(cells)
-        text = f"inode budget {inodes:,} against {int(disk['free_inodes']):,} free"
-        findings.append(
-            judge(inodes <= int(disk["free_inodes"]), text, "prune small files; inodes run out before bytes")
-        )
-    return findings
+    larger = f"ask for a disk {say_bytes(max(0, need - free))} larger; do not shrink the experiment"
+    return [judge(need <= free, text, larger)]
+
+
+def _judge_inodes(disk: dict[str, Any], need: InodeNeed) -> list[Finding]:
+    if not disk.get("exists") or not disk["total_inodes"]:
+        return []
+    free = int(disk["free_inodes"])
+    text = f"inode budget {need} against {free:,} free"
+    return [judge(need.total <= free, text, "prune small files; inodes run out before bytes")]
 
 
 def _judge_limits(readings: AuditReadings) -> list[Finding]:

@@ -11,7 +11,19 @@ from typing import Any
 
 from leasehold.kit.canon import digest
 from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, Receipt, Strength
+from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
+
+_NAMED = 8  # cells that a line names; more are counted
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A cell that a run had once and another box answers for now; without a box, nobody does yet."""
+
+    cell: str
+    box: str = ""
+    settled: bool = False  # home or given up, by that box's run
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class RunReadings:
     held_by_other_home: bool = False
     held_by: str = ""  # who and since when, for people
     home_damage: tuple[str, ...] = ()
+    moved: tuple[Moved, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,10 +140,38 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
         findings.append(_judge_cell(run, cell, covered))
     for damage in run.home_damage:
         findings.append(refuses(f"{run.run}: {damage}", f"lease pull {run.run}"))
+    findings += _judge_moved(run, reachable)
     findings += _judge_life(run, reachable)
     if reachable:
         findings += _judge_changes(run, covered)
+    if not findings and run.state not in ("planned", "absent"):
+        findings.append(passes(f"{run.run}: it promised no results"))
     return findings
+
+
+def _judge_moved(run: RunReadings, looked: bool) -> list[Finding]:
+    """Say which cells went where, and what of them lies here still."""
+    findings = []
+    for box in dict.fromkeys(moved.box for moved in run.moved):
+        gone = [moved for moved in run.moved if moved.box == box]
+        them = "it" if len(gone) == 1 else "them"
+        names = ", ".join(moved.cell for moved in gone[:_NAMED]) + (" …" if len(gone) > _NAMED else "")
+        which = f"cell {names}" if len(gone) == 1 else f"{len(gone)} cells ({names})"
+        settled = sum(moved.settled for moved in gone)
+        home = "home there" if settled == len(gone) else f"{settled} of {len(gone)} home there so far"
+        where = f"moved to {box}, which answers for {them} now ({home})"
+        if not box:
+            where = f"left this run, and no box has {them} yet: the same lease run gives {them} to one"
+        findings.append(passes(f"{run.run}: {which} {where}{_say_left(run, gone, them) if looked else ''}"))
+    return findings
+
+
+def _say_left(run: RunReadings, gone: list[Moved], them: str) -> str:
+    files = [entry for moved in gone for entry in run.present.get(moved.cell, ())]
+    if not files:
+        return f"; nothing of {them} is left here"
+    size = say_bytes(sum(int(entry["bytes"]) for entry in files))
+    return f"; what lies here of {them} ({len(files)} file{'s' * (len(files) > 1)}, {size}) goes with the box"
 
 
 def _judge_life(run: RunReadings, reachable: bool = True) -> list[Finding]:
@@ -154,7 +195,7 @@ def _judge_parked(run: RunReadings) -> list[Finding]:
     for cell in run.promised:
         where = "home, hash-equal, loads (receipt)" if cell in covered else "NOT home; it stays on the parked box"
         findings.append(passes(f"{run.run}/{cell}: {where}"))
-    return findings + _judge_life(run)
+    return findings + _judge_moved(run, looked=False) + _judge_life(run)
 
 
 def _judge_doubt(doubt: str, checked: str) -> Finding:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from .canon import canonical, digest
-from .match import Found, matching
+from .match import Found, Matches, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
 from .sums import new_sha256
 
 SCHEMA = "leasehold.manifest/1"
 TINY_BYTES = 128 << 10  # a file up to this size is summed while it is sent, so that it is opened once
 _BLOCK = 1 << 20
+
+Row = Tuple[str, str, int, int]  # cell, path, bytes, mtime_ns
 
 
 class ManifestError(Exception):
@@ -22,18 +24,24 @@ class ManifestError(Exception):
 
 def build(run: str, plan_sha256: str, cells: Dict[str, str], patterns: List[str]) -> Dict[str, Any]:
     """Hash every artifact of every cell; refuse symlinks, empty files and promised files that are absent."""
-    roster = survey(cells, patterns)
-    return assemble(
-        run, plan_sha256, patterns, {cell: [_hash_entry(cells[cell], f) for f in hits] for cell, hits in roster.items()}
-    )
+    roster: Dict[str, List[Dict[str, Any]]] = {}
+    for cell, found in sorted(survey(cells, patterns)):
+        roster.setdefault(cell, []).append(_hash_entry(cells[cell], found))
+    return assemble(run, plan_sha256, patterns, roster)
 
 
-def survey(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[Found]]:
-    """List every artifact of every cell unread; refuse symlinks, empty files and promised files that are absent."""
-    roster = {cell: _cell_files(cell, root, patterns) for cell, root in sorted(cells.items())}
-    if not any(roster.values()):
+def survey(cells: Dict[str, str], patterns: List[str]) -> Iterator[Tuple[str, Found]]:
+    """Yield every artifact of every cell unread, as it is found; refuse symlinks, empty files and absent promises."""
+    some = False
+    for cell, root in sorted(cells.items()):
+        matches = Matches(root, patterns)
+        for found in matches:
+            some = True
+            yield cell, _check_file(root, found)
+        for pattern in matches.unmatched:
+            raise ManifestError("cell %s: nothing matches the promised artifact %r in %s" % (cell, pattern, root))
+    if not some:
         raise ManifestError("no artifact at all: the roster is empty")
-    return roster
 
 
 def assemble(
@@ -72,17 +80,53 @@ def parse(value: Any, run: str) -> Dict[str, Any]:
     return value
 
 
-def parse_listing(pairs: Any) -> Dict[str, List[Dict[str, Any]]]:
-    """Check an untrusted box's [cell, entry] pairs, whose sums are still to come; return entries by cell."""
-    cells: Dict[str, List[Dict[str, Any]]] = {}
-    try:
-        for cell, entry in pairs:
-            cells.setdefault(check_name(cell, "cell"), []).append({**entry, "sha256": "0" * 64})
-    except (TypeError, ValueError) as error:
-        raise ManifestError("the list of files is not one: %s" % error) from None
-    for cell, entries in cells.items():
-        _parse_cell(cell, entries)
-    return cells
+class Listed:
+    """The list of files of an untrusted box, checked as it comes; their sums are still to come."""
+
+    def __init__(self) -> None:
+        self._names: Dict[str, _Names] = {}
+
+    def check(self, rows: Any) -> List[Row]:
+        """Check the next [cell, path, bytes, mtime_ns]; all that came so far can stand side by side."""
+        checked = []
+        try:
+            for cell, path, size, mtime_ns in rows:
+                names = self._names.get(cell)
+                if names is None:
+                    names = self._names[cell] = _Names(check_name(cell, "cell"))
+                names.add(path)
+                if type(size) is not int or size <= 0 or type(mtime_ns) is not int or mtime_ns < 0:
+                    raise ManifestError("%r: bytes and mtime_ns are %r and %r" % (path, size, mtime_ns))
+                checked.append((cell, path, size, mtime_ns))
+        except UnsafePath as error:
+            raise ManifestError(str(error)) from None
+        except (TypeError, ValueError) as error:
+            raise ManifestError("the list of files is not one: %s" % error) from None
+        return checked
+
+
+class _Names:
+    """The paths of one cell: no two alike where case does not count, and none below another."""
+
+    def __init__(self, cell: str) -> None:
+        self._cell = cell
+        self._files: Set[str] = set()
+        self._folders: Set[str] = set()
+
+    def add(self, path: Any) -> None:
+        """Take one more, or say what it cannot stand beside."""
+        folded = check_relative(path).casefold()
+        if folded in self._files:
+            raise ManifestError("cell %s: two paths are equal, or differ only in case: %r" % (self._cell, path))
+        if folded in self._folders:
+            raise ManifestError("cell %s: a file lies below another file, %r" % (self._cell, path))
+        self._files.add(folded)
+        folder = folded.rpartition("/")[0]
+        while folder and folder not in self._folders:
+            if folder in self._files:
+                raise ManifestError("cell %s: %r lies below another file" % (self._cell, path))
+            self._folders.add(folder)
+            folder = folder.rpartition("/")[0]
 
 
 def fingerprints(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[Dict[str, Any]]]:
@@ -110,14 +154,6 @@ def stat_entry(found: Found) -> Dict[str, Any]:
     """Spell what is known of a file without reading it."""
     info = found.info
     return {"path": found.path, "bytes": info.st_size, "mtime_ns": info.st_mtime_ns, "inode": info.st_ino}
-
-
-def _cell_files(cell: str, root: str, patterns: List[str]) -> List[Found]:
-    hits = matching(root, patterns)
-    for pattern, found in zip(patterns, hits):
-        if not found:
-            raise ManifestError("cell %s: nothing matches the promised artifact %r in %s" % (cell, pattern, root))
-    return [_check_file(root, found) for found in unique(hits)]
 
 
 def _totals(roster: Dict[str, List[Dict[str, Any]]]) -> Dict[str, int]:
@@ -163,21 +199,14 @@ def _parse_cell(cell: Any, entries: Any) -> None:
         check_name(cell, "cell")
         if not isinstance(entries, list) or not entries:
             raise ManifestError("cell %r lists no files" % (cell,))
-        paths = [check_relative(entry["path"]) for entry in entries]
+        names = _Names(cell)
         for entry in entries:
+            names.add(entry["path"])
             _parse_entry(entry)
     except UnsafePath as error:
         raise ManifestError(str(error)) from None
     except (KeyError, TypeError):
         raise ManifestError("cell %r: an entry lacks path, bytes or sha256" % (cell,)) from None
-    folded = [path.casefold() for path in paths]
-    if len(set(folded)) != len(folded):
-        raise ManifestError("cell %s: two paths are equal, or differ only in case" % cell)
-    chosen = set(folded)
-    for path in folded:
-        parents = path.split("/")[:-1]
-        if any("/".join(parents[: i + 1]) in chosen for i in range(len(parents))):
-            raise ManifestError("cell %s: %r lies below another file" % (cell, path))
 
 
 def _parse_entry(entry: Dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import Iterator, List, NamedTuple, Pattern, Sequence
+from typing import Iterator, List, NamedTuple, Pattern, Sequence, Set
 
 _MAX_FILES = 1_000_000
 
@@ -62,6 +62,30 @@ def walk(root: str) -> Iterator[Found]:
                 raise OSError("more than %d files below %s" % (_MAX_FILES, root))
             yield Found(path, entry.stat(follow_symlinks=False))
         stack.extend(reversed(inner))
+
+
+class Matches:
+    """What any of some patterns names below a root, as the walk comes to it; afterwards, who named nothing."""
+
+    def __init__(self, root: str, patterns: Sequence[str]) -> None:
+        self._root = root
+        self._patterns = list(patterns)
+        self._hit: Set[int] = set()
+
+    def __iter__(self) -> Iterator[Found]:
+        regexes = [compile_pattern(pattern) for pattern in self._patterns]
+        if not os.path.isdir(self._root):
+            return
+        for found in walk(self._root):
+            hits = [index for index, regex in enumerate(regexes) if regex.match(found.path)]
+            if hits:
+                self._hit.update(hits)
+                yield found
+
+    @property
+    def unmatched(self) -> List[str]:
+        """The patterns that have named nothing so far."""
+        return [pattern for index, pattern in enumerate(self._patterns) if index not in self._hit]
 
 
 def matching(root: str, patterns: Sequence[str]) -> List[List[Found]]:

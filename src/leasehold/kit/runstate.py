@@ -299,8 +299,11 @@ def _stopped(run: RunState, event: Dict[str, Any]) -> None:
 def _resumed(run: RunState, event: Dict[str, Any]) -> None:
     run.state, run.reason, run.cause = RUNNING, "", ""
     run.detach = event.get("detach", run.detach)
-    for cell in run.cells.values():
-        if cell.state != FINISHED:
+    given_up = set(event.get("given_up", ()))
+    for name, cell in run.cells.items():
+        if cell.state != FINISHED and name in given_up:
+            cell.state, cell.why = FAILED, cell.why or "given up by a person"
+        elif cell.state != FINISHED:
             cell.state, cell.tries = "pending", 0
             cell.mark, cell.repeats, cell.wait_s, cell.remedy = "", 0, 0.0, ""
             cell.classed, cell.remedied, cell.short = 0, 0, None

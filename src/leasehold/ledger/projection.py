@@ -155,9 +155,13 @@ def _run_work(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict
 
 
 def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> None:
-    """A run that was started again promises again: what was given up before says nothing of the new results."""
-    if data.get("did") in ("opened", "resumed"):
+    """A cell that trains again promises again: what was given up before says nothing of its new results."""
+    if data.get("did") not in ("opened", "resumed"):
+        return
+    if "trains_again" not in data:  # of the days when every unfinished cell did
         db.execute("UPDATE runs SET waived = '[]' WHERE run = ?", (run,))
+    for cell in data.get("trains_again", ()):
+        _waiver_over(db, 0.0, "", run, {"cell": cell})
 
 
 def _receipt_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -171,9 +175,20 @@ def _receipt_void(db: sqlite3.Connection, t: float, lease: str, run: str, data: 
 
 
 def _waived(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _set_waived(db, run, _waived_cells(db, run) | {data["cell"]})
+
+
+def _waiver_over(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _set_waived(db, run, _waived_cells(db, run) - {data["cell"]})
+
+
+def _waived_cells(db: sqlite3.Connection, run: str) -> set[str]:
     row = db.execute("SELECT waived FROM runs WHERE run = ?", (run,)).fetchone()
-    cells = set(json.loads(row[0] or "[]")) if row else set()
-    db.execute("UPDATE runs SET waived = ? WHERE run = ?", (json.dumps(sorted(cells | {data["cell"]})), run))
+    return set(json.loads(row[0] or "[]")) if row else set()
+
+
+def _set_waived(db: sqlite3.Connection, run: str, cells: set[str]) -> None:
+    db.execute("UPDATE runs SET waived = ? WHERE run = ?", (json.dumps(sorted(cells)), run))
 
 
 def _box_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -199,6 +214,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "receipt_written": _receipt_written,
     "receipt_void": _receipt_void,
     "waived": _waived,
+    "waiver_taken_back": _waiver_over,
     "box_added": _box_written,
     "box_changed": _box_written,
     "box_removed": _box_removed,

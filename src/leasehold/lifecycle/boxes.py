@@ -14,14 +14,14 @@ from leasehold.ledger import box_book
 from leasehold.model.box import LOCAL, SSH, BoxEntry
 from leasehold.model.lease import Lease
 from leasehold.platforms.engines.caretaker import CaretakerEngine
-from leasehold.transport import sharing
+from leasehold.transport import sharing, ssh_config
 from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.contract import Transport
 from leasehold.transport.flavour import refuse_closed_door
 from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
-from leasehold.transport.wire import Wire
+from leasehold.transport.wire import Wire, ask_status
 
 from .home import Home
 from .orders import RunOrder
@@ -51,10 +51,23 @@ class Box:
             cast(SshTransport, self.transport).note_met()
         return engine
 
+    def connect_by(self, transport: Transport) -> CaretakerEngine:
+        """Open one wire by another way to the same box."""
+        return replace(self, transport=transport).connect()
+
+    def gateway(self) -> str:
+        """Name what its connection goes through: boxes behind one door are asked gently."""
+        return gateway_of(self.transport)
+
     def look_in(self) -> CaretakerEngine:
         """Open one wire for reading, over a connection that others share where there is one."""
         ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
         return sharing.first_answer(ways, self._by)
+
+    def told(self) -> list[tuple[int, str]]:
+        """Have its boot line print each run's status and its age, over the same kind of connection; nothing starts."""
+        ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
+        return sharing.first_answer(ways, lambda way: ask_status(way.transport, self.root, way.patience_s))
 
     def _by(self, way: sharing.Way) -> CaretakerEngine:
         return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s))
@@ -116,6 +129,11 @@ def way_to(home: Home, name: str) -> Transport:
     if entry is None:
         raise unknown_box(home, name)
     return way_in(home, entry)
+
+
+def gateway_of(way: Transport) -> str:
+    """Name what a way's first hop goes through; ssh is asked."""
+    return ssh_config.gateway(way.config()) if isinstance(way, SshTransport) else way.name
 
 
 def _ssh(home: Home, address: SshAddress) -> SshTransport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
@@ -25,9 +25,10 @@ from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.receipt import Receipt
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .pull.listing import Asked, Place, forget_marks
 from .pull.pace import Pace
 from .pull.streams import Way
-from .pull.whole import Listing, Opened, Place, Pulled, forget_marks, open_chart, pull
+from .pull.whole import Opened, Pulled, open_chart, pull
 from .results import Folders
 from .verify import holds_all_of, home_damage, read_receipt, sealed_entries, write_receipt
 
@@ -101,8 +102,10 @@ class _Homecoming:
         present, _ = self.engine.fingerprint(self.record.run, self.plan.patterns)
         bad = []
         for cell in cells:
+            promises = _Promises(self.plan, [cell])
             try:
-                _check_promises(cell, [str(entry["path"]) for entry in present.get(cell, ())], self.plan)
+                promises.check((cell, str(entry["path"])) for entry in present.get(cell, ()))
+                promises.complete()
             except VerifyError:
                 bad.append(cell)
         return tuple(bad)
@@ -119,7 +122,8 @@ class _Homecoming:
                 self.folders.partial, self.plan, manifest, pulled.manifest, seen, self.report, proved=pulled.sums
             )
         except VerifyError as error:
-            _to_quarantine(self.ledger, self.record, self.folders, error)
+            if error.code != "artifact.unsealable":  # of that nothing that came is suspect
+                _to_quarantine(self.ledger, self.record, self.folders, error)
             raise
         forget_marks(self.folders.partial)
         _into_export(self.ledger, self.record, self.folders, (receipt, _trained_s(seen, cells)))
@@ -128,13 +132,12 @@ class _Homecoming:
         return receipt
 
     def _open(self, cells: list[str]) -> Opened:
-        """Take the list, and check it against what this home planned, not against what the box says was planned."""
+        """Have the box begin its list, which is checked against what this home planned, not what the box says was."""
+        asked = Asked(self.record.run, cells, self.plan.patterns)
         try:
-            opened = open_chart(self.engine, self.record.run, cells, self.plan.patterns, -1.0)
+            return open_chart(self.engine, asked, _Promises(self.plan, cells))
         except BoxError as error:
             raise _seal_error(error, self.record.run) if error.code == "artifact.unsealable" else error from None
-        _check_roster(opened.listing, self.plan, cells)
-        return opened
 
     def _pull(self, cells: list[str], opened: Opened, way: Way, pace: Pace) -> Pulled:
         place = Place(self.folders.partial, self.folders.roofs, self.folders.check_room)
@@ -160,7 +163,9 @@ class _Homecoming:
             manifest = manifests.parse(json.loads(data), run)
         except (ValueError, RecursionError, manifests.ManifestError) as error:
             raise VerifyError("artifact.bad_manifest", f"the box's manifest cannot be trusted: {error}") from None
-        _check_roster(manifest["cells"], self.plan, cells)
+        promises = _Promises(self.plan, cells)
+        promises.check((cell, entry["path"]) for cell, entries in manifest["cells"].items() for entry in entries)
+        promises.complete()
         sealed = {f"{cell}/{e['path']}": e["sha256"] for cell, entries in manifest["cells"].items() for e in entries}
         if sealed != pulled.sums:
             raise VerifyError("artifact.bad_manifest", "the box's manifest is not of the files that it sent")
@@ -186,25 +191,33 @@ def _finished_cells(seen: dict[str, Any], plan: Plan) -> list[str]:
     )
 
 
-def _check_roster(listing: Listing, plan: Plan, cells: list[str]) -> None:
-    if sorted(listing) != sorted(cells):
-        raise VerifyError("artifact.bad_manifest", f"the manifest lists cells {sorted(listing)}, promised are {cells}")
-    for cell, entries in listing.items():
-        _check_promises(cell, [entry["path"] for entry in entries], plan)
-
-
-def _check_promises(cell: str, paths: list[str], plan: Plan) -> None:
+class _Promises:
     """Every promise has its file, and every file was promised, whatever patterns the box says it used."""
-    unclaimed = set(paths)
-    for artifact in plan.job.artifacts:
-        hits = set(filter(compile_pattern(artifact.pattern).match, paths))
-        if not hits:
-            what = f"nothing of {cell} for the promised {artifact.pattern!r}"
-            raise VerifyError("artifact.bad_manifest", f"the manifest lists {what}")
-        unclaimed -= hits
-    if unclaimed:
-        what = f"{len(unclaimed)} files of {cell} that nobody promised, first {one_line(min(unclaimed))}"
-        raise VerifyError("artifact.bad_manifest", f"the manifest lists {what}")
+
+    def __init__(self, plan: Plan, cells: list[str]) -> None:
+        self._patterns = [artifact.pattern for artifact in plan.job.artifacts]
+        self._regexes = [compile_pattern(pattern) for pattern in self._patterns]
+        self._missing = {cell: set(range(len(self._patterns))) for cell in cells}
+
+    def check(self, named: Iterable[tuple[str, str]]) -> None:
+        """Look at files, as (cell, path)."""
+        for cell, path in named:
+            missing = self._missing.get(cell)
+            if missing is None:
+                listed = f"the manifest lists cell {one_line(cell)}, promised are {sorted(self._missing)}"
+                raise VerifyError("artifact.bad_manifest", listed)
+            hits = [number for number, regex in enumerate(self._regexes) if regex.match(path)]
+            if not hits:
+                what = f"a file of {cell} that nobody promised: {one_line(path)}"
+                raise VerifyError("artifact.bad_manifest", f"the manifest lists {what}")
+            missing.difference_update(hits)
+
+    def complete(self) -> None:
+        """There are no more."""
+        for cell, missing in self._missing.items():
+            for number in sorted(missing):
+                what = f"nothing of {cell} for the promised {self._patterns[number]!r}"
+                raise VerifyError("artifact.bad_manifest", f"the manifest lists {what}")
 
 
 def _already_home(

@@ -6,7 +6,7 @@ A box that this home may already have started the run on is never passed over fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.errors import BoxError, LeaseholdError, LinkError, Refusal
@@ -43,6 +43,7 @@ class Chosen:
 def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: Report) -> Chosen:
     """Return the box where the run is, or else the first candidate that answers and passes the audit."""
     job, tree = job_tree
+    order = replace(order, prepared=job_tree)
     plan = resolve(
         job, tree.sha256, home.shelf(tree.folder).load(LOCAL), generation(home, job, tree, again=order.again)
     )
@@ -145,7 +146,8 @@ def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> M
         if engine.look(plan.run)["state"] != "absent":  # another home began it
             return Met(engine)
         disks: list[dict[str, Any]] = []
-        verdict, hogs = check.audit(engine, plan.job, profile, note_disks=disks.extend)
+        code_inodes = order.prepared[1].inodes if order.prepared else 0
+        verdict, hogs = check.audit(engine, plan.job, profile, check.AuditWish(False, None, disks.extend, code_inodes))
         if verdict.outcome is not Outcome.REFUSED or "audit" in order.skip_gates:
             return Met(engine, verdict, tuple(hogs), tuple(disks))
         engine.wire.close()

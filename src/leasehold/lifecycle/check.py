@@ -79,14 +79,21 @@ class Gatekeeper:
         self.report(Note("gate", _line(verdict, skipped), verdict.as_dict()))
 
 
+@dataclass(frozen=True)
+class AuditWish:
+    """What an audit shall look at beside the box and the job."""
+
+    deep: bool = False  # at who fills the disks, whether or not room is missing
+    with_whom: Company | None = None
+    note_disks: NoteDisks | None = None
+    code_inodes: int = 0
+
+
+_JUST_THE_BOX = AuditWish()
+
+
 def audit(
-    engine: CaretakerEngine,
-    job: Job,
-    profile: Profile,
-    *,
-    deep: bool = False,
-    with_whom: Company | None = None,
-    note_disks: NoteDisks | None = None,
+    engine: CaretakerEngine, job: Job, profile: Profile, wish: AuditWish = _JUST_THE_BOX
 ) -> tuple[Verdict, list[dict[str, Any]]]:
     """Measure the box and judge it; look for hogs when the room does not suffice, or when asked to."""
     root = str(engine.probe()["root"])
@@ -95,17 +102,17 @@ def audit(
         *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path != "/"),
     ]
     taken = engine.wire.ask("readings", paths=paths)
-    if note_disks is not None:
-        note_disks(taken["disks"])
+    if wish.note_disks is not None:
+        wish.note_disks(taken["disks"])
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
-    shared = probe_sharing(engine, with_whom, profile) if with_whom else ()
-    readings = replace(_readings(taken, probes), shared=shared)
+    shared = probe_sharing(engine, wish.with_whom, profile) if wish.with_whom else ()
+    readings = replace(_readings(taken, probes), shared=shared, code_inodes=wish.code_inodes)
     verdict = judge_audit(met_here(job, profile), profile, readings, max(1, len(job.cells)))
     if profile.engine == "slurm":
         answer = engine.wire.ask("slurm_rehearse", slurm=slurm_options(job))
         verdict = Verdict(verdict.gate, (*verdict.findings, judge_cluster(answer)))
     disks = [disk for disk in taken["disks"] if disk.get("exists")]
-    if deep:
+    if wish.deep:
         return verdict, [engine.wire.ask("hogs", path=disk["path"], limit_s=_HOGS_LIMIT_S) for disk in disks]
     return verdict, _culprits(engine, disks, root) if lacks_room(verdict) else []
 

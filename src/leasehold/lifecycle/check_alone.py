@@ -21,7 +21,8 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 from . import check
 from .boxes import Box, box_of, find_box
 from .home import Home
-from .project import CodeTree, read_tree
+from .own_places import own_places, say_home_stays
+from .project import RESULTS, CodeTree, read_tree
 from .resolve import environment_of, read_job, run_id
 from .sharing import company
 from .smoke import smoke, smoke_key
@@ -37,7 +38,10 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
     if wishes.get("other") and gate != "audit":
         raise UserError("gate.only_audit", f"--with is for the audit gate, not for {gate}", hint="leave it out")
     job = read_job(job_file)
-    tree = read_tree(job_file.absolute().parent, leave_out=job_file.name)
+    project = job_file.absolute().parent
+    tree = read_tree(project, job_file.name, own_places(home, project, project / RESULTS))
+    if stays := say_home_stays(home, tree):
+        report(Note("warning", stays))
     verdict = _judge(home, gate, (job, tree), find_box(home, box_name, root=wishes.get("root", "")), report, wishes)
     home.ledger.append("gate_judged", lease="", run="", alone=True, **verdict.as_dict())
     return verdict
@@ -83,7 +87,8 @@ def _judge(
     try:
         if gate == "env":
             return _environment(engine, job, tree, environment_of(profile))
-        verdict, hogs = check.audit(engine, job, profile, deep=bool(wishes.get("deep")), with_whom=with_whom)
+        wish = check.AuditWish(bool(wishes.get("deep")), with_whom, code_inodes=tree.inodes)
+        verdict, hogs = check.audit(engine, job, profile, wish)
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))
         return verdict

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -88,6 +88,6 @@ def _lower(resource: Any, name: str, value: int) -> bool:
     return True
 
 
-@cache  # functools.cache came with 3.9
+@lru_cache(maxsize=None)  # noqa: UP033 - a project with an older torch may have Python 3.8
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)

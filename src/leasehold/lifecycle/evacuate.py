@@ -22,9 +22,10 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .bring_home import PullWish
 from .orders import Evacuation
+from .pull.listing import Asked, Place
 from .pull.pace import Pace
 from .pull.streams import Way
-from .pull.whole import Place, Pulled, open_chart, pull
+from .pull.whole import Pulled, open_chart, pull
 from .results import Folders
 
 _QUIET_S = 5.0  # a file that nobody has written for so long is taken to be whole
@@ -38,8 +39,8 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
     folders.make()
     plan = plan_from_dict(json.loads(record.plan_json))
     with folders.one_at_a_time(report):
-        opened = open_chart(engine, record.run, list(plan.cells), _patterns(plan), _QUIET_S)
-        if not opened.listing:
+        opened = open_chart(engine, Asked(record.run, list(plan.cells), _patterns(plan), _QUIET_S))
+        if opened.first is None:
             opened.talk.leave()
             raise RunFailed(
                 "run.unfinished",

@@ -12,6 +12,7 @@ from .boxes import Box
 from .home import Home
 from .launch import LaunchOrder, launch, prove_detached
 from .orders import RunOrder, RunOutcome
+from .own_places import own_places
 from .project import RESULTS, read_tree
 from .resolve import read_job
 from .watch import Watch
@@ -23,7 +24,7 @@ def fetch_only(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutc
     if not job.downloads:
         raise UserError("fetch.nothing", f"{order.job_file} names no downloads", hint="docs/job-file.md: downloads")
     project = order.job_file.absolute().parent
-    tree = read_tree(project, order.job_file.name, project / RESULTS)
+    tree = read_tree(project, order.job_file.name, own_places(home, project, project / RESULTS))
     wanted = LaunchOrder(box, project / RESULTS, order.price or box.price)
     launched, engine = launch(home, wanted, (only_downloads(job), tree), report)
     engine.wire.close()

@@ -14,6 +14,7 @@ from leasehold.model.job import Job
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report, silent
 from leasehold.model.plan import Plan
+from leasehold.model.receipt import Receipt
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.here import refuse_as_box, refuse_links
@@ -28,6 +29,7 @@ from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .minder import Minder
 from .orders import RunOrder, RunOutcome
+from .own_places import own_places, say_home_stays
 from .parking import park_when_done
 from .project import RESULTS, CodeTree, read_tree, refuse_crlf
 from .pulling import pull_home
@@ -167,9 +169,11 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
-    memory = home.tree_memory(project)
-    tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, results, memory)
+    memory, ours = home.tree_memory(project), own_places(home, project, results)
+    tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, ours, memory)
     refuse_crlf(tree)
+    if not order.prepared and (stays := say_home_stays(home, tree)):
+        report(Note("warning", stays))
     if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
         report(Note("warning", warning))
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
@@ -220,16 +224,30 @@ def _finish(home: Home, run_id: str, end: End, engine: CaretakerEngine, report: 
     if end.state == "finished":
         for text in warnings_of(engine.look(run_id)["cells"]):
             report(Note("warning", text))
-    if end.state != "finished":
-        _save_what_is_done(home, run_id, engine, report)
-        raise _failure(run_id, end)
     record = books.find_run(home.ledger, run_id)
     new = bool(record.owed())
-    receipt = pull_home(home, record, report, engine)
+    if end.state != "finished":
+        _save_what_is_done(home, run_id, engine, report)
+        receipt = _settled_by_waivers(home, run_id, end, report)
+    else:
+        receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
     if new:  # a box that was powered on again to look at an old run stays on
         park_when_done(home, record, report)
     return RunOutcome(run_id, record.lease, end.state, record.home_since, receipt)
+
+
+def _settled_by_waivers(home: Home, run_id: str, end: End, report: Report) -> Receipt:
+    """Return the receipt of a run whose cells are all home but those that a person gave up; else it failed."""
+    record = books.find_run(home.ledger, run_id)
+    receipt = books.receipt_of(record)
+    if record.owed() or end.cause or not record.waived:
+        raise _failure(run_id, end)
+    if receipt is None:
+        hint = f"lease waive {run_id} {record.waived[0]} --take-back, then the same lease run resumes it"
+        raise RunFailed("run.given_up", f"{run_id} was given up by a person, so it is not trained again", hint=hint)
+    report(Note("given_up", f"all else is home; given up by a person: {', '.join(record.waived)}"))
+    return receipt
 
 
 def _failure(run_id: str, end: End) -> LeaseholdError:

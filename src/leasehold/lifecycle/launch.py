@@ -109,6 +109,7 @@ def launch(
         stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
         facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
         private = {**private, "handbook": facts, "who": whoami(), "given": dict(order.share.given)}
+        private["given_up"] = [*books.find_run(ledger, plan.run).waived]
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:
@@ -117,7 +118,7 @@ def launch(
     handbook.keep(home, plan.run, facts, seen)
     ledger.append(
         "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
-        work=checked_work(seen.get("work")),
+        work=checked_work(seen.get("work")), trains_again=_train_again(seen, private["given_up"], report),
     )  # fmt: skip
     return Launch(plan, lease, box, order.results, seen, known_seq), engine
 
@@ -249,7 +250,8 @@ def _pass_gates(
     job, tree = job_tree
     engine = met.engine
     disks = list(met.disks)
-    verdict, hogs = (met.audit, met.hogs) if met.audit else check.audit(engine, job, profile, note_disks=disks.extend)
+    wish = check.AuditWish(note_disks=disks.extend, code_inodes=tree.inodes)
+    verdict, hogs = (met.audit, met.hogs) if met.audit else check.audit(engine, job, profile, wish)
     note_disks(gatekeeper.ledger, lease, profile, disks)
     for hog in hogs:
         gatekeeper.report(Note("hogs", check.say_hogs(hog), hog))
@@ -292,7 +294,7 @@ def _begin(
         data = {"files": pushed.files, "bytes": pushed.bytes, "of_files": len(tree.entries)}
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
     seen = engine.start(plan, home_id, private)
-    if seen["did"] == "attached" and seen["state"] in ("failed", "stopped"):
+    if seen["did"] == "attached" and seen["state"] in ("failed", "stopped") and _is_owed(seen, private["given_up"]):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
         seen = engine.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})
     relaunch.tell(seen, report)
@@ -304,6 +306,27 @@ def _begin(
         )
     )
     return seen
+
+
+def _is_owed(seen: dict[str, Any], given_up: list[str]) -> bool:
+    """Whether a cell that nobody gave up has not finished; without cells the run only fetches."""
+    unfinished = {name for name, cell in seen["cells"].items() if cell["state"] != "finished"}
+    return not unfinished or not unfinished <= set(given_up)
+
+
+def _train_again(seen: dict[str, Any], given_up: list[str], report: Report) -> list[str]:
+    """List the given-up cells that this start trains anew, and say so: their waivers are over."""
+    if not given_up or seen["did"] not in ("opened", "resumed"):
+        return []
+    kept = [name for name in given_up if seen["did"] == "resumed" and name in seen.get("kept", ())]
+    if kept:
+        text = f"given up, and not trained again: {', '.join(kept)}"
+        report(Note("given_up", f"{text}; lease waive {seen['run']} CELL --take-back would", {"cells": kept}))
+    anew = [name for name in given_up if name not in kept]
+    if anew:
+        text = f"given up before, and trained again now: {', '.join(anew)}; those waivers no longer count"
+        report(Note("warning", text, {"cells": anew}))
+    return anew
 
 
 _SAYS = {

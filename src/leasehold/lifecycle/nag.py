@@ -123,7 +123,7 @@ def _next(home: Home, lease: Lease, record: RunRecord) -> tuple[str, tuple[str, 
     run = record.run
     if _was_asked(home, lease):  # approved; the person is on the way to the console
         return f"lease down {run} --stopped, once the console shows it", ("down",)
-    if (record.receipt_json or record.waived) and not record.owed():
+    if not record.owed():  # home, given up, or another box's by now
         return f"lease down {run}", ("down",)
     if record.state == "finished":
         return f"lease pull {run}", ("pull",)

@@ -66,7 +66,7 @@ def make_sheet(candidate: str, job: Job, profile: Profile, wishes: Wishes) -> Pl
         durable=_durable(profile),
         hf_home=_filled(profile.environment.variables.get("HF_HOME", ""), profile, root),
         need_bytes=disk_need_bytes(job, wishes.cells),
-        need_inodes=inode_need(wishes.cells),
+        need_inodes=inode_need(job, wishes.cells).total,
         cadence=plan_cadence(job.checkpoint.write_s, job.checkpoint.step_s, wishes),
         forecast=forecast,
         clocks=tuple(_tick(clock, forecast, verb, lasts) for clock in profile.clocks),

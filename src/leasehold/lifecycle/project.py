@@ -6,7 +6,7 @@ import os
 import shlex
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -19,6 +19,7 @@ from leasehold.kit.paths import UnsafePath, check_relative
 from leasehold.kit.tree import check_link, tree_text
 
 from .ignoring import read_ignore
+from .own_places import below
 from .tree_memory import TreeMemory
 
 RESULTS = "lease-results"
@@ -45,6 +46,7 @@ class CodeTree:
     folder: Path
     entries: tuple[dict[str, Any], ...]
     hashed: frozenset[str] = frozenset()  # paths that were read now; of all others the sums were known
+    left_out: frozenset[str] = frozenset()  # folders of ours that lie in it and would have travelled: "state/"
 
     @cached_property
     def text(self) -> bytes:
@@ -64,6 +66,13 @@ class CodeTree:
         return found if small and 2 * len(found) < len(self.entries) else ()
 
     @property
+    def inodes(self) -> int:
+        """How many files and folders a copy of it makes."""
+        above = (str(entry["path"]).rpartition("/")[0] for entry in self.entries)
+        folders = {"/".join(parts[:depth]) for parts in map(_split, set(above)) for depth in range(1, len(parts) + 1)}
+        return len(self.entries) + len(folders)
+
+    @property
     def total_bytes(self) -> int:
         """How much would travel to an empty box."""
         return sum(int(entry.get("bytes", 0)) for entry in self.entries)
@@ -77,9 +86,10 @@ class CodeTree:
                 yield chunk
 
 
-def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, memory: Path | None = None) -> CodeTree:
+def read_tree(folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memory: Path | None = None) -> CodeTree:
     """Hash the project's files but the job file, whose promises may change; refuse what cannot travel.
 
+    What lies in folders of ours (results, home) is no code: it changes with every command.
     memory is a file that keeps sums between calls: a file with the same size, times and inode is not read again.
     """
     ignore = read_ignore(folder)
@@ -88,11 +98,13 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
     unchanged = known.unchanged(str(folder))
     entries = []
     total = 0
-    own = _results_below(folder, results)
-    for path in sorted(
-        path for path in _paths(folder, listing) if path != leave_out and not (own and f"{path}/".startswith(own))
-    ):
-        if ignore.ignores(path):
+    own = below(folder, ours)
+    left_out = set()
+    for path in sorted(_paths(folder, listing)):
+        if path == leave_out or ignore.ignores(path):
+            continue
+        if own and (stays := [prefix for prefix in own if f"{path}/".startswith(prefix)]):
+            left_out.update(stays)
             continue
         noted, mode = unchanged.get(path, (None, 0))
         if noted is not None:
@@ -109,7 +121,11 @@ def read_tree(folder: Path, leave_out: str = "", results: Path | None = None, me
                 hint="data and checkpoints do not travel with the code: ignore them in .gitignore or .leaseignore",
             )
     known.save()
-    return CodeTree(folder, tuple(entries), frozenset(known.read))
+    return CodeTree(folder, tuple(entries), frozenset(known.read), frozenset(left_out))
+
+
+def _split(folder: str) -> list[str]:
+    return folder.split("/") if folder else []
 
 
 def refuse_crlf(tree: CodeTree) -> None:
@@ -124,13 +140,6 @@ def refuse_crlf(tree: CodeTree) -> None:
         if script and b"\r\n" in head:
             fix = f"sed -i 's/\\r$//' {shlex.quote(path)}; and in .gitattributes: *.sh text eol=lf"
             raise UserError("code.crlf", f"{path} has Windows line ends; its shell would not understand it", hint=fix)
-
-
-def _results_below(folder: Path, results: Path | None) -> str:
-    """Spell where results come home inside the project: they must not change the code's hash."""
-    if results is None or results == folder or not results.is_relative_to(folder):
-        return ""
-    return results.relative_to(folder).as_posix() + "/"
 
 
 def _ask_git(folder: Path) -> subprocess.Popen[bytes] | None:

@@ -76,7 +76,7 @@ class _Persistent:
         self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
         self._report = report
         self._pace = Pace(report)
-        self._calls = Calls(self._box, home.way_memory(self._box.name))
+        self._calls = Calls(self._box.transport, self._box.connect_by, home.way_memory(self._box.name))
         self._engine = engine
         if engine is None:
             self._calls.begin()

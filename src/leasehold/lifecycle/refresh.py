@@ -16,19 +16,18 @@ from leasehold.ledger import books
 from leasehold.model.fleet import FleetTurn
 from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.work import checked_work
-from leasehold.transport import sharing, ssh_config
+from leasehold.transport import sharing
 from leasehold.transport.contract import Link, Transport
-from leasehold.transport.openssh import SshTransport
 from leasehold.transport.wire import Wire, ask_status
 
-from .boxes import Box, box_of, way_to
+from .boxes import Box, box_of, gateway_of, way_to
 from .fan_out import Call, fan_out
 from .health import trouble
 from .home import Home
 from .lease_notes import note_reached
 
 PATIENCE_S = 15.0
-_STALE_BEAT_S = 30
+STALE_BEAT_S = 30
 _FRESH_S = 2
 _SHUTDOWN_S = 120  # so long a box that was just parked may still answer
 _TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
@@ -79,7 +78,7 @@ class _Box:
 
     def gateway(self) -> str:
         """Name what its connection goes through."""
-        return ssh_config.gateway(self.way.config()) if isinstance(self.way, SshTransport) else self.way.name
+        return gateway_of(self.way)
 
     def ask(self) -> dict[str, Answer]:
         """Ask for every lease on it; one that does not answer is asked once, not once a lease."""
@@ -108,7 +107,7 @@ class _Box:
 
     def _ask_lease(self, lease: Lease, deadline: float) -> Answer:
         try:
-            said = _by_run(_patiently(lambda left_s: self._lines(lease.root, left_s), deadline))
+            said = by_run(_patiently(lambda left_s: self._lines(lease.root, left_s), deadline))
             return self._gathered(lease, said)
         except LeaseholdError as error:
             return error.message
@@ -191,7 +190,8 @@ def _patiently(
     return ask(max(0.1, deadline - time.monotonic()))
 
 
-def _by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
+def by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
+    """Read a boot line's answer: each run's status, with its age."""
     found = {}
     for age_s, text in lines:
         try:
@@ -228,7 +228,7 @@ def _events(record: RunRecord, answer: Answer) -> Iterator[tuple[str, dict[str, 
     if value is None:
         return
     state, age = str(value.get("state")), int(str(value.get("age_s", 0)))
-    if state == "running" and age > _STALE_BEAT_S:
+    if state == "running" and age > STALE_BEAT_S:
         yield _seen(record, "unknown", f"last known running; no heartbeat on the box for {age} s")
     else:
         changed = float(str(value.get("changed_unix") or 0))

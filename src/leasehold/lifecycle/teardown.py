@@ -28,6 +28,7 @@ from leasehold.platforms.landlords.person import steps
 from .boxes import box_of
 from .home import Home
 from .metering import cost_text
+from .sweep.moved import moved_from
 from .take_over import holder_words
 from .verify import home_damage, sealed_entries
 
@@ -275,7 +276,7 @@ def _read(
     try:
         engine = box_of(home, lease).connect()
     except LinkError as error:
-        runs = tuple(_read_home(record) for record in records)
+        runs = tuple(_read_home(home, record) for record in records)
         return TeardownReadings(lease.id, verb.name, False, runs, (), error.message), left
     try:
         on_box = {str(run["run"]) for run in engine.runs()}
@@ -284,7 +285,7 @@ def _read(
         runs = tuple(read_run(engine, home, record, on_box, left) for record in [*records, *earlier])
     except LinkError as error:
         return TeardownReadings(
-            lease.id, verb.name, False, tuple(_read_home(r) for r in records), (), error.message
+            lease.id, verb.name, False, tuple(_read_home(home, r) for r in records), (), error.message
         ), left
     finally:
         engine.wire.close()
@@ -292,7 +293,7 @@ def _read(
     return TeardownReadings(lease.id, verb.name, True, runs, strangers), left
 
 
-def _read_home(record: RunRecord) -> RunReadings:
+def _read_home(home: Home, record: RunRecord) -> RunReadings:
     receipt = books.receipt_of(record)
     if receipt is not None and receipt.plan_sha256 != json.loads(record.plan_json)["plan_sha256"]:
         receipt = None  # it proves an earlier promise; the job file was mended since
@@ -306,6 +307,7 @@ def _read_home(record: RunRecord) -> RunReadings:
         sealed=sealed_entries(export) if export else {},
         home_damage=home_damage(export, receipt) if export and receipt else (),
         state=record.state,
+        moved=moved_from(home, record),
     )
 
 
@@ -313,7 +315,7 @@ def read_run(
     engine: CaretakerEngine, home: Home, record: RunRecord, on_box: set[str], left: list[dict[str, Any]]
 ) -> RunReadings:
     """Read one run at home and on the box; files that no promise names are added to left."""
-    readings = _read_home(record)
+    readings = _read_home(home, record)
     if record.run not in on_box:
         # What was sealed and is absent now counts as changed, unless a person had it removed after its receipt.
         sealed = {} if books.was_removed(home.ledger, record.run) else readings.sealed

@@ -57,6 +57,14 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
     return place
 
 
+def take_back(home: Home, record: RunRecord, cell: str) -> None:
+    """End a waiver: the cell is owed again, and the identical `lease run` resumes it."""
+    if not record.waives(cell):
+        given_up = ", ".join(record.waived) or "none"
+        raise UserError("cell.not_waived", f"{cell} of {record.run} was not given up", hint=f"given up: {given_up}")
+    home.ledger.append("waiver_taken_back", lease=record.lease, run=record.run, cell=cell, by=person())
+
+
 def _salvage(
     home: Home, record: RunRecord, cell: str, place: Path, report: Report
 ) -> tuple[list[dict[str, Any]], bool]:

@@ -27,8 +27,8 @@ def checked_work(value: Any) -> dict[str, Any]:
 
 
 def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
-    """Say what of a run lies nowhere but on its box; None when it is home, given up, or nothing was heard."""
-    if not record.work_json or (record.receipt_json or record.waived) and not record.owed():
+    """Say what of a run lies nowhere but on its box; None when nothing of it is owed, or nothing was heard."""
+    if not record.work_json or not record.owed():
         return None
     said = json.loads(record.work_json)
     trained, unsaved, heard = said["trained_s"], said.get("unsaved_s"), float(said["heard_unix"])

@@ -6,19 +6,18 @@ import contextlib
 import io
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, cast
 
 from leasehold.errors import LinkError
+from leasehold.kit.pipes import widen
 from leasehold.kit.terminal import plain
 
 from . import here
 
 _STDERR_BYTES = 8192
 _LAST_WORDS_S = 1.0  # the child is gone then; what it wrote is in the pipe
-_PIPE_BYTES = 1 << 20  # fewer turns between ssh and us than with the usual 64 KiB
 _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 
 
@@ -44,7 +43,6 @@ class ProcessLink:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=dict(env),
-                pipesize=_PIPE_BYTES if sys.platform == "linux" else -1,
                 bufsize=0,  # whoever listens for the first words must not swallow what follows
                 start_new_session=True,  # Ctrl-C at home must not reach the link before we decide
             )
@@ -56,6 +54,7 @@ class ProcessLink:
             ) from None
         self._last_words = _Tail(cast(BinaryIO, self._child.stderr))
         self.reader = cast(BinaryIO, self._child.stdout)
+        widen(self.reader.fileno())
         self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
 
     @property

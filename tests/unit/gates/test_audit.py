@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.audit import AuditReadings, disk_need_bytes, judge_audit, lacks_room
+from leasehold.gates.audit import AuditReadings, disk_need_bytes, inode_need, judge_audit, lacks_room
 from leasehold.gates.sharing import SharedReading, Sight
 from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job
 from leasehold.model.job_parse import parse_memory
@@ -135,11 +135,26 @@ def test_the_disk_budget_must_fit_to_the_byte(spare: int, passes: bool) -> None:
     assert ("larger; do not shrink the experiment" in budget.hint) == (not passes)
 
 
-@pytest.mark.parametrize("cells, free, passes", [(1, 2000, True), (1, 1999, False), (3, 6000, True), (3, 5999, False)])
-def test_the_inode_budget_is_two_thousand_a_cell(cells: int, free: int, passes: bool) -> None:
-    verdict = judge(cells=cells, disks=(disk(total_inodes=10_000, free_inodes=free),))
+@pytest.mark.parametrize("cells, need", [(1, 2049), (3, 2147), (10_000, 492_000)])
+@pytest.mark.parametrize("spare, passes", [(0, True), (-1, False)])
+def test_the_inode_budget_must_fit_to_the_inode(cells: int, need: int, spare: int, passes: bool) -> None:
+    free = need + spare
+    verdict = judge(cells=cells, disks=(disk(total_inodes=600_000, free_inodes=free),))
     assert (saying(verdict, "inode budget").outcome is Outcome.PASSED) is passes
-    assert f"inode budget {2000 * cells:,} against {free:,} free" in saying(verdict, "inode budget").what
+    assert f"inode budget {need:,} (2,000 + " in saying(verdict, "inode budget").what
+
+
+def test_every_cell_needs_inodes_for_its_code_its_promises_and_two_checkpoints() -> None:
+    bare = inode_need(job(artifacts=()), 1).a_cell
+    promises = (Artifact("metrics.json", "json"), Artifact("samples/*.png", "any"))
+    wanted = job(artifacts=promises, checkpoint=CheckpointFacts("last.pt", 0, 0))
+    assert inode_need(wanted, 1, code_inodes=30).a_cell == bare + 60 + 1 + 100 + 2
+
+
+def test_ten_thousand_cells_fit_on_a_usual_disk() -> None:
+    """Ext4 has an inode for every 16 KiB: 6.1 million on 100 GB."""
+    verdict = judge(cells=10_000, code_inodes=50, disks=(disk(total_inodes=6_100_000, free_inodes=5_900_000),))
+    assert saying(verdict, "inode budget").outcome is Outcome.PASSED
 
 
 # ---------------------------------------------------------------- mounts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.gates.teardown import RunReadings, TeardownReadings, ask_for, judge_approval, judge_teardown
+from leasehold.gates.teardown import Moved, RunReadings, TeardownReadings, ask_for, judge_approval, judge_teardown
 from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, Receipt, Strength
 from leasehold.model.verdict import Outcome
 from tests.support.examples import MANY
@@ -208,6 +208,35 @@ def test_an_approval_lives_for_fifteen_minutes(age_s, covers):
 
 
 # ---------------------------------------------------------------- evidence
+
+
+MOVED = RunReadings("toy-1-b0", (), state="finished", moved=(Moved("c0", "b1", True), Moved("c1", "b1")))
+
+
+def test_cells_that_moved_away_are_said_with_where_they_are_and_that_nothing_is_left():
+    verdict = judge_teardown(readings(MOVED))
+    assert verdict.passed
+    assert [finding.what for finding in verdict.findings] == [
+        "toy-1-b0: 2 cells (c0, c1) moved to b1, which answers for them now (1 of 2 home there so far); "
+        "nothing of them is left here"
+    ]
+
+
+def test_what_a_moved_cell_left_behind_is_said():
+    present = {"c0": [{"path": "m.json", "bytes": 1500, "mtime_ns": 1, "inode": 1}]}
+    moved = replace(MOVED, moved=MOVED.moved[:1], present=present)
+    (finding,) = judge_teardown(readings(moved)).findings
+    assert finding.what.endswith("(home there); what lies here of it (1 file, 1.5 kB) goes with the box")
+
+
+def test_a_cell_that_left_and_that_no_box_has_yet_is_said():
+    (finding,) = judge_teardown(readings(replace(MOVED, moved=(Moved("c0"),)))).findings
+    assert "cell c0 left this run, and no box has it yet" in finding.what
+
+
+def test_a_run_that_promised_nothing_is_not_said_to_be_never_started():
+    (finding,) = judge_teardown(readings(RunReadings("fetch-1", (), state="finished"))).findings
+    assert finding.what == "fetch-1: it promised no results"
 
 
 def test_evidence_depends_on_receipts_waivers_and_lease_not_on_order():

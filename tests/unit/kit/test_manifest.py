@@ -176,14 +176,13 @@ def test_a_file_that_is_swapped_between_listing_and_opening_is_refused(tmp_path,
     from leasehold.kit import manifest
 
     fill(tmp_path, {"best.pt": b"x"})
-    real = manifest.matching
+    real = manifest.survey
 
-    def listing(root, patterns):
-        hits = real(root, patterns)
+    def listing(cells, patterns):
+        yield from real(cells, patterns)
         swap(str(tmp_path / "best.pt"))
-        return hits
 
-    monkeypatch.setattr(manifest, "matching", listing)
+    monkeypatch.setattr(manifest, "survey", listing)
     with pytest.raises(ManifestError, match=r"best\.pt"):
         seal(tmp_path)
 

@@ -153,6 +153,13 @@ def test_stopping_stops_what_was_not_done_and_resuming_starts_it_over():
     assert {name: cell.state for name, cell in run.cells.items()} == {"main": "pending", "other": "finished"}
 
 
+def test_resuming_passes_by_what_a_person_gave_up():
+    run = fold(told(OPEN, {"k": "stop_requested", "id": "s"}, {"k": "run_stopped"}))
+    run = fold([{"k": "resumed", "n": 4, "t": 4.0, "given_up": ["other"]}], into=run)
+    assert {name: cell.state for name, cell in run.cells.items()} == {"main": "pending", "other": "failed"}
+    assert run.cells["other"].why == "given up by a person"
+
+
 @pytest.mark.parametrize("ending, state", [("run_finished", "finished"), ("run_failed", "failed")])
 def test_a_reason_is_kept(ending, state):
     run = fold(told(OPEN, {"k": ending, "reason": "why"}))

@@ -40,6 +40,7 @@ EVENTS = st.one_of(
     event("receipt_written", receipt=st.just(RECEIPT), export=WORDS),
     event("receipt_void", moved_to=WORDS),
     event("waived", cell=st.sampled_from(["main", "seed-1"]), by=WORDS),
+    event("waiver_taken_back", cell=st.sampled_from(["main", "seed-1"]), by=WORDS),
     event("a_kind_of_next_year", anything=st.none() | WORDS),
 )
 
@@ -131,6 +132,24 @@ def test_waivers_add_up_and_a_repeated_one_counts_once(ledger, plan_run):
     (record,) = books.runs(ledger)
     assert record.waived == ("a", "b")
     assert record.waives("a") and not record.waives("c")
+
+
+@pytest.mark.parametrize(
+    "seen, left",
+    [
+        ({"did": "resumed", "trains_again": ["a"]}, ("b",)),
+        ({"did": "opened", "trains_again": ["a", "b"]}, ()),
+        ({"did": "resumed"}, ()),  # by an older one of us, which trained every unfinished cell again
+        ({"did": "added", "trains_again": []}, ("a", "b")),
+        ({}, ("a", "b")),
+    ],
+)
+def test_only_a_cell_that_trains_again_loses_its_waiver(ledger, plan_run, seen, left):
+    plan_run("toy-1")
+    for cell in ("a", "b"):
+        ledger.append("waived", run="toy-1", cell=cell)
+    ledger.append("run_seen", run="toy-1", state="running", seq=9, **seen)
+    assert books.runs(ledger)[0].waived == left
 
 
 def test_a_void_receipt_is_gone_from_the_run_but_not_from_the_events(ledger, plan_run):

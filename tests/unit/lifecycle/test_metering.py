@@ -42,7 +42,7 @@ class Story:
         self.tell("lease_opened", lease=lease, box=box, platform="autodl", root=root, price=price)
 
     def run(self, lease: str = "ad-1", **job: Any) -> None:
-        plan = {"job": job}
+        plan = {"cells": ["main"], "job": job}
         self.tell("run_planned", "toy", lease, plan=plan, name="toy", box="ad", project="", results="")
         self.tell("run_seen", "toy", lease, state="running", seq=3, did="opened")
 

@@ -32,7 +32,7 @@ class Story:
         self.tell("lease_opened", run="", lease=lease, box=box, platform="generic-ssh", root="", price=price)
 
     def run(self, state: str = "finished", run: str = "toy", lease: str = "box-1", **data: Any) -> None:
-        self.tell("run_planned", run, lease, plan={}, name=run, box="ssh:gpu1", project="", results="")
+        self.tell("run_planned", run, lease, plan={"cells": ["main"]}, name=run, box="ssh:gpu1", project="", results="")
         if state != "planned":
             self.tell("run_seen", run, lease, state=state, seq=5, **data)
 
@@ -122,7 +122,7 @@ def test_the_next_command_follows_what_is_home_and_what_was_asked(story: Story) 
     story.lease()
     story.run()
     assert story.said()[0].endswith("Next: lease pull toy")
-    story.tell("receipt_written", receipt={"run": "toy"}, export="/x")
+    story.tell("receipt_written", receipt={"run": "toy", "cells": ["main"]}, export="/x")
     assert story.said()[0].endswith("Next: lease down toy")
     story.tell("verb_asked", run="", verb="stop-by-hand")
     assert story.said()[0].endswith("Next: lease down toy --stopped, once the console shows it")
@@ -195,9 +195,16 @@ def test_a_balance_that_runs_out_is_said_while_there_is_time(story: Story) -> No
 def test_a_box_that_was_parked_and_is_on_again_is_nagged_about_anew(story: Story) -> None:
     story.lease()
     story.run()
-    story.tell("receipt_written", receipt={}, export="/x")
+    story.tell("receipt_written", receipt={"cells": ["main"]}, export="/x")
     story.tell("verb_asked", run="", verb="shut-down")
     assert "--stopped" in story.said()[0]
     story.tell("lease_parked", run="", verb="shut-down")
     story.tell("lease_resumed", run="")
+    assert story.said()[0].endswith("Next: lease down toy")
+
+
+def test_a_run_whose_cells_are_all_on_other_boxes_has_nothing_to_pull(story: Story) -> None:
+    story.lease()
+    story.run()
+    story.tell("run_planned", plan={"cells": []}, name="toy", box="ssh:gpu1", project="", results="")
     assert story.said()[0].endswith("Next: lease down toy")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.pull import whole
 from leasehold.lifecycle.pull.arrivals import Arrivals
 from leasehold.lifecycle.pull.coming import BLOCK_BYTES, Coming
 from leasehold.lifecycle.pull.desk import Desk, Piece
@@ -28,7 +27,9 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.data = os.urandom(SIZE)
         self.file = Coming(0, "main", "model.bin", SIZE, 1, str(folder / "model.bin"))
-        self.desk = Desk([self.file], Arrivals(folder), AtHome((), "toy-1"))
+        self.desk = Desk(Arrivals(folder), AtHome((), "toy-1"))
+        self.desk.add([self.file])
+        self.desk.all_listed()
 
     def land(self, start: int, end: int, upto: int | None = None, step: int = 300_001) -> Landing:
         """Let a range come in parts of odd sizes, up to where it is cut."""
@@ -143,20 +144,3 @@ def test_what_is_forgotten_of_a_file_leaves_the_others():
     fresh.forget(1)
     assert fresh.take(1, 0) is None
     assert fresh.take(2, 0) == [b"b"]
-
-
-def test_one_filesystem_is_written_back_or_the_error_is_told(tmp_path, monkeypatch):
-    (tmp_path / "a").write_bytes(b"x")
-    monkeypatch.setattr(os, "sync", lambda: pytest.fail("every mount of this machine was waited for"))
-    whole._sync_disk_of(str(tmp_path / "a"))
-    with pytest.raises(FileNotFoundError):
-        whole._sync_disk_of(str(tmp_path / "missing"))
-
-
-def test_where_one_alone_cannot_be_asked_all_are(tmp_path, monkeypatch):
-    (tmp_path / "a").write_bytes(b"x")
-    synced = []
-    monkeypatch.setattr(os, "sync", lambda: synced.append(1))
-    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
-    whole._sync_disk_of(str(tmp_path / "a"))
-    assert synced == [1]

@@ -1,1 +1,8 @@
 """A Slurm cluster as the engine: cells are tasks of a job array, and each task runs a caretaker of its own."""
+
+from typing import Any, Mapping
+
+
+def is_slurm(plan: Mapping[str, Any]) -> bool:
+    """Whether this run's work goes through Slurm."""
+    return plan.get("engine") == "slurm"

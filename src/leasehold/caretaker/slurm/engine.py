@@ -15,6 +15,7 @@ from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
 
+from . import is_slurm as is_slurm
 from .ending import expect_cells
 from .gather import Gatherer, cancel
 from .submit import CHAIN, Order, Submission, carry_out, submissions, submit, write
@@ -24,11 +25,6 @@ from .tools import SlurmDown, SlurmRefused, ask
 _LOCK_WAIT_S = 60.0
 _DEFAULT_ARRAY = 1000  # MaxArraySize is 1001 unless the site says otherwise
 _NEVER = "DependencyNeverSatisfied"
-
-
-def is_slurm(plan: Dict[str, Any]) -> bool:
-    """Whether this run's work goes through Slurm."""
-    return plan.get("engine") == "slurm"
 
 
 def keep_wishes(folder: RunFolder, plan: Dict[str, Any]) -> None:

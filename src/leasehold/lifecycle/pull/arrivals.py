@@ -56,7 +56,7 @@ class Arrivals:
 
 
 def _line(key: str, start: int, end: int) -> bytes:
-    return json.dumps([key, start, end]).encode() + b"\n"
+    return b"[%s, %d, %d]\n" % (json.dumps(key).encode(), start, end)
 
 
 def _read(path: Path) -> dict[str, Spans]:

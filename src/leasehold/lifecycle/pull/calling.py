@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leasehold.kit.atomic import read_json, write_json
-from leasehold.lifecycle.boxes import Box
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.openssh import SshTransport
+
+if TYPE_CHECKING:  # the first call goes out before all that is imported
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.contract import Transport
 
 FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
 AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
@@ -23,8 +26,10 @@ _WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further
 class Calls:
     """The connections of one pull. Called ahead is only ssh: nothing of ours starts on the box until it is needed."""
 
-    def __init__(self, box: Box, memory: Path) -> None:
-        self._box = box
+    def __init__(self, transport: Transport, connect: Callable[[Transport], CaretakerEngine], memory: Path) -> None:
+        """Take the way to the box, how to connect by a way, and where it is kept how far the box was."""
+        self._transport = transport
+        self._connect = connect
         self._memory = memory
         self._lock = threading.Lock()
         self._called: list[CalledAhead] = []
@@ -33,7 +38,7 @@ class Calls:
 
     def begin(self) -> None:
         """Call a box whose key we know, without waiting; several times where the last pull says that it pays."""
-        transport = self._box.transport
+        transport = self._transport
         if not isinstance(transport, SshTransport) or not transport.pinned:
             return
         self._begun = True
@@ -52,7 +57,7 @@ class Calls:
         """Open one more; raises LinkError or BoxError when the box lets none in."""
         with self._lock:
             called = self._called.pop(0) if self._called else None
-        return self._box.connect() if called is None else replace(self._box, transport=called).connect()
+        return self._connect(called or self._transport)
 
     def remember(self, round_trip_s: float, pulled_bytes: int) -> None:
         """Keep how far the box was and how much came; a home that cannot write forgets."""

@@ -67,8 +67,9 @@ Job = Batch | Copy | Take | Mend
 class Desk:
     """Shared by the chart's reader, the streams and the hasher; every method may be called from any thread."""
 
-    def __init__(self, files: list[Coming], arrivals: Arrivals, at_home: AtHome) -> None:
-        self.files = files
+    def __init__(self, arrivals: Arrivals, at_home: AtHome) -> None:
+        self.files: list[Coming] = []
+        self.listed = False  # there will be no more files
         self.arrivals = arrivals
         self.fresh = Fresh()
         self.failure: BaseException | None = None
@@ -80,30 +81,52 @@ class Desk:
         self.bytes_came = threading.Condition(self.lock)  # there may be something to hash
         self.over = threading.Event()  # complete, failed or closed
         self._at_home = at_home
-        self._open = {file.number: file for file in files}
+        self._open: dict[int, Coming] = {}
         self._by_sum: dict[str, Coming] = {}
         self._copies: list[Copy] = []
         self._jobs: list[Job] = []
-        self.to_hash = [file for file in files if not file.small or file.home.total]
-        self._unproved = len(files)
+        self.to_hash: list[Coming] = []
+        self._unproved = 0
         self.home_bytes = 0
-        self.total_bytes = sum(file.bytes for file in files)
-        sizes: dict[int, int] = {}
-        for file in files:
-            sizes[file.bytes] = sizes.get(file.bytes, 0) + 1
-        for file in files:
-            elsewhere = not file.home.total and at_home.may_have(file.bytes)
-            file.sealed = file.bytes <= TINY_BYTES and not file.home.total and not elsewhere
-            file.held = elsewhere or (not file.home.total and not file.sealed and sizes[file.bytes] > 1)
-            file.upto = file.bytes if file.sealed else 0
-            self.home_bytes += file.home.total
+        self.total_bytes = 0
+        self._sizes: dict[int, int] = {}  # how many files have each
+
+    def add(self, files: list[Coming]) -> None:
+        """Take files that are to come, numbered after those that are here."""
+        with self.lock:
+            for file in files:
+                self._sizes[file.bytes] = self._sizes.get(file.bytes, 0) + 1
+            for file in files:
+                self._take_in(file, file.home.total if file.home else 0)
+            self._unproved += len(files)
+            self.total_bytes += sum(file.bytes for file in files)
+            self.files += files
+            self.work.notify_all()
+
+    def _take_in(self, file: Coming, here: int) -> None:
+        elsewhere = not here and self._at_home.may_have(file.bytes)
+        file.sealed = file.bytes <= TINY_BYTES and not here and not elsewhere
+        file.held = elsewhere or (not here and not file.sealed and self._sizes[file.bytes] > 1)
+        file.upto = file.bytes if file.sealed else 0
+        self._open[file.number] = file
+        if not file.small or here:
+            self.to_hash.append(file)
+        if here:
+            self.home_bytes += here
             for span in file.home:
                 file.asked.add(*span)
 
+    def all_listed(self) -> None:
+        """There will be no more files."""
+        with self.lock:
+            self.listed = True
+            if self.complete:
+                self._end()
+
     @property
     def complete(self) -> bool:
-        """Whether every file is here and proved, or left out."""
-        return self._unproved == 0
+        """Whether every file is listed, and here and proved, or left out."""
+        return self.listed and self._unproved == 0
 
     @property
     def missing_bytes(self) -> int:
@@ -182,7 +205,7 @@ class Desk:
         """A small file is written and hashed; told is the sum that came with it."""
         with self.lock:
             file.sha256 = file.sha256 or told
-            self.home_bytes += file.bytes - file.home.total
+            self.home_bytes += file.bytes - (file.home.total if file.home else 0)
             file.home.add(0, file.bytes)
             if self._copies:
                 self.work.notify()

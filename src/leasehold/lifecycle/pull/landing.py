@@ -13,6 +13,8 @@ from .fresh import Gathering
 
 _NOTED_TOGETHER = 32
 _SUM_BYTES = 32
+_CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CAREFUL
 
 
 class Landing:
@@ -148,13 +150,11 @@ def _at_one_go(piece: Piece) -> bool:
 
 
 def _write_small(file: Coming, content: memoryview) -> None:
-    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | careful
     try:
-        fd = os.open(file.target, flags, 0o644)
+        fd = os.open(file.target, _ANEW, 0o644)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(file.target), exist_ok=True)
-        fd = os.open(file.target, flags, 0o644)
+        fd = os.open(file.target, _ANEW, 0o644)
     try:
         write_all(fd, content)
     finally:

@@ -16,6 +16,9 @@ class Spans:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(zip(self._starts, self._ends, strict=True))
 
+    def __bool__(self) -> bool:
+        return bool(self._starts)
+
     @property
     def total(self) -> int:
         """How many bytes they cover."""

@@ -30,6 +30,8 @@ _MOST_BATCH_BYTES = 8 << 20
 _FRAME_BYTES = 256 << 10
 _BATCH_S = 0.75
 _JOIN_S = 5.0
+_MOMENT_S = 0.1
+_SOON_S = 0.02
 _LOOK_EVERY_S = 1.5
 _LOOK_AFAR_EVERY_S = 5.0  # TCP needs a while to find out how much the way carries
 
@@ -63,26 +65,28 @@ class Streams:
         self._opening = 0
         self._lost: LinkError | None = None
         self._no_more = way.more is None or bool(way.limit_bytes_per_s)
+        self._far = way.round_trip_s >= FAR_S
         self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
         self._wanted = 1
-        self.each_moment: Callable[[], None] = lambda: None  # called about ten times a second
+        self.each_moment: list[Callable[[], None]] = []  # called about ten times a second
         self._answered: dict[int, float] = {}  # when each stream's last answer had come
         self._speeds: dict[int, float] = {}  # bytes a second of each stream's last request
 
     def run(self, engine: CaretakerEngine) -> None:
         """Fetch until the desk is complete."""
         desk = self._desk
-        total = desk.total_bytes
         self._start(engine)
         try:
             while not desk.complete:
-                desk.over.wait(0.1)
+                soon = self._far and self._wanted == 1 and not self._no_more  # others are called as soon as it pays
+                desk.over.wait(_SOON_S if soon else _MOMENT_S)
                 if desk.failure is not None:
                     raise desk.failure
                 if not self._alive and not self._opening and not desk.complete:
                     raise self._lost or desk.lost or LinkError("link.lost", "every connection to the box ended")
-                self._pace.tick(desk.home_bytes, total, len(self._alive))
-                self.each_moment()
+                self._pace.tick(desk.home_bytes, desk.total_bytes, len(self._alive))
+                for step in self.each_moment:
+                    step()
                 if not desk.over.is_set() and desk.lost is None:
                     self._widen()
         finally:
@@ -109,8 +113,10 @@ class Streams:
         """Open more connections while that pays."""
         if self._no_more or self._opening:
             return
-        self._wanted = max(self._wanted, self._wish())
         missing = self._desk.missing_bytes
+        if not self._desk.listed and missing < 2 * BLOCK_BYTES * _FIRST_WAVE:
+            return  # how much there is, the list will say in a moment
+        self._wanted = max(self._wanted, self._wish())
         useful = min(self._wanted, max(1, missing // (2 * BLOCK_BYTES)))
         for _ in range(int(useful) - len(self._alive)):
             with self._lock:
@@ -118,11 +124,11 @@ class Streams:
             threading.Thread(target=self._open, daemon=True).start()
 
     def _wish(self) -> int:
-        if self._way.round_trip_s >= FAR_S and self._wanted < _FIRST_WAVE:
+        if self._far and self._wanted < _FIRST_WAVE:
             return _FIRST_WAVE
         now = time.monotonic()
         then, streams, rate_then = self._looked
-        near = self._way.round_trip_s < FAR_S
+        near = not self._far
         if now - then < (_LOOK_EVERY_S if near else _LOOK_AFAR_EVERY_S):
             return self._wanted
         rate, alive = self._pace.rate, len(self._alive)
@@ -215,7 +221,7 @@ class Streams:
     def _batch_bytes(self, number: int) -> int:
         """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
-        far = self._way.round_trip_s >= FAR_S
+        far = self._far
         speed = self._speeds.get(number, 2e6 if far else 1e9)
         size = int(max(_FRAME_BYTES if far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
         limit = self._way.limit_bytes_per_s
@@ -223,8 +229,7 @@ class Streams:
 
     def _landing(self, batch: Batch, gathering: Gathering, number: int) -> Landing:
         """Have whole blocks go past the page cache, unless one of them takes so long that a kill would cost much."""
-        near = self._way.round_trip_s < FAR_S
-        quick = self._speeds.get(number, 1e9 if near else 0.0) >= _QUICK_BYTES_PER_S
+        quick = self._speeds.get(number, 0.0 if self._far else 1e9) >= _QUICK_BYTES_PER_S
         return Landing(self._desk, batch.pieces, gathering if quick and not self._way.limit_bytes_per_s else None)
 
     def _fetch(self, engine: CaretakerEngine, landing: Landing, batch: Batch, number: int) -> None:
@@ -234,7 +239,7 @@ class Streams:
             for piece in batch.pieces
         ]
         rate, limit = self._pace.rate, self._way.limit_bytes_per_s
-        far = self._way.round_trip_s >= FAR_S
+        far = self._far
         pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)
         frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
         size = sum(piece.end - piece.start for piece in batch.pieces)

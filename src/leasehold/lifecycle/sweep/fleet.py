@@ -20,6 +20,7 @@ from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.journey import give_more, run_through
 from leasehold.lifecycle.launch import generation
 from leasehold.lifecycle.orders import RunOrder, RunOutcome
+from leasehold.lifecycle.own_places import own_places, say_home_stays
 from leasehold.lifecycle.project import RESULTS, read_tree
 from leasehold.lifecycle.resolve import read_job, run_id
 from leasehold.model.job import Job
@@ -64,8 +65,9 @@ class _Fleet:
         self._report = report
         self._project = project = order.job_file.absolute().parent
         results = (order.results or project / RESULTS).absolute()
-        tree = read_tree(project, order.job_file.name, results, home.tree_memory(project))
-        if warning := unread(job, tree):
+        ours = own_places(home, project, results)
+        tree = read_tree(project, order.job_file.name, ours, home.tree_memory(project))
+        for warning in filter(None, (unread(job, tree), say_home_stays(home, tree))):
             report(Note("warning", warning))
         self._order = replace(order, prepared=(job, tree))
         self._again = generation(home, job, tree, again=order.again)  # once for all boxes

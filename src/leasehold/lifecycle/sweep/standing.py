@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from leasehold.errors import LeaseholdError, UserError
 from leasehold.kit.manifest import ManifestError
 from leasehold.ledger import books
-from leasehold.lifecycle.boxes import box_of
+from leasehold.lifecycle.boxes import Box, box_of
+from leasehold.lifecycle.fan_out import Call, fan_out
 from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.refresh import STALE_BEAT_S, by_run
 from leasehold.lifecycle.results import Folders
 from leasehold.lifecycle.verify import sealed_entries
 from leasehold.model.box import LOCAL
@@ -26,7 +27,6 @@ from leasehold.model.sweep import CellRow, Part, Standing
 from .metrics import metrics_of
 from .reconcile import reconcile
 
-_AT_ONCE = 20
 _PART = re.compile(r"-b[0-9a-f]{6}\Z")
 _NUMBERS = (".json", ".jsonl", ".csv")
 
@@ -55,10 +55,11 @@ def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
         raise UserError(
             "sweep.no_cells", f"{records[0].run} is no sweep: its job has no cells", hint="lease show tells more"
         )
-    promised = {cell for plan in plans.values() for cell in plan.cells}
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        parts = list(pool.map(lambda record: _part(home, record, plans[record.run], promised, ask=ask), records))
-    parts = [replace(part, resume=_resume(records)) for part in parts]
+    parts = [replace(_known(record, plans[record.run]), resume=_resume(records)) for record in records]
+    if ask:
+        parts = _ask_boxes(home, {record.run: record for record in records}, parts)
+    else:
+        parts = [replace(part, problem="not asked") for part in parts]
     expect_s = max((plan.job.expect_s for plan in plans.values()), default=0.0)
     accounts = reconcile([cell.name for cell in roster], parts, expect_s)
     return Standing(sweep_of(records[0].run), roster, tuple(parts), tuple(accounts))
@@ -100,7 +101,8 @@ def _resume(records: list[RunRecord]) -> str:
     return "lease run" if boxes == LOCAL else f"lease run --on {boxes}"
 
 
-def _part(home: Home, record: RunRecord, plan: Plan, promised: set[str], *, ask: bool) -> Part:
+def _known(record: RunRecord, plan: Plan) -> Part:
+    """Say what this home knows of a run without its box."""
     receipt = books.receipt_of(record)
     kept = Folders(Path(record.results), record.run).export
     try:
@@ -108,13 +110,28 @@ def _part(home: Home, record: RunRecord, plan: Plan, promised: set[str], *, ask:
     except ManifestError:
         sealed = {}
     home_cells = frozenset(receipt.cells if receipt else ()) & frozenset(sealed)
-    known = Part(record.run, record.box, plan.cells, {}, sealed, home_cells, frozenset(record.waived))
-    if not ask or home_cells | known.waived >= set(plan.cells):
-        return known if ask else replace(known, problem="not asked")
-    try:
-        return _asked(home, record, replace(known, refused=_refused(home, record)), promised)
-    except LeaseholdError as error:
-        return replace(known, problem=error.message)
+    return Part(record.run, record.box, plan.cells, {}, sealed, home_cells, frozenset(record.waived))
+
+
+def _ask_boxes(home: Home, records: dict[str, RunRecord], parts: list[Part]) -> list[Part]:
+    """Ask the boxes of runs that are not settled, side by side, over connections that short askings share."""
+    promised = {cell for part in parts for cell in part.cells}
+    found = {part.run: part for part in parts}
+    calls = []
+    for part in parts:
+        if part.home | part.waived >= set(part.cells):
+            continue
+        record = records[part.run]
+        try:
+            box = box_of(home, books.find_lease(home.ledger, record.lease))
+        except LeaseholdError as error:  # it was taken out of the book
+            found[part.run] = replace(part, problem=error.message)
+            continue
+        asked = _Asked(box, replace(part, refused=_refused(home, record)), promised)
+        calls.append(Call(part.run, box.gateway, asked.part))
+    for turn in fan_out(calls):
+        found.update(turn.heard)
+    return [found[part.run] for part in parts]
 
 
 def _refused(home: Home, record: RunRecord) -> dict[str, str]:
@@ -123,16 +140,46 @@ def _refused(home: Home, record: RunRecord) -> dict[str, str]:
     return {str(cell): str(event.data["reason"]) for event in events for cell in event.data.get("cells", ())}
 
 
-def _asked(home: Home, record: RunRecord, known: Part, promised: set[str]) -> Part:
-    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
-    try:
-        present, rest = engine.fingerprint(record.run)
-        seen = rest.get("seen") or {}
-    finally:
-        engine.wire.close()
-    cells: dict[str, Any] = seen["cells"] if isinstance(seen.get("cells"), dict) else {}
-    files = {**present, **known.files}
-    now_unix = seen.get("now_unix")
-    mine = dict.fromkeys((*known.cells, *(name for name in cells if name not in promised)))
-    asked = replace(known, seen=cells, files=files, cells=tuple(mine))
-    return replace(asked, now_unix=float(now_unix) if isinstance(now_unix, int | float) else 0.0)
+@dataclass(frozen=True)
+class _Asked:
+    """One run and the box to ask about it."""
+
+    box: Box
+    known: Part
+    promised: set[str]  # of all the sweep's runs: a cell that none of them promises is said by the box that has it
+
+    def part(self) -> Part:
+        """Add the box's word to what is known, or why there is none."""
+        try:
+            told = self._told()
+            return self._with_word(*self._look()) if told is None else self._with_word({}, told)
+        except LeaseholdError as error:
+            return replace(self.known, problem=error.message)
+
+    def _told(self) -> dict[str, Any] | None:
+        """Return the run's status as its caretaker keeps it; None where files or a cluster must be looked at too."""
+        status = by_run(self.box.told()).get(self.known.run, {})
+        age_s, cells, beat_unix = (status.get(key) for key in ("age_s", "cells", "heartbeat_unix"))
+        fresh = status.get("state") == "running" and isinstance(age_s, int) and age_s <= STALE_BEAT_S
+        if not fresh or status.get("engine") == "slurm" or not isinstance(cells, dict):
+            return None
+        open_cells = {name: cell for name, cell in cells.items() if name not in self.known.home}
+        if not all(isinstance(cell, dict) and cell.get("state") != "finished" for cell in open_cells.values()):
+            return None
+        now_unix = beat_unix + age_s if isinstance(beat_unix, int | float) and isinstance(age_s, int) else None
+        return {"cells": cells, "now_unix": now_unix}
+
+    def _look(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        engine = self.box.look_in()
+        try:
+            present, rest = engine.fingerprint(self.known.run)
+            return present, rest.get("seen") or {}
+        finally:
+            engine.wire.close()
+
+    def _with_word(self, present: dict[str, Any], seen: dict[str, Any]) -> Part:
+        cells: dict[str, Any] = seen["cells"] if isinstance(seen.get("cells"), dict) else {}
+        now_unix = seen.get("now_unix")
+        mine = dict.fromkeys((*self.known.cells, *(name for name in cells if name not in self.promised)))
+        asked = replace(self.known, seen=cells, files={**present, **self.known.files}, cells=tuple(mine))
+        return replace(asked, now_unix=float(now_unix) if isinstance(now_unix, int | float) else 0.0)

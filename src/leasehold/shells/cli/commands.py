@@ -236,6 +236,13 @@ def stop(args: Namespace) -> int:
 
 def waive(args: Namespace) -> int:
     """lease waive"""
+    if args.take_back:
+        run = api.take_back_waiver(api.open_home(), args.run, args.cell)
+        if args.json:
+            output.as_json({"run": run, "cell": args.cell, "taken_back": True})
+        else:
+            output.say(f"{args.cell} of {run} is owed again. Next: the same lease run resumes it")
+        return 0
     place = api.waive(api.open_home(), args.run, args.cell, Screen(args.json).report)
     if args.json:
         output.as_json({"run": args.run, "cell": args.cell, "quarantine": str(place)})

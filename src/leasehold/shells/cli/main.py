@@ -294,10 +294,11 @@ def _ending(verbs: _Verbs) -> None:
         verbs,
         "waive",
         "give up a cell's results: salvages what exists, then asks you to type it",
-        "  lease waive myjob main",
+        "  lease waive myjob main\n  lease waive mysweep lr-0.1 --take-back",
     )
     waive.add_argument("run")
     waive.add_argument("cell", nargs="?", default="main")
+    waive.add_argument("--take-back", action="store_true", help="the cell is owed again: lease run resumes it")
     down = _verb(
         verbs,
         "down",

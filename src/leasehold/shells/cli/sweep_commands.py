@@ -60,7 +60,7 @@ def fleet(order: RunOrder, json: bool) -> int:
 
 
 def _plan(args: Namespace) -> int:
-    job, differ, warning = api.sweep_plan(Path(args.word or "lease.yaml"))
+    job, differ, warning = api.sweep_plan(api.open_home(), Path(args.word or "lease.yaml"))
     if args.json:
         cells = [cell.as_dict() for cell in job.cells]
         output.as_json({"job": job.name, "cells": cells, "differ": differ, "warning": warning})

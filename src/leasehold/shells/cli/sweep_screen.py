@@ -64,16 +64,20 @@ def _rows(accounts: Sequence[Account], late: Mapping[str, Straggler], look: Look
 
 def _boxes(boxes: Sequence[BoxPace], look: Look) -> Iterator[str]:
     shown = [box for box in boxes if box.cells]
-    if not shown:
-        return
-    yield ""
-    width = min(24, max(display_width(box.box) for box in shown))
+    if boxes:
+        yield ""
+    width = min(24, max((display_width(box.box) for box in shown), default=0))
     for box in shown[:_ROWS]:
         bar = gauge(box.done / box.cells, _BAR, look.glyphs)
         text = f"{box.box[:width]:{width}}  {bar} {box.done:>4}/{box.cells:<4} {_doing(box)}"
         yield paint([Chunk(text, "yellow" if box.problem else "")], look.columns, look.glyphs, look.colour)
     if len(shown) > _ROWS:
         yield f"… and {len(shown) - _ROWS} more boxes: --json has them all"
+    empty = [box.box for box in boxes if not box.cells]
+    if empty:
+        more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
+        text = f"no cells are left with {', '.join(empty[:_NAMED])}{more}: other boxes have them"
+        yield f"{text}; lease down {empty[0]} --plan"
 
 
 def _doing(box: BoxPace) -> str:
