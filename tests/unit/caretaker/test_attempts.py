@@ -43,7 +43,9 @@ def _begin(folder: RunFolder, attempt: int) -> List[str]:
         noted.append(kind)
 
     attempts = _Starting(folder, {"job": {}}, note, lambda name, attempt: None)
-    attempts.start("a", CellState(attempt=attempt), {"stage": "train", "cards": ""}, lambda: None)
+    cell = CellState()
+    cell.attempt = attempt
+    attempts.start("a", cell, {"stage": "train", "cards": ""}, lambda: None)
     return noted
 
 
