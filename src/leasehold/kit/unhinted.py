@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def unhinted() -> Iterator[None]:
-    """Have what is imported meanwhile do without `typing`; where that is loaded already, it is used. One thread only."""
+    """Have what is imported meanwhile do without `typing`; one that is loaded already is used. For one thread."""
     collects = gc.isenabled()
     gc.disable()  # modules make much, and leave nothing to collect
     mine = sys.modules.setdefault("typing", sys.modules[__name__]) is sys.modules[__name__]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,10 +21,15 @@ from . import projection
 
 SCHEMA_VERSION = 2  # of events and projection; an older ledger is folded again at its next opening
 _BUSY_S = 30.0
+_SYNCED = "PRAGMA synchronous=FULL"  # an intent must be on disk before the act
+_FOLLOWS = "PRAGMA synchronous=NORMAL"  # whole and in order all the same, and on disk with the next that is synced
 _NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpfs", "ceph", "afs")
 _MOUNTS = Path("/proc/self/mounts")
 _OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel spells blanks and backslashes there
 # What names or proves something must stay as it is; plans are refused with secrets in them before they come here.
+# What the box itself has written down and can be asked for again; it is on disk with the next intent (decision 30).
+_RETOLD = frozenset({"run_seen", "run_work"})
+_LOCKS: dict[Path, threading.Lock] = {}  # by file: whose turn it is to write, among the threads of this process
 _KEPT = frozenset({"plan", "receipt", "digest", "export", "project", "results", "root", "box", "platform", "evidence"})
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -81,12 +87,13 @@ class Ledger:
 
     def append(self, kind: str, *, lease: str = "", run: str = "", **data: Any) -> LedgerEvent:
         """Record one event and its effect on the projection in one transaction."""
-        with self.transaction() as append:
+        with self.transaction(_FOLLOWS if kind in _RETOLD else _SYNCED) as append:
             return append(kind, lease, run, data)
 
-    def transaction(self) -> _Transaction:
+    def transaction(self, how: str = _SYNCED) -> _Transaction:
         """Open a write transaction; nothing of it exists until it ends well."""
-        return _Transaction(self._db, self._clock, self._redactor)
+        turn = _Turn(_LOCKS.setdefault(self.path, threading.Lock()), self._db, how)
+        return _Transaction(self._db, self._clock, self._redactor, turn)
 
     def events(self, *, run: str = "", lease: str = "", kind: str = "") -> Iterator[LedgerEvent]:
         """Read events in order, narrowed by run, lease or kind."""
@@ -112,7 +119,7 @@ class Ledger:
 
     def _prepare(self) -> None:
         self._choose_journal("WAL" if _wal_is_safe(self.path.parent) else "DELETE")
-        self._db.execute("PRAGMA synchronous=FULL")  # an intent must be on disk before the act
+        self._db.execute(_SYNCED)
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise HomeError(
@@ -148,20 +155,58 @@ class Ledger:
                 time.sleep(0.02)
 
 
+class _Turn:
+    """One thread's turn to write, by a lock: of twenty boxes that begin at once one waited for seconds.
+
+    For sqlite has whoever comes second look again after ever longer naps. Other processes still wait so.
+    """
+
+    def __init__(self, lock: threading.Lock, db: sqlite3.Connection, how: str) -> None:
+        self._lock = lock
+        self._db = db
+        self._how = how
+
+    def begin(self) -> None:
+        """Wait for it."""
+        self._lock.acquire()
+        try:
+            if self._how != _SYNCED:
+                self._db.execute(self._how)
+            self._db.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Let the next one write."""
+        try:
+            if self._how != _SYNCED:
+                self._db.execute(_SYNCED)
+        finally:
+            self._lock.release()
+
+
 class _Transaction:
     """BEGIN IMMEDIATE … COMMIT, with the pauses that rehearsals aim at."""
 
-    def __init__(self, db: sqlite3.Connection, clock: Callable[[], float], redactor: Redactor) -> None:
+    def __init__(self, db: sqlite3.Connection, clock: Callable[[], float], redactor: Redactor, turn: _Turn) -> None:
+        self._turn = turn
         self._db = db
         self._clock = clock
         self._redactor = redactor
         self._kinds: list[str] = []
 
     def __enter__(self) -> Callable[[str, str, str, dict[str, Any]], LedgerEvent]:
-        self._db.execute("BEGIN IMMEDIATE")
+        self._turn.begin()
         return self._append
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._end(kind)
+        finally:
+            self._turn.end()
+
+    def _end(self, kind: type[BaseException] | None) -> None:
         if kind is not None:
             self._db.execute("ROLLBACK")
             return

@@ -41,7 +41,7 @@ class Order(NamedTuple):
 _SHOW = """
 one = made.Order(["a", "b"], after="!")
 print(one, one.count, one.say(), one == (["a", "b"], {}, "!"), one._replace(after="?").after, made.Order._fields)
-print(made.Order.__doc__, made.Order.__name__, made.Order.__module__, made.Order.__qualname__, made.Order._field_defaults)
+print([getattr(made.Order, k) for k in ("__doc__", "__name__", "__module__", "__qualname__", "_field_defaults")])
 """
 
 
@@ -65,10 +65,12 @@ def test_who_imports_typing_afterwards_gets_the_real_one(tmp_path: Path) -> None
 
 
 def test_typing_that_is_loaded_already_is_used(tmp_path: Path) -> None:
-    text = "import typing\nwith unhinted():\n    import made\nprint(made.Any is typing.Any, sys.modules['typing'] is typing)"
+    text = "import typing\nwith unhinted():\n    import made\n"
+    text += "print(made.Any is typing.Any, sys.modules['typing'] is typing)"
     assert _said(tmp_path, text) == "True True\n"
 
 
 def test_a_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
-    text = "try:\n    with unhinted():\n        import no_such_module\nexcept ImportError:\n    pass\nimport typing\nprint(typing.cast)"
+    text = "try:\n    with unhinted():\n        import no_such_module\nexcept ImportError:\n    pass\n"
+    text += "import typing\nprint(typing.cast)"
     assert _said(tmp_path, text).startswith("<function cast")

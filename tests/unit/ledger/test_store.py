@@ -324,3 +324,43 @@ def test_a_mount_point_may_have_any_name(tmp_path, mounts, name):
 def test_where_no_mount_table_says_so_the_disk_is_not_taken_for_our_own(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_MOUNTS", tmp_path / "none")
     assert not store._wal_is_safe(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "level"), [("gate_judged", 2), ("run_seen", 1), ("run_work", 1)])
+def test_only_what_retells_a_box_waits_for_the_next_intent_to_be_on_disk(tmp_path: Path, kind: str, level: int) -> None:
+    seen: list[int] = []
+
+    def clock() -> float:
+        seen.append(ledger.query("PRAGMA synchronous")[0][0])
+        return 1.0
+
+    ledger = Ledger(tmp_path / "ledger.sqlite", clock=clock)
+    ledger.append(kind, lease="l", run="r", state="running", work={})
+    assert seen == [level]
+    assert ledger.query("PRAGMA synchronous") == [(2,)]
+
+
+def test_a_write_that_could_not_begin_leaves_the_turn_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_BUSY_S", 0.01)
+    path = tmp_path / "ledger.sqlite"
+    first, second = Ledger(path), Ledger(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for ledger in (first, second):
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            ledger.append("note")
+    other.execute("ROLLBACK")
+    second.append("note")
+    first.append("note")
+    assert len(list(first.events())) == 2
+
+
+def test_a_write_that_fails_leaves_the_turn_to_the_next(tmp_path: Path) -> None:
+    first, second = Ledger(tmp_path / "ledger.sqlite"), Ledger(tmp_path / "ledger.sqlite")
+    with pytest.raises(ZeroDivisionError), first.transaction() as append:
+        append("note", "", "", {})
+        raise ZeroDivisionError
+    second.append("note")
+    assert len(list(first.events())) == 1

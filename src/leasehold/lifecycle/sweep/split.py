@@ -40,7 +40,7 @@ def makespan(cells: Mapping[str, float], order: Sequence[str], places: int) -> f
 def to_move(waiting: Mapping[str, float], busy: Bench, idle: Bench, on_the_way: float = 0.0) -> list[str]:
     """Choose waiting cells that an idle box would end sooner than the busy one could, by more than their way takes."""
     moved: list[str] = []
-    here, there = busy.load / busy.places, on_the_way + idle.load / idle.places
+    here, there = busy.load / busy.places, max(on_the_way, idle.load / idle.places)  # it works on meanwhile
     for name in sorted(waiting, key=lambda one: (-waiting[one], one)):
         cost = waiting[name]
         if there + cost / idle.places < here:

@@ -22,7 +22,9 @@ _RUN = "import sys; from leasehold.caretaker.entry import main; sys.exit(main(sy
 _WELL = 'printf \'{"x": %s}\' "$LEASE_PARAM_x" > "$LEASE_OUT/result.json"'
 
 
-_BARE = "import sys; sys.path.insert(0, sys.argv.pop(1)); from leasehold.caretaker.entry import main; main(sys.argv[1:])"
+_BARE = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from leasehold.caretaker.entry import main; main(sys.argv[1:])"
+)
 
 
 def _life(folder: Path, command: str, python: "Tuple[str, ...]" = ("-c", _RUN)) -> "Life":
@@ -37,9 +39,7 @@ def _life(folder: Path, command: str, python: "Tuple[str, ...]" = ("-c", _RUN)) 
     expect_cells(run, 2)
     environ = dict(os.environ, PYTHONPATH=_SOURCES, SLURM_ARRAY_TASK_ID="0")
     argv = [sys.executable, *python, "task", run.path, "1"]
-    done = subprocess.run(
-        argv, env=environ, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False
-    )
+    done = subprocess.run(argv, env=environ, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
     return Life(run, done.returncode, done.stderr.decode())
 
 

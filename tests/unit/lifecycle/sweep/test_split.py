@@ -61,3 +61,9 @@ def test_a_cell_is_not_moved_where_its_way_takes_longer_than_it_gains() -> None:
     busy, idle = Bench("busy", load=8.0), Bench("idle")
     assert to_move({"c": 5.0}, busy, idle, on_the_way=2.0) == ["c"]
     assert to_move({"c": 5.0}, busy, idle, on_the_way=4.0) == []
+
+
+def test_a_box_that_still_works_takes_a_cell_whose_way_is_shorter_than_its_work() -> None:
+    busy, working = Bench("busy", load=9.0), Bench("working", load=3.0)
+    assert to_move({"c": 5.0}, busy, working, on_the_way=3.0) == ["c"]
+    assert to_move({"c": 5.0}, busy, working, on_the_way=4.5) == []
