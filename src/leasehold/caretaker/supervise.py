@@ -136,6 +136,7 @@ class Caretaker:
             linked = link(self.folder, platform, self.plan["cells"])
             if linked is not None:
                 self.note("tensorboard_linked", **linked)
+        self._beat(force=True)  # whoever asked for this life may look at once
 
     def live(self) -> None:
         """Turn until the run is over."""

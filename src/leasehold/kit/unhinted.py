@@ -59,7 +59,17 @@ class NamedTuple(metaclass=_Named):
     """What is derived from it is a named tuple."""
 
 
-def __getattr__(name: str) -> type:
+def __getattr__(name: str) -> Any:
+    if name[:1].isupper():
+        return _Hint
     if name.startswith("__"):
         raise AttributeError(name)
-    return _Hint
+    return getattr(_real(), name)  # cast, overload and the like do something
+
+
+def _real() -> Any:
+    if sys.modules.get("typing") is sys.modules[__name__]:
+        del sys.modules["typing"]
+    import typing
+
+    return typing

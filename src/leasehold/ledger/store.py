@@ -87,13 +87,19 @@ class Ledger:
 
     def append(self, kind: str, *, lease: str = "", run: str = "", **data: Any) -> LedgerEvent:
         """Record one event and its effect on the projection in one transaction."""
-        with self.transaction(_FOLLOWS if kind in _RETOLD else _SYNCED) as append:
+        retold = kind in _RETOLD and not data.get("trains_again")  # that ends a person's waiver
+        with self.transaction(_FOLLOWS if retold and self._has_wal else _SYNCED) as append:
             return append(kind, lease, run, data)
 
     def transaction(self, how: str = _SYNCED) -> _Transaction:
         """Open a write transaction; nothing of it exists until it ends well."""
         turn = _Turn(_LOCKS.setdefault(self.path, threading.Lock()), self._db, how)
         return _Transaction(self._db, self._clock, self._redactor, turn)
+
+    @property
+    def _has_wal(self) -> bool:
+        """Whether a commit that is not synced can spoil nothing: without a WAL, a lost power may."""
+        return bool(self._db.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
 
     def events(self, *, run: str = "", lease: str = "", kind: str = "") -> Iterator[LedgerEvent]:
         """Read events in order, narrowed by run, lease or kind."""
@@ -165,10 +171,11 @@ class _Turn:
         self._lock = lock
         self._db = db
         self._how = how
+        self._held = False
 
     def begin(self) -> None:
-        """Wait for it."""
-        self._lock.acquire()
+        """Wait for it, as long as sqlite would wait for another process."""
+        self._held = self._lock.acquire(timeout=_BUSY_S)
         try:
             if self._how != _SYNCED:
                 self._db.execute(self._how)
@@ -183,7 +190,8 @@ class _Turn:
             if self._how != _SYNCED:
                 self._db.execute(_SYNCED)
         finally:
-            self._lock.release()
+            if self._held:
+                self._lock.release()
 
 
 class _Transaction:

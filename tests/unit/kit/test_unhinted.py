@@ -70,6 +70,12 @@ def test_typing_that_is_loaded_already_is_used(tmp_path: Path) -> None:
     assert _said(tmp_path, text) == "True True\n"
 
 
+def test_what_does_something_is_the_real_one(tmp_path: Path) -> None:
+    (tmp_path / "acts.py").write_text("from typing import Any, cast\nkept = cast(int, 7)\n")
+    text = "with unhinted():\n    import acts, made\nimport typing\nprint(acts.kept, acts.cast is typing.cast)"
+    assert _said(tmp_path, text) == "7 True\n"
+
+
 def test_a_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
     text = "try:\n    with unhinted():\n        import no_such_module\nexcept ImportError:\n    pass\n"
     text += "import typing\nprint(typing.cast)"

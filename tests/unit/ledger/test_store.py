@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -324,6 +325,29 @@ def test_a_mount_point_may_have_any_name(tmp_path, mounts, name):
 def test_where_no_mount_table_says_so_the_disk_is_not_taken_for_our_own(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_MOUNTS", tmp_path / "none")
     assert not store._wal_is_safe(tmp_path)
+
+
+def synced_at(folder: Path, kind: str, **data: Any) -> int:
+    """Append an event; say which level of syncing it was written at: 2 is at once, 1 with the next."""
+    seen: list[int] = []
+
+    def clock() -> float:
+        seen.append(ledger.query("PRAGMA synchronous")[0][0])
+        return 1.0
+
+    ledger = Ledger(folder / "ledger.sqlite", clock=clock)
+    ledger.append(kind, lease="l", run="r", state="running", work={}, **data)
+    return seen[0]
+
+
+def test_a_seeing_that_ends_a_waiver_is_on_disk_at_once(tmp_path: Path) -> None:
+    assert synced_at(tmp_path, "run_seen", did="resumed", trains_again=["main"]) == 2
+    assert synced_at(tmp_path, "run_seen", did="resumed", trains_again=[]) == 1
+
+
+def test_without_a_wal_everything_is_on_disk_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_wal_is_safe", lambda folder: False)
+    assert synced_at(tmp_path, "run_seen") == 2
 
 
 @pytest.mark.parametrize(("kind", "level"), [("gate_judged", 2), ("run_seen", 1), ("run_work", 1)])

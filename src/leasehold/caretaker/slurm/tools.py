@@ -40,7 +40,7 @@ def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
             argv, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ,
             timeout=timeout_s, check=False,
         )  # fmt: skip
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # the latter where a folder of the PATH is not to be looked into
         raise SlurmRefused("there is no %s on this machine: is it a login node of the cluster?" % argv[0]) from None
     except subprocess.TimeoutExpired:
         raise SlurmDown("%s did not answer in %g s" % (argv[0], timeout_s)) from None
