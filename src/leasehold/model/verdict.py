@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+_SPELLED = 12  # objections of one error: a sweep may have thousands
+
 
 class Outcome(Enum):
     """Passed, refused, or not to be known; unknown never counts as passed."""
@@ -73,7 +75,9 @@ class Verdict:
         against = self.against()
         if len(against) == 1:
             return against[0].what, against[0].hint or more
-        return "\n".join(f.what + (f"\n  -> {f.hint}" if f.hint else "") for f in against), more
+        lines = [f.what + (f"\n  -> {f.hint}" if f.hint else "") for f in against[:_SPELLED]]
+        lines += [f"… and {len(against) - _SPELLED:,} more"] if len(against) > _SPELLED else []
+        return "\n".join(lines), more
 
     def as_dict(self) -> dict[str, object]:
         """Spell for --json and the ledger."""

@@ -68,9 +68,8 @@ def test_a_home_elsewhere_is_not_spoken_of(project: Path, tmp_path: Path) -> Non
     assert say_home_stays(home, tree) == ""
 
 
+@pytest.mark.parametrize("project", ["git"], indirect=True)
 def test_a_home_that_git_tracks_stays_too_and_how_to_untrack_it_is_said(project: Path) -> None:
-    if not (project / ".git").exists():
-        pytest.skip("only git tracks")
     subprocess.run(["git", "-C", str(project), "add", "-A"], check=True)
     home = Home(project / "state")
     tree = _read(project, home)

@@ -13,10 +13,10 @@ from leasehold import api
 from leasehold.errors import UserError
 from leasehold.model.note import Note
 from leasehold.model.units import parse_duration
-from leasehold.model.words import one_line
 
 from . import output
 from .output import Screen
+from .teardown_screen import show_teardown
 
 _HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
 _STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
@@ -258,7 +258,10 @@ def down(args: Namespace) -> int:
         return _list_open(home, args.json)
     if args.plan:
         plan = api.down_plan(home, args.lease, args.verb, args.facts_checked)
-        output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
+        output.as_json(plan.as_dict()) if args.json else show_teardown(plan)
+        if plan.verdict.passed and not args.json:
+            verb = f" --verb {args.verb}" if args.verb else ""
+            output.say(f"nothing was done yet. Next: lease down {plan.lease.id}{verb}")
         return 0 if plan.verdict.passed else 3
     if args.request:
         request = api.down_request(home, args.lease, args.verb, Path(args.request), args.facts_checked)
@@ -273,7 +276,7 @@ def down(args: Namespace) -> int:
         )
         return 0
     way = "rehearsal" if args.rehearsal else args.approval or "typed"
-    show_plan = (lambda plan: None) if args.json else _show_teardown
+    show_plan = (lambda plan: None) if args.json else show_teardown
     order = api.DownOrder(args.lease, args.verb, way, show_plan, args.facts_checked)
     state = api.down(home, order, screen.report)
     if args.json:
@@ -298,9 +301,9 @@ def park(args: Namespace) -> int:
         return 0
     if args.plan:
         plan = api.park_plan(home, args.lease)
-        output.as_json(plan.as_dict()) if args.json else _show_teardown(plan)
+        output.as_json(plan.as_dict()) if args.json else show_teardown(plan)
         return 0 if plan.verdict.passed else 3
-    show_plan = (lambda plan: None) if args.json else _show_teardown
+    show_plan = (lambda plan: None) if args.json else show_teardown
     state = api.park(home, api.DownOrder(args.lease, show=show_plan), Screen(args.json).report)
     if args.json:
         output.as_json({"lease": args.lease, "state": state})
@@ -333,30 +336,3 @@ def _status_row(row: dict[str, Any]) -> list[str]:
         else "closed"
     )
     return [row["run"], row["state"], row["box"], api.duration(row["age_s"]), seen, results, cost]
-
-
-def _show_teardown(plan: Any) -> None:
-    value = plan.as_dict()
-    undo = "can be undone" if value["reversible"] else "CANNOT be undone"
-    output.say(f"`{value['verb']}` on {value['lease']} ({value['box']}): {undo}")
-    output.say(
-        f"  deletes: {', '.join(value['deletes']) or 'nothing'}; keeps: {', '.join(value['keeps']) or 'nothing'}"
-    )
-    for line in (*value["clocks"], *(f"still billed afterwards: {item}" for item in value["still_billed"])):
-        output.say(f"  {line}")
-    if len(value["facts_from"]) > 1:
-        output.say(f"  these facts were corrected by {value['facts_from'][-1]}")
-    if value["cost_so_far"]:
-        output.say(f"  cost so far: {value['cost_so_far']}")
-    left = value["not_coming_home"]
-    if left:
-        total = sum(entry["bytes"] for entry in left)
-        output.say(f"  NOT coming home: {len(left)} files, {total / 1e6:.2f} MB, that no artifact names:")
-        output.bullets(
-            f"{entry['run']}/{entry['cell']}: {entry['path']} ({entry['bytes']} bytes)" for entry in left[:10]
-        )
-    output.say(f"gate: {value['gate']['outcome']}")
-    for finding in value["gate"]["findings"]:
-        mark = "ok " if finding["outcome"] == "passed" else "NO "
-        hint = f"   -> {finding['hint']}" if finding["hint"] else ""
-        output.say(f"  {mark} {one_line(finding['what'])}{hint}")
