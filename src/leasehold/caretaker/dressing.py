@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from typing import Sequence, Tuple
 
-from .keeper import own_argv
+from .itself import own_argv
 from .platform_shell import Outfit, say_hook
 
 

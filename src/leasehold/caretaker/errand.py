@@ -13,7 +13,8 @@ import signal
 import time
 from typing import Any, Callable, Dict, Optional
 
-from .keeper import Becoming, own_argv
+from .itself import own_argv
+from .keeper import Becoming
 
 _MOST_BYTES = 60000  # below what a pipe holds: the child never waits for us to read
 _TRIES = 2

@@ -17,7 +17,8 @@ from leasehold.kit.journal import Journal, read_from
 from leasehold.kit.procs import MARK
 from leasehold.kit.runstate import fold
 
-from .keeper import own_argv, respawn_caretaker
+from .itself import own_argv
+from .keeper import respawn_caretaker
 from .layout import RunFolder
 from .locks import is_held, try_lock, wait_lock
 from .platform_shell import hook_failed, outfit_of

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 from leasehold.kit.atomic import read_json, write_atomic
 from leasehold.kit.runstate import RunState
 
-from .keeper import own_argv
+from .itself import own_argv
 from .layout import RunFolder
 
 

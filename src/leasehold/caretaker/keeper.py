@@ -19,6 +19,7 @@ from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import MARK, boot_id, look
 from leasehold.kit.unhinted import unhinted
 
+from .itself import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes
@@ -132,12 +133,6 @@ def respawn_caretaker(folder: RunFolder) -> None:
             os._exit(0)
         os.execv(sys.executable, own_argv("care", folder.address))
     os.waitpid(child, 0)
-
-
-def own_argv(*words: str) -> List[str]:
-    """Spell a command line that runs this same parcel again; a folder's main file starts sooner than the folder."""
-    main = os.path.join(sys.argv[0], "__main__.py")
-    return [sys.executable, "-I", "-S", main if os.path.isfile(main) else sys.argv[0], *words]
 
 
 class Becoming:

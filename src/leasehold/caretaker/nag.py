@@ -11,7 +11,7 @@ from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.runstate import RunState, fold
 from leasehold.kit.topics import wanted
 
-from .keeper import own_argv
+from .itself import own_argv
 from .layout import RunFolder
 from .locks import try_lock
 from .notice_words import DEFAULT, HIGH, final_words

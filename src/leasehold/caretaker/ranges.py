@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
 from itertools import chain, takewhile
 from typing import Any, Iterator, List, NamedTuple, Sequence, Tuple, Union
@@ -61,10 +62,16 @@ class Artifacts:
 
     def open(self, cell: str, path: str) -> Tuple[int, os.stat_result]:
         """Open one for reading."""
+        try:
+            return self._below_of(cell).open(path)
+        except (OSError, UnsafePath) as error:
+            raise _unreadable(path, error) from None
+
+    def _below_of(self, cell: str) -> OpenedBelow:
         if cell != self._cell:
             self.close()
             self._cell, self._below = cell, OpenedBelow(self._folder.out(cell))
-        return _open(self._below, path)
+        return self._below
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -73,25 +80,16 @@ class Artifacts:
     def small(self, asked: Asked) -> List[bytes]:
         """Read a small file and its sum; how long that takes decides how the next ones are read."""
         begun = time.monotonic()
-        fd, info = self.open(asked.cell, asked.path)
         try:
-            return _with_sum(fd, info, asked)
+            return _with_sum(self._below_of(asked.cell), asked)
         finally:
-            os.close(fd)
             self._small += 1
             self._small_s += time.monotonic() - begun
 
     def small_alone(self, asked: Asked) -> List[bytes]:
         """The same for any thread: nothing is shared with another file."""
-        below = OpenedBelow(self._folder.out(asked.cell))
-        try:
-            fd, info = _open(below, asked.path)
-            try:
-                return _with_sum(fd, info, asked)
-            finally:
-                os.close(fd)
-        finally:
-            below.close()
+        with OpenedBelow(self._folder.out(asked.cell)) as below:
+            return _with_sum(below, asked)
 
 
 def ranges(opened: Artifacts, items: Sequence[Any], size: int, look: bool) -> Iterator[Union[bytes, Span]]:
@@ -138,11 +136,8 @@ def _parse(item: Any) -> Asked:
         raise Refused("wire.bad_request", "a range is [cell, path, offset, length, mtime_ns]") from None
 
 
-def _open(below: OpenedBelow, path: str) -> Tuple[int, os.stat_result]:
-    try:
-        return below.open(path)
-    except (OSError, UnsafePath) as error:
-        raise Refused("artifact.unreadable", "%s: %s" % (path, error)) from None
+def _unreadable(path: str, why: object) -> Refused:
+    return Refused("artifact.unreadable", "%s: %s" % (path, why))
 
 
 def _range(opened: Artifacts, asked: Asked, size: int, look: bool) -> Iterator[Union[bytes, Span]]:
@@ -169,15 +164,23 @@ def _read(fd: int, asked: Asked, size: int) -> Iterator[bytes]:
         yield block
 
 
-def _with_sum(fd: int, info: os.stat_result, asked: Asked) -> List[bytes]:
-    """Read a small file whole; its sum is of exactly what is sent, and of a file that nobody wrote meanwhile."""
-    _check_unchanged(info, asked)
+def _with_sum(below: OpenedBelow, asked: Asked) -> List[bytes]:
+    """Read a small file whole; its sum is of exactly what is sent, and of a file as it was listed."""
     if asked.length > manifest.TINY_BYTES:
         raise Refused("wire.bad_request", "%s is too large to be sent with its sum" % asked.name)
-    content = os.read(fd, asked.length + 1)
-    after = os.fstat(fd)
-    alike = (info.st_size, info.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-    if len(content) != asked.length or after.st_size != asked.length or not alike:
+    try:
+        fd = below.open_unseen(asked.path)
+        try:
+            content = os.read(fd, asked.length + 1)
+            info = os.fstat(fd)
+        finally:
+            os.close(fd)
+    except (OSError, UnsafePath) as error:
+        raise _unreadable(asked.path, error) from None
+    if not stat.S_ISREG(info.st_mode):
+        raise _unreadable(asked.path, "not a regular file")
+    _check_unchanged(info, asked)
+    if len(content) != asked.length or info.st_size != asked.length:
         raise Refused("artifact.changed", "%s changed on the box while it was sent" % asked.name)
     return [content, hashlib.sha256(content).digest()]
 

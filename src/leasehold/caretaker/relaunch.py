@@ -13,7 +13,7 @@ from leasehold.kit.canon import sha256
 from leasehold.kit.paths import NAME
 
 from . import relaunch_ways
-from .keeper import own_argv
+from .itself import own_argv
 from .layout import RunFolder
 from .locks import wait_lock
 from .relaunch_ways import Hook, Refusal

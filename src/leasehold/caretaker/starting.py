@@ -17,7 +17,7 @@ from leasehold.kit.runstate import FAILED, STOPPED, fold
 from . import detach, holding, roster
 from .cell_work import prepare_cell
 from .handbook import write_handbook
-from .keeper import own_argv
+from .itself import own_argv
 from .layout import RunFolder
 from .locks import wait_lock
 from .observing import observe

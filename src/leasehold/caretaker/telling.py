@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List
 from leasehold.kit.atomic import read_json, write_json
 
 from .dressing import run_dressed
-from .keeper import own_argv
+from .itself import own_argv
 from .layout import RunFolder
 from .notices import LIMIT_S
 from .platform_shell import Outfit

@@ -15,7 +15,7 @@ from leasehold.kit.procs import is_alive, look
 from leasehold.kit.runstate import TERMINAL, fold
 from leasehold.kit.topics import wanted
 
-from .keeper import own_argv
+from .itself import own_argv
 from .layout import RunFolder
 from .locks import try_lock
 from .notice_words import HIGH, final_words, spell, tell

@@ -21,7 +21,7 @@ from leasehold.kit.terminal import one_line
 from leasehold.kit.trackers import BASIC, BEARER, Tracker, tracker_of
 
 from .dressing import run_dressed
-from .keeper import own_argv
+from .itself import own_argv
 from .platform_shell import Outfit
 
 TIMEOUT_S = 20.0

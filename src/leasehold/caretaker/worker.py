@@ -7,7 +7,7 @@ from typing import Callable, Sequence
 
 from leasehold.kit.procs import look
 
-from .keeper import own_argv
+from .itself import own_argv
 from .locks import is_held
 
 _MOST_FILES = 4096  # more than a caretaker ever opens

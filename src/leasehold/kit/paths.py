@@ -77,15 +77,19 @@ class OpenedBelow:
 
     def open(self, path: str) -> Tuple[int, os.stat_result]:
         """Open a file for reading; return it with what fstat says of it."""
-        folder, _, name = check_relative(path).rpartition("/")
-        if self._fd < 0 or folder != self._folder:
-            self._enter(folder)
-        opened = os.open(name, os.O_RDONLY | _NOFOLLOW | _NONBLOCK, dir_fd=self._fd)
+        opened = self.open_unseen(path)
         info = os.fstat(opened)
         if not stat.S_ISREG(info.st_mode):
             os.close(opened)
             raise UnsafePath("path %r: not a regular file" % path)
         return opened, info
+
+    def open_unseen(self, path: str) -> int:
+        """Open whatever has this name, without waiting; who reads from it must look whether it is a file."""
+        folder, _, name = check_relative(path).rpartition("/")
+        if self._fd < 0 or folder != self._folder:
+            self._enter(folder)
+        return os.open(name, os.O_RDONLY | _NOFOLLOW | _NONBLOCK, dir_fd=self._fd)
 
     def close(self) -> None:
         """Let go of the folder. A second call does nothing; a later open finds it again."""

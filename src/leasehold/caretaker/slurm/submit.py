@@ -7,7 +7,7 @@ import os
 import re
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from leasehold.caretaker.keeper import own_argv
+from leasehold.caretaker.itself import own_argv
 from leasehold.caretaker.layout import RunFolder
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from leasehold.errors import LinkError, VerifyError
 from leasehold.kit.manifest import TINY_BYTES
@@ -21,8 +21,7 @@ _COPIES_LOOKED_AT = 64
 _STRIKES = 2
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A range of a file."""
 
     file: Coming
@@ -206,7 +205,7 @@ class Desk:
         with self.lock:
             file.sha256 = file.sha256 or told
             self.home_bytes += file.bytes - (file.home.total if file.home else 0)
-            file.home.add(0, file.bytes)
+            file.home.cover(file.bytes)
             if self._copies:
                 self.work.notify()
             self.prove(file, sha256)
@@ -323,6 +322,11 @@ class Desk:
 
     def _ask(self, file: Coming, most: int, pieces: list[Piece]) -> int:
         """Ask for what is free of a file, at most so much; return how much that is."""
+        if file.sealed and not file.asked:
+            pieces.append(Piece(file, 0, file.bytes))
+            file.asked.cover(file.bytes)
+            self._open.pop(file.number, None)
+            return file.bytes
         taken = 0
         for start, end in list(file.asked.gaps(file.upto)):
             if taken >= most or len(pieces) >= _ITEMS_A_BATCH:

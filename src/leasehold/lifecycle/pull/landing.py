@@ -17,6 +17,34 @@ _CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CAREFUL
 
 
+class _Folder:
+    """Makes files anew; the folder of the last one stays open, since a long path takes long to walk."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._fd = -1
+
+    def create(self, target: str) -> int:
+        """Open an empty file for writing, in a folder that is made if need be."""
+        folder, _, name = target.rpartition(os.sep)
+        if folder != self._name:
+            self._enter(folder)
+        return os.open(target, _ANEW, 0o644) if self._fd < 0 else os.open(name, _ANEW, 0o644, dir_fd=self._fd)
+
+    def close(self) -> None:
+        """Let go of the folder. A second call does nothing."""
+        fd, self._fd, self._name = self._fd, -1, ""
+        if fd >= 0:
+            os.close(fd)
+
+    def _enter(self, folder: str) -> None:
+        self.close()
+        os.makedirs(folder, exist_ok=True)
+        if os.open in os.supports_dir_fd:
+            self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._name = folder
+
+
 class Landing:
     """Takes the bytes of one request; leave() keeps what came of a range that was cut and gives back the rest."""
 
@@ -30,6 +58,7 @@ class Landing:
         self._held: list[memoryview] = []  # of a small file, written at one go
         self.sum_bytes = 0  # sums that came with files: no part of them
         self._whole: list[Coming] = []  # small files that are here and not in the log yet
+        self._folder = _Folder()
 
     @property
     def full(self) -> bool:
@@ -56,6 +85,7 @@ class Landing:
 
     def leave(self, *, alone: bool = False) -> None:
         """End here, whole or not. A second call does nothing."""
+        self._folder.close()
         self._note_whole()
         if self.full:
             return
@@ -119,7 +149,7 @@ class Landing:
             if piece.file.sealed:
                 content, told = content[:-_SUM_BYTES], content[-_SUM_BYTES:].hex()
                 self.sum_bytes += _SUM_BYTES
-            _write_small(piece.file, content)
+            self._write_small(piece.file, content)
             self._held = []
             self._whole.append(piece.file)
             if len(self._whole) >= _NOTED_TOGETHER:
@@ -134,6 +164,13 @@ class Landing:
         if self.full:
             self._note_whole()
 
+    def _write_small(self, file: Coming, content: memoryview) -> None:
+        fd = self._folder.create(file.target)
+        try:
+            write_all(fd, content)
+        finally:
+            os.close(fd)
+
     def _note_whole(self) -> None:
         if self._whole:
             self._desk.arrivals.note_many([(file.key, 0, file.bytes) for file in self._whole])
@@ -147,15 +184,3 @@ class Landing:
 
 def _at_one_go(piece: Piece) -> bool:
     return piece.file.small and piece.start == 0 and piece.end == piece.file.bytes
-
-
-def _write_small(file: Coming, content: memoryview) -> None:
-    try:
-        fd = os.open(file.target, _ANEW, 0o644)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(file.target), exist_ok=True)
-        fd = os.open(file.target, _ANEW, 0o644)
-    try:
-        write_all(fd, content)
-    finally:
-        os.close(fd)

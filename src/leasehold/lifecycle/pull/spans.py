@@ -9,6 +9,8 @@ from collections.abc import Iterator
 class Spans:
     """Disjoint half-open ranges in order."""
 
+    __slots__ = ("_ends", "_starts")
+
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -28,6 +30,10 @@ class Spans:
     def prefix(self) -> int:
         """How far they reach from 0 without a gap."""
         return self._ends[0] if self._starts and self._starts[0] == 0 else 0
+
+    def cover(self, end: int) -> None:
+        """Cover all from 0, and nothing beyond."""
+        self._starts, self._ends = [0], [end]
 
     def add(self, start: int, end: int) -> None:
         """Cover a range; what touches it becomes one with it."""

@@ -129,7 +129,8 @@ def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace:
             intake.close()
             arrivals.close()
             for file in desk.files:
-                file.close()
+                if not file.sealed:  # those are written at one go
+                    file.close()
     finally:
         opened.talk.leave()
     kept = [file for file in desk.files if not file.skipped]
