@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.front import Front, front, program
+from tests.support.screens import Session
 from tests.support.slurm_bed import SlurmCluster
 
 pytestmark = pytest.mark.slurm
@@ -181,6 +182,22 @@ def test_a_cell_that_is_added_joins_the_same_sweep_and_runs_alone(person: Front,
     assert done.code == 0, done.said
     assert _steps(person, "lr-1") == _steps(person, "lr-3") == [1, 2, 3]
     assert person.lease("sweep", "reconcile", "sweep").code == 0
+
+
+def test_a_cell_that_was_given_up_is_not_submitted_again(person: Front, slurm: SlurmCluster, tmp_path: Path) -> None:
+    cells = [{"name": name, "mended": str(tmp_path / f"{name}-mended")} for name in ("a", "b")]
+    train = 'test -e "$LEASE_PARAM_mended" || exit 3; echo {} > "$LEASE_OUT/metrics.json"'
+    person.job(name="sweep", run=train, cells={"list": cells}, artifacts=["metrics.json"], attempts=1)
+    failed = person.lease("run", "--on", "cluster")
+    assert failed.code == 6, failed.said
+    folder = _run_folder(person)
+    Session(person, "unused").type("lease waive sweep b", ("type exactly", f"give up b of {folder.name}"))
+    for name in ("a", "b"):
+        (tmp_path / f"{name}-mended").touch()
+    done = person.lease("run", "--on", "cluster")
+    assert done.code == 0, done.said
+    assert "given up, and not trained again: b" in done.said
+    assert [len(list((folder / "cells" / name).glob("attempt-*"))) for name in ("a", "b")] == [2, 1]
 
 
 def _run_folder(person: Front) -> Path:

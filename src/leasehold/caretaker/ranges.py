@@ -108,24 +108,24 @@ def ranges(opened: Artifacts, items: Sequence[Any], size: int, look: bool) -> It
         at += 1
 
 
-def filled(blocks: Iterator[Union[bytes, Span]], size: int) -> Iterator[Union[bytes, Span]]:
-    """Put small blocks together until they fill a frame."""
+def filled(blocks: Iterator[Union[bytes, Span]], size: int) -> Iterator[Union[List[bytes], Span]]:
+    """Put small blocks beside each other until they fill a frame."""
     held: List[bytes] = []
     held_bytes = 0
     for block in blocks:
         if isinstance(block, Span):
             if held:
-                yield b"".join(held)
+                yield held
                 held, held_bytes = [], 0
             yield block
             continue
         held.append(block)
         held_bytes += len(block)
         if held_bytes >= size:
-            yield b"".join(held) if len(held) > 1 else block
+            yield held
             held, held_bytes = [], 0
     if held:
-        yield b"".join(held)
+        yield held
 
 
 def _parse(item: Any) -> Asked:

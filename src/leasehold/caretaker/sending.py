@@ -127,9 +127,13 @@ class _Packing:
         self.wanted = wanted
         self._tries = _TRIES if wanted else 0  # that many samples in a row did not shrink: the rest will not either
 
-    def emit(self, request: Request, block: bytes) -> None:
-        """Send one block."""
-        if self._tries and len(block) >= _LEAST_FRAME_BYTES:
+    def emit(self, request: Request, parts: List[bytes]) -> None:
+        """Send the parts of one block."""
+        if not self._tries:
+            request.data(*parts)
+            return
+        block = b"".join(parts)
+        if len(block) >= _LEAST_FRAME_BYTES:
             middle = len(block) // 2
             sample = block[middle : middle + _SAMPLE_BYTES]
             pays = len(zlib.compress(sample, 1)) < _PAYS_BELOW * len(sample)

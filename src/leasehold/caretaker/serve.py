@@ -20,6 +20,7 @@ from .refusing import Refused as Refused
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
 _FINISH_S = 1.0
+_MOST_PARTS = 512  # the system takes 1024 at once
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
 
 
@@ -44,9 +45,9 @@ class Request:
         """Send one object."""
         self._connection.send(frames.pack_json(self._number, value))
 
-    def data(self, chunk: bytes) -> None:
-        """Send one chunk of bytes."""
-        self._connection.send(frames.pack(self._number, frames.DATA, chunk))
+    def data(self, *parts: bytes) -> None:
+        """Send one chunk of bytes, which may be in parts."""
+        self._connection.send(frames.head(self._number, frames.DATA, sum(map(len, parts))), *parts)
 
     def file_data(self, fd: int, offset: int, count: int) -> int:
         """Send a range of a file as one chunk, uncopied where the system can; return how much of it there was."""
@@ -99,21 +100,22 @@ class Connection:
         for request in list(self._open.values()):
             request.answered.wait(max(0.0, deadline - time.monotonic()))
 
-    def send(self, data: bytes) -> None:
-        """Write whole frames, one sender at a time."""
+    def send(self, *parts: bytes) -> None:
+        """Write whole frames, one sender at a time; many parts are not copied together."""
         with self._lock:
-            self._writer.write(data)
-            self._writer.flush()
+            out = self._writer.fileno()
+            done = os.writev(out, parts) if len(parts) <= _MOST_PARTS else 0
+            if done < sum(map(len, parts)):
+                write_all(out, memoryview(b"".join(parts))[done:])
 
     def send_file(self, head: bytes, fd: int, span: Tuple[int, int]) -> int:
         """Write a frame's head and a range of a file; what the file lost is sent as zeros: a frame is whole."""
         with self._lock:
-            self._writer.write(head)
-            self._writer.flush()
-            sent = _pass_on(self._writer.fileno(), fd, span)
+            out = self._writer.fileno()
+            write_all(out, head)
+            sent = _pass_on(out, fd, span)
             if sent < span[1]:
-                self._writer.write(bytes(span[1] - sent))
-                self._writer.flush()
+                write_all(out, bytes(span[1] - sent))
         return sent
 
     def _take(self, frame: Frame, operations: Dict[str, Operation]) -> None:
@@ -160,7 +162,7 @@ def serve(root: str) -> int:
 
     if hasattr(gc, "set_threshold"):  # PyPy's collector has none
         gc.set_threshold(_GARBAGE)
-    writer = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
+    writer = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # a stray print must not land between frames
     widen(writer.fileno())  # to sshd
     connection = Connection(root, sys.stdin.buffer, writer)

@@ -90,8 +90,7 @@ def resume(request: Request) -> None:
             _keep_handbook(request, folder)
             _keep_promises(folder, request.args.get("patterns"))
             relaunch = _keep_relaunch(request, folder)
-            # A cluster's tasks are submitted for every cell that is not finished.
-            kept = [] if slurm.is_slurm(plan) else roster.leave_alone(folder, request.args.get("given_up"))
+            kept = roster.leave_alone(folder, request.args.get("given_up"))
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
             request.reply(dict(observe(folder), did="resumed", kept=kept, relaunch=relaunch))
             return

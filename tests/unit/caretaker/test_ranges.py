@@ -44,7 +44,7 @@ def sent(tmp_path: Path, items: List[Any], size: int = 1000, look: bool = True) 
 
 
 def _bytes(block: Any) -> bytes:
-    return os.pread(block.fd, block.length, block.offset) if isinstance(block, Span) else block
+    return os.pread(block.fd, block.length, block.offset) if isinstance(block, Span) else b"".join(block)
 
 
 @pytest.mark.parametrize("slow_s", [0.0, 1e9], ids=["slow", "quick"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
+from leasehold.caretaker.places import left_alone
 from leasehold.caretaker.serve import Refused, Request
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json, write_json
@@ -48,7 +49,7 @@ def begin(folder: RunFolder, plan: Dict[str, Any], resume_by: str = "") -> None:
         if gatherer.problem:
             raise SlurmDown(gatherer.problem)
         with _Book(folder) as book:
-            run = fold(_opening(run, plan, resume_by, book), into=run)
+            run = fold(_opening(run, plan, (resume_by, left_alone(folder)), book), into=run)
         wanted = _homeless(folder, run, gatherer)
         if wanted:
             expect_cells(folder, len(run.cells))
@@ -136,14 +137,17 @@ def _finish_submissions(folder: RunFolder, wishes: Dict[str, Any]) -> None:
             _say_submitted(folder, carry_out(folder, one._replace(wishes=one.wishes or wishes)))
 
 
-def _opening(run: RunState, plan: Dict[str, Any], resume_by: str, book: journal.Journal) -> List[Dict[str, Any]]:
+def _opening(
+    run: RunState, plan: Dict[str, Any], resumed: Tuple[str, Dict[str, Any]], book: journal.Journal
+) -> List[Dict[str, Any]]:
     if run.seq == 0:
         facts = {"plan_sha256": plan["plan_sha256"], "cells": list(plan["cells"]), "detach": "sbatch"}
         return [book.append("run_opened", pid=os.getpid(), boot=boot_id(), **facts)]
     new = [name for name in plan["cells"] if name not in run.cells]
     events = [book.append("cells_added", cells=new)] if new else []
-    if resume_by:
-        events.append(book.append("resumed", by=resume_by, detach="sbatch"))
+    by, but = resumed
+    if by:
+        events.append(book.append("resumed", by=by, detach="sbatch", **but))
     return events
 
 
