@@ -27,8 +27,8 @@ _NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpf
 _MOUNTS = Path("/proc/self/mounts")
 _OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel spells blanks and backslashes there
 # What names or proves something must stay as it is; plans are refused with secrets in them before they come here.
-# What the box itself has written down and can be asked for again; it is on disk with the next intent (decision 30).
-_RETOLD = frozenset({"run_seen", "run_work"})
+# What the box has written down, or can be judged anew: it is on disk with the next intent (decision 30).
+_FOLLOWING = frozenset({"run_seen", "run_work", "gate_judged", "env_passed"})
 _LOCKS: dict[Path, threading.Lock] = {}  # by file: whose turn it is to write, among the threads of this process
 _KEPT = frozenset({"plan", "receipt", "digest", "export", "project", "results", "root", "box", "platform", "evidence"})
 _TABLES = """
@@ -87,8 +87,7 @@ class Ledger:
 
     def append(self, kind: str, *, lease: str = "", run: str = "", **data: Any) -> LedgerEvent:
         """Record one event and its effect on the projection in one transaction."""
-        retold = kind in _RETOLD and not data.get("trains_again")  # that ends a person's waiver
-        with self.transaction(_FOLLOWS if retold and self._has_wal else _SYNCED) as append:
+        with self.transaction(_FOLLOWS if _may_follow(kind, data) and self._has_wal else _SYNCED) as append:
             return append(kind, lease, run, data)
 
     def transaction(self, how: str = _SYNCED) -> _Transaction:
@@ -159,6 +158,11 @@ class Ledger:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
+
+
+def _may_follow(kind: str, data: dict[str, Any]) -> bool:
+    """Whether an event need not be on disk by itself: what a person decided (to skip a gate, to owe again) must be."""
+    return kind in _FOLLOWING and not data.get("skipped") and not data.get("trains_again")
 
 
 class _Turn:

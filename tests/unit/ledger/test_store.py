@@ -337,6 +337,7 @@ def synced_at(folder: Path, kind: str, **data: Any) -> int:
 
     ledger = Ledger(folder / "ledger.sqlite", clock=clock)
     ledger.append(kind, lease="l", run="r", state="running", work={}, **data)
+    assert ledger.query("PRAGMA synchronous") == [(2,)]
     return seen[0]
 
 
@@ -345,23 +346,21 @@ def test_a_seeing_that_ends_a_waiver_is_on_disk_at_once(tmp_path: Path) -> None:
     assert synced_at(tmp_path, "run_seen", did="resumed", trains_again=[]) == 1
 
 
+def test_a_gate_that_a_person_skipped_is_on_disk_at_once(tmp_path: Path) -> None:
+    assert synced_at(tmp_path, "gate_judged", skipped=True, because="I know") == 2
+    assert synced_at(tmp_path, "gate_judged", skipped=False) == 1
+
+
 def test_without_a_wal_everything_is_on_disk_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_wal_is_safe", lambda folder: False)
     assert synced_at(tmp_path, "run_seen") == 2
 
 
-@pytest.mark.parametrize(("kind", "level"), [("gate_judged", 2), ("run_seen", 1), ("run_work", 1)])
-def test_only_what_retells_a_box_waits_for_the_next_intent_to_be_on_disk(tmp_path: Path, kind: str, level: int) -> None:
-    seen: list[int] = []
-
-    def clock() -> float:
-        seen.append(ledger.query("PRAGMA synchronous")[0][0])
-        return 1.0
-
-    ledger = Ledger(tmp_path / "ledger.sqlite", clock=clock)
-    ledger.append(kind, lease="l", run="r", state="running", work={})
-    assert seen == [level]
-    assert ledger.query("PRAGMA synchronous") == [(2,)]
+@pytest.mark.parametrize(
+    ("kind", "level"), [("detach_proven", 2), ("gate_judged", 1), ("run_seen", 1), ("run_work", 1)]
+)
+def test_only_what_can_be_asked_or_judged_anew_waits_for_the_next_intent(tmp_path: Path, kind: str, level: int) -> None:
+    assert synced_at(tmp_path, kind) == level
 
 
 def test_a_write_that_could_not_begin_leaves_the_turn_to_the_next(
