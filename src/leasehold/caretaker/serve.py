@@ -20,6 +20,7 @@ from .refusing import Refused as Refused
 _MAX_OPEN_REQUESTS = 32
 _BODY_FRAMES = 64
 _FINISH_S = 1.0
+_HAS_WRITEV = hasattr(os, "writev")  # PyPy has none
 _MOST_PARTS = 512  # the system takes 1024 at once
 _GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
 
@@ -104,7 +105,7 @@ class Connection:
         """Write whole frames, one sender at a time; many parts are not copied together."""
         with self._lock:
             out = self._writer.fileno()
-            done = os.writev(out, parts) if len(parts) <= _MOST_PARTS else 0
+            done = os.writev(out, parts) if _HAS_WRITEV and len(parts) <= _MOST_PARTS else 0
             if done < sum(map(len, parts)):
                 write_all(out, memoryview(b"".join(parts))[done:])
 
@@ -143,11 +144,11 @@ class Connection:
             last = frames.pack_json(number, {"code": error.code, "message": str(error)}, frames.ERROR)
         except Exception as error:  # noqa: BLE001 - the process boundary: home must hear of it
             said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
-            last = frames.pack_json(number, said, frames.ERROR)
+            hung_up = isinstance(error, frames.WireError) and self.closed.is_set()  # which is no news to home
+            last = b"" if hung_up else frames.pack_json(number, said, frames.ERROR)
         self._open.pop(number, None)
         try:
-            if not self.closed.is_set():  # else home hung up, which is no news to it
-                self.send(last)
+            self.send(last)
         except OSError:
             self.closed.set()
         finally:
