@@ -356,9 +356,7 @@ def test_without_a_wal_everything_is_on_disk_at_once(tmp_path: Path, monkeypatch
     assert synced_at(tmp_path, "run_seen") == 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "level"), [("detach_proven", 2), ("gate_judged", 1), ("run_seen", 1)]
-)
+@pytest.mark.parametrize(("kind", "level"), [("detach_proven", 2), ("gate_judged", 1), ("run_seen", 1)])
 def test_only_what_can_be_asked_or_judged_anew_waits_for_the_next_intent(tmp_path: Path, kind: str, level: int) -> None:
     assert synced_at(tmp_path, kind) == level
 
