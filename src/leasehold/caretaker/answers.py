@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from importlib import import_module
 from typing import Dict
 
+from leasehold.kit.unhinted import unhinted
+
 from .serve import Operation, Request
 
+_LOADING = threading.Lock()
 _BY_PLACE = {
     "operations": {
         "probe": "probe",
@@ -61,7 +65,8 @@ def ping(request: Request) -> None:
 
 def found(place: str, name: str) -> Operation:
     """Return a function of a module of ours."""
-    operation: Operation = getattr(import_module("." + place, __package__), name)
+    with _LOADING, unhinted():
+        operation: Operation = getattr(import_module("." + place, __package__), name)
     return operation
 
 

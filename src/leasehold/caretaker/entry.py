@@ -16,7 +16,9 @@ def main(argv: List[str]) -> int:
     """Dispatch; imports stay behind each door so that keeper and caretaker stay small."""
     door = argv[0] if argv else ""
     if door == "serve" and len(argv) == 2:
-        from .serve import serve
+        with unhinted():
+            from . import answers  # noqa: F401 - serve has it at once
+            from .serve import serve
 
         return serve(argv[1])
     if door == "care" and len(argv) in (2, 4):

@@ -1,7 +1,7 @@
 """Stands in for `typing` while modules of ours are loaded: hints say nothing at run time, and named tuples are tuples.
 
-To load the real one takes a tenth of what a short task of a cluster costs in all, and a keeper's start delays the next
-cell. Whoever imports it afterwards gets it.
+To load the real one takes a tenth of what a short task of a cluster costs in all, a keeper's start delays the next
+cell, and every command waits for the box's end of its connection. Whoever imports it afterwards gets it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def unhinted() -> Iterator[None]:
-    """Have what is imported meanwhile do without `typing`; one that is loaded already is used. For one thread."""
+    """Have what is imported meanwhile do without `typing`; one that is loaded already is used. One at a time."""
     collects = gc.isenabled()
     gc.disable()  # modules make much, and leave nothing to collect
     mine = sys.modules.setdefault("typing", sys.modules[__name__]) is sys.modules[__name__]
@@ -59,12 +59,25 @@ class NamedTuple(metaclass=_Named):
     """What is derived from it is a named tuple."""
 
 
+def cast(_: object, value: Any) -> Any:
+    """Return the value."""
+    return value
+
+
+def overload(marked: Any) -> Any:
+    """Return what is marked, as `final` and `runtime_checkable` do."""
+    return marked
+
+
+final = runtime_checkable = overload
+
+
 def __getattr__(name: str) -> Any:
     if name[:1].isupper():
         return _Hint
     if name.startswith("__"):
         raise AttributeError(name)
-    return getattr(_real(), name)  # cast, overload and the like do something
+    return getattr(_real(), name)  # get_type_hints and the like do something
 
 
 def _real() -> Any:

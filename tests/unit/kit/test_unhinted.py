@@ -70,10 +70,13 @@ def test_typing_that_is_loaded_already_is_used(tmp_path: Path) -> None:
     assert _said(tmp_path, text) == "True True\n"
 
 
-def test_what_does_something_is_the_real_one(tmp_path: Path) -> None:
-    (tmp_path / "acts.py").write_text("from typing import Any, cast\nkept = cast(int, 7)\n")
-    text = "with unhinted():\n    import acts, made\nimport typing\nprint(acts.kept, acts.cast is typing.cast)"
-    assert _said(tmp_path, text) == "7 True\n"
+def test_what_does_something_does_it(tmp_path: Path) -> None:
+    acts = "from typing import Protocol, cast, get_type_hints, overload, runtime_checkable\nkept = cast(int, 7)\n"
+    acts += "@runtime_checkable\nclass Shape(Protocol):\n    pass\n"
+    (tmp_path / "acts.py").write_text(acts)
+    text = "with unhinted():\n    import acts, made\nimport typing\n"
+    text += "print(acts.kept, acts.Shape.__name__, acts.get_type_hints is typing.get_type_hints)"
+    assert _said(tmp_path, text) == "7 Shape True\n"
 
 
 def test_a_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
