@@ -88,3 +88,13 @@ def test_an_answer_that_ends_early_is_a_lost_link(door: Door) -> None:
 
     with pytest.raises(LinkError):
         ask_status(Short(), door.place)
+
+
+def test_a_run_of_ten_thousand_cells_is_told_whole(door: Door) -> None:
+    place = door.root / "active" / RUN
+    place.mkdir(parents=True)
+    cells = {f"cell-{number:05d}": {"state": "pending", "why": "x" * 600} for number in range(10_000)}
+    (place / "status.json").write_text(json.dumps({"run": RUN, "cells": cells}))
+    (place / "plan.json").write_text("{}")
+    [(_, text)] = ask_status(door.transport, door.place)
+    assert len(json.loads(text)["cells"]) == 10_000

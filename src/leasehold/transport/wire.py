@@ -22,6 +22,7 @@ from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _INBOX_FRAMES = 256
+_MOST_STATUS_BYTES = 64 << 20  # ten thousand cells are 6 MB
 _AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice
 _CLOSED = object()
 _PUMP_S = 5.0  # for what is still in the pipe; a process that holds it open must not hold us
@@ -256,8 +257,9 @@ def _no_root(said: str) -> BoxError:
     )
 
 
-def _lines_until_end(link: Link, buffer: bytes, deadline: float) -> list[str]:
-    while not buffer.endswith(b"end\n") and len(buffer) <= frames.MAX_PAYLOAD_BYTES:
+def _lines_until_end(link: Link, begun: bytes, deadline: float) -> list[str]:
+    buffer = bytearray(begun)
+    while not buffer.endswith(b"end\n") and len(buffer) <= _MOST_STATUS_BYTES:
         block = _read_by(link, deadline)
         if not block:
             break
