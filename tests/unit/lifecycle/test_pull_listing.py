@@ -124,6 +124,32 @@ def test_files_that_waited_for_room_come_when_there_is_some(tmp_path):
     assert [(file.number, file.path) for file in desk.files] == [(0, "a"), (1, "b"), (2, "c"), (3, "d")]
 
 
+def test_files_that_came_meanwhile_need_no_room_any_more(tmp_path):
+    room = [3]
+    taking, desk = intake(tmp_path, room=room)
+    taking.add(piece(row("a"), row("b"), row("c")))
+    for file in desk.files[:2]:
+        desk.came_whole(file, "ab", "ab")
+    room[0] -= 2
+    taking.add(piece())
+    taking.complete()
+    room[0] += 1
+    taking.add(piece(row("d")))
+    taking.complete()
+    assert [file.path for file in desk.files] == ["a", "b", "c", "d"]
+
+
+def test_a_list_that_goes_on_after_the_pull_is_over_is_not_written(tmp_path):
+    taking, desk = intake(tmp_path)
+    taking.close()
+    with open(tmp_path / "another", "wb") as other:  # has the number that the list had
+        taking.add(piece(row("a")))
+        taking.close()
+        assert other.write(b"own") == 3
+    assert (tmp_path / "another").read_bytes() == b"own"
+    assert desk.files == []
+
+
 def test_parts_of_files_that_changed_since_the_last_try_are_dropped(tmp_path):
     taking, desk = intake(tmp_path)
     taking.add(piece(row("same"), row("gone/away")))

@@ -88,6 +88,7 @@ class Desk:
         self._unproved = 0
         self.home_bytes = 0
         self.total_bytes = 0
+        self.absent = 0  # files of which nothing is here
         self._sizes: dict[int, int] = {}  # how many files have each
 
     def add(self, files: list[Coming]) -> None:
@@ -110,6 +111,7 @@ class Desk:
         self._open[file.number] = file
         if not file.small or here:
             self.to_hash.append(file)
+        self.absent += not here
         if here:
             self.home_bytes += here
             for span in file.home:
@@ -205,6 +207,7 @@ class Desk:
         with self.lock:
             file.sha256 = file.sha256 or told
             self.home_bytes += file.bytes - (file.home.total if file.home else 0)
+            self.absent -= not file.home
             file.home.cover(file.bytes)
             if self._copies:
                 self.work.notify()
@@ -270,11 +273,13 @@ class Desk:
         """These ranges are not what the box has: they are to come again."""
         self.fresh.forget(file.number)
         with self.lock:
+            was_here = bool(file.home)
             for start, end in spans:
                 before = file.home.total
                 file.home.remove(start, end)
                 file.asked.remove(start, end)
                 self.home_bytes -= before - file.home.total
+            self.absent += was_here and not file.home
             file.mending = False
             self._open[file.number] = file
             self.work.notify()
@@ -341,6 +346,7 @@ class Desk:
 
     def _arrived(self, file: Coming, start: int, end: int) -> None:
         before = file.home.total
+        self.absent -= not before and start < end
         file.home.add(start, end)
         file.asked.add(start, end)
         self.home_bytes += file.home.total - before
@@ -354,6 +360,7 @@ class Desk:
     def _skip(self, file: Coming) -> None:
         if not file.skipped and not file.proved:
             file.skipped = True
+            self.absent -= not file.home
             self.home_bytes -= file.home.total
             self.total_bytes -= file.bytes
             self._one_less()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -129,14 +130,19 @@ class Intake:
         self._place = place
         self._desk = desk
         self._resumes = resumes
-        self._not_here = 0  # files of which nothing was here when they were listed
         self._number = 0
         self._waiting: list[Coming] = []  # there is no room for them
+        self._lock = (
+            threading.Lock()
+        )  # a pull that failed is over before its list is; a closed number is another file's
         self._fd = os.open(place.folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
 
     def add(self, piece: ListPiece) -> None:
         """Take a piece."""
-        write_all(self._fd, piece.text.replace(b"\n", b" ") + b"\n")
+        with self._lock:
+            if self._fd < 0:
+                return
+            write_all(self._fd, piece.text.replace(b"\n", b" ") + b"\n")
         self._waiting += self._coming(piece.rows)
         with contextlib.suppress(HomeError):  # how much it is in all, the list's end will say
             self._put_down()
@@ -147,13 +153,17 @@ class Intake:
 
     def _put_down(self) -> None:
         missing = sum(file.bytes - file.home.total if file.home else file.bytes for file in self._waiting)
-        self._place.check_room(self._place.folder, self._desk.missing_bytes + missing, self._not_here)
+        absent = self._desk.absent + sum(not file.home for file in self._waiting)
+        self._place.check_room(self._place.folder, self._desk.missing_bytes + missing, absent)
         self._desk.add(self._waiting)
         self._waiting = []
 
     def close(self) -> None:
-        """Write no more."""
-        os.close(self._fd)
+        """Take no more. A second call does nothing."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
     def _coming(self, rows: Iterable[Row]) -> Iterator[Coming]:
         base = str(self._place.folder / "cells") + os.sep
@@ -164,7 +174,6 @@ class Intake:
                 _part_from_roof(file.target)
                 file.home = self._desk.arrivals.of(file.key, file.target, size)
             self._number += 1
-            self._not_here += not file.home
             yield file
 
 

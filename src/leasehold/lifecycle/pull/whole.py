@@ -1,4 +1,4 @@
-"""One pull from beginning to end: the list first, then sums and bytes side by side, then everything proved."""
+"""One pull from beginning to end: list, sums and bytes side by side, then everything proved."""
 
 from __future__ import annotations
 
