@@ -132,9 +132,7 @@ class Intake:
         self._resumes = resumes
         self._number = 0
         self._waiting: list[Coming] = []  # there is no room for them
-        self._lock = (
-            threading.Lock()
-        )  # a pull that failed is over before its list is; a closed number is another file's
+        self._lock = threading.Lock()  # a pull that failed may be over before its list; the number is another's then
         self._fd = os.open(place.folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
 
     def add(self, piece: ListPiece) -> None:
