@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -233,6 +235,29 @@ def test_text_is_packed_on_a_long_way_and_noise_is_not(haul: Haul) -> None:
     haul.pull(weigh(haul.door.engine()))
     assert sum(wires) >= 200_000
     assert haul.home()["log"] == TEXT
+
+
+def test_nobody_waits_for_connections_that_have_fallen_silent(haul: Haul) -> None:
+    stopped: list[int] = []
+
+    def silent() -> CaretakerEngine:
+        engine = haul.door.engine()
+        stopped.append(engine.wire._link.pid)  # type: ignore[attr-defined]
+        os.kill(stopped[-1], signal.SIGSTOP)
+        return engine
+
+    files = {"model": noise(24 * MIB), **{f"small{number}": noise(5000 + number) for number in range(200)}}
+    haul.write(files)
+    haul.more, haul.round_trip_s = silent, 0.08
+    try:
+        haul.pull()
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    assert stopped, "others were called, and asked for a part"
+    assert haul.home() == files
+    assert haul.fetched == sum(len(content) for content in files.values())
 
 
 def test_further_connections_carry_a_part_and_are_closed(haul: Haul) -> None:

@@ -70,7 +70,7 @@ def fetch(request: Request) -> None:
     try:
         with request.turn:
             for block in filled(ranges(opened, request.args.get("items") or [], size, packing.wanted), size):
-                if request.gone:
+                if request.gone or request.left:
                     return
                 if isinstance(block, Span):
                     _emit(block, request)

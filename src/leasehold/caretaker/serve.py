@@ -42,6 +42,11 @@ class Request:
         """Whether home hung up."""
         return self._connection.closed.is_set()
 
+    @property
+    def left(self) -> bool:
+        """Whether home wants no more of this answer; only of a request without a body."""
+        return not self.inbox.empty()
+
     def reply(self, value: Dict[str, Any]) -> None:
         """Send one object."""
         self._connection.send(frames.pack_json(self._number, value))

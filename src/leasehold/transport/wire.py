@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import queue
 import re
@@ -82,6 +83,11 @@ class Wire:
                 talk.say(body)
                 talk.end()
             yield from talk
+        except GeneratorExit:
+            if not body:
+                with contextlib.suppress(LinkError):
+                    talk.end()  # the box need not send the rest
+            raise
         finally:
             talk.leave()
 

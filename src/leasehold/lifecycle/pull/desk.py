@@ -60,7 +60,12 @@ class Mend:
     file: Coming
 
 
-Job = Batch | Copy | Take | Mend
+@dataclass(frozen=True)
+class Spare:
+    """Nothing is left to ask for; others still bring what they were asked for."""
+
+
+Job = Batch | Copy | Take | Mend | Spare
 
 
 class Desk:
@@ -192,14 +197,19 @@ class Desk:
                 self.bytes_came.notify()
         return None
 
-    def take(self, batch_bytes: int) -> Job | None:
-        """Hand out work, waiting for some; None when there will be no more."""
+    def take(self, batch_bytes: int, spare_s: float = 0.0) -> Job | None:
+        """Hand out work, waiting for some; None when there will be no more.
+
+        With spare_s: who has waited so long in vain while others bring the last of it is told so.
+        """
         with self.lock:
             while not (self.closed or self.complete or self.failure or self.lost):
                 job = self._next(batch_bytes)
                 if job is not None:
                     return job
-                self.work.wait(0.5)
+                self.work.wait(spare_s or 0.5)
+                if spare_s and self.listed and not (self._open or self._copies or self._jobs):
+                    return Spare()
         return None
 
     def came_whole(self, file: Coming, sha256: str, told: str = "") -> None:
@@ -250,6 +260,8 @@ class Desk:
         """Nobody could do this; another will."""
         if isinstance(job, Batch):
             return self.give_back(job.pieces)
+        if isinstance(job, Spare):
+            return None
         with self.lock:
             self._jobs.append(job)
             self.work.notify()

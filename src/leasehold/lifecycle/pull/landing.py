@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from hashlib import sha256
 
 from leasehold.kit.atomic import write_all
@@ -13,6 +14,7 @@ from .fresh import Gathering
 
 _NOTED_TOGETHER = 32
 _SUM_BYTES = 32
+_CUT_BYTES = 64 << 10
 _CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CAREFUL
 
@@ -46,17 +48,22 @@ class _Folder:
 
 
 class Landing:
-    """Takes the bytes of one request; leave() keeps what came of a range that was cut and gives back the rest."""
+    """Takes the bytes of one request; leave() keeps what came of a range that was cut and gives back the rest.
+
+    One thread adds and leaves; any may ask what is left, and take some of that over.
+    """
 
     def __init__(self, desk: Desk, pieces: list[Piece], gathering: Gathering | None = None) -> None:
         self._desk = desk
         self._pieces = pieces
         self._gathering = gathering  # with it, whole blocks of large files go past the cache
+        self._lock = threading.RLock()
         self._at = 0  # which piece comes
         self._done = 0  # how much of it is here
         self._noted = 0  # how much of it is in the log
         self._held: list[memoryview] = []  # of a small file, written at one go
         self.sum_bytes = 0  # sums that came with files: no part of them
+        self.came_bytes = 0
         self._whole: list[Coming] = []  # small files that are here and not in the log yet
         self._folder = _Folder()
 
@@ -65,9 +72,40 @@ class Landing:
         """Whether everything that was asked for is here."""
         return self._at == len(self._pieces)
 
+    @property
+    def left_bytes(self) -> int:
+        """How much is still to come."""
+        with self._lock:
+            here = self._done + self._gathered
+            return sum(piece.end - piece.start for piece in self._pieces[self._at :]) - here
+
     def add(self, chunk: bytes) -> None:
         """Put bytes where they belong; what nobody asked for is dropped."""
-        view = memoryview(chunk)
+        with self._lock:
+            self.came_bytes += len(chunk)
+            self._add(memoryview(chunk))
+
+    def give_up(self, keep_bytes: int) -> list[Piece]:
+        """Want about so many more bytes and no others; return the ranges that somebody else may bring."""
+        with self._lock:
+            kept, given = self._pieces[: self._at], []
+            here = self._done + self._gathered
+            for piece in self._pieces[self._at :]:
+                start = piece.start + here
+                cut = start + -(-max(0, keep_bytes) // _CUT_BYTES) * _CUT_BYTES
+                if cut >= piece.end or (here or keep_bytes > 0) and (piece.file.sealed or _at_one_go(piece)):
+                    kept.append(piece)
+                elif cut > piece.start:
+                    kept.append(Piece(piece.file, piece.start, cut))
+                    given.append(Piece(piece.file, cut, piece.end))
+                else:
+                    given.append(piece)
+                keep_bytes -= piece.end - start
+                here = 0
+            self._pieces = kept
+        return given
+
+    def _add(self, view: memoryview) -> None:
         while len(view) and not self.full:
             piece = self._pieces[self._at]
             missing = self._missing(piece)
@@ -85,6 +123,10 @@ class Landing:
 
     def leave(self, *, alone: bool = False) -> None:
         """End here, whole or not. A second call does nothing."""
+        with self._lock:
+            self._leave(alone)
+
+    def _leave(self, alone: bool) -> None:
         self._folder.close()
         self._note_whole()
         if self.full:
@@ -156,6 +198,7 @@ class Landing:
                 self._note_whole()
             self._desk.came_whole(piece.file, sha256(content).hexdigest(), told)
         else:
+            self._write_gathered(piece)  # a range may have been cut within a block
             self._note(piece)
             if piece.file.small:
                 self._desk.follow(piece.file)

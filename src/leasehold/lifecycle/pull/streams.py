@@ -15,11 +15,12 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .calling import AHEAD, FAR_S
 from .coming import BLOCK_BYTES, Coming
-from .desk import Batch, Copy, Desk, Mend, Piece, Take, different
+from .desk import Batch, Copy, Desk, Mend, Piece, Spare, Take, different
 from .fresh import Gathering
 from .landing import Landing
 from .pace import Limiter, Pace
 from .reuse import link_equal
+from .underway import Underway
 
 _MOST_STREAMS = 16
 _FIRST_WAVE = 1 + AHEAD
@@ -28,7 +29,11 @@ _QUICK_BYTES_PER_S = 2e6  # of one stream: a block of a megabyte in half a secon
 _THREADS_A_STREAM = 2  # while one block is written, the next is under way
 _MOST_BATCH_BYTES = 8 << 20
 _FRAME_BYTES = 256 << 10
+_UNTRIED_BYTES_PER_S = 2e6  # taken for a far one
+_NEAR_BYTES_PER_S = 1e9
 _BATCH_S = 0.75
+_SPARE_S = 0.05
+_ROUND_TRIPS = 1.5  # less in one request, with the next one asked for, leaves a far stream idle
 _JOIN_S = 5.0
 _MOMENT_S = 0.1
 _SOON_S = 0.02
@@ -69,8 +74,7 @@ class Streams:
         self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
         self._wanted = 1
         self.each_moment: list[Callable[[], None]] = []  # called about ten times a second
-        self._answered: dict[int, float] = {}  # when each stream's last answer had come
-        self._speeds: dict[int, float] = {}  # bytes a second of each stream's last request
+        self._underway = Underway(_UNTRIED_BYTES_PER_S if self._far else _NEAR_BYTES_PER_S)
 
     def run(self, engine: CaretakerEngine) -> None:
         """Fetch until the desk is complete."""
@@ -134,7 +138,7 @@ class Streams:
         rate, alive = self._pace.rate, len(self._alive)
         self._looked = (now, alive, rate)
         most = min(4, (os.cpu_count() or 1) // 2) if near else _MOST_STREAMS
-        soon_done = self._desk.missing_bytes < 6 * rate  # a handshake over a long way takes seconds
+        soon_done = self._desk.missing_bytes < 10 * rate  # a handshake over a long way takes seconds
         grew = alive == streams or rate > 1.15 * rate_then  # the last step paid, or there was none
         if soon_done or not grew or alive < self._wanted:
             return self._wanted
@@ -190,13 +194,15 @@ class Streams:
         desk = self._desk
         gathering = Gathering()
         try:
-            while (job := desk.take(self._batch_bytes(number))) is not None:
+            while (job := desk.take(self._batch_bytes(number), _SPARE_S if self._far else 0.0)) is not None:
                 if number in self._cut:  # its other thread has found out
                     desk.take_back(job)
                     return
                 match job:
                     case Batch():
                         self._fetch(engine, self._landing(job, gathering, number), job, number)
+                    case Spare():
+                        self._relieve(engine, gathering, number)
                     case Copy():
                         _copy(desk, job)
                     case Take():
@@ -218,18 +224,25 @@ class Streams:
             if self._alive[number] == 0:
                 del self._alive[number]
 
+    def _relieve(self, engine: CaretakerEngine, gathering: Gathering, number: int) -> None:
+        """Bring some of what a slower stream was asked for: nobody shall wait for the slowest alone."""
+        pieces = self._underway.relieve(number, self._way.round_trip_s)
+        if pieces:
+            batch = Batch(pieces)
+            self._fetch(engine, self._landing(batch, gathering, number), batch, number)
+
     def _batch_bytes(self, number: int) -> int:
         """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
-        far = self._far
-        speed = self._speeds.get(number, 2e6 if far else 1e9)
-        size = int(max(_FRAME_BYTES if far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
+        speed = self._underway.speed(number)
+        share = max(share, int(_ROUND_TRIPS * self._way.round_trip_s * speed)) if self._far else share
+        size = int(max(_FRAME_BYTES if self._far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
         limit = self._way.limit_bytes_per_s
         return min(size, max(64 << 10, int(limit))) if limit else size
 
     def _landing(self, batch: Batch, gathering: Gathering, number: int) -> Landing:
         """Have whole blocks go past the page cache, unless one of them takes so long that a kill would cost much."""
-        quick = self._speeds.get(number, 0.0 if self._far else 1e9) >= _QUICK_BYTES_PER_S
+        quick = self._underway.speed(number) > _QUICK_BYTES_PER_S
         return Landing(self._desk, batch.pieces, gathering if quick and not self._way.limit_bytes_per_s else None)
 
     def _fetch(self, engine: CaretakerEngine, landing: Landing, batch: Batch, number: int) -> None:
@@ -242,8 +255,7 @@ class Streams:
         far = self._far
         pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)
         frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
-        size = sum(piece.end - piece.start for piece in batch.pieces)
-        begun = time.monotonic()
+        self._underway.begin(number, landing)
         try:
             for chunk in engine.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):
                 if self._desk.closed:
@@ -263,18 +275,12 @@ class Streams:
             short = not landing.full
             landing.leave()
             self._pace.add(-landing.sum_bytes)
-            self._measure(number, size, begun)
+            self._underway.end(number, landing)
         if short and len({piece.file for piece in batch.pieces}) == 1:
             self._strike(batch.pieces[0].file)
         elif short:
             for piece in batch.pieces:
                 piece.file.alone = True
-
-    def _measure(self, number: int, size: int, begun: float) -> None:
-        """A stream's answers come one after the other: this one began when the last had come."""
-        now, last = time.monotonic(), self._answered.get(number, 0.0)
-        self._answered[number] = now
-        self._speeds[number] = size / max(now - max(begun, last), 1e-3)
 
     def _refused(self, error: BoxError, batch: Batch) -> None:
         """The box cannot give one of these files: alone in its batch, it is the one."""
