@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,30 @@ def test_a_box_that_was_far_is_called_several_times_at_once(bed: SshBed, tmp_pat
     assert not (bed.box.home / ".leasehold").exists(), "a call that nobody took leaves nothing on the box"
     first.wire.close()
     second.wire.close()
+
+
+def test_a_box_that_may_lack_our_program_gets_it_by_the_first_connection_alone(bed: SshBed, tmp_path: Path) -> None:
+    calls = calls_to(bed, tmp_path)
+    calls.remember(FAR, MUCH)
+    memory = tmp_path / "cache" / "way.json"
+    memory.write_text(json.dumps({**json.loads(memory.read_text()), "parcel": "an older one"}))
+    calls.begin()
+    assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
+    assert not (tmp_path / "ours").exists(), "nobody has begun"
+    calls.first().wire.close()
+    calls.more().wire.close()
+    assert bed.box.handshakes() == 1 + AHEAD
+    calls.hang_up()
+    assert eventually(lambda: bed.box.connections() == 0)
+
+
+def test_calls_end_though_nothing_was_begun(bed: SshBed, tmp_path: Path) -> None:
+    calls = calls_to(bed, tmp_path)
+    calls.remember(FAR, MUCH)
+    calls.begin()
+    assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
+    calls.hang_up()
+    assert eventually(lambda: bed.box.connections() == 0)
 
 
 @pytest.mark.parametrize("round_trip_s, pulled_bytes", [(NEAR, MUCH), (FAR, LITTLE)])

@@ -6,9 +6,9 @@ from typing import Any
 
 from leasehold.errors import LinkError
 
-from .contract import Link
 from .openssh import SshTransport
 from .parcel import boot_command
+from .process import ProcessLink
 
 
 class CalledAhead:
@@ -17,26 +17,39 @@ class CalledAhead:
     def __init__(self, transport: SshTransport) -> None:
         self.name = transport.name
         self.called = transport
-        self._link: Link | None = None
+        self._link: ProcessLink | None = None
+        self._given: ProcessLink | None = None
+        self._cut = False
         try:
             self._link = transport.open(boot_command())
         except LinkError:  # the real open will fail the same way, and explain it
             return
 
-    def open(self, command: str) -> Link:
+    def open(self, command: str) -> ProcessLink:
         """Hand over the link that was called, if its process still lives; else open another."""
         link, self._link = self._link, None
-        if link is not None and command == boot_command() and not getattr(link, "over", False):
+        if self._cut:
+            raise LinkError("link.closed", f"the call to {self.name} was ended")
+        if link is not None and command == boot_command() and not link.over:
+            self._given = link
             return link
         if link is not None:
             link.close()
-        return self.called.open(command)
+        self._given = self.called.open(command)
+        return self._given
 
     def hang_up(self) -> None:
         """End a call that nobody took."""
         link, self._link = self._link, None
         if link is not None:
             link.close()
+
+    def cut(self) -> None:
+        """End it in whatever state it is; who is greeting the box over it sees the stream end."""
+        self._cut = True
+        self.hang_up()
+        if self._given is not None:
+            self._given.kill()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.called, name)

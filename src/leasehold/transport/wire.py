@@ -45,6 +45,7 @@ class Wire:
         self._next = 1
         self._dead: LinkError | None = None
         self.quickest_s = float("inf")  # of all answers: about the round trip
+        self.heard_bytes = 0  # in answers, as they travelled
         try:
             self._early = _handshake(Ear(self._link, transport), root, python_hint, patience_s)
         except BaseException:
@@ -106,6 +107,11 @@ class Wire:
         if not self._pump.is_alive():
             self._link.close()
 
+    @property
+    def lost(self) -> LinkError | None:
+        """Why nobody can ask any more, if so."""
+        return self._dead
+
     def __enter__(self) -> Wire:
         return self
 
@@ -156,6 +162,7 @@ class Wire:
         reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), _AHEAD_BYTES))
         try:
             while (frame := frames.read_frame(reader)) is not None:
+                self.heard_bytes += len(frame.payload)
                 inbox = self._requests.get(frame.request)
                 if inbox is not None:
                     self._deliver(inbox, frame)

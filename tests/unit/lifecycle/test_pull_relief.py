@@ -78,7 +78,7 @@ def test_a_large_file_is_cut_anywhere(tmp_path, came, keep, gathers):
 
 @pytest.mark.parametrize("came", [0, 1, 250, 300, 10_000])
 @pytest.mark.parametrize("keep", [0, 1, 1000])
-def test_a_small_file_stays_with_whom_it_began_to_come(tmp_path, came, keep):
+def test_small_files_come_whole_from_one_or_the_other(tmp_path, came, keep):
     scene = Scene(tmp_path, [250, 251, 0, 9_000, 400_000, 70_000])
     pieces = scene.take(SIZE).pieces
     stream = scene.sent(pieces)
@@ -124,7 +124,7 @@ def scene(tmp_path: Path) -> Scene:
 
 def underway_of(scene: Scene, clock: Clock) -> tuple[Underway, list[Landing]]:
     """Three connections with a file each, all of which have brought a megabyte in a second before."""
-    underway = Underway(1e6, clock)
+    underway = Underway(1e6, ROUND_TRIP_S, clock)
     landings = [Landing(scene.desk, scene.take(SIZE).pieces) for _ in scene.desk.files]
     for number, landing in enumerate(landings):
         underway.begin(number, landing)
@@ -137,9 +137,10 @@ def test_the_one_that_would_end_last_is_relieved(scene):
     clock.now += 1.0
     landings[0].add(CONTENT)
     underway.end(0, landings[0])
-    landings[1].add(CONTENT[: 1000 * KIB])
-    landings[2].add(CONTENT[: 100 * KIB])
-    given = underway.relieve(0, ROUND_TRIP_S)
+    for number, size in ((1, 1000 * KIB), (2, 100 * KIB)):
+        landings[number].add(CONTENT[:size])
+        underway.heard(number)
+    given = underway.relieve(0)
     assert {piece.file.number for piece in given} == {2}
     ours, theirs = SIZE / 1.0, 100 * KIB / 1.0
     ends = landings[2].left_bytes / theirs, ROUND_TRIP_S + sum(piece.end - piece.start for piece in given) / ours
@@ -150,32 +151,49 @@ def test_what_ends_soon_is_waited_for(scene):
     clock = Clock()
     underway, landings = underway_of(scene, clock)
     clock.now += 1.0
-    for landing in landings[:2]:
-        landing.add(CONTENT[: SIZE - 100 * KIB])
+    for number in (0, 1):
+        landings[number].add(CONTENT[: SIZE - 100 * KIB])
+        underway.heard(number)
     landings[2].add(CONTENT)
     underway.end(2, landings[2])
-    assert underway.relieve(2, ROUND_TRIP_S) == []
+    assert underway.relieve(2) == []
+
+
+def test_who_has_fallen_silent_is_asked_for_nothing_more(scene):
+    clock = Clock()
+    underway, landings = underway_of(scene, clock)
+    clock.now += 1.0
+    for number in (1, 2):
+        landings[number].add(CONTENT[: SIZE - 10 * KIB])
+        underway.heard(number)
+    landings[0].add(CONTENT)
+    underway.end(0, landings[0])
+    assert underway.relieve(0) == [], "a moment is waited for"
+    clock.now += 0.4
+    underway.heard(1)
+    assert {piece.file.number for piece in underway.relieve(0)} == {2}
+    assert landings[2].left_bytes == 0
 
 
 def test_nobody_relieves_himself_or_nobody(scene):
     clock = Clock()
-    underway = Underway(1e6, clock)
-    assert underway.relieve(0, ROUND_TRIP_S) == []
+    underway = Underway(1e6, ROUND_TRIP_S, clock)
+    assert underway.relieve(0) == []
     underway.begin(0, Landing(scene.desk, scene.take(SIZE).pieces))
     clock.now += 9.0
-    assert underway.relieve(0, ROUND_TRIP_S) == []
+    assert underway.relieve(0) == []
 
 
 def test_who_waits_behind_a_slow_answer_is_relieved_first(scene):
     clock = Clock()
-    underway = Underway(1e6, clock)
+    underway = Underway(1e6, ROUND_TRIP_S, clock)
     first, second = (Landing(scene.desk, scene.take(SIZE).pieces) for _ in range(2))
     underway.begin(0, first)
     underway.begin(0, second)
     clock.now += 2.0
-    assert {piece.file.number for piece in underway.relieve(1, ROUND_TRIP_S)} == {1}
+    assert {piece.file.number for piece in underway.relieve(1)} == {1}
     assert second.left_bytes == 0
-    assert {piece.file.number for piece in underway.relieve(1, ROUND_TRIP_S)} == {0}
+    assert {piece.file.number for piece in underway.relieve(1)} == {0}
 
 
 def test_only_when_nothing_is_left_to_ask_for_is_somebody_spare(tmp_path):

@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from leasehold.errors import LinkError
 from leasehold.kit.atomic import read_json, write_json
+from leasehold.transport import parcel
 from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.openssh import SshTransport
 
@@ -24,7 +26,7 @@ _WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further
 
 
 class Calls:
-    """The connections of one pull. Called ahead is only ssh: nothing of ours starts on the box until it is needed."""
+    """The connections of one pull."""
 
     def __init__(self, transport: Transport, connect: Callable[[Transport], CaretakerEngine], memory: Path) -> None:
         """Take the way to the box, how to connect by a way, and where it is kept how far the box was."""
@@ -32,8 +34,9 @@ class Calls:
         self._connect = connect
         self._memory = memory
         self._lock = threading.Lock()
-        self._called: list[CalledAhead] = []
-        self._begun = False
+        self._first: CalledAhead | None = None
+        self._entered = threading.Event()  # the first one is through: our program is on the box
+        self._called: list[_Call] = []
         self._over = False
 
     def begin(self) -> None:
@@ -41,29 +44,35 @@ class Calls:
         transport = self._transport
         if not isinstance(transport, SshTransport) or not transport.pinned:
             return
-        self._begun = True
-        self._called.append(CalledAhead(transport))
-        if self._worth_calling():
-            threading.Thread(target=self._call, args=(transport,), daemon=True).start()
+        self._first = CalledAhead(transport)
+        kept = read_json(str(self._memory)) or {}
+        if _worth_calling(kept):
+            threading.Thread(target=self._call, args=(transport, kept), daemon=True).start()
 
     def first(self) -> CaretakerEngine:
         """Open the first connection, the others being called beside it."""
-        if not self._begun:
+        if self._first is None:
             self.begin()
-        self._begun = False  # after a lost link the next first one is called anew
-        return self.more()
+        called, self._first = self._first, None  # after a lost link the next first one is called anew
+        engine = self._connect(called or self._transport)
+        self._entered.set()
+        return engine
 
     def more(self) -> CaretakerEngine:
         """Open one more; raises LinkError or BoxError when the box lets none in."""
-        with self._lock:
-            called = self._called.pop(0) if self._called else None
-        return self._connect(called or self._transport)
+        while True:
+            with self._lock:
+                called = self._called.pop(0) if self._called else None
+            if called is None:
+                return self._connect(self._transport)
+            with contextlib.suppress(LinkError):  # a call that broke meanwhile is made anew
+                return called.engine()
 
     def remember(self, round_trip_s: float, pulled_bytes: int) -> None:
         """Keep how far the box was and how much came; a home that cannot write forgets."""
         with contextlib.suppress(OSError):
             self._memory.parent.mkdir(parents=True, exist_ok=True)
-            kept = {"round_trip_s": round_trip_s, "pulled_bytes": pulled_bytes}
+            kept = {"round_trip_s": round_trip_s, "pulled_bytes": pulled_bytes, "parcel": parcel.build().sha256}
             write_json(str(self._memory), kept, durable=False)
 
     def hang_up(self) -> None:
@@ -71,23 +80,68 @@ class Calls:
         with self._lock:
             self._over = True
             called, self._called = self._called, []
+            first, self._first = self._first, None
+        if first is not None:
+            first.hang_up()
         for one in called:
             threading.Thread(target=one.hang_up).start()
 
-    def _worth_calling(self) -> bool:
-        kept = read_json(str(self._memory)) or {}
-        try:
-            return float(kept["round_trip_s"]) >= FAR_S and int(kept["pulled_bytes"]) >= _WORTH_BYTES
-        except (KeyError, TypeError, ValueError):
-            return False
-
-    def _call(self, transport: SshTransport) -> None:
+    def _call(self, transport: SshTransport, kept: dict[str, Any]) -> None:
         time.sleep(_AFTER_S)
+        if kept.get("parcel") == parcel.build().sha256:
+            self._entered.set()  # it was there at the last pull: nobody need bring it first
         for _ in range(AHEAD):
-            called = CalledAhead(transport)
+            called = _Call(transport, self._connect, self._entered)
             with self._lock:
                 if not self._over:
                     self._called.append(called)
                     continue
             called.hang_up()
             return
+
+
+class _Call:
+    """One further connection: ssh shakes hands at once, and our program is started as soon as it is on the box."""
+
+    def __init__(
+        self, transport: SshTransport, connect: Callable[[Transport], CaretakerEngine], entered: threading.Event
+    ) -> None:
+        self._called = CalledAhead(transport)
+        self._connect = connect
+        self._entered = entered
+        self._engine: CaretakerEngine | None = None
+        self._error: Exception | None = None
+        self._greeting = threading.Thread(target=self._greet, daemon=True)
+        self._greeting.start()
+
+    def engine(self) -> CaretakerEngine:
+        """Wait for it; raises why it did not come, or broke since."""
+        self._greeting.join()
+        if self._engine is None:
+            raise self._error or LinkError("link.closed", "the call was ended")
+        if self._engine.wire.lost is not None:
+            self._engine.wire.close()
+            raise self._engine.wire.lost
+        return self._engine
+
+    def hang_up(self) -> None:
+        """End it in whatever state it is."""
+        self._called.cut()
+        self._entered.set()
+        self._greeting.join()
+        if self._engine is not None:
+            self._engine.wire.close()
+
+    def _greet(self) -> None:
+        self._entered.wait()
+        try:
+            self._engine = self._connect(self._called)
+        except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever takes the connection hears of it
+            self._error = error
+
+
+def _worth_calling(kept: dict[str, Any]) -> bool:
+    try:
+        return float(kept["round_trip_s"]) >= FAR_S and int(kept["pulled_bytes"]) >= _WORTH_BYTES
+    except (KeyError, TypeError, ValueError):
+        return False

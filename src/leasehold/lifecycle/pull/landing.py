@@ -93,15 +93,18 @@ class Landing:
             for piece in self._pieces[self._at :]:
                 start = piece.start + here
                 cut = start + -(-max(0, keep_bytes) // _CUT_BYTES) * _CUT_BYTES
-                if cut >= piece.end or (here or keep_bytes > 0) and (piece.file.sealed or _at_one_go(piece)):
+                whole = piece.file.sealed or _at_one_go(piece)
+                if keep_bytes > 0 and (whole or cut >= piece.end):
                     kept.append(piece)
-                elif cut > piece.start:
+                elif cut > piece.start and not whole:
                     kept.append(Piece(piece.file, piece.start, cut))
                     given.append(Piece(piece.file, cut, piece.end))
                 else:
                     given.append(piece)
                 keep_bytes -= piece.end - start
                 here = 0
+            if len(kept) == self._at:
+                self._held, self._done = [], 0  # of a small file that another brings whole
             self._pieces = kept
         return given
 

@@ -19,12 +19,12 @@ from .desk import Batch, Copy, Desk, Mend, Piece, Spare, Take, different
 from .fresh import Gathering
 from .landing import Landing
 from .pace import Limiter, Pace
+from .packing import Packing
 from .reuse import link_equal
 from .underway import Underway
 
 _MOST_STREAMS = 16
 _FIRST_WAVE = 1 + AHEAD
-_SLOW_BYTES_PER_S = 30e6  # below it packing costs less time than it saves
 _QUICK_BYTES_PER_S = 2e6  # of one stream: a block of a megabyte in half a second
 _THREADS_A_STREAM = 2  # while one block is written, the next is under way
 _MOST_BATCH_BYTES = 8 << 20
@@ -74,7 +74,8 @@ class Streams:
         self._looked = (time.monotonic(), 0, 0.0)  # when, with how many streams, at which rate
         self._wanted = 1
         self.each_moment: list[Callable[[], None]] = []  # called about ten times a second
-        self._underway = Underway(_UNTRIED_BYTES_PER_S if self._far else _NEAR_BYTES_PER_S)
+        self._packing: dict[int, Packing] = {}  # of each far stream
+        self._underway = Underway(_UNTRIED_BYTES_PER_S if self._far else _NEAR_BYTES_PER_S, way.round_trip_s)
 
     def run(self, engine: CaretakerEngine) -> None:
         """Fetch until the desk is complete."""
@@ -226,7 +227,7 @@ class Streams:
 
     def _relieve(self, engine: CaretakerEngine, gathering: Gathering, number: int) -> None:
         """Bring some of what a slower stream was asked for: nobody shall wait for the slowest alone."""
-        pieces = self._underway.relieve(number, self._way.round_trip_s)
+        pieces = self._underway.relieve(number)
         if pieces:
             batch = Batch(pieces)
             self._fetch(engine, self._landing(batch, gathering, number), batch, number)
@@ -251,9 +252,9 @@ class Streams:
             + [True] * piece.file.sealed
             for piece in batch.pieces
         ]
-        rate, limit = self._pace.rate, self._way.limit_bytes_per_s
-        far = self._far
-        pack = far and (not self._pace.fetched_bytes or rate < _SLOW_BYTES_PER_S)
+        limit, far = self._way.limit_bytes_per_s, self._far
+        packing = self._packing.setdefault(number, Packing(engine.wire.heard_bytes)) if far else None
+        pack = packing is not None and packing.wanted(engine.wire.heard_bytes)
         frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
         self._underway.begin(number, landing)
         try:
@@ -262,6 +263,7 @@ class Streams:
                     break
                 self._limiter.pass_through(len(chunk))
                 self._pace.add(len(chunk))
+                self._underway.heard(number)
                 landing.add(chunk)
                 if landing.full:
                     break
@@ -276,6 +278,8 @@ class Streams:
             landing.leave()
             self._pace.add(-landing.sum_bytes)
             self._underway.end(number, landing)
+            if packing is not None:
+                packing.came(landing.came_bytes)
         if short and len({piece.file for piece in batch.pieces}) == 1:
             self._strike(batch.pieces[0].file)
         elif short:
