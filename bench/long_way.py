@@ -23,13 +23,14 @@ from tests.support.sshd import HOST, SshBox
 
 from .rounds import Effort, interleave
 from .rows import Goal, MissingPart, Row
-from .transfer import RUN, Way, fill_large, fill_small, prepare, pulls
+from .transfer import RUN, Way, fill_large, fill_small, metrics_log, prepare, pulls
 
 _DELAY_MS, _LOSS, _MBIT = 40, 0.001, 500
 _NEAR, _FAR = "10.97.0.1", "10.97.0.2"
 _PORT = 2222
 _WHERE = f"{2 * _DELAY_MS} ms, {_LOSS:.1%} loss, {_MBIT} Mbit"
 _CUTS = 5
+_PEERS = ("rsync -a", "tar | ssh")
 _HERE = Path(__file__).resolve().parent
 
 
@@ -120,18 +121,21 @@ def _large(way: Way, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def _small(way: Way, quick: bool) -> Iterator[dict[str, Any]]:
-    count = 2_000 if quick else 10_000
-    fill_small(way, count)
+    few, many = (2_000, 4_000) if quick else (10_000, 30_000)
     way.delete = False  # as in the near rows: whoever creates files after a deletion pays for it
-    time.sleep(10)
-    yield from _rows(way, f"pull of {count:,} files of 20 kB, {_WHERE}", 1 if quick else 3)
+    rounds = 1 if quick else 3
+    for count, kind, content in ((few, "files", None), (few, "logs", metrics_log), (many, "files", None)):
+        fill_small(way, count, content)
+        time.sleep(10)
+        peers = _PEERS if count == few and content is None else _PEERS[:1]
+        yield from _rows(way, f"pull of {count:,} {kind} of 20 kB, {_WHERE}", rounds, peers)
     way.delete = True
 
 
-def _rows(way: Way, what: str, rounds: int) -> Iterator[dict[str, Any]]:
-    ways = {name: go for name, go in pulls(way).items() if name in ("ours", "rsync -a", "tar | ssh")}
+def _rows(way: Way, what: str, rounds: int, peers: tuple[str, ...] = _PEERS) -> Iterator[dict[str, Any]]:
+    ways = {name: go for name, go in pulls(way).items() if name in ("ours", *peers)}
     taken = interleave(ways, rounds)
-    for name in ("rsync -a", "tar | ssh"):
+    for name in peers:
         goal = ("ratio", "≤", 1 / 3) if name == "rsync -a" else None
         yield {
             "bench": "transfer", "what": what, "unit": "s", "ours": taken["ours"], "peer": taken[name],

@@ -5,12 +5,14 @@ python -m bench.ours pull ROOT RUN INTO    python -m bench.ours push ROOT PROJEC
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leasehold.transport.openssh import SshAddress, SshTransport
+gc.set_threshold(50_000)  # as `lease` does
+from leasehold.transport.openssh import SshAddress, SshTransport  # noqa: E402
 
 if TYPE_CHECKING:
     from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -87,6 +89,7 @@ def main() -> int:
     """Do it and say what was done."""
     verb, *words = sys.argv[1:]
     print(json.dumps({"pull": pull_all, "push": push_all}[verb](*words)))
+    gc.freeze()  # as `lease` does
     return 0
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from statistics import median
 
 from leasehold.lifecycle.project import read_tree
@@ -125,16 +126,32 @@ def fill_large(way: Way, size_bytes: int) -> None:
     _age(way.out / "model.bin")
 
 
-def fill_small(way: Way, count: int) -> None:
-    """Put many small files on the box, a hundred a folder."""
+def fill_small(way: Way, count: int, content: Callable[[int], bytes] | None = None) -> None:
+    """Put many small files on the box, a hundred a folder: of random bytes, or as their number says."""
     shutil.rmtree(way.out, ignore_errors=True)
     way.out.mkdir(parents=True)
     block = os.urandom(_SMALL_BYTES + count)
     for number in range(count):
         where = way.out / f"{number // 100:03d}"
         where.mkdir(exist_ok=True)
-        (where / f"{number}.bin").write_bytes(block[number : number + _SMALL_BYTES])
+        here = block[number : number + _SMALL_BYTES] if content is None else content(number)[:_SMALL_BYTES]
+        (where / f"{number}.bin").write_bytes(here)
         _age(where / f"{number}.bin")
+
+
+def metrics_log(number: int) -> bytes:
+    """What a trainer writes down as it goes: a line of JSON every fifty steps, each number its own."""
+    chance, lines, size = Random(number), [], 0
+    for step in range(chance.randrange(100_000), 1 << 30, 50):
+        lines.append(
+            f'{{"step": {step}, "loss": {3 * chance.random():.6f}, "lr": {chance.random() / 1000:.3e}, '
+            f'"grad_norm": {2 * chance.random():.4f}, "tokens_per_s": {chance.gauss(35_000, 500):.1f}, '
+            f'"gpu_mem_gb": {chance.gauss(61, 1):.2f}, "time": {1.7e9 + 1.3 * step + chance.random():.3f}}}\n'
+        )
+        size += len(lines[-1])
+        if size >= _SMALL_BYTES:
+            break
+    return "".join(lines).encode()
 
 
 def _age(path: Path) -> None:

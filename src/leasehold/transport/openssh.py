@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from leasehold.errors import LinkError, UserError
 
-from . import ciphers, host_keys, ssh_config
+from . import ciphers, ssh_config
 from .process import ProcessLink
 
 _ADDRESS = re.compile(
@@ -152,12 +152,16 @@ class SshTransport:
 
     def fingerprint(self) -> str:
         """Say the pinned key's SHA256 fingerprint; empty when ssh trusted the user's own known_hosts."""
+        from . import host_keys  # no connection waits for it
+
         return host_keys.fingerprint(self.pins)
 
     def pin_trusted(self) -> bool:
         """After a contact that ssh allowed by the user's own known_hosts, pin what those say. Pinned: does nothing."""
         if self.pinned:
             return False
+        from . import host_keys
+
         said = self.config()
         alias = said.get("hostkeyalias", "")
         names = [alias] if alias else host_keys.names(said.get("hostname", self.address.host), said.get("port", "22"))

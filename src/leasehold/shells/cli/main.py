@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _ABOUT = """Run deep-learning training on rented GPUs and lose nothing: launch detached, bring results home
 verified by hash and by load, and stop the meter only after that, with your yes."""
 
+_GARBAGE = 50_000
 _EXAMPLES = """examples:
   lease run                              start ./lease.yaml on this machine; again: attach or resume
   lease run --on ssh:root@1.2.3.4:2222   the same job on a rented box
@@ -40,7 +42,15 @@ exit codes: 0 done, 2 your command or file, 3 refused by a gate, 4 the box, 5 un
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    words = sys.argv[1:] if argv is None else argv
+    if argv is not None:
+        return _main(argv)
+    gc.set_threshold(_GARBAGE)  # what a command loads and reads is none
+    code = _main(sys.argv[1:])
+    gc.freeze()  # looking for garbage that dies with us anyway takes up to 10 ms
+    return code
+
+
+def _main(words: list[str]) -> int:
     parser = build_parser(only=words[0] if words else "")
     args = parser.parse_args(words)
     if args.command is None:
