@@ -31,10 +31,11 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshBed]:
         yield made
 
 
-def calls_to(bed: SshBed, folder: Path) -> Calls:
+def calls_to(bed: SshBed, folder: Path, *, pinned: bool = True) -> Calls:
     transport = SshTransport(SshAddress.parse("box"), folder / "pins" / "box")
     transport.pins.parent.mkdir(exist_ok=True)
-    transport.pin_trusted()
+    if pinned:
+        transport.pin_trusted()
     box = Box("box", "generic-ssh", str(folder / "ours"), transport)
     return Calls(transport, box.connect_by, folder / "cache" / "way.json")
 
@@ -67,6 +68,22 @@ def test_a_box_that_may_lack_our_program_gets_it_by_the_first_connection_alone(b
     assert bed.box.handshakes() == 1 + AHEAD
     calls.hang_up()
     assert eventually(lambda: bed.box.connections() == 0)
+
+
+def test_a_box_that_only_the_users_own_known_hosts_vouch_for_is_called_ahead_once_met(
+    bed: SshBed, tmp_path: Path
+) -> None:
+    calls = calls_to(bed, tmp_path, pinned=False)
+    calls.remember(FAR, MUCH)
+    calls.begin()
+    assert bed.box.connections() == 0, "at a door never met nobody says anything unasked"
+    calls.first().wire.close()
+    calls.hang_up()
+    again = calls_to(bed, tmp_path, pinned=False)
+    again.begin()
+    assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
+    assert again.first().probe()["root"] == str(tmp_path / "ours")
+    again.hang_up()
 
 
 def test_calls_end_though_nothing_was_begun(bed: SshBed, tmp_path: Path) -> None:

@@ -101,9 +101,9 @@ def _interpreter(home: Home, platform: str) -> str:
 
 @contextmanager
 def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
-    """Find the ordered box; one whose key we know is called at once, so that its handshake overlaps our own start."""
+    """Find the ordered box; one that we have met is called at once, so that its handshake overlaps our own start."""
     box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
-    if not isinstance(box.transport, SshTransport) or not box.transport.pinned:
+    if not isinstance(box.transport, SshTransport) or not box.transport.met:
         yield box
         return
     called = CalledAhead(box.transport)

@@ -40,9 +40,9 @@ class Calls:
         self._over = False
 
     def begin(self) -> None:
-        """Call a box whose key we know, without waiting; several times where the last pull says that it pays."""
+        """Call a box that we have met, without waiting; several times where the last pull says that it pays."""
         transport = self._transport
-        if not isinstance(transport, SshTransport) or not transport.pinned:
+        if not isinstance(transport, SshTransport) or not transport.met:
             return
         self._first = CalledAhead(transport)
         kept = read_json(str(self._memory)) or {}
