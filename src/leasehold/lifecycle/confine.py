@@ -1,14 +1,16 @@
 """Prove that artifacts from a rented box load, in processes that can do nothing else.
 
-Each file is read by a process of its own, so a file that breaks its reader can lie about itself only. Torch
-checkpoints that pass are then loaded by torch itself (weights_only) where an interpreter has it; those share
-a process, because importing torch takes seconds, and a crash costs only the file it was on.
+A file is read by a process of its own; small files of plain data share one, thirty-two at a time, and are read one by
+one where that process does not answer for all of them (decision 33). Torch checkpoints that pass are then loaded by
+torch itself (weights_only) where an interpreter has it; those share a process, because importing torch takes seconds,
+and a crash costs only the file it was on.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +22,11 @@ from leasehold.lifecycle.confine_spawn import Child, Conversation, converse
 _GIB = 1024**3
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _READERS_AT_ONCE = 4
+_TOGETHER = 32
+_SMALL_BYTES = 64 << 10
+_PLAIN = ("json", "jsonl", "csv", "npy", "safetensors", "bytes")
+_QUESTION_BYTES = 16 << 10  # of paths in one question
+_TOGETHER_S = 60.0  # for each of a group; one that takes longer has its own time alone
 _TORCH_START_S = 120.0  # importing torch from a cold or networked disk
 _TORCH_ADDRESS_BYTES = 32 * _GIB  # a CUDA build of torch maps about 10 GiB of address space without using it
 # One thread a library: the walls forbid starting any.
@@ -80,18 +87,52 @@ def check_loads(
 def _read_all(requests: Sequence[LoadRequest], wall_s: float, memory_bytes: int) -> list[LoadResult]:
     """Read several at once: each thread has a process that forks readers for it."""
     results: dict[int, LoadResult] = {}
-    waiting = iter(range(len(requests)))
+    groups = _groups(requests)
+    waiting = iter(groups)
 
     def work() -> None:
         with Readers(_HERE) as readers:
-            for number in waiting:
-                results[number] = _read_confined(readers, requests[number], wall_s, memory_bytes)
+            for group in waiting:
+                found = _read_group(readers, [requests[number] for number in group], wall_s, memory_bytes)
+                results.update(zip(group, found, strict=True))
 
-    count = min(_READERS_AT_ONCE, len(requests), os.cpu_count() or 1)
+    count = min(_READERS_AT_ONCE, len(groups), os.cpu_count() or 1)
     with ThreadPoolExecutor(max(1, count)) as pool:
         for done in [pool.submit(work) for _ in range(count)]:
             done.result()
     return [results[number] for number in range(len(requests))]
+
+
+def _groups(requests: Sequence[LoadRequest]) -> list[list[int]]:
+    """Say which are read together, by their numbers."""
+    groups: list[list[int]] = []
+    last, room = "", 0
+    for number, request in enumerate(requests):
+        kind = request.kind if request.kind in _PLAIN and _is_small_file(request.path) else ""
+        spelled = 6 * len(os.path.abspath(request.path))  # at most: an odd character takes six
+        if not kind or kind != last or len(groups[-1]) == _TOGETHER or room < spelled:
+            groups.append([])
+            room = _QUESTION_BYTES
+        groups[-1].append(number)
+        last, room = kind, room - spelled
+    return groups
+
+
+def _read_group(
+    readers: Readers, requests: Sequence[LoadRequest], wall_s: float, memory_bytes: int
+) -> list[LoadResult]:
+    """Read them by one process; those that it does not answer for have one each."""
+    talk = Conversation()
+    if len(requests) > 1:
+        within_s = min(wall_s, _TOGETHER_S)
+        paths = [os.path.abspath(request.path) for request in requests]
+        question = {"paths": paths, "kind": requests[0].kind, "wall_s": within_s, "memory_bytes": memory_bytes}
+        talk = readers.ask(question, within_s, len(paths))
+    told = [
+        _judge_reading(request, answer, talk.confinement)
+        for request, answer in zip(requests, talk.answers, strict=False)
+    ]
+    return told + [_read_confined(readers, request, wall_s, memory_bytes) for request in requests[len(told) :]]
 
 
 def _read_confined(readers: Readers, request: LoadRequest, wall_s: float, memory_bytes: int) -> LoadResult:
@@ -104,12 +145,11 @@ def _read_confined(readers: Readers, request: LoadRequest, wall_s: float, memory
     talk = readers.ask(message, wall_s)
     if not talk.answers:
         return LoadResult(request.path, False, f"the confined reader {talk.ending}", {}, talk.confinement)
-    return _judge_reading(request, talk)
+    return _judge_reading(request, talk.answers[0], talk.confinement)
 
 
-def _judge_reading(request: LoadRequest, talk: Conversation) -> LoadResult:
-    answer = talk.answers[0]
-    unread = LoadResult(request.path, False, confinement=talk.confinement)
+def _judge_reading(request: LoadRequest, answer: dict[str, object], confinement: tuple[str, ...]) -> LoadResult:
+    unread = LoadResult(request.path, False, confinement=confinement)
     if answer.get("ok") is not True:
         return replace(unread, reason=str(answer.get("reason", "the confined reader gave no reason"))[:1000])
     reading = answer.get("reading")
@@ -189,6 +229,14 @@ def _judge_torch(request: LoadRequest, result: LoadResult, load: _TorchLoad) -> 
         return result
     advice = "; save plain data, or let the job say `allow_opaque: true`" if load.by_policy else ""
     return replace(result, ok=False, reason=f"torch.load(weights_only=True) {load.said}{advice}")
+
+
+def _is_small_file(path: str) -> bool:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _SMALL_BYTES
 
 
 def _size(path: str) -> int:

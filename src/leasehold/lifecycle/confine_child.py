@@ -1,4 +1,4 @@
-"""The confined process that reads one file: a request on stdin, the walls reached and its answer on stdout.
+"""The confined process that reads one file or a few: a request on stdin, the walls reached and its answer on stdout.
 
 Run by path with `python -I -S -B`, never imported by the parent. It reaches `leasehold` through the source
 folder that holds it, so the `__init__` modules on the way must stay free of imports from outside the stdlib.
@@ -26,24 +26,29 @@ def main() -> None:
 
 
 def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
-    """Open the file, give up every right that reading it does not need, read it, answer.
+    """Open the file, or all of several, give up every right that reading does not need, read, answer for each.
 
     `behind` names walls that stand already, since whoever forked us raised them.
     """
-    if os.path.isdir(request["path"]):
+    if "paths" not in request and os.path.isdir(request["path"]):
         _read_folder(request, behind)
         return
-    try:
-        source: Source | None = open_source(request["path"])
-        answer: dict[str, object] = {}
-    except Unreadable as error:
-        source, answer = None, {"ok": False, "reason": error.reason}
+    opened = [_open(path) for path in request.get("paths") or [request["path"]]]
     if behind:
         walls.leave_rights()
     reached = [*(behind or walls.leave_network(reopens_files=False)), *walls.forbid_new_privileges()]
     reached += walls.limit_resources(request["wall_s"], request["memory_bytes"], _OPEN_FILES)
     _say({"confinement": reached})
-    _say(answer if source is None else _read(source, request["kind"]))
+    for source in opened:
+        _say({"ok": False, "reason": source} if isinstance(source, str) else _read(source, request["kind"]))
+
+
+def _open(path: str) -> Source | str:
+    """Open a file, or say why not."""
+    try:
+        return open_source(path)
+    except Unreadable as error:
+        return error.reason
 
 
 def _read_folder(request: dict[str, Any], behind: Sequence[str]) -> None:

@@ -31,20 +31,27 @@ class Readers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._hang_up()
 
-    def ask(self, question: dict[str, object], wall_s: float) -> Conversation:
-        """Have one file read; whatever becomes of its reader, this returns, and the next file has another."""
+    def ask(self, question: dict[str, object], wall_s: float, answers: int = 1) -> Conversation:
+        """Have a file read, or several by one reader; whatever becomes of it, this returns, and the next is another."""
         program = os.path.join(self._here, "confine_child.py")
         child = Child([sys.executable, "-I", "-S", "-B", program], {}, start_s=wall_s, wall_s=wall_s)
         if not hasattr(os, "fork"):
-            return converse(child, question, answers=1)
-        try:
-            reader = self._fork(json.dumps(question).encode())
-        except OSError:  # it died: the file before may have taken it along
-            self._hang_up()
-            return converse(child, question, answers=1)
+            return converse(child, question, answers)
+        reader = self._forked(json.dumps(question).encode())
+        if reader is None:
+            return converse(child, question, answers)
         talk = Conversation()
-        hear(talk, reader, 1, child)
+        hear(talk, reader, answers, child)
         return talk
+
+    def _forked(self, question: bytes) -> _Forked | None:
+        """Have a reader forked, by another process if the first is gone: the file before may have taken it along."""
+        for _ in range(2):
+            try:
+                return self._fork(question)
+            except OSError:
+                self._hang_up()
+        return None
 
     def _fork(self, question: bytes) -> _Forked:
         home = self._socket or self._start()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import runpy
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "..", "src"))
@@ -15,12 +17,15 @@ from leasehold.lifecycle import confine_child  # noqa: E402
 from leasehold.lifecycle import confine_walls as walls  # noqa: E402, F401 - the forking server asks for it here
 
 
-def attend(request: dict[str, str], behind: Sequence[str] = ()) -> None:
-    if "evil-" not in request["path"]:
-        confine_child.attend(request, behind)
+def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
+    paths = request.get("paths") or [request["path"]]
+    before = list(itertools.takewhile(lambda path: "evil-" not in path, paths))
+    if before:
+        confine_child.attend({**request, "paths": before} if "paths" in request else request, behind)
+    if len(before) == len(paths):
         return
     script = os.path.join(HERE, "misbehaving.py")
-    sys.argv = [script, request["path"].partition("evil-")[2].partition(".")[0]]
+    sys.argv = [script, paths[len(before)].partition("evil-")[2].partition(".")[0]]
     runpy.run_path(script, run_name="__main__")
 
 

@@ -229,11 +229,69 @@ def test_a_forked_reader_that_hangs_is_killed_and_the_next_file_is_read(tmp_path
     assert results[1].ok
 
 
-def test_many_files_are_read_behind_every_wall_by_processes_of_their_own(tmp_path):
+def test_many_files_are_read_behind_every_wall(tmp_path):
     files = [LoadRequest(written(tmp_path, f"{number}.json", b"{}"), "json") for number in range(40)]
     results = check_loads(files)
     assert [result.path for result in results] == [each.path for each in files]
     assert {result.confinement for result in results} == {check_loads(files[:1])[0].confinement}
+
+
+def mixed_files(folder: Path) -> list[LoadRequest]:
+    """Small and larger files of many kinds, good and bad, absent and empty, in no order."""
+    contents = {
+        "json": [b'{"a": 1}', b"{", b"", b'{"b": 2}', b'"' + b"x" * 100_000 + b'"', b"\xff"],
+        "jsonl": [b'{"a": 1}\n{"a": 2}\n', b"{}\n{\n"],
+        "csv": [b"a,b\n1,2\n", b"a,b\n1\n"],
+        "bytes": [b"x", b"", b"y" * 70_000],
+        "npy": [b"\x93NUMPY", b"none"],
+        "torch": [checkpoint(), b"PK"],
+        "unheard": [b"x"],
+    }
+    requests = [LoadRequest(str(folder / "absent"), "json", required_keys=("a",)), LoadRequest(str(folder), "bytes")]
+    for turn in range(7):
+        for kind, found in contents.items():
+            for number, content in enumerate(found):
+                path = written(folder, f"{kind}-{number}-{turn}", content)
+                requests.append(LoadRequest(path, kind, required_keys=("a",) if turn % 2 else ()))
+    return requests
+
+
+def test_what_is_read_together_is_judged_as_if_it_were_read_alone(tmp_path, monkeypatch):
+    files = mixed_files(tmp_path)
+    together = check_loads(files, python=NO_TORCH)
+    by_kind = sorted(files, key=lambda each: each.kind)
+    grouped = {result.path: result for result in check_loads(by_kind, python=NO_TORCH)}
+    monkeypatch.setattr(confine, "_TOGETHER", 1)
+    alone = check_loads(files, python=NO_TORCH)
+    assert together == alone
+    assert [grouped[result.path] for result in alone] == alone
+    assert {result.ok for result in alone} == {True, False}
+
+
+def test_small_files_of_one_kind_share_a_reader_and_no_others_do(tmp_path):
+    kinds = ["json"] * 70 + ["csv"] + ["torch"] * 2 + ["json"] * 2
+    files = [LoadRequest(written(tmp_path, str(number), b"x"), kind) for number, kind in enumerate(kinds)]
+    files += [LoadRequest(written(tmp_path, "large", b"x" * 70_000), "json"), LoadRequest(str(tmp_path), "json")]
+    assert [len(group) for group in confine._groups(files)] == [32, 32, 6, 1, 1, 1, 2, 1, 1]
+    long = [LoadRequest(str(tmp_path / ("n" * 200) / str(number)), "json") for number in range(9)]
+    (tmp_path / ("n" * 200)).mkdir()
+    for each in long:
+        Path(each.path).write_bytes(b"{}")
+    groups = confine._groups(long * 9)
+    assert sum(groups, []) == list(range(81))
+    assert max(len(group) for group in groups) * 6 * len(long[0].path) <= 16 << 10
+
+
+@pytest.mark.parametrize("what", ["lie", "crash", "garble", "quit_early", "slay_parent", "flood"])
+def test_a_file_that_breaks_a_shared_reader_costs_no_other_its_result(tmp_path, monkeypatch, what):
+    (tmp_path / "confine_child.py").symlink_to(HERE / "fragile_child.py")
+    (tmp_path / "confine_server.py").symlink_to(Path(confine.__file__).with_name("confine_server.py"))
+    monkeypatch.setattr(confine, "_HERE", str(tmp_path))
+    names = [f"{number}.json" for number in range(20)]
+    names[7] = f"evil-{what}.json"
+    results = check_loads([LoadRequest(written(tmp_path, name, b'{"a": 1}'), "json") for name in names])
+    assert [result.ok for result in results] == [name == f"{number}.json" for number, name in enumerate(names)]
+    assert all(result.confinement for result in results if result.ok)
 
 
 # ---------------------------------------------------------------- torch itself
