@@ -9,8 +9,9 @@ import pytest
 
 from leasehold.lifecycle.pull.arrivals import Arrivals
 from leasehold.lifecycle.pull.coming import BLOCK_BYTES, Coming
-from leasehold.lifecycle.pull.desk import Batch, Desk, Piece, Spare
+from leasehold.lifecycle.pull.desk import Desk
 from leasehold.lifecycle.pull.fresh import Gathering
+from leasehold.lifecycle.pull.jobs import Batch, Piece, Spare
 from leasehold.lifecycle.pull.landing import Landing
 from leasehold.lifecycle.pull.reuse import AtHome
 from leasehold.lifecycle.pull.underway import Underway

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from leasehold.errors import LinkError, VerifyError
 from leasehold.kit.manifest import TINY_BYTES
@@ -14,58 +12,12 @@ from leasehold.kit.manifest import TINY_BYTES
 from .arrivals import Arrivals
 from .coming import BLOCK_BYTES, Coming
 from .fresh import Fresh
+from .jobs import Batch, Copy, Job, Mend, Piece, Spare, Take
 from .reuse import AtHome
 
 _ITEMS_A_BATCH = 400
 _COPIES_LOOKED_AT = 64
 _STRIKES = 2
-
-
-class Piece(NamedTuple):
-    """A range of a file."""
-
-    file: Coming
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Ranges to fetch in one request."""
-
-    pieces: list[Piece]
-
-
-@dataclass(frozen=True)
-class Copy:
-    """A range that equals one that is here."""
-
-    piece: Piece
-    source: Coming
-    source_start: int
-
-
-@dataclass(frozen=True)
-class Take:
-    """A file that lies elsewhere at home."""
-
-    file: Coming
-    places: list[Path]
-
-
-@dataclass(frozen=True)
-class Mend:
-    """A file whose bytes are all here and whose sum is wrong."""
-
-    file: Coming
-
-
-@dataclass(frozen=True)
-class Spare:
-    """Nothing is left to ask for; others still bring what they were asked for."""
-
-
-Job = Batch | Copy | Take | Mend | Spare
 
 
 class Desk:

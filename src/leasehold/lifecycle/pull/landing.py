@@ -9,8 +9,9 @@ from hashlib import sha256
 from leasehold.kit.atomic import write_all
 
 from .coming import BLOCK_BYTES, Coming
-from .desk import Desk, Piece
+from .desk import Desk
 from .fresh import Gathering
+from .jobs import Piece
 
 _NOTED_TOGETHER = 32
 _SUM_BYTES = 32

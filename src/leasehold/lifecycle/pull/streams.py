@@ -15,8 +15,9 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .calling import AHEAD, FAR_S
 from .coming import BLOCK_BYTES, Coming
-from .desk import Batch, Copy, Desk, Mend, Piece, Spare, Take, different
+from .desk import Desk, different
 from .fresh import Gathering
+from .jobs import Batch, Copy, Mend, Piece, Spare, Take
 from .landing import Landing
 from .pace import Limiter, Pace
 from .packing import Packing

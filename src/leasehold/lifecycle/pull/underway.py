@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from .desk import Piece
+from .jobs import Piece
 from .landing import Landing
 
 _SURE_AFTER_S = 0.3  # of an answer: earlier its speed says little
