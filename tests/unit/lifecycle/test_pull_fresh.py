@@ -14,8 +14,8 @@ from leasehold.lifecycle.pull.arrivals import Arrivals
 from leasehold.lifecycle.pull.coming import BLOCK_BYTES, Coming
 from leasehold.lifecycle.pull.desk import Desk
 from leasehold.lifecycle.pull.fresh import Fresh, Gathering
-from leasehold.lifecycle.pull.jobs import Piece
 from leasehold.lifecycle.pull.hashing import Hasher
+from leasehold.lifecycle.pull.jobs import Piece
 from leasehold.lifecycle.pull.landing import Landing
 from leasehold.lifecycle.pull.reuse import AtHome
 
