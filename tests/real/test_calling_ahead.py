@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,11 +88,31 @@ def test_a_box_that_only_the_users_own_known_hosts_vouch_for_is_called_ahead_onc
     again.hang_up()
 
 
-def test_calls_end_though_nothing_was_begun(bed: SshBed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("after_s", [0.0, 0.12, 0.2, 0.4, 2.0])
+def test_calls_end_though_nothing_was_begun(bed: SshBed, tmp_path: Path, after_s: float) -> None:
     calls = calls_to(bed, tmp_path)
     calls.remember(FAR, MUCH)
     calls.begin()
+    time.sleep(after_s)
+    before = set(threading.enumerate())
+    calls.hang_up()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    time.sleep(0.3)  # one that was being called is hung up by who called it
+    assert eventually(lambda: bed.box.connections() == 0)
+    assert bed.box.handshakes() <= 1 + AHEAD, "nobody asks why a call ended that we ended"
+
+
+def test_what_a_lost_link_left_over_is_hung_up_before_others_are_called(bed: SshBed, tmp_path: Path) -> None:
+    calls = calls_to(bed, tmp_path)
+    calls.remember(FAR, MUCH)
+    calls.first().wire.close()
+    assert eventually(lambda: bed.box.connections() == AHEAD)
+    again = calls.first()
     assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
+    time.sleep(0.5)
+    assert bed.box.connections() == 1 + AHEAD
+    again.wire.close()
     calls.hang_up()
     assert eventually(lambda: bed.box.connections() == 0)
 

@@ -19,7 +19,7 @@ class CalledAhead:
         self.called = transport
         self._link: ProcessLink | None = None
         self._given: ProcessLink | None = None
-        self._cut = False
+        self.ended = False  # nobody wants it any more
         try:
             self._link = transport.open(boot_command())
         except LinkError:  # the real open will fail the same way, and explain it
@@ -28,7 +28,7 @@ class CalledAhead:
     def open(self, command: str) -> ProcessLink:
         """Hand over the link that was called, if its process still lives; else open another."""
         link, self._link = self._link, None
-        if self._cut:
+        if self.ended:
             raise LinkError("link.closed", f"the call to {self.name} was ended")
         if link is not None and command == boot_command() and not link.over:
             self._given = link
@@ -46,7 +46,7 @@ class CalledAhead:
 
     def cut(self) -> None:
         """End it in whatever state it is; who is greeting the box over it sees the stream end."""
-        self._cut = True
+        self.ended = True
         self.hang_up()
         if self._given is not None:
             self._given.kill()

@@ -97,7 +97,7 @@ def refuse_closed_door(transport: Transport, *, thorough: bool = False) -> None:
     One that ran our line late, after we had hung up, counts as open unless thorough: then it must also hear us.
     """
     ssh = transport if isinstance(transport, SshTransport) else getattr(transport, "called", None)
-    if not isinstance(ssh, SshTransport) or (ssh.proven and not thorough):
+    if not isinstance(ssh, SshTransport) or (ssh.proven and not thorough) or getattr(transport, "ended", False):
         return
     entered = _enter(ssh, Patience(), hear_late=not thorough)
     if isinstance(entered, DoorReading):

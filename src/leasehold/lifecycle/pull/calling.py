@@ -44,10 +44,11 @@ class Calls:
         transport = self._transport
         if not isinstance(transport, SshTransport) or not transport.met:
             return
-        self._first = CalledAhead(transport)
+        self._drop_called()  # what a lost link left over
+        self._first, self._entered = CalledAhead(transport), threading.Event()
         kept = read_json(str(self._memory)) or {}
         if _worth_calling(kept):
-            threading.Thread(target=self._call, args=(transport, kept), daemon=True).start()
+            threading.Thread(target=self._call, args=(transport, kept, self._entered), daemon=True).start()
 
     def first(self) -> CaretakerEngine:
         """Open the first connection, the others being called beside it."""
@@ -79,19 +80,23 @@ class Calls:
         """End the calls that nobody took. A second call does nothing."""
         with self._lock:
             self._over = True
-            called, self._called = self._called, []
-            first, self._first = self._first, None
+        first, self._first = self._first, None
         if first is not None:
             first.hang_up()
+        self._drop_called()
+
+    def _drop_called(self) -> None:
+        with self._lock:
+            called, self._called = self._called, []
         for one in called:
             threading.Thread(target=one.hang_up).start()
 
-    def _call(self, transport: SshTransport, kept: dict[str, Any]) -> None:
+    def _call(self, transport: SshTransport, kept: dict[str, Any], entered: threading.Event) -> None:
         time.sleep(_AFTER_S)
         if kept.get("parcel") == parcel.build().sha256:
-            self._entered.set()  # it was there at the last pull: nobody need bring it first
+            entered.set()  # it was there at the last pull: nobody need bring it first
         for _ in range(AHEAD):
-            called = _Call(transport, self._connect, self._entered)
+            called = _Call(transport, self._connect, entered)
             with self._lock:
                 if not self._over:
                     self._called.append(called)
