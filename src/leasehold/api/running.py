@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
     from leasehold.lifecycle.boxes import calling_ahead
-    from leasehold.rehearsal.landlord import furnish
 
     if order.rehearse:
+        from leasehold.rehearsal.landlord import furnish
+
         furnish(home.box_root("rehearsal"))
     if not order.on:
         if not order.rehearse and _has_candidates(order.job_file):

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from leasehold.errors import UserError
 from leasehold.ledger import box_book
 from leasehold.model.box import LOCAL, SSH, BoxEntry
-from leasehold.model.lease import Lease
-from leasehold.platforms.engines.caretaker import CaretakerEngine
-from leasehold.transport import sharing, ssh_config
+from leasehold.transport import ssh_config
 from leasehold.transport.ahead import CalledAhead
-from leasehold.transport.contract import Transport
-from leasehold.transport.flavour import refuse_closed_door
-from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
-from leasehold.transport.wire import Wire, ask_status
 
-from .home import Home
-from .orders import RunOrder
+if TYPE_CHECKING:
+    from leasehold.model.lease import Lease
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.contract import Transport
+    from leasehold.transport.sharing import Way
+
+    from .home import Home
+    from .orders import RunOrder
+
+# What a conversation needs is imported when there is one: ssh is called before, and shakes hands meanwhile.
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Box:
 
         A door never met is only knocked at first: nothing may be typed at a relay's menu.
         """
+        from leasehold.platforms.engines.caretaker import CaretakerEngine
+        from leasehold.transport.flavour import refuse_closed_door
+        from leasehold.transport.wire import Wire
+
         first = getattr(self.transport, "met", True) is False
         if first:
             refuse_closed_door(self.transport, thorough=True)
@@ -61,15 +66,25 @@ class Box:
 
     def look_in(self) -> CaretakerEngine:
         """Open one wire for reading, over a connection that others share where there is one."""
+        from leasehold.transport import sharing
+        from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
+
         ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
         return sharing.first_answer(ways, self._by)
 
     def told(self) -> list[tuple[int, str]]:
         """Have its boot line print each run's status and its age, over the same kind of connection; nothing starts."""
+        from leasehold.transport import sharing
+        from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
+        from leasehold.transport.wire import ask_status
+
         ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
         return sharing.first_answer(ways, lambda way: ask_status(way.transport, self.root, way.patience_s))
 
-    def _by(self, way: sharing.Way) -> CaretakerEngine:
+    def _by(self, way: Way) -> CaretakerEngine:
+        from leasehold.platforms.engines.caretaker import CaretakerEngine
+        from leasehold.transport.wire import Wire
+
         return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s))
 
 
@@ -154,6 +169,8 @@ def unknown_box(home: Home, name: str) -> UserError:
     if name in home.shelf().names():
         add = f"lease box add NAME 'ssh -p … root@…' --platform {name}, then --on NAME"
         return UserError("box.unknown", f"{name!r} is a platform, and no box of it was named", hint=add)
+    import difflib
+
     known = [entry.name for entry in box_book.entries(home.ledger)]
     near = difflib.get_close_matches(name, known, 1)
     ways = "lease box list; or --on local, --on ssh:ALIAS, --on ssh:user@host:port"

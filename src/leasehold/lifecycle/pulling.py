@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from leasehold.errors import LinkError, RunFailed
 from leasehold.ledger import books
-from leasehold.model.lease import RunRecord
 from leasehold.model.note import Note, Report
-from leasehold.model.receipt import Receipt
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box, box_of
-from .home import Home
-from .orders import Evacuation
 from .pull.calling import Calls
 from .pull.pace import Pace
 
 if TYPE_CHECKING:
+    from leasehold.model.lease import RunRecord
+    from leasehold.model.receipt import Receipt
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+
     from .bring_home import PullWish
+    from .home import Home
+    from .orders import Evacuation
 
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _T = TypeVar("_T")
