@@ -44,19 +44,18 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     from leasehold.lifecycle.pull.listing import Asked, Place
     from leasehold.lifecycle.pull.pace import Pace
     from leasehold.lifecycle.pull.streams import Way
-    from leasehold.lifecycle.pull.whole import open_chart, pull
+    from leasehold.lifecycle.pull.whole import begin_chart, open_list, pull
     from leasehold.lifecycle.results import Folders
     from leasehold.model.note import Note
 
     folders = Folders(Path(into), run)
     folders.make()
     engine = calls.first()
-    engine.look(run)
     notes: list[Note] = []
     pace = Pace(notes.append)
     place = Place(folders.partial, folders.roofs, folders.check_room)
     try:
-        opened = open_chart(engine, Asked(run, ["main"], ["**"]))
+        opened = open_list(begin_chart(engine, Asked(run, ["main"], ["**"]), look=True))
         pulled = pull(engine, opened, place, Way(run, calls.more, opened.round_trip_s), pace, notes.append)
         calls.remember(opened.round_trip_s, pulled.total_bytes)
     except LinkError:

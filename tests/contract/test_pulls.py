@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from leasehold.errors import BoxError, HomeError, LinkError, VerifyError
-from leasehold.lifecycle.pull import whole
+from leasehold.lifecycle.pull import telling
 from leasehold.lifecycle.pull.arrivals import NAME
 from leasehold.lifecycle.pull.listing import Asked, Place
 from leasehold.lifecycle.pull.pace import Pace
 from leasehold.lifecycle.pull.streams import Way
-from leasehold.lifecycle.pull.whole import Pulled, open_chart, pull
+from leasehold.lifecycle.pull.whole import Pulled, begin_chart, open_chart, open_list, pull
 from leasehold.model.note import Note
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import RUN, WAITS, Door, let_go, plan_of, wait_end
@@ -139,8 +139,9 @@ def test_large_and_small_files_come_home_proved(haul: Haul) -> None:
 def test_sums_that_are_told_while_others_come_make_the_same_manifest(
     haul: Haul, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    monkeypatch.setattr(whole, "_TOLD_TOGETHER", 7)
-    monkeypatch.setattr(whole, "_TOLD_AHEAD", ahead)
+    monkeypatch.setattr(telling, "_BLOCK", 7)
+    monkeypatch.setattr(telling, "_LEAST_FILES", 7)
+    monkeypatch.setattr(telling, "_MOST", ahead)
     files = {f"s/{n:04d}": b"%d" % n * 3000 for n in range(600)} | {"s/0300.large": noise(3 * MIB)}
     haul.write(files)
 
@@ -154,6 +155,22 @@ def test_sums_that_are_told_while_others_come_make_the_same_manifest(
     assert pulled.sums == wanted
     entries = json.loads(pulled.manifest)["cells"]["main"]
     assert {f"main/{entry['path']}": entry["sha256"] for entry in entries} == wanted
+
+
+def test_a_list_that_is_asked_for_with_a_look_is_of_what_has_finished(door: Door) -> None:
+    engine = door.start(plan_of(WAITS + "echo 1 > $LEASE_OUT/x", "**"))
+    early = list(engine.chart(RUN, ["main"], ["**"], look=True))
+    assert [list(part) for part in early] == [["seen"]], "nothing is listed of a cell that goes on"
+    assert early[0]["seen"]["cells"]["main"]["state"] != "finished"  # type: ignore[index, call-overload]
+    let_go(door)
+    wait_end(engine)
+    assert begin_chart(engine, Asked(RUN, ["main"], ["**"])).seen == {}
+    begun = begin_chart(engine, Asked(RUN, ["main"], ["**"]), look=True)
+    assert begun.seen["cells"]["main"]["state"] == "finished"
+    assert begun.seen["terminal"] == engine.look(RUN)["terminal"]
+    opened = open_list(begun)
+    assert opened.first is not None and opened.first.rows
+    opened.talk.leave()
 
 
 def test_a_list_of_many_pieces_makes_a_manifest_in_order(haul: Haul) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import zlib
+from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -178,9 +179,12 @@ class FakeEngine:
                 yield number, b""
                 yield from ((number, part) for part in parts)
 
-    def chart(self, run: str, cells: List[str], patterns: List[str], quiet_s: float = -1.0) -> "FakeChart":
+    def chart(
+        self, run: str, cells: List[str], patterns: List[str], quiet_s: float = -1.0, look: bool = False
+    ) -> "FakeChart":
         """List, sum, then send the manifest, whatever it says."""
-        return FakeChart(self._chart(run, cells, patterns))
+        seen = [{"seen": self.look(run)}] if look else []
+        return FakeChart(chain(seen, self._chart(run, cells, patterns)))
 
     def _chart(self, run: str, cells: List[str], patterns: List[str]) -> Iterator[Any]:
         data = self.manifest(run, cells, patterns)
@@ -273,10 +277,10 @@ class FakeChart:
     def want_sums(self, numbers: List[int]) -> None:
         """They come anyway."""
 
-    def tell(self, digests: bytes) -> None:
+    def tell(self, ranges: List[Tuple[int, int]], digests: bytes) -> None:
         """They are known."""
 
-    def seal(self, digests: bytes) -> None:
+    def seal(self, ranges: List[Tuple[int, int]], digests: bytes) -> None:
         """The manifest comes anyway."""
 
     def leave(self) -> None:

@@ -38,10 +38,12 @@ class Crowded:
         self._full = False
 
     def fetch(self, run: str, items: list[Any], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
-        """Fetch; after the first chunk there is no room any more."""
+        """Fetch; when something is written there is no room any more: of a large file that is after a whole block."""
+        came = 0
         for chunk in self._engine.fetch(run, items, pack=pack, frame_bytes=frame_bytes):
             yield chunk
-            if not self._full:
+            came += len(chunk)
+            if not self._full and came >= (2 << 20 if self._what == "bytes" else 1):
                 self._full = True
                 fill(self._into, self._what)
 

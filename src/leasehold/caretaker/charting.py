@@ -59,7 +59,7 @@ class Chart:
         self._files: List[Tuple[str, Found]] = []
         self._names: List[str] = []
         self._memory = memory
-        self._told = 0  # files whose sums home has said, or left to us
+        self._turn: Iterator[int] = iter(())  # the files whose sums home says now, or leaves to us
         self._part = b""  # of a sum that was cut in two
         self._samples: Dict[bytes, Place] = {}
         self._done: List[List[Any]] = []
@@ -136,6 +136,8 @@ class Chart:
             said = frame.json()
             if said.get("leave"):
                 return False
+            if "told" in said:
+                self._turn, self._part = self._told_of(said["told"]), b""
             for number in said.get("sum", ()):
                 fresh = 0 <= int(number) < len(self._files) and int(number) not in self._entries
                 if fresh and not self._request.gone:
@@ -143,19 +145,23 @@ class Chart:
             self._tell_done()
         return True
 
+    def _told_of(self, ranges: List[List[int]]) -> Iterator[int]:
+        """Count the files of ranges [first, how many]."""
+        for start, count in ranges:
+            yield from range(max(0, int(start)), min(int(start) + int(count), len(self._files)))
+
     def _note_told(self, digests: bytes) -> None:
         """Note the sums of the next files, 32 bytes each, zeros where home was sent none."""
         digests = self._part + digests
-        count = min(len(digests) // 32, len(self._files) - self._told)
-        for at in range(0, 32 * count, 32):
-            number, digest = self._told, digests[at : at + 32]
-            self._told += 1
+        whole = len(digests) - len(digests) % 32
+        for at, number in zip(range(0, whole, 32), self._turn):
+            digest = digests[at : at + 32]
             if number in self._entries or number in self._left_out or digest == _NO_SUM:
                 continue
             sha256, (_, found) = digest.hex(), self._files[number]
             self._memory.note(self._names[number], found.info, {"sha256": sha256})
             self._entries[number] = {**manifest.stat_entry(found), "sha256": sha256}
-        self._part = digests[32 * count :]
+        self._part = digests[whole:]
 
     def _sum(self, number: int, lenient: bool) -> None:
         try:

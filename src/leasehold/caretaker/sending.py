@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Tuple
 
 from leasehold.kit import frames, manifest
 from leasehold.kit.atomic import write_atomic
+from leasehold.kit.runstate import FINISHED
 
 from .charting import BLOCK_BYTES, Chart, settled
 from .hash_memory import HashMemory
@@ -36,8 +37,13 @@ def seal(request: Request) -> None:
 
 
 def chart(request: Request) -> None:
-    """List the artifacts, hash them while home already fetches, then send the manifest. With quiet_s, of a live run."""
+    """List the artifacts, hash them while home already fetches, then send the manifest. With quiet_s, of a live run.
+
+    With look, say first how the run stands, and list only cells that have finished by then: so the list is whole.
+    """
     folder, plan, places = _asked(request)
+    if request.args.get("look") and not _have_finished(request, folder, places):
+        return
     quiet_s = float(request.args.get("quiet_s", -1))
     lenient = quiet_s >= 0
     memory = HashMemory(os.path.join(folder.path, "hashes.json"))
@@ -102,6 +108,14 @@ def _asked(request: Request) -> Tuple[RunFolder, Dict[str, Any], Dict[str, str]]
     plan = plan_of(request, folder)
     names = [str(name) for name in request.args.get("cells") or plan["cells"]]
     return folder, plan, {name: folder.out(name) for name in names}
+
+
+def _have_finished(request: Request, folder: RunFolder, places: Dict[str, str]) -> bool:
+    from .observing import observe
+
+    seen = observe(folder)
+    request.reply({"seen": seen})
+    return all(seen["cells"].get(name, {}).get("state") == FINISHED for name in places)
 
 
 def _unsealable(error: Exception, folder: RunFolder, plan: Dict[str, Any], places: Dict[str, str]) -> Refused:

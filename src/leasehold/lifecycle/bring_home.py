@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -28,7 +29,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 from .pull.listing import Asked, Place, forget_marks
 from .pull.pace import Pace
 from .pull.streams import Way
-from .pull.whole import Opened, Pulled, open_chart, pull
+from .pull.whole import Begun, Opened, Pulled, begin_chart, open_list, pull
 from .results import Folders
 from .verify import holds_all_of, home_damage, read_receipt, sealed_entries, write_receipt
 
@@ -78,8 +79,13 @@ class _Homecoming:
 
     def bring(self, wish: PullWish) -> Receipt:
         """Pull, prove, verify, rename."""
-        seen = self.engine.look(self.record.run)
-        finished = _finished_cells(seen, self.plan)
+        seen, begun = self._look()
+        try:
+            finished = _finished_cells(seen, self.plan)
+        except RunFailed:
+            if begun is not None:
+                begun.talk.leave()
+            raise
         cells = [
             cell for cell in finished if not self.record.waives(cell)
         ] or finished  # what was given up may lack all
@@ -88,7 +94,7 @@ class _Homecoming:
             self.report(Note("already_home", f"already home and verified: {self.folders.export}"))
             return done
         try:
-            return self._bring(cells, seen, wish)
+            return self._bring(cells, seen, wish, begun)
         except VerifyError as error:
             if error.code == "artifact.unsealable":
                 error.cells = self._incomplete(cells)
@@ -96,6 +102,14 @@ class _Homecoming:
             if error.cells and good:  # one broken cell keeps none of the others from coming home; its files stay aside
                 self._bring(good, seen, wish)
             raise
+
+    def _look(self) -> tuple[dict[str, Any], Begun | None]:
+        """Ask how the run stands; where it has one cell that is not home, its list in the same breath."""
+        if len(self.plan.cells) == 1 and read_receipt(self.folders.export) is None:
+            with contextlib.suppress(BoxError):  # there is no such list: looking says why
+                begun = begin_chart(self.engine, self._asked(list(self.plan.cells)), look=True)
+                return begun.seen, begun
+        return self.engine.look(self.record.run), None
 
     def _incomplete(self, cells: list[str]) -> tuple[str, ...]:
         """Name cells that lack something of what was promised, by what lies on the box now."""
@@ -110,8 +124,8 @@ class _Homecoming:
                 bad.append(cell)
         return tuple(bad)
 
-    def _bring(self, cells: list[str], seen: dict[str, Any], wish: PullWish) -> Receipt:
-        opened = self._open(cells)
+    def _bring(self, cells: list[str], seen: dict[str, Any], wish: PullWish, begun: Begun | None = None) -> Receipt:
+        opened = self._open(cells, begun)
         way = Way(self.record.run, wish.more, opened.round_trip_s, wish.limit_bytes_per_s)
         try:
             pulled = self._pull(cells, opened, way, wish.pace or Pace(self.report))
@@ -131,11 +145,14 @@ class _Homecoming:
         self.report(Note("receipt", f"receipt written: {where}", receipt.as_dict()))
         return receipt
 
-    def _open(self, cells: list[str]) -> Opened:
+    def _asked(self, cells: list[str]) -> Asked:
+        return Asked(self.record.run, cells, self.plan.patterns)
+
+    def _open(self, cells: list[str], begun: Begun | None = None) -> Opened:
         """Have the box begin its list, which is checked against what this home planned, not what the box says was."""
-        asked = Asked(self.record.run, cells, self.plan.patterns)
+        begun = begun or begin_chart(self.engine, self._asked(cells))
         try:
-            return open_chart(self.engine, asked, _Promises(self.plan, cells))
+            return open_list(begun, _Promises(self.plan, cells))
         except BoxError as error:
             raise _seal_error(error, self.record.run) if error.code == "artifact.unsealable" else error from None
 

@@ -197,10 +197,10 @@ def test_files_come_while_the_list_goes_on(new_scene, monkeypatch):
     asked = threading.Event()
     chart = FakeEngine.chart
 
-    def slowly(self: FakeEngine, *rest: Any) -> FakeChart:
+    def slowly(self: FakeEngine, *rest: Any, look: bool) -> FakeChart:
         def parts() -> Iterator[Any]:
-            for number, part in enumerate(chart(self, *rest)):
-                if number == 1:
+            for number, part in enumerate(chart(self, *rest, look=look)):
+                if number == 1 + look:
                     assert asked.wait(20), "nothing was asked for before the list had ended"
                 yield part
 

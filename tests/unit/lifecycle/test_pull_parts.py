@@ -7,6 +7,7 @@ import os
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from leasehold.lifecycle.pull.pace import Limiter, Pace
 from leasehold.lifecycle.pull.spans import Spans
 from leasehold.model.note import Note
 from leasehold.model.units import parse_rate
-from tests.support.fake_box import FakeChart
+from tests.support.fake_box import FakeChart, FakeEngine
 
 from .conftest import FILES
 
@@ -235,8 +236,12 @@ def test_after_a_quarantine_only_what_was_wrong_is_fetched(new_scene):
 
 def test_a_run_that_has_finished_nothing_says_so(new_scene, monkeypatch):
     scene = new_scene()
-    nothing = FakeChart(iter([{"listed": 0}, b"{}"]))
-    monkeypatch.setattr("tests.support.fake_box.FakeEngine.chart", lambda self, *rest: nothing)
+    nothing = [{"listed": 0}, b"{}"]
+
+    def chart(self: FakeEngine, run: str, *rest: Any, look: bool) -> FakeChart:
+        return FakeChart(iter([{"seen": self.look(run)}] if look else nothing))
+
+    monkeypatch.setattr(FakeEngine, "chart", chart)
     with pytest.raises(RunFailed) as caught:
         take(scene)
     assert caught.value.code == "run.unfinished"

@@ -96,18 +96,6 @@ class Desk:
         """Which small files the box must sum, since their sums will not come with their bytes."""
         return [file.number for file in self.files if file.bytes <= TINY_BYTES and not file.sealed]
 
-    def digests(self, start: int, *, settled: bool = False) -> bytes:
-        """The sums that came with files' bytes and that those bytes have, from one file on; zeros for all others.
-
-        Settled: only up to the first file whose sum may still come.
-        """
-        found = []
-        for file in self.files[start:]:
-            if settled and file.sealed and not file.proved:
-                break
-            found.append(bytes.fromhex(file.sha256) if file.sealed and file.proved else bytes(32))
-        return b"".join(found)
-
     def hashed(self, number: int, upto: int, zeros: Iterable[int], copies: Iterable[Any]) -> None:
         """The box has hashed a file so far; some of its blocks are zeros, or equal earlier ones."""
         with self.lock:

@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from leasehold.errors import LinkError, VerifyError
 from leasehold.model.note import Note, Report
@@ -34,10 +35,9 @@ from .listing import (
 from .pace import Pace
 from .reuse import AtHome
 from .streams import Streams, Way, unwritable
+from .telling import Telling
 
 _GARBAGE = 100_000
-_TOLD_TOGETHER = 1000  # files
-_TOLD_AHEAD = 32  # frames
 _SURELY_FAR_S = 0.06
 
 
@@ -56,6 +56,17 @@ class Pulled:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A chart that was asked for; how far the box is is measured meanwhile."""
+
+    talk: ChartTalk
+    parts: Parts
+    seen: dict[str, Any]  # how the run stood, if that was asked too
+    measuring: threading.Thread
+    measured: list[float]
+
+
+@dataclass(frozen=True)
 class Opened:
     """A chart whose list has begun: its first piece, if anything is listed, the others as they come, and the talk."""
 
@@ -67,21 +78,39 @@ class Opened:
 
 
 def open_chart(engine: CaretakerEngine, asked: Asked, roster: Roster | None = None) -> Opened:
-    """Ask for the chart and read how its list begins; how far the box is is measured meanwhile."""
+    """Ask for the chart and read how its list begins."""
+    return open_list(begin_chart(engine, asked), roster)
+
+
+def begin_chart(engine: CaretakerEngine, asked: Asked, *, look: bool = False) -> Begun:
+    """Ask for the chart; with look, also how the run stands, in the same breath, and wait for that."""
     measured: list[float] = []
     measuring = threading.Thread(target=lambda: measured.append(_round_trip_s(engine)), daemon=True)
     measuring.start()
-    talk = engine.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s)
+    talk = engine.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s, look=look)
     parts = iter(talk)
-    pieces = read_pieces(parts, roster or Anything())
+    seen = _seen(next(parts, {})) if look else {}
+    return Begun(talk, parts, seen, measuring, measured)
+
+
+def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
+    """Read how the list of a chart begins."""
+    pieces = read_pieces(begun.parts, roster or Anything())
     try:
         first = next(pieces, None)
     except VerifyError:
-        talk.leave()
+        begun.talk.leave()
         raise
-    measuring.join()
-    round_trip_s = measured[0] if measured else 0.0  # a lost link is told by who needs it
-    return Opened(first, pieces, talk, parts, round_trip_s)
+    begun.measuring.join()
+    round_trip_s = begun.measured[0] if begun.measured else 0.0  # a lost link is told by who needs it
+    return Opened(first, pieces, begun.talk, begun.parts, round_trip_s)
+
+
+def _seen(part: dict[str, Any] | bytes) -> dict[str, Any]:
+    found = part.get("seen") if isinstance(part, dict) else None
+    if not isinstance(found, dict):
+        raise LinkError("link.strange", "the box broke the protocol: it does not say how the run stands")
+    return found
 
 
 def _round_trip_s(engine: CaretakerEngine) -> float:
@@ -146,7 +175,7 @@ def _run(engine: CaretakerEngine, desk: Desk, chart: _Chart, streams: Streams) -
     reader.start()
     hasher = Hasher(desk)
     try:
-        telling, flushing = _Telling(desk, chart.talk), Flushing(desk)
+        telling, flushing = Telling(desk, chart.talk), Flushing(desk)
         streams.each_moment = [telling.step, flushing.step]
         streams.run(engine)
         telling.rest()
@@ -158,30 +187,6 @@ def _run(engine: CaretakerEngine, desk: Desk, chart: _Chart, streams: Streams) -
         desk.close()
         hasher.join()
     return chart.manifest.whole()
-
-
-class _Telling:
-    """Tells the box what came while the rest is on its way: over a long way all of it at the end would take long."""
-
-    def __init__(self, desk: Desk, talk: ChartTalk) -> None:
-        self._desk = desk
-        self._talk = talk
-        self._files = 0  # that were told of
-        self._frames = 0
-
-    def step(self) -> None:
-        """Tell of the next ones, if they are many; a box that is still hashing holds only so much for later."""
-        if len(self._desk.files) - self._files < _TOLD_TOGETHER or self._frames >= _TOLD_AHEAD:
-            return
-        digests = self._desk.digests(self._files, settled=True)
-        if len(digests) >= 32 * _TOLD_TOGETHER:
-            self._files += len(digests) // 32
-            self._frames += 1
-            self._talk.tell(digests)
-
-    def rest(self) -> None:
-        """Tell the rest, and that this is all."""
-        self._talk.seal(self._desk.digests(self._files))
 
 
 class _Chart:

@@ -15,6 +15,7 @@ from leasehold.kit.tree import name_of
 from leasehold.model.plan import Plan
 from leasehold.transport.wire import Talk, Wire, object_of
 
+Range = tuple[int, int]  # the first of them, and how many
 _NOTHING: Mapping[str, Any] = {}
 _BLOBS_A_HEAD = 1000
 _NUMBERS_A_FRAME = 100_000
@@ -187,10 +188,15 @@ class CaretakerEngine:
                 elif current >= 0:
                     yield start + current, frame.payload
 
-    def chart(self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0) -> ChartTalk:
-        """Ask what there is. With quiet_s: of a run that still works, only files nobody has written for so long."""
+    def chart(
+        self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0, *, look: bool = False
+    ) -> ChartTalk:
+        """Ask what there is. With quiet_s: of a run that still works, only files nobody has written for so long.
+
+        With look: the first part is {seen}, how the run stood then; it is the last one if these cells had not finished.
+        """
         asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
-        return ChartTalk(self.wire.talk("chart", **asked))
+        return ChartTalk(self.wire.talk("chart", **asked, look=look))
 
     def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
         """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
@@ -265,16 +271,19 @@ class ChartTalk:
             for start in range(0, len(numbers), _NUMBERS_A_FRAME):
                 self._talk.say([{"sum": numbers[start : start + _NUMBERS_A_FRAME]}])
 
-    def tell(self, digests: bytes) -> None:
-        """Say what came, 32 bytes a file in order, zeros for what the box has summed itself."""
+    def tell(self, ranges: Sequence[Range], digests: bytes) -> None:
+        """Say what came of these ranges of files, 32 bytes a file in order, zeros for what the box sums itself."""
+        if not ranges:
+            return
         size = frames.MAX_PAYLOAD_BYTES
+        parts = (digests[start : start + size] for start in range(0, len(digests), size))
         with contextlib.suppress(LinkError):  # whoever reads the chart hears of it too
-            self._talk.say(digests[start : start + size] for start in range(0, len(digests), size))
+            self._talk.say(chain([{"told": [list(one) for one in ranges]}], parts))
 
-    def seal(self, digests: bytes) -> None:
+    def seal(self, ranges: Sequence[Range], digests: bytes) -> None:
         """Say the rest of it; the manifest comes then."""
         self._over = True
-        self.tell(digests)
+        self.tell(ranges, digests)
         self._talk.end()
 
     def leave(self) -> None:
