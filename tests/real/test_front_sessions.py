@@ -248,6 +248,7 @@ def test_a_finished_box_nags_at_home_and_from_the_box_until_it_is_given_up(far: 
         session.type("lease down toy", (r"type exactly:  (.*)\r\n", "stop-by-hand " + _lease_id(far)))
         run = wishes.name.split(".")[0]
         assert eventually(lambda: not running("nag", str(bed.root / "active" / run)))
+        time.sleep(0.5)  # what it said last may still be on its way
         quiet = len(listener.seen)
         session.type("lease status")
         session.type("lease down toy --stopped", ("type exactly", "stopped " + _lease_id(far)))

@@ -127,6 +127,7 @@ def test_a_far_box_that_lets_only_one_connection_in_is_pulled_over_it(tmp_path: 
             assert done.code == 0, done.said
             run = made.events("run_planned")[0]["run"]
             shutil.rmtree(made.project / "lease-results")
+            assert eventually(lambda: proxy.links() == 0)  # those of the run, which has ended
             ended: list[Done] = []
             logins = bed.box.handshakes()
             pulling = threading.Thread(target=lambda: ended.append(made.lease("pull", run)))

@@ -37,6 +37,7 @@ class Calls:
         self._first: CalledAhead | None = None
         self._entered = threading.Event()  # the first one is through: our program is on the box
         self._called: list[_Call] = []
+        self._awaited: list[_Call] = []  # somebody waits for these
         self._over = False
 
     def begin(self) -> None:
@@ -65,9 +66,9 @@ class Calls:
             with self._lock:
                 called = self._called.pop(0) if self._called else None
             if called is None:
-                return self._connect(self._transport)
+                return self._one_more()
             with contextlib.suppress(LinkError):  # a call that broke meanwhile is made anew
-                return called.engine()
+                return self._taken(called)
 
     def remember(self, round_trip_s: float, pulled_bytes: int) -> None:
         """Keep how far the box was and how much came; a home that cannot write forgets."""
@@ -87,9 +88,29 @@ class Calls:
 
     def _drop_called(self) -> None:
         with self._lock:
-            called, self._called = self._called, []
+            called, self._called = [*self._called, *self._awaited], []
         for one in called:
             threading.Thread(target=one.hang_up).start()
+
+    def _one_more(self) -> CaretakerEngine:
+        if not isinstance(self._transport, SshTransport):
+            return self._connect(self._transport)
+        at_once = threading.Event()
+        at_once.set()
+        return self._taken(_Call(self._transport, self._connect, at_once))
+
+    def _taken(self, called: _Call) -> CaretakerEngine:
+        """Wait for a call; when all is over nobody waits for it any more, and it is ended."""
+        with self._lock:
+            self._awaited.append(called)
+            over = self._over
+        try:
+            if over:
+                called.hang_up()
+            return called.engine()
+        finally:
+            with self._lock:
+                self._awaited.remove(called)
 
     def _call(self, transport: SshTransport, kept: dict[str, Any], entered: threading.Event) -> None:
         time.sleep(_AFTER_S)
