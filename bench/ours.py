@@ -56,6 +56,7 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     place = Place(folders.partial, folders.roofs, folders.check_room)
     try:
         opened = open_list(begin_chart(engine, Asked(run, ["main"], ["**"]), look=True))
+        assert opened.first is not None, "the box lists nothing"
         pulled = pull(engine, opened, place, Way(run, calls.more, opened.round_trip_s), pace, notes.append)
         calls.remember(opened.round_trip_s, pulled.total_bytes)
     except LinkError:

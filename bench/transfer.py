@@ -109,10 +109,11 @@ def prepare(way: Way) -> None:
     (project / "train.sh").write_text("true\n")
     tree = read_tree(project)
     engine.push(tree)
-    job = Job("bench", "true", (Artifact("**", "bytes"),))
+    job = Job("bench", "echo 1 > $LEASE_OUT/first", (Artifact("**", "bytes"),))
     engine.start(Plan(RUN, job, tree.sha256, "local", ("setsid",)), "bench")
     while not engine.look(RUN)["terminal"]:
         time.sleep(0.05)
+    assert engine.look(RUN)["state"] == "finished"
     engine.wire.close()
 
 
