@@ -123,24 +123,24 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path, [SIZE, SIZE, SIZE])
 
 
-def underway_of(scene: Scene, clock: Clock) -> tuple[Underway, list[Landing]]:
-    """Three connections with a file each, all of which have brought a megabyte in a second before."""
+def underway_of(scene: Scene, clock: Clock, came: list[int]) -> tuple[Underway, list[Landing]]:
+    """Three connections that were asked for a file each a second ago, and so much of each came."""
     underway = Underway(1e6, ROUND_TRIP_S, clock)
     landings = [Landing(scene.desk, scene.take(SIZE).pieces) for _ in scene.desk.files]
     for number, landing in enumerate(landings):
         underway.begin(number, landing)
+    clock.now += 1.0
+    for number, (landing, size) in enumerate(zip(landings, came, strict=True)):
+        landing.add(CONTENT[:size])
+        underway.heard(number)
+        if size == SIZE:
+            underway.end(number, landing)
     return underway, landings
 
 
 def test_the_one_that_would_end_last_is_relieved(scene):
     clock = Clock()
-    underway, landings = underway_of(scene, clock)
-    clock.now += 1.0
-    landings[0].add(CONTENT)
-    underway.end(0, landings[0])
-    for number, size in ((1, 1000 * KIB), (2, 100 * KIB)):
-        landings[number].add(CONTENT[:size])
-        underway.heard(number)
+    underway, landings = underway_of(scene, clock, [SIZE, 1000 * KIB, 100 * KIB])
     given = underway.relieve(0)
     assert {piece.file.number for piece in given} == {2}
     ours, theirs = SIZE / 1.0, 100 * KIB / 1.0
@@ -149,26 +149,13 @@ def test_the_one_that_would_end_last_is_relieved(scene):
 
 
 def test_what_ends_soon_is_waited_for(scene):
-    clock = Clock()
-    underway, landings = underway_of(scene, clock)
-    clock.now += 1.0
-    for number in (0, 1):
-        landings[number].add(CONTENT[: SIZE - 100 * KIB])
-        underway.heard(number)
-    landings[2].add(CONTENT)
-    underway.end(2, landings[2])
+    underway, _ = underway_of(scene, Clock(), [SIZE - 100 * KIB, SIZE - 100 * KIB, SIZE])
     assert underway.relieve(2) == []
 
 
 def test_who_has_fallen_silent_is_asked_for_nothing_more(scene):
     clock = Clock()
-    underway, landings = underway_of(scene, clock)
-    clock.now += 1.0
-    for number in (1, 2):
-        landings[number].add(CONTENT[: SIZE - 10 * KIB])
-        underway.heard(number)
-    landings[0].add(CONTENT)
-    underway.end(0, landings[0])
+    underway, landings = underway_of(scene, clock, [SIZE, SIZE - 10 * KIB, SIZE - 10 * KIB])
     assert underway.relieve(0) == [], "a moment is waited for"
     clock.now += 0.4
     underway.heard(1)

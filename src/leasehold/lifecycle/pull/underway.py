@@ -27,9 +27,7 @@ class Underway:
         self._clock = clock
         self._lock = threading.Lock()
         self._landings: dict[int, list[Landing]] = {}  # by connection, in the order they were asked for
-        self._answers: dict[
-            int, deque[tuple[float, int]]
-        ] = {}  # when each connection's last ones ended, and their bytes
+        self._answers: dict[int, deque[tuple[float, int]]] = {}  # when each one's last ones ended, and their bytes
         self._speeds: dict[int, float] = {}  # over these
         self._heard: dict[int, float] = {}  # when each connection last brought something
 
