@@ -232,12 +232,14 @@ def test_the_accounts_tell_what_the_controller_has_forgotten(person: Front, site
     job = _submission(person, 1)["job"]
     site.run("scancel", "--full", job)
     asked = ("sacct", "-X", "-n", "-P", "-j", job, "-o", "State,End")
-    _until(lambda: "CANCELLED" in site.run(*asked) and "Unknown" not in site.run(*asked), "the accounts do not know it")
+    _until(
+        lambda: "CANCELLED by" in site.run(*asked) and "Unknown" not in site.run(*asked), "the accounts do not know it"
+    )
     _until(lambda: not site.run("squeue", "-h", "-j", job), "it still runs")
     site.forget_jobs()
     found = _status(person)
     assert found["state"] == "failed"
-    assert "it was cancelled by you" in found["reason"]
+    assert "it was cancelled by you" in found["reason"], site.run(*asked)
 
 
 @pytest.mark.slow

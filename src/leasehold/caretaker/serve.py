@@ -154,7 +154,7 @@ class Connection:
         self._open.pop(number, None)
         try:
             self.send(last)
-        except OSError:
+        except (OSError, ValueError):  # home has gone; ValueError: so has our end of the stream
             self.closed.set()
         finally:
             request.answered.set()

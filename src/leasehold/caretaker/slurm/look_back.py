@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from typing import Dict, List, Mapping, Tuple
 
 from leasehold.caretaker.layout import RunFolder
 
-from .states import Task, last_line, places
+from .states import LIVE, WAITING, Task, last_line, places
 from .submit import output_of
-from .tools import SlurmDown, SlurmRefused, ask
+from .tools import SlurmDown, SlurmRefused, ask, ask_accounts
 from .words import Ended
 
 _BY_NAME = 20  # so few are asked for by their own names: an array of theirs may have ten thousand others
 _FACTS = "JobID,State,ExitCode,ElapsedRaw,MaxRSS,ReqMem,NodeList"
+_TRIES = 4  # the accounts are told by the controller, and learn of an end after it
+_TRY_AFTER_S = 0.5
 _SCALE = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 Place = Tuple[str, int]  # a job and an index in its array
@@ -45,12 +48,21 @@ def _names(wanted: Mapping[Place, Task]) -> List[str]:
 
 
 def _from_accounts(wanted: Mapping[Place, Task]) -> Dict[Place, Ended]:
-    if not wanted:
-        return {}
-    try:
-        said = ask(["sacct", "-n", "-P", "-j", ",".join(_names(wanted)), "-o", _FACTS])
-    except (SlurmRefused, SlurmDown):
-        return {}  # many clusters keep none
+    """Ask the accounts; again while they have not heard that what has ended began, or ended."""
+    found: Dict[Place, Ended] = {}
+    for number in range(_TRIES if wanted else 0):
+        time.sleep(_TRY_AFTER_S * number)
+        try:
+            found = _read_accounts(wanted)
+        except (SlurmRefused, SlurmDown):
+            break  # many clusters keep none
+        if len(found) == len(wanted) and not any(one.state in WAITING + LIVE for one in found.values()):
+            break
+    return found
+
+
+def _read_accounts(wanted: Mapping[Place, Task]) -> Dict[Place, Ended]:
+    said = ask_accounts(["sacct", "-n", "-P", "-j", ",".join(_names(wanted)), "-o", _FACTS])
     cells = {place: task.cell for place, task in wanted.items()}
     rows: Dict[Place, List[List[str]]] = {}
     for row in (line.split("|") for line in said.splitlines() if line.count("|") == _FACTS.count(",")):

@@ -10,7 +10,7 @@ from leasehold.caretaker.layout import RunFolder
 
 from .script import NAME
 from .submit import Submission, output_of
-from .tools import SlurmDown, SlurmRefused, ask
+from .tools import SlurmDown, SlurmRefused, ask, ask_accounts
 from .words import GONE
 
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
@@ -93,7 +93,7 @@ def _recorded(cells: Mapping[Tuple[str, int], str]) -> Dict[Tuple[str, int], str
     """Ask the accounts; many clusters keep none."""
     jobs = ",".join(sorted({job for job, _ in cells}))
     try:
-        said = ask(["sacct", "-X", "-n", "-P", "-D", "-j", jobs, "-o", "JobID,State"])
+        said = ask_accounts(["sacct", "-X", "-n", "-P", "-D", "-j", jobs, "-o", "JobID,State"])
     except (SlurmRefused, SlurmDown):
         return {}
     found: Dict[Tuple[str, int], str] = {}

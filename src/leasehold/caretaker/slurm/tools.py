@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from typing import List
 
 _TIMEOUT_S = 60.0
+_TRIES = 3
+_TRY_AFTER_S = 0.5
 _PLACES = (  # where sites keep Slurm that a shell without a login does not look
     "/opt/slurm/bin",
     "/usr/local/slurm/bin",
@@ -19,6 +22,9 @@ _SAYS_DOWN = (
     "Connection refused",
     "Socket timed out",
     "Zero Bytes were transmitted",
+    "Problem talking to the database",
+    "authentication credential",  # one that lay too long, since its reader was busy
+    "Protocol authentication error",
 )
 
 
@@ -50,3 +56,13 @@ def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
     if any(word in said for word in _SAYS_DOWN):
         raise SlurmDown(said)
     raise SlurmRefused(said)
+
+
+def ask_accounts(argv: List[str]) -> str:
+    """Run sacct, again if the keeper of the accounts is silent for a moment: what they do not tell is lost."""
+    for number in range(1, _TRIES):
+        try:
+            return ask(argv)
+        except SlurmDown:
+            time.sleep(_TRY_AFTER_S * number)
+    return ask(argv)

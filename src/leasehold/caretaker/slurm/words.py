@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-GONE = "GONE"  # ours: Slurm answers and does not know the task any more, and keeps no accounts
+GONE = "GONE"  # ours: Slurm answers and does not know the task any more, and no accounts tell of it
 
 _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html
     "None": "Slurm has not looked at it yet",
@@ -78,7 +78,7 @@ _HOW_ENDED = {
     "FAILED": "its batch script failed",
     "REVOKED": "another cluster took it",
     "COMPLETED": "its batch script ended before its cell did",
-    GONE: "it has ended, and Slurm no longer knows how (the site keeps no accounts)",
+    GONE: "it has ended, and Slurm no longer knows how (the site keeps no accounts, or they do not answer)",
 }
 
 

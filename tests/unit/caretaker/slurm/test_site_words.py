@@ -114,6 +114,25 @@ def test_the_accounts_tell_code_memory_node_and_who_cancelled(run: RunFolder, si
     assert found["a"] == Ended("CANCELLED", 0, 15, "n3", 61, "2000M", 1536 << 10, "you", "")
 
 
+@pytest.mark.parametrize(
+    ("first", "code"),
+    [
+        ("7_0|RUNNING|0:0|60||2000M|n3", 0),
+        ("", 0),
+        ("sacct: error: Problem talking to the database: Connection refused", 1),
+    ],
+    ids=["an end not heard of", "a task not heard of", "a silent keeper"],
+)
+def test_accounts_that_lag_behind_are_asked_again(
+    run: RunFolder, site: Any, tmp_path: Path, first: str, code: int
+) -> None:
+    site("sacct", "7_0|CANCELLED by %d|0:15|61||2000M|n3" % os.getuid())
+    path, asked = tmp_path / "bin" / "sacct", tmp_path / "asked"
+    lags = "[ -e %s ] || { : > %s; echo '%s' >&%d; exit %d; }\n" % (asked, asked, first, code + 1, code)
+    path.write_text(path.read_text().replace("#!/bin/sh\n", "#!/bin/sh\n" + lags))
+    assert look_back(run, [Task("a", "7", 0, "CANCELLED", "")])["a"].by == "you"
+
+
 def test_without_accounts_the_controller_is_asked(run: RunFolder, site: Any) -> None:
     site("sacct", "Slurm accounting storage is disabled", 1)
     site("scontrol", "JobId=7 ArrayJobId=7 ArrayTaskId=0 JobState=FAILED ExitCode=3:0 NodeList=n2 MinMemoryNode=100M")
