@@ -134,7 +134,7 @@ def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], repo
 def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> Met | str:
     """Plan on it, speak to it and audit it; return why not."""
     profile = home.shelf(order.job_file.absolute().parent).load(box.platform)
-    planned = judge_plan(plan.job, make_sheet(box.name, plan.job, profile, Wishes(box.price)))
+    planned = judge_plan(plan.job, make_sheet(box.name, plan.job, profile, Wishes(box.price, one_round=True)))
     if not planned.passed:
         return "; ".join(finding.what for finding in planned.against())
     try:

@@ -99,7 +99,9 @@ def launch(
         state = engine.look(plan.run)["state"]
         if state == "absent":
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
-            gatekeeper.pass_through(judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price))))
+            gatekeeper.pass_through(
+                judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price, one_round=True)))
+            )
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
         _refuse_shared(engine, profile, job, notify.wishes(home, lease, job))
         private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}

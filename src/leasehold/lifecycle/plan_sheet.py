@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.gates.audit import disk_need_bytes, inode_need
 from leasehold.kit.canon import digest
 from leasehold.ledger import box_book
 from leasehold.model.box import LOCAL, SSH
+from leasehold.model.cells import MAIN
 from leasehold.model.job import Job
 from leasehold.model.money import HourlyPrice, Money
 from leasehold.model.profile import Clock, Profile, Verb
@@ -53,20 +56,25 @@ def _nowhere(home: Home, name: str, platforms: list[str]) -> UserError:
 def make_sheet(candidate: str, job: Job, profile: Profile, wishes: Wishes) -> PlanSheet:
     """Resolve one job on one platform; pure and deterministic."""
     verb = _intended(job, profile, wishes)
-    forecast = _forecast(job, profile, wishes)
+    cells = max(1, len(job.cells))
+    at_once = _at_once(job, profile, wishes)
+    forecast = _forecast(job, profile, wishes, math.ceil(cells / at_once))
     lasts = _balance_lasts_s(forecast, wishes)
     root = wishes.root or _folder(profile)
+    cell = "<cell>" if job.cells else MAIN
     return PlanSheet(
         candidate=candidate,
         profile=profile,
         job_sha256=digest(job.as_dict()),
         verb=verb,
         root=root,
-        checkpoint=f"{root}/active/<run>/out/main/{job.checkpoint.path}" if job.checkpoint.path else "",
+        checkpoint=f"{root}/active/<run>/out/{cell}/{job.checkpoint.path}" if job.checkpoint.path else "",
         durable=_durable(profile),
         hf_home=_filled(profile.environment.variables.get("HF_HOME", ""), profile, root),
-        need_bytes=disk_need_bytes(job, wishes.cells),
-        need_inodes=inode_need(job, wishes.cells).total,
+        cells=cells,
+        at_once=at_once,
+        need_bytes=disk_need_bytes(job, cells),
+        need_inodes=inode_need(job, cells).total,
         cadence=plan_cadence(job.checkpoint.write_s, job.checkpoint.step_s, wishes),
         forecast=forecast,
         clocks=tuple(_tick(clock, forecast, verb, lasts) for clock in profile.clocks),
@@ -100,15 +108,29 @@ def _filled(text: str, profile: Profile, root: str) -> str:
     return text.format(**folders) if text else ""
 
 
-def _forecast(job: Job, profile: Profile, wishes: Wishes) -> Forecast:
-    gigabytes = {profile.state_tier.name: Decimal(disk_need_bytes(job, wishes.cells)) / 10**9}
+def _at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
+    """Say how many cells run side by side, as the caretaker will: a group of cards each, or as the job says."""
+    cells = max(1, len(job.cells))
+    if wishes.one_round:
+        return cells
+    places = cells if profile.engine == "slurm" else 1  # a cluster takes as many as it has room for
+    if job.gpu is not None and job.gpu.count and "CUDA_VISIBLE_DEVICES" not in job.env:
+        places = max(places, wishes.cards // job.gpu.count)
+        return min(cells, places, job.at_once or places)
+    return min(cells, job.at_once or places)
+
+
+def _forecast(job: Job, profile: Profile, wishes: Wishes, rounds: int) -> Forecast:
+    """Reckon time and money; a sweep's cells come in rounds, and `expect` is one cell's."""
+    cells = max(1, len(job.cells))
+    gigabytes = {profile.state_tier.name: Decimal(disk_need_bytes(job, cells)) / 10**9}
     durable = profile.durable_tier
     if durable is not None and durable is not profile.state_tier and not durable.optional:
-        gigabytes[durable.name] = Decimal(job.checkpoint.size_bytes * wishes.cells) / 10**9
+        gigabytes[durable.name] = Decimal(job.checkpoint.size_bytes * cells) / 10**9
     storage = profile.storage_per_hour(gigabytes, stopped=False)
     hour = HourlyPrice.parse(wishes.price).money + storage if wishes.price else None
-    run_s = job.expect_s or None
-    size = job.checkpoint.size_bytes * wishes.cells
+    run_s = job.expect_s * rounds or None
+    size = job.checkpoint.size_bytes * cells
     pull_s = size / wishes.bandwidth_bytes_s if size else None
     free = profile.traits.kind == "workstation"
 
@@ -157,10 +179,10 @@ _BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)(bit|bps|B)(?:/s)?\Z", re.IG
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
-def read_wishes(
-    *, price: str = "", balance: str = "", verb: str = "", spot: bool = False, bandwidth: str = "", gap: str = ""
-) -> Wishes:
-    """Read a person's words: a price, a balance, 100Mbit/s, a mean time between interruptions."""
+def read_wishes(*, bandwidth: str = "", gap: str = "", price: str = "", cards: int = 0, **more: Any) -> Wishes:
+    """Read a person's words: a price, a balance, 100Mbit/s, a mean time between interruptions, how many cards."""
+    if cards < 0:
+        raise UserError("plan.bad_cards", f"a box has no {cards} cards", hint="--cards 4")
     if price:
         HourlyPrice.parse(price)
     rate = Wishes.bandwidth_bytes_s
@@ -175,4 +197,4 @@ def read_wishes(
         gap_s = parse_duration(gap) if gap else 0.0
     except ValueError as error:
         raise UserError("plan.bad_gap", str(error), hint="--interrupted-every 3h") from None
-    return Wishes(price=price, balance=balance, verb=verb, spot=spot, bandwidth_bytes_s=rate, gap_s=gap_s)
+    return Wishes(price=price, bandwidth_bytes_s=rate, gap_s=gap_s, cards=cards, **more)

@@ -204,7 +204,7 @@ WORDS = (
     Word("scratch", "patterns under $LEASE_OUT that may be pruned when the disk fills", _GLOBS, example='["tmp/**"]'),
     Word("checkpoint", "facts about checkpoints, for budgets and cadence", {"type": "object"}),
     Word("progress", "auto, none, or a regex with a named group `step`", _TEXT, example="auto"),
-    Word("expect", "how long the run should take", _DURATION, example="6h"),
+    Word("expect", "how long the run should take; of a sweep, one cell of it", _DURATION, example="6h"),
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
     Word("notify", "of what your `lease notify` channels tell you while it runs; false: of nothing", {}),
     Word(

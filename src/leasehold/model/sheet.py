@@ -25,7 +25,8 @@ class Wishes:
     spot: bool = False
     bandwidth_bytes_s: float = 50e6 / 8
     gap_s: float = 0.0  # mean time between interruptions
-    cells: int = 1
+    cards: int = 0  # of the box; 0: as many as one cell needs
+    one_round: bool = False  # nobody can say yet how many there are: reckon as if all cells ran side by side
     root: str = ""
 
 
@@ -108,6 +109,8 @@ class PlanSheet:
     checkpoint: str
     durable: str
     hf_home: str
+    cells: int
+    at_once: int  # how many of them side by side
     need_bytes: int
     need_inodes: int
     cadence: Cadence | None
@@ -148,7 +151,8 @@ class PlanSheet:
                 "survives": {end: self.state.survives(end) for end in ("stop", "destroy", "balance_zero")},
                 "survives_verb": self.survives_verb,
             },
-            "need": {"bytes": self.need_bytes, "inodes": self.need_inodes, "cells": self.wishes.cells},
+            "need": {"bytes": self.need_bytes, "inodes": self.need_inodes, "cells": self.cells},
+            **({"at_once": self.at_once} if self.cells > 1 else {}),
             "cadence": None if self.cadence is None else _cadence_dict(self.cadence),
             "forecast": _forecast_dict(self.forecast),
             "balance_lasts_s": self.balance_lasts_s,

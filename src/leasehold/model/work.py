@@ -39,13 +39,20 @@ def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
         only_here = min(only_here, said["uncopied_s"])
     training = said["training"] and record.state not in _OVER
     started = heard - said["open_s"] if "open_s" in said else 0.0
-    return Work(record.run, training, only_here, unsaved, heard, started, _left_s(record, trained))
+    return Work(
+        record.run, training, only_here, unsaved, heard, started, _left_s(record, trained, said.get("open_s", 0.0))
+    )
 
 
-def _left_s(record: RunRecord, trained_s: float) -> float | None:
-    """How much of the job's `expect` is left; past it, or without it, nobody knows."""
-    expected = float(json.loads(record.plan_json).get("job", {}).get("expect_s") or 0.0)
-    return expected - trained_s if expected > trained_s else None
+def _left_s(record: RunRecord, trained_s: float, open_s: float) -> float | None:
+    """How long it takes until every cell has had its `expect`; past that, or without it, nobody knows.
+
+    Cells that run side by side train more than an hour in an hour; as many are taken to go on like that.
+    """
+    plan = json.loads(record.plan_json)
+    expected = float(plan.get("job", {}).get("expect_s") or 0.0) * max(1, len(plan.get("cells") or ()))
+    side_by_side = max(1.0, trained_s / open_s) if open_s else 1.0
+    return (expected - trained_s) / side_by_side if expected > trained_s else None
 
 
 def _is_duration(value: Any, most_s: float = _MOST_S) -> bool:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
 from leasehold.model.lease_facts import LeaseFacts
 from leasehold.model.work import work_of
 
 
-def _ledger(path: Path) -> Ledger:
+def _ledger(path: Path, expect_s: float = 0.0, trained_s: float = 900.0) -> Ledger:
     ledger = Ledger(path, clock=lambda: 5000.0)
     lease = books.open_lease(ledger, "gpu1", "generic-ssh", "/r", "1USD/h")
-    plan = {"run": "s-1", "cells": ["a", "b"], "job": {}}
+    plan = {"run": "s-1", "cells": ["a", "b"], "job": {"expect_s": expect_s}}
     where = {"box": "gpu1", "project": "/p", "results": "/p/r", "name": "s"}
     ledger.append("run_planned", lease=lease.id, run="s-1", plan=plan, **where)
-    work = {"trained_s": 900.0, "training": True, "open_s": 1000.0}
+    work = {"trained_s": trained_s, "training": True, "open_s": 1000.0}
     ledger.append("run_seen", lease=lease.id, run="s-1", state="running", seq=1, work=work)
     return ledger
 
@@ -35,6 +37,16 @@ def test_what_is_home_of_a_sweep_is_no_longer_at_risk_and_the_rest_is(tmp_path: 
     assert work.trained_s == 300.0
     ledger.append("run_seen", lease=record.lease, run="s-1", state="failed", seq=2)
     assert [one.run for one in books.metered_runs(ledger, record.lease)] == ["s-1"], "what failed is still to lose"
+
+
+@pytest.mark.parametrize(("trained_s", "left_s"), [(900.0, 1100.0), (1500.0, 500.0 / 1.5), (2100.0, None)])
+def test_what_is_left_of_a_sweep_is_every_cells_time_at_the_pace_of_those_side_by_side(
+    tmp_path: Path, trained_s: float, left_s: float | None
+) -> None:
+    ledger = _ledger(tmp_path / "ledger.sqlite", expect_s=1000.0, trained_s=trained_s)
+    work = work_of(books.find_run(ledger, "s-1"), LeaseFacts(), "/r")
+    assert work is not None
+    assert work.left_s == (None if left_s is None else pytest.approx(left_s))
 
 
 def test_nothing_is_at_risk_once_every_cell_is_home_or_given_up(tmp_path: Path) -> None:

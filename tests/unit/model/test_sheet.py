@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from leasehold.errors import UserError
 from leasehold.facts import profiles
 from leasehold.lifecycle.plan_sheet import make_sheet, read_wishes
-from leasehold.model.job import Artifact, CheckpointFacts, Job
+from leasehold.model.cells import Cell
+from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job
 from leasehold.model.sheet import Wishes, iso, plan_cadence
 
 NOW = 1_794_700_800.0
@@ -52,6 +53,27 @@ def test_cost_is_boot_run_and_pull_as_stated() -> None:
     assert forecast.pull_s == pytest.approx(3e9 * 8 / 100e6)
     assert forecast.total is not None
     assert float(dict(forecast.total.amounts)["CNY"]) == pytest.approx((120 + 43200 + 240) / 3600 * 3.6)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cards", "most", "rounds"),
+    [(None, 0, 0, 10), (None, 8, 4, 3), (GpuWish(), 0, 4, 10), (GpuWish(), 4, 0, 3), (GpuWish(count=2), 4, 0, 5)]
+    + [(GpuWish(), 8, 2, 5), (GpuWish(count=8), 4, 0, 10), (GpuWish(), 100, 0, 1)],
+)
+def test_a_sweep_is_reckoned_cell_by_cell_as_many_side_by_side_as_there_is_room(
+    gpu: GpuWish | None, cards: int, most: int, rounds: int
+) -> None:
+    cells = tuple(Cell(f"c{number}", {"n": number}) for number in range(10))
+    job = replace(JOB, gpu=gpu, cells=cells, at_once=most)
+    sheet = make_sheet("runpod", job, profiles.load("runpod"), read_wishes(price="1USD/h", cards=cards))
+    assert sheet.forecast.run_s == rounds * 43200.0
+    assert sheet.forecast.pull_s == pytest.approx(10 * 3e9 * 8 / 50e6)
+    assert sheet.need_bytes > 11 * 3 * 10**9
+    assert sheet.body()["need"]["cells"] == 10
+    assert "/out/<cell>/" in sheet.checkpoint
+    favourable = make_sheet("runpod", job, profiles.load("runpod"), Wishes(one_round=True))
+    assert favourable.forecast.run_s == 43200.0
+    assert make_sheet("slurm", job, profiles.load("slurm"), Wishes()).at_once == (most or 10)
 
 
 def test_without_a_price_the_cost_is_unknown_and_not_zero() -> None:

@@ -95,7 +95,7 @@ def _costs(sheet: PlanSheet) -> list[tuple[str, str]]:
     if forecast.run_s is None:
         parts.append("run: unknown (the job has no `expect`)")
     else:
-        parts.append(f"run {ago(forecast.run_s)}: {_said(forecast.compute)}")
+        parts.append(f"{_rounds(sheet)}{ago(forecast.run_s)}: {_said(forecast.compute)}")
     rate = f"{sheet.wishes.bandwidth_bytes_s * 8 / 1e6:.0f} Mbit/s"
     size = (
         f"pull at {rate}, {ago(forecast.pull_s)}" if forecast.pull_s is not None else "pull: checkpoint size not given"
@@ -103,6 +103,13 @@ def _costs(sheet: PlanSheet) -> list[tuple[str, str]]:
     parts.append(f"{size}: {_said(forecast.pull)}" if forecast.pull_s is not None else size)
     total = f"{forecast.total} in all" if forecast.total is not None else f"{forecast.hour} an hour"
     return [("cost", f"{total}  ({'; '.join(parts)})"), *_parked(forecast.parked_day)]
+
+
+def _rounds(sheet: PlanSheet) -> str:
+    if sheet.cells == 1:
+        return "run "
+    how = "one after the other" if sheet.at_once == 1 else f"{sheet.at_once} at once"
+    return f"{sheet.cells:,} cells, {how}, "
 
 
 def _parked(day: Money) -> list[tuple[str, str]]:

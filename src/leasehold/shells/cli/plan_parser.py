@@ -32,6 +32,9 @@ def add_plan_parsers(verb: AddVerb) -> None:
     plan.add_argument(
         "--interrupted-every", default="", metavar="D", help="mean time between interruptions (else: 3h spot, 24h not)"
     )
+    plan.add_argument(
+        "--cards", type=int, default=0, metavar="N", help="how many cards the box has (a sweep's cells share them)"
+    )
     plan.add_argument("--from", dest="at", default="", metavar="DATE", help="count clocks from this day (default: now)")
     plan.add_argument("--full", action="store_true", help="every detail of every candidate")
     fetch = verb(
