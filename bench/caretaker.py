@@ -115,7 +115,7 @@ def _running(place: Path, site: _Site, job: str) -> Iterator[list[int]]:
     code.mkdir(parents=True)
     (code / "lease.yaml").write_text(job)
     (code / "busy.py").write_text(_BUSY)
-    lease = [sys.executable, "-m", "leasehold.shells.cli.main"]
+    lease = [sys.executable, "-m", "leasehold"]
     _, _, said = command([*lease, "run", "--detach", "--on", site.on], code, site.environment)
     status = read_json(str(site.root / "active" / said.strip() / "status.json")) or {}
     caretaker = int(status["caretaker_pid"])

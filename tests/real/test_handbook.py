@@ -99,7 +99,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
     far = {"GO": str(tmp_path / "go")}
     opened = ssh_bed(tmp_path / "far", far) if request.param == "ssh" else local_bed(tmp_path / "far")
     with opened as bed, front(tmp_path / "it's here", {**bed.environment, **far}) as me:
-        place = program(me.folder, "lease", f'exec {sys.executable} -m leasehold.shells.cli.main "$@"\n')
+        place = program(me.folder, "lease", f'exec {sys.executable} -m leasehold "$@"\n')
         me.environment["PATH"] = f"{place}:{me.environment['PATH']}"
         me.write("train.py", TRAIN)
         me.job(secrets=["HF_TOKEN"], artifacts={"result.json": "json", "odd name/*": "bytes"})

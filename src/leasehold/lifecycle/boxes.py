@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from leasehold.errors import UserError
+from leasehold import first_call
+from leasehold.errors import LinkError, UserError
 from leasehold.ledger import box_book
 from leasehold.model.box import LOCAL, SSH, BoxEntry
 from leasehold.transport import ssh_config
@@ -54,6 +55,8 @@ class Box:
         engine = CaretakerEngine(Wire(self.transport, self.root, self.python_hint))
         if first:
             cast(SshTransport, self.transport).note_met()
+        if isinstance(self.transport, CalledAhead):
+            self.transport.note_answer()
         return engine
 
     def connect_by(self, transport: Transport) -> CaretakerEngine:
@@ -121,9 +124,13 @@ def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
     if not isinstance(box.transport, SshTransport) or not box.transport.met:
         yield box
         return
-    called = CalledAhead(box.transport)
+    calls = first_call.calls_folder(str(home.path))
+    called = CalledAhead(box.transport, lambda argv: first_call.remember(calls, order.on, argv))
     try:
         yield replace(box, transport=called)
+    except LinkError:
+        first_call.forget(calls, order.on)
+        raise
     finally:
         called.hang_up()
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leasehold import first_call
 from leasehold.kit.redact import Redactor, in_environment
 from leasehold.ledger.store import Ledger
 
@@ -33,9 +34,8 @@ class Home:
         """Find the home folder: LEASEHOLD_HOME, else the XDG data folder; settings by LEASEHOLD_CONFIG, else XDG."""
         user = Path(environ.get("HOME") or "~").expanduser()
         settings = Path(environ.get("XDG_CONFIG_HOME") or user / ".config") / "leasehold"
-        data = Path(environ.get("XDG_DATA_HOME") or user / ".local/share") / "leasehold"
-        chosen = (environ.get("LEASEHOLD_HOME") or data, environ.get("LEASEHOLD_CONFIG") or settings)
-        path, config = (Path(place).expanduser().absolute() for place in chosen)
+        config = Path(environ.get("LEASEHOLD_CONFIG") or settings).expanduser().absolute()
+        path = Path(first_call.home_folder(environ))
         return cls(path, config, _here(), _links(environ, path))
 
     def shelf(self, project: Path | None = None) -> Shelf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from leasehold.errors import LinkError
@@ -14,7 +15,9 @@ from .process import ProcessLink
 class CalledAhead:
     """An SshTransport whose first link is already on its way; every further open is an ordinary one."""
 
-    def __init__(self, transport: SshTransport) -> None:
+    def __init__(self, transport: SshTransport, remember: Callable[[list[str]], None] | None = None) -> None:
+        """Call; remember is told the command line of a call that was answered."""
+        self._remember = remember
         self.name = transport.name
         self.called = transport
         self._link: ProcessLink | None = None
@@ -37,6 +40,12 @@ class CalledAhead:
             link.close()
         self._given = self.called.open(command)
         return self._given
+
+    def note_answer(self) -> None:
+        """The box has spoken our language by this way."""
+        if self._remember is not None:
+            self._remember(self.called.argv(boot_command()))
+            self._remember = None
 
     def hang_up(self) -> None:
         """End a call that nobody took."""

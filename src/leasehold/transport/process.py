@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, cast
 
+from leasehold import first_call
 from leasehold.errors import LinkError
 from leasehold.kit.pipes import widen
 from leasehold.kit.terminal import plain
@@ -18,6 +21,7 @@ from . import here
 
 _STDERR_BYTES = 8192
 _LAST_WORDS_S = 1.0  # the child is gone then; what it wrote is in the pipe
+_ENDS_WITHIN_S = 60.0  # once it was killed
 _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 
 
@@ -36,8 +40,19 @@ class ProcessLink:
         here.refuse_links()
         self._brisk = brisk
         self._explain = explain
+        self._child = self._start(argv, env)
+        self._last_words = _Tail(cast(BinaryIO, self._child.stderr))
+        self.reader = cast(BinaryIO, self._child.stdout)
+        widen(self.reader.fileno())
+        self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
+
+    @staticmethod
+    def _start(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes] | CalledChild:
+        called = first_call.take(list(argv)) if env is os.environ else None
+        if called is not None:
+            return CalledChild(called)
         try:
-            self._child = subprocess.Popen(
+            return subprocess.Popen(
                 list(argv),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -52,10 +67,6 @@ class ProcessLink:
                 f"{argv[0]} is not installed here",
                 hint="install it (Debian: openssh-client; macOS and Windows 10 or newer bring it along)",
             ) from None
-        self._last_words = _Tail(cast(BinaryIO, self._child.stderr))
-        self.reader = cast(BinaryIO, self._child.stdout)
-        widen(self.reader.fileno())
-        self.writer = cast(BinaryIO, io.BufferedWriter(cast(io.RawIOBase, self._child.stdin), 1 << 18))
 
     @property
     def over(self) -> bool:
@@ -100,6 +111,51 @@ class ProcessLink:
             self._child.kill()
             code = self._child.wait()
         return code, plain(self._last_words.text()).strip()
+
+
+class CalledChild:
+    """A child that was started before subprocess was imported; as much of Popen as a link uses."""
+
+    def __init__(self, called: first_call.Call) -> None:
+        self.pid = called.pid
+        self.stdin = open(called.stdin, "wb", buffering=0)  # noqa: SIM115 - as Popen has them
+        self.stdout = open(called.stdout, "rb", buffering=0)  # noqa: SIM115
+        self.stderr = open(called.stderr, "rb", buffering=0)  # noqa: SIM115
+        self._code: int | None = None
+        self._waiting = threading.Lock()
+
+    def poll(self) -> int | None:
+        """Return its exit status once it has ended."""
+        with self._waiting:
+            if self._code is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
+            return self._code
+
+    def wait(self, timeout: float = _ENDS_WITHIN_S) -> int:
+        """Wait for its end, so long at most."""
+        deadline, pause_s = time.monotonic() + timeout, 0.0005
+        while (code := self.poll()) is None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise subprocess.TimeoutExpired("ssh", timeout)
+            pause_s = min(pause_s * 2, left_s, 0.05)
+            time.sleep(pause_s)
+        return code
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        with self._waiting:
+            if self._code is None:  # not waited for yet: the number is still its own
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, number)
 
 
 class _Tail:

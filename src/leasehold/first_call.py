@@ -1,0 +1,153 @@
+"""The first thing a command does, before it imports anything: call the box that it names, as that was called last.
+
+ssh takes 0.2 s and more to shake hands, and our own start a good part of that: so they overlap. The call is spelled
+in a file of the home, written after one that led somewhere, and is taken up by whoever would have made the same.
+Another one is ended unused: nothing was said by it but ssh's own greetings. Only what Python has loaded anyway is
+imported here.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # typing takes longer than all of this
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VERBS = ("run", "check", "fetch")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@:")
+_OTHERS_MAY_WRITE = 0o022
+_MOST_BYTES = 1 << 20
+
+
+class Call:
+    """An ssh on its way to a box: its command line, its pid, and our ends of its three streams."""
+
+    __slots__ = ("argv", "pid", "stderr", "stdin", "stdout")
+
+    def __init__(self, argv: tuple[str, ...], pid: int, ends: tuple[int, int, int]) -> None:
+        """Hold what was started."""
+        self.argv = argv
+        self.pid = pid
+        self.stdin, self.stdout, self.stderr = ends
+
+
+_under_way: list[Call] = []  # one at most
+
+
+def home_folder(environ: Mapping[str, str]) -> str:
+    """Find the home: LEASEHOLD_HOME, else a folder of the XDG data folder."""
+    data = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or "~", ".local", "share")
+    chosen = os.path.expanduser(environ.get("LEASEHOLD_HOME") or os.path.join(data, "leasehold"))
+    return chosen if os.path.isabs(chosen) else os.path.join(os.getcwd(), chosen)
+
+
+def calls_folder(home: str) -> str:
+    """Where calls are spelled, a file for each box."""
+    return os.path.join(home, "cache", "calls")
+
+
+def for_command(words: list[str]) -> None:
+    """Call the box that a command line names with --on, if this home has called it before."""
+    if not words or words[0] not in _VERBS or "-h" in words or "--help" in words:
+        return
+    named = [after for word, after in zip(words, words[1:], strict=False) if word == "--on"]
+    named += [word[len("--on=") :] for word in words if word.startswith("--on=")]
+    if len(named) == 1:
+        call(calls_folder(home_folder(os.environ)), named[0])
+
+
+def call(folder: str, name: str) -> None:
+    """Start what was remembered for this name; whatever is odd about it, nobody is called ahead."""
+    if _under_way or not hasattr(os, "posix_spawnp"):  # Windows, where no link is opened at all
+        return
+    argv = _remembered(folder, name)
+    try:
+        _under_way.extend([_spawn(argv)] if argv else ())
+    except (OSError, ValueError, NotImplementedError):  # no ssh, or a C library without sessions: who needs it says so
+        return
+
+
+def take(argv: list[str]) -> Call | None:
+    """Hand over the call that is under way, if it is this one."""
+    if _under_way and _under_way[0].argv == tuple(argv):
+        return _under_way.pop()
+    return None
+
+
+def hang_up() -> None:
+    """End a call that nobody took."""
+    import _signal  # type: ignore[import-not-found] # part of Python; signal itself takes longer
+
+    while _under_way:
+        unused = _under_way.pop()
+        os.kill(unused.pid, _signal.SIGTERM)  # our own child, not waited for yet: the number is its
+        for end in (unused.stdin, unused.stdout, unused.stderr):
+            os.close(end)
+        os.waitpid(unused.pid, 0)
+
+
+def remember(folder: str, name: str, argv: list[str]) -> None:
+    """Write down how a box was called with success."""
+    if not _is_plain(name) or _remembered(folder, name) == tuple(argv):
+        return
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, name)
+    new = f"{path}.{os.getpid()}.new"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(b"\0".join(os.fsencode(word) for word in (_with_what(), *argv)))
+    os.replace(new, path)
+
+
+def forget(folder: str, name: str) -> None:
+    """Call it no more ahead: it did not answer, or has moved."""
+    if _is_plain(name):
+        try:
+            os.unlink(os.path.join(folder, name))
+        except OSError:
+            return
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and name[0] != "." and len(name) < 200 and _PLAIN.issuperset(name)
+
+
+def _with_what() -> str:
+    """What else decides how ssh is called."""
+    return os.environ.get("LEASEHOLD_SSH", "")
+
+
+def _remembered(folder: str, name: str) -> tuple[str, ...]:
+    if not _is_plain(name):
+        return ()
+    try:
+        with open(os.path.join(folder, name), "rb") as file:
+            seen = os.fstat(file.fileno())
+            if seen.st_uid != os.geteuid() or seen.st_mode & _OTHERS_MAY_WRITE or seen.st_size > _MOST_BYTES:
+                return ()
+            ssh, *argv = map(os.fsdecode, file.read().split(b"\0"))
+    except OSError:
+        return ()
+    return tuple(argv) if ssh == _with_what() else ()
+
+
+def _spawn(argv: tuple[str, ...]) -> Call:
+    import _signal
+
+    pipes = [os.pipe() for _ in range(3)]  # none of the ends is inherited as it is
+    theirs = (pipes[0][0], pipes[1][1], pipes[2][1])
+    ours = (pipes[0][1], pipes[1][0], pipes[2][0])
+    actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
+    usual = [_signal.SIGPIPE, _signal.SIGXFSZ]  # which Python ignores
+    try:
+        if min(theirs) < len(theirs):
+            raise OSError("one of our own three streams is closed, and its number was given to a pipe")
+        pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setsid=True, setsigdef=usual)
+    except BaseException:
+        for end in ours:
+            os.close(end)
+        raise
+    finally:
+        for end in theirs:
+            os.close(end)
+    return Call(argv, pid, ours)

@@ -1,0 +1,172 @@
+"""The call that is made before anything is imported: which, by whom it is taken, and that none is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold import first_call
+from leasehold.errors import LinkError
+from leasehold.transport.process import ProcessLink
+
+_CAT = ["cat"]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Leave no call behind."""
+    yield
+    first_call.hang_up()
+
+
+def _explain(code: int, said: str) -> LinkError:
+    return LinkError("link.lost", f"{code}: {said}")
+
+
+def _called(folder: Path, argv: list[str], name: str = "gpu1") -> first_call.Call:
+    first_call.remember(str(folder), name, argv)
+    first_call.call(str(folder), name)
+    (found,) = first_call._under_way
+    return found
+
+
+def test_the_same_call_is_taken_up_and_carries_both_ways(tmp_path: Path) -> None:
+    pid = _called(tmp_path, _CAT).pid
+    link = ProcessLink(_CAT, os.environ, _explain)
+    assert (link.pid, first_call._under_way, link.over) == (pid, [], False)
+    link.writer.write(b"hello\n")
+    link.writer.flush()
+    assert link.reader.read(6) == b"hello\n"
+    link.close()
+    assert link.over
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def test_it_leads_a_session_of_its_own_and_does_not_hold_our_ends_of_its_streams(tmp_path: Path) -> None:
+    ask = [sys.executable, "-IS", "-c", "import os; print(os.getpid(), os.getsid(0), *os.listdir('/proc/self/fd'))"]
+    _called(tmp_path, ask)
+    link = ProcessLink(ask, os.environ, _explain)
+    pid, session, *streams = link.reader.read(1000).decode().split()
+    assert pid == session == str(link.pid)
+    assert {"0", "1", "2"} < set(streams)
+    ours = {str(end) for end in (link.reader.fileno(), link.writer.fileno())}
+    assert not ours & set(streams), "it would hold its own streams open"
+    link.close()
+
+
+def test_how_it_ended_is_explained(tmp_path: Path) -> None:
+    argv = ["sh", "-c", "echo no such host >&2; exit 255"]
+    _called(tmp_path, argv)
+    assert str(ProcessLink(argv, os.environ, _explain).failure()) == "255: no such host"
+
+
+def test_one_that_lingers_is_ended(tmp_path: Path) -> None:
+    argv = ["sh", "-c", "trap '' TERM; exec 0<&-; sleep 60 & wait; wait"]
+    _called(tmp_path, argv)
+    link = ProcessLink(argv, os.environ, _explain, brisk=True)
+    link.close()
+    assert link.over
+    subprocess.run(["pkill", "-s", str(link.pid)], check=False)  # its sleep
+
+
+def test_another_call_is_not_taken_and_ends(tmp_path: Path) -> None:
+    pid = _called(tmp_path, _CAT).pid
+    link = ProcessLink(["cat", "-"], os.environ, _explain)
+    assert link.pid != pid
+    link.close()
+    assert ProcessLink(_CAT, dict(os.environ), _explain).pid != pid, "its environment may be another"
+    first_call.hang_up()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--on", "gpu1", "--detach"],
+        ["run", "--on=gpu1"],
+        ["check", "job.yaml", "--on", "gpu1"],
+    ],
+)
+def test_a_command_line_that_names_a_box_calls_it(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEASEHOLD_HOME", str(tmp_path))
+    first_call.remember(first_call.calls_folder(str(tmp_path)), "gpu1", _CAT)
+    first_call.for_command(words)
+    assert [one.argv for one in first_call._under_way] == [("cat",)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--help"],
+        ["plan", "--on", "gpu1"],  # which connects to nothing
+        ["run", "--on", "gpu2"],
+        ["run", "--on", "gpu1", "--help"],
+        ["run", "--on"],
+        ["run", "--on", "gpu1,gpu2"],
+        ["run", "--on", "../calls/gpu1"],
+        ["check", "--on", "gpu1", "--on", "gpu1"],
+        ["status", "gpu1"],
+    ],
+)
+def test_other_command_lines_call_nobody(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASEHOLD_HOME", str(tmp_path))
+    first_call.remember(first_call.calls_folder(str(tmp_path)), "gpu1", _CAT)
+    first_call.for_command(words)
+    assert first_call._under_way == []
+
+
+def test_nobody_is_called_by_a_file_that_another_may_have_written_or_for_another_ssh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_call.remember(str(tmp_path), "gpu1", _CAT)
+    (tmp_path / "gpu1").chmod(0o620)
+    first_call.call(str(tmp_path), "gpu1")
+    assert first_call._under_way == []
+    (tmp_path / "gpu1").chmod(0o600)
+    monkeypatch.setenv("LEASEHOLD_SSH", "ssh -F other")
+    first_call.call(str(tmp_path), "gpu1")
+    assert first_call._under_way == []
+    monkeypatch.delenv("LEASEHOLD_SSH")
+    first_call.call(str(tmp_path), "gpu1")
+    assert len(first_call._under_way) == 1
+
+
+@pytest.mark.parametrize("argv", [["/no/such/program"], [""]])
+def test_a_program_that_is_gone_is_left_to_who_needs_it(argv: list[str], tmp_path: Path) -> None:
+    first_call.remember(str(tmp_path), "gpu1", argv)
+    before = len(os.listdir("/proc/self/fd"))
+    first_call.call(str(tmp_path), "gpu1")
+    assert first_call._under_way == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "a/b", "a\0b", "x" * 300, "ssh:ä"])
+def test_an_odd_name_is_not_remembered(name: str, tmp_path: Path) -> None:
+    first_call.remember(str(tmp_path), name, _CAT)
+    first_call.forget(str(tmp_path), name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_forgotten_is_called_no_more(tmp_path: Path) -> None:
+    first_call.remember(str(tmp_path), "ssh:root@host:22", ["cat", "ü", ""])
+    assert first_call._remembered(str(tmp_path), "ssh:root@host:22") == ("cat", "ü", "")
+    assert oct((tmp_path / "ssh:root@host:22").stat().st_mode & 0o777) == "0o600"
+    first_call.forget(str(tmp_path), "ssh:root@host:22")
+    first_call.call(str(tmp_path), "ssh:root@host:22")
+    assert first_call._under_way == []
+
+
+def test_nothing_is_loaded_for_it_that_python_has_not_loaded_anyway() -> None:
+    seen = "import sys; had = set(sys.modules); import leasehold.first_call; print(sorted(set(sys.modules) - had))"
+    done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['__future__', 'leasehold', 'leasehold.first_call']"
