@@ -5,9 +5,16 @@ python -m bench.ours pull ROOT RUN INTO    python -m bench.ours push ROOT PROJEC
 
 from __future__ import annotations
 
+import os
+import sys
+
+from leasehold import first_call
+
+if __name__ == "__main__":  # as `lease` does
+    first_call.call(os.path.join(os.path.dirname(sys.argv[2]), "calls"), "box")
 import gc
 import json
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +22,8 @@ gc.set_threshold(50_000)  # as `lease` does
 from leasehold.transport.openssh import SshAddress, SshTransport  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from leasehold.platforms.engines.caretaker import CaretakerEngine
     from leasehold.transport.contract import Transport
 
@@ -24,9 +33,17 @@ if TYPE_CHECKING:
 def connect(root: str, way: Transport | None = None) -> CaretakerEngine:
     """Open one wire to the bench's box."""
     from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.ahead import CalledAhead
     from leasehold.transport.wire import Wire
 
-    return CaretakerEngine(Wire(way or transport(root), root))
+    engine = CaretakerEngine(Wire(way or transport(root), root))
+    if isinstance(way, CalledAhead):
+        way.note_answer()
+    return engine
+
+
+def _remember(root: str) -> Callable[[list[str]], None]:
+    return partial(first_call.remember, str(Path(root).parent / "calls"), "box")
 
 
 def transport(root: str) -> SshTransport:
@@ -38,7 +55,7 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     """Pull as `lease pull` does, up to every hash compared and on the disk; the load check is left out."""
     from leasehold.lifecycle.pull.calling import Calls
 
-    calls = Calls(transport(root), lambda way: connect(root, way), Path(root).parent / "way.json")
+    calls = Calls(transport(root), lambda way: connect(root, way), Path(root).parent / "way.json", _remember(root))
     calls.begin()
     from leasehold.errors import LinkError
     from leasehold.lifecycle.pull.listing import Asked, Place
@@ -73,13 +90,14 @@ def push_all(root: str, project: str, memory: str) -> dict[str, int]:
     """Push a project's code as `lease run` does."""
     from leasehold.transport.ahead import CalledAhead
 
-    called = CalledAhead(transport(root))  # as `lease run` does: ssh shakes hands while we hash
+    called = CalledAhead(transport(root), _remember(root))
     from leasehold.lifecycle.project import read_tree
     from leasehold.platforms.engines.caretaker import CaretakerEngine
     from leasehold.transport.wire import Wire
 
     tree = read_tree(Path(project), memory=Path(memory))
     engine = CaretakerEngine(Wire(called, root))
+    called.note_answer()
     pushed = engine.push(tree)
     engine.wire.close()
     return {"files": pushed.files, "bytes": pushed.bytes}
@@ -89,6 +107,7 @@ def main() -> int:
     """Do it and say what was done."""
     verb, *words = sys.argv[1:]
     print(json.dumps({"pull": pull_all, "push": push_all}[verb](*words)))
+    first_call.hang_up()
     gc.freeze()  # as `lease` does
     return 0
 

@@ -48,13 +48,22 @@ def calls_folder(home: str) -> str:
 
 
 def for_command(words: list[str]) -> None:
-    """Call the box that a command line names with --on, if this home has called it before."""
-    if not words or words[0] not in _VERBS or "-h" in words or "--help" in words:
+    """Call the box that a command line names, or whose run it names, if this home has called it before."""
+    if "-h" in words or "--help" in words:
         return
-    named = [after for word, after in zip(words, words[1:], strict=False) if word == "--on"]
-    named += [word[len("--on=") :] for word in words if word.startswith("--on=")]
+    named = []
+    if words[:1] == ["pull"]:
+        named = [of_run(word) for word in words[1:] if not word.startswith("-")]
+    elif words and words[0] in _VERBS:
+        named = [after for word, after in zip(words, words[1:], strict=False) if word == "--on"]
+        named += [word[len("--on=") :] for word in words if word.startswith("--on=")]
     if len(named) == 1:
         call(calls_folder(home_folder(os.environ)), named[0])
+
+
+def of_run(word: str) -> str:
+    """Spell a run, or a job whose newest run is meant, as a name to call; no box is called so."""
+    return "@" + word
 
 
 def call(folder: str, name: str) -> None:
@@ -88,24 +97,27 @@ def hang_up() -> None:
 
 
 def remember(folder: str, name: str, argv: list[str]) -> None:
-    """Write down how a box was called with success."""
+    """Write down how a box was called with success; a home that cannot write forgets."""
     if not _is_plain(name) or _remembered(folder, name) == tuple(argv):
         return
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, name)
     new = f"{path}.{os.getpid()}.new"
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(b"\0".join(os.fsencode(word) for word in (_with_what(), *argv)))
-    os.replace(new, path)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(b"\0".join(os.fsencode(word) for word in (_with_what(), *argv)))
+        os.replace(new, path)
+    except OSError:
+        return
 
 
-def forget(folder: str, name: str) -> None:
-    """Call it no more ahead: it did not answer, or has moved."""
-    if _is_plain(name):
-        try:
-            os.unlink(os.path.join(folder, name))
-        except OSError:
-            return
+def forget(folder: str, name: str = "") -> None:
+    """Call it no more ahead: it did not answer. Without a name, nobody: one of them has moved or is gone."""
+    try:
+        for one in os.listdir(folder) if not name else [name] if _is_plain(name) else []:
+            os.unlink(os.path.join(folder, one))
+    except OSError:
+        return
 
 
 def _is_plain(name: str) -> bool:

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from leasehold import first_call
 from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.kit.paths import UnsafePath, check_name
 from leasehold.ledger import books, box_book
@@ -50,6 +51,7 @@ def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None =
     if old and held and not order.fingerprint:
         _refuse_other_machine(old, entry, held[0])
     box_book.record(home.ledger, entry, replace=order.replace)
+    first_call.forget(home.calls)
     if order.balance:
         tell(home, BoxWord(entry.name, order.balance), time.time())
         entry = find(home, entry.name)
@@ -83,6 +85,7 @@ def remove(home: Home, name: str, report: Report) -> BoxEntry:
             hint=f"lease down {held[0].id}; if you stopped it in the console: lease down {held[0].id} --stopped",
         )
     forget(home, name, report)
+    first_call.forget(home.calls)
     box_book.remove(home.ledger, name)
     report(Note("box_removed", f"{name} ({entry.address}) is out of the book; no meter counted on it"))
     return entry

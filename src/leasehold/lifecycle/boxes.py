@@ -15,6 +15,7 @@ from leasehold.model.box import LOCAL, SSH, BoxEntry
 from leasehold.transport import ssh_config
 from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.openssh import SshAddress, SshTransport
+from leasehold.transport.parcel import boot_command
 from leasehold.transport.process import LocalTransport
 
 if TYPE_CHECKING:
@@ -121,15 +122,18 @@ def _interpreter(home: Home, platform: str) -> str:
 def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
     """Find the ordered box; one that we have met is called at once, so that its handshake overlaps our own start."""
     box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
-    if not isinstance(box.transport, SshTransport) or not box.transport.met:
+    if not isinstance(box.transport, SshTransport):
         yield box
         return
-    calls = first_call.calls_folder(str(home.path))
-    called = CalledAhead(box.transport, lambda argv: first_call.remember(calls, order.on, argv))
+    if not box.transport.met:
+        yield box
+        first_call.remember(home.calls, order.on, box.transport.argv(boot_command()))
+        return
+    called = CalledAhead(box.transport, lambda argv: first_call.remember(home.calls, order.on, argv))
     try:
         yield replace(box, transport=called)
     except LinkError:
-        first_call.forget(calls, order.on)
+        first_call.forget(home.calls, order.on)
         raise
     finally:
         called.hang_up()

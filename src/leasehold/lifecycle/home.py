@@ -78,6 +78,11 @@ class Home:
 
         return self.path / "cache" / "ways" / f"{sha256(box.encode()).hexdigest()[:16]}.json"
 
+    @property
+    def calls(self) -> str:
+        """Where it is kept how boxes were called, so that the next command can begin with that."""
+        return first_call.calls_folder(str(self.path))
+
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""
         return self.path / "boxes" / name

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from leasehold import first_call
 from leasehold.errors import LinkError, RunFailed
 from leasehold.ledger import books
 from leasehold.model.note import Note, Report
@@ -77,7 +78,12 @@ class _Persistent:
         self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
         self._report = report
         self._pace = Pace(report)
-        self._calls = Calls(self._box.transport, self._box.connect_by, home.way_memory(self._box.name))
+
+        def answered(argv: list[str]) -> None:
+            for word in (record.name, record.run):
+                first_call.remember(home.calls, first_call.of_run(word), argv)
+
+        self._calls = Calls(self._box.transport, self._box.connect_by, home.way_memory(self._box.name), answered)
         self._engine = engine
         if engine is None:
             self._calls.begin()

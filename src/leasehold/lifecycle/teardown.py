@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from leasehold import first_call
 from leasehold.errors import LeaseholdError, LinkError, Refusal, UserError
 from leasehold.gates.teardown import RunReadings, TeardownReadings, judge_approval, judge_teardown
 from leasehold.kit.terminal import one_line
@@ -178,6 +179,7 @@ def tear_down(
 
 def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "") -> Verb | None:
     """Record a person's word that the meter stopped: a park goes on counting its disks, anything else is the end."""
+    first_call.forget(home.calls)
     name = verb_name or _last_asked(home, lease)
     verb = platform_of(home, lease).verb(name) if name else None
     if verb is not None and verb.kind == "park":
@@ -244,6 +246,7 @@ def _where_results_are(plan: TeardownPlan) -> str:
 
 
 def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
+    first_call.forget(home.calls)
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": plan.verb.name})
         append("lease_parked", lease.id, "", {"verb": plan.verb.name, "said": "it answered, and then was silent"})
@@ -255,6 +258,7 @@ def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
 
 
 def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
+    first_call.forget(home.calls)
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": verb})
         append("lease_closed", lease.id, "", {"verb": verb})

@@ -42,21 +42,20 @@ def test_the_same_call_is_taken_up_and_carries_both_ways(tmp_path: Path) -> None
     link.writer.write(b"hello\n")
     link.writer.flush()
     assert link.reader.read(6) == b"hello\n"
-    link.close()
-    assert link.over
+    link.writer.close()
+    assert link.ended() == (0, ""), "it holds our end of its own stream"
+    link.reader.close()
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
-def test_it_leads_a_session_of_its_own_and_does_not_hold_our_ends_of_its_streams(tmp_path: Path) -> None:
+def test_it_leads_a_session_of_its_own_and_has_the_three_streams(tmp_path: Path) -> None:
     ask = [sys.executable, "-IS", "-c", "import os; print(os.getpid(), os.getsid(0), *os.listdir('/proc/self/fd'))"]
     _called(tmp_path, ask)
     link = ProcessLink(ask, os.environ, _explain)
     pid, session, *streams = link.reader.read(1000).decode().split()
     assert pid == session == str(link.pid)
     assert {"0", "1", "2"} < set(streams)
-    ours = {str(end) for end in (link.reader.fileno(), link.writer.fileno())}
-    assert not ours & set(streams), "it would hold its own streams open"
     link.close()
 
 
@@ -92,13 +91,16 @@ def test_another_call_is_not_taken_and_ends(tmp_path: Path) -> None:
         ["run", "--on", "gpu1", "--detach"],
         ["run", "--on=gpu1"],
         ["check", "job.yaml", "--on", "gpu1"],
+        ["pull", "toy"],
+        ["pull", "toy", "--json"],
     ],
 )
 def test_a_command_line_that_names_a_box_calls_it(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEASEHOLD_HOME", str(tmp_path))
-    first_call.remember(first_call.calls_folder(str(tmp_path)), "gpu1", _CAT)
+    for name in ("gpu1", first_call.of_run("toy")):
+        first_call.remember(first_call.calls_folder(str(tmp_path)), name, _CAT)
     first_call.for_command(words)
     assert [one.argv for one in first_call._under_way] == [("cat",)]
 
@@ -116,6 +118,8 @@ def test_a_command_line_that_names_a_box_calls_it(
         ["run", "--on", "../calls/gpu1"],
         ["check", "--on", "gpu1", "--on", "gpu1"],
         ["status", "gpu1"],
+        ["pull", "gpu1"],
+        ["pull"],
     ],
 )
 def test_other_command_lines_call_nobody(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,8 +165,13 @@ def test_what_is_forgotten_is_called_no_more(tmp_path: Path) -> None:
     first_call.remember(str(tmp_path), "ssh:root@host:22", ["cat", "ü", ""])
     assert first_call._remembered(str(tmp_path), "ssh:root@host:22") == ("cat", "ü", "")
     assert oct((tmp_path / "ssh:root@host:22").stat().st_mode & 0o777) == "0o600"
+    first_call.remember(str(tmp_path), "gpu1", _CAT)
     first_call.forget(str(tmp_path), "ssh:root@host:22")
-    first_call.call(str(tmp_path), "ssh:root@host:22")
+    assert os.listdir(tmp_path) == ["gpu1"]
+    first_call.forget(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+    first_call.forget(str(tmp_path / "absent"))
+    first_call.call(str(tmp_path), "gpu1")
     assert first_call._under_way == []
 
 

@@ -28,8 +28,18 @@ _WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further
 class Calls:
     """The connections of one pull."""
 
-    def __init__(self, transport: Transport, connect: Callable[[Transport], CaretakerEngine], memory: Path) -> None:
-        """Take the way to the box, how to connect by a way, and where it is kept how far the box was."""
+    def __init__(
+        self,
+        transport: Transport,
+        connect: Callable[[Transport], CaretakerEngine],
+        memory: Path,
+        answered: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        """Take the way to the box, how to connect by a way, and where it is kept how far the box was.
+
+        `answered` is told the command line of the first call once the box has answered it.
+        """
+        self._answered = answered
         self._transport = transport
         self._connect = connect
         self._memory = memory
@@ -46,7 +56,7 @@ class Calls:
         if not isinstance(transport, SshTransport) or not transport.met:
             return
         self._drop_called()  # what a lost link left over
-        self._first, self._entered = CalledAhead(transport), threading.Event()
+        self._first, self._entered = CalledAhead(transport, self._answered), threading.Event()
         kept = read_json(str(self._memory)) or {}
         if _worth_calling(kept):
             threading.Thread(target=self._call, args=(transport, kept, self._entered), daemon=True).start()
