@@ -90,10 +90,14 @@ def hang_up() -> None:
 
     while _under_way:
         unused = _under_way.pop()
-        os.kill(unused.pid, _signal.SIGTERM)  # our own child, not waited for yet: the number is its
         for end in (unused.stdin, unused.stdout, unused.stderr):
             os.close(end)
-        os.waitpid(unused.pid, 0)
+        try:
+            if not os.waitpid(unused.pid, os.WNOHANG)[0]:  # else it has ended, and the number may be another's
+                os.kill(unused.pid, _signal.SIGTERM)
+                os.waitpid(unused.pid, 0)
+        except ChildProcessError:  # our parent had us ignore SIGCHLD
+            continue
 
 
 def remember(folder: str, name: str, argv: list[str]) -> None:

@@ -22,6 +22,7 @@ from . import here
 _STDERR_BYTES = 8192
 _LAST_WORDS_S = 1.0  # the child is gone then; what it wrote is in the pipe
 _ENDS_WITHIN_S = 60.0  # once it was killed
+_UNKNOWN_CODE = 255  # as ssh itself ends when it could not
 _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 
 
@@ -127,10 +128,7 @@ class CalledChild:
     def poll(self) -> int | None:
         """Return its exit status once it has ended."""
         with self._waiting:
-            if self._code is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                self._code = os.waitstatus_to_exitcode(status) if pid else None
-            return self._code
+            return self._look()
 
     def wait(self, timeout: float = _ENDS_WITHIN_S) -> int:
         """Wait for its end, so long at most."""
@@ -151,11 +149,19 @@ class CalledChild:
         """End it."""
         self._signal(signal.SIGKILL)
 
+    def _look(self) -> int | None:
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
+            except ChildProcessError:  # our parent had us ignore SIGCHLD: the kernel waited for it, and told nobody
+                self._code = _UNKNOWN_CODE
+        return self._code
+
     def _signal(self, number: int) -> None:
         with self._waiting:
-            if self._code is None:  # not waited for yet: the number is still its own
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.pid, number)
+            if self._look() is None:  # the number is still its own
+                os.kill(self.pid, number)
 
 
 class _Tail:

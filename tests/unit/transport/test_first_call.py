@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ def test_one_that_lingers_is_ended(tmp_path: Path) -> None:
     link = ProcessLink(argv, os.environ, _explain, brisk=True)
     link.close()
     assert link.over
-    subprocess.run(["pkill", "-s", str(link.pid)], check=False)  # its sleep
+    subprocess.run(["pkill", "-KILL", "-s", str(link.pid)], check=False)  # its sleep
 
 
 def test_another_call_is_not_taken_and_ends(tmp_path: Path) -> None:
@@ -83,6 +84,22 @@ def test_another_call_is_not_taken_and_ends(tmp_path: Path) -> None:
     first_call.hang_up()
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
+
+
+def test_a_home_that_ignores_its_children_learns_that_they_ended(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        _called(tmp_path, _CAT)
+        link = ProcessLink(_CAT, os.environ, _explain)
+        assert not link.over
+        link.kill()
+        assert link.ended() == (255, "")
+        link.kill()
+        link.close()
+        _called(tmp_path, ["true"])
+        first_call.hang_up()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 @pytest.mark.parametrize(
