@@ -18,6 +18,8 @@ from .refusing import Refused
 
 _GONE = "a file of the code is gone from the box; the next push sends it again"
 _SPOILED = "a file of the code was changed on the box; the next push sends it again"
+_OTHER = "a file arrived different from its hash; did it change while it was sent?"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -26,6 +28,7 @@ class BlobStore:
 
     def __init__(self, root: str) -> None:
         self._folder = os.path.join(root, "blobs")
+        self._made: Set[str] = set()  # folders that are there
 
     def path(self, name: str) -> str:
         """Where the blob of this name lies."""
@@ -51,15 +54,40 @@ class BlobStore:
 
     def arriving(self, name: str, size: int) -> "Arriving":
         """Open a blob that home is about to send."""
+        return Arriving(self._place_for(name, size), name, size)
+
+    def keep(self, name: str, whole: memoryview) -> None:
+        """Take in a blob that came in one piece, as most do."""
+        import hashlib
+
+        path = self._place_for(name, len(whole))
+        if hashlib.sha256(whole).hexdigest() != name[:64]:
+            raise Refused("code.tree_differs", _OTHER)
+        temp = _beside(path)
+        fd = os.open(temp, _NEW, _mode(name))
+        try:
+            try:
+                write_all(fd, whole)
+            finally:
+                os.close(fd)
+            os.rename(temp, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temp)
+            raise
+
+    def _place_for(self, name: str, size: int) -> str:
         digits = name[:-1] if name.endswith("x") else name
         if len(digits) != 64 or not _HEX.issuperset(digits) or size < 0:
             raise Refused("wire.bad_request", "a blob is a sha256 and a size")
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        return Arriving(self.path(name), name, size)
+        if name[:2] not in self._made:
+            os.makedirs(os.path.join(self._folder, name[:2]), exist_ok=True)
+            self._made.add(name[:2])
+        return self.path(name)
 
     def copy(self, name: str, target: str) -> None:
         """Copy a blob to a file of its own, hashed on the way; one that is not what it was refuses."""
-        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if name.endswith("x") else 0o644)
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _mode(name))
         try:
             with open(self.path(name), "rb", buffering=0) as blob:
                 sha = new_sha256(os.fstat(blob.fileno()).st_size)
@@ -90,6 +118,14 @@ class BlobStore:
         return {"blobs": count, "bytes": size}
 
 
+def _beside(path: str) -> str:
+    return "%s.%d-%x.tmp" % (path, os.getpid(), get_ident())
+
+
+def _mode(name: str) -> int:
+    return 0o755 if name.endswith("x") else 0o644
+
+
 class Arriving:
     """One blob on its way in; it gets its name when its bytes have the hash."""
 
@@ -99,10 +135,9 @@ class Arriving:
         self.missing = size
         self._path = path
         self._name = name
-        self._temp = "%s.%d-%x.tmp" % (path, os.getpid(), get_ident())
+        self._temp = _beside(path)
         self._sha = hashlib.sha256()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        self._fd: Optional[int] = os.open(self._temp, flags, 0o755 if name.endswith("x") else 0o644)
+        self._fd: Optional[int] = os.open(self._temp, _NEW, _mode(name))
 
     def write(self, chunk: bytes) -> None:
         """Add bytes."""
@@ -116,9 +151,7 @@ class Arriving:
         self._close()
         if self._sha.hexdigest() != self._name[:64]:
             self.abandon()
-            raise Refused(
-                "code.tree_differs", "a file arrived different from its hash; did it change while it was sent?"
-            )
+            raise Refused("code.tree_differs", _OTHER)
         os.rename(self._temp, self._path)
 
     def abandon(self) -> None:

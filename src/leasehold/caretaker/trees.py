@@ -237,36 +237,42 @@ def _receive(body: "Iterable[Frame]", blobs: BlobStore) -> int:
     from leasehold.kit.frames import DATA
 
     received = 0
-    current: Optional[Arriving] = None
+    partly: Optional[Arriving] = None  # one whose bytes come in several frames
     waiting: Iterator[Tuple[str, int]] = iter(())
     try:
         for frame in body:
             if frame.type != DATA:
+                received += _keep_empty(blobs, waiting)
                 waiting = iter([(str(name), int(size)) for name, size in frame.json()["blobs"]])
-                current, done = _next_blob(blobs, waiting)
-                received += done
                 continue
             view = memoryview(frame.payload)
-            while len(view) and current is not None:
-                part, view = view[: current.missing], view[current.missing :]
-                current.write(bytes(part))
-                if current.missing == 0:
-                    current.finish()
-                    current, done = _next_blob(blobs, waiting)
-                    received += 1 + done
+            while len(view):
+                if partly is None:
+                    name, size = next(waiting, ("", -1))
+                    if 0 <= size <= len(view):
+                        blobs.keep(name, view[:size])
+                        view, received = view[size:], received + 1
+                        continue
+                    if not name:
+                        break
+                    partly = blobs.arriving(name, size)
+                part, view = view[: partly.missing], view[partly.missing :]
+                partly.write(bytes(part))
+                if partly.missing == 0:
+                    partly.finish()
+                    partly, received = None, received + 1
+        return received + _keep_empty(blobs, waiting)
     finally:
-        if current is not None:
-            current.abandon()
-    return received
+        if partly is not None:
+            partly.abandon()
 
 
-def _next_blob(blobs: BlobStore, waiting: Iterator[Tuple[str, int]]) -> Tuple[Optional[Arriving], int]:
-    """Open the next blob that has bytes; empty ones are whole at once and counted."""
-    empty = 0
+def _keep_empty(blobs: BlobStore, waiting: Iterator[Tuple[str, int]]) -> int:
+    """Take in the files without bytes that a head ends with; one whose bytes never came is found missing later."""
+    kept = 0
     for name, size in waiting:
-        arriving = blobs.arriving(name, size)
         if size:
-            return arriving, empty
-        arriving.finish()
-        empty += 1
-    return None, empty
+            break
+        blobs.keep(name, memoryview(b""))
+        kept += 1
+    return kept
