@@ -81,7 +81,7 @@ class Way:
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield one large file, many small ones, and a push after a one-line change."""
+    """Yield one large file, many small ones, pushes of a project, and the long way."""
     if problem := missing_ssh():
         raise MissingPart(problem)
     with tempfile.TemporaryDirectory(prefix="leasehold-bench-") as name:
@@ -93,6 +93,7 @@ def measure(effort: Effort) -> Iterator[Row]:
             yield from _large(way, effort)
             yield from _small(way, effort)
             yield from _push(way, effort)
+            yield from _first_push(way, effort)
     from . import long_way
 
     yield from long_way.measure(effort)
@@ -237,6 +238,28 @@ def _small(way: Way, effort: Effort) -> Iterator[Row]:
         yield Row(row.bench, row.what, row.unit, row.ours, row.peer, row.peer_name, goal)
 
 
+def _first_push(way: Way, effort: Effort) -> Iterator[Row]:
+    """A project that the box has never seen: of each round its own, so that nothing is there already."""
+    version = iter(range(10**6))
+
+    def new() -> Path:
+        project = way.place / f"new-{next(version)}"
+        make_project(project, f"# {project.name}\n")
+        return project
+
+    def first() -> float:
+        project = new()
+        return way.timed(way.ours("push", str(way.root), str(project), f"{project}.json"))
+
+    def rsync() -> float:
+        project = new()
+        words = ["rsync", "-a", "--exclude", ".git", "-e", shlex.join(way.ssh)]
+        return way.timed([*words, f"{project}/", f"{way.host}:{project}-copy/"])
+
+    taken = interleave({"first": first, "rsync": rsync}, effort.choose(full=7, quick=3))
+    yield Row("transfer", f"first push of {_PROJECT_FILES:,} files", "s", taken["first"], taken["rsync"], "rsync -a")
+
+
 def _push(way: Way, effort: Effort) -> Iterator[Row]:
     project = way.place / "project"
     make_project(project)
@@ -272,11 +295,11 @@ def _push(way: Way, effort: Effort) -> Iterator[Row]:
     )
 
 
-def make_project(folder: Path) -> None:
+def make_project(folder: Path, head: str = "") -> None:
     """A project of many files in a git repository."""
     for number in range(_PROJECT_FILES):
         where = folder / f"pkg{number // 100:02d}"
         where.mkdir(parents=True, exist_ok=True)
-        (where / f"m{number}.py").write_text(f"VALUE = {number}\n" * 60)
+        (where / f"m{number}.py").write_text(head + f"VALUE = {number}\n" * 60)
     for words in (["init", "-q"], ["add", "-A"]):
         subprocess.run(["git", *words], cwd=folder, check=True, stdin=subprocess.DEVNULL)
