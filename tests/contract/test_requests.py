@@ -149,6 +149,19 @@ def test_a_file_that_was_spoiled_on_the_box_never_reaches_a_run_and_is_sent_agai
     assert wait_end(engine)["state"] == "finished"
 
 
+def test_what_a_power_cut_left_empty_is_sent_again_by_one_push(door: Door) -> None:
+    engine = door.engine()
+    engine.push(CODE)
+    sizes = {path: len(content) for path, content in CODE.files.items() if content}
+    for path in sizes:
+        blob(door, CODE.files[path]).write_bytes(b"")
+    with pytest.raises(BoxError):
+        engine.start(plan_of(RESULT), "home")
+    assert engine.push(CODE).files == len({CODE.files[path] for path in sizes})
+    engine.start(plan_of(RESULT), "home")
+    assert wait_end(engine)["state"] == "finished"
+
+
 def test_a_cut_push_sends_only_the_rest(door: Door) -> None:
     files = {"a": b"a" * 3_000_000, "b": b"b" * 3_000_000, "c": b"c" * 300_000}
     first = door.engine()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from _thread import get_ident  # threading itself would cost every task of a sweep
-from typing import Dict, Iterable, List, Optional, Set
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from leasehold.kit.atomic import write_all
 from leasehold.kit.sums import new_sha256
@@ -102,6 +102,13 @@ class BlobStore:
             with contextlib.suppress(OSError):
                 os.unlink(self.path(name))
             raise Refused("code.tree_differs", _SPOILED)
+
+    def drop_cut_short(self, sizes: Iterable[Tuple[str, int]]) -> None:
+        """Remove blobs that have not the size that a list says."""
+        for name, size in sizes:
+            with contextlib.suppress(OSError):
+                if os.stat(self.path(name)).st_size != size:
+                    os.unlink(self.path(name))
 
     def drop_unused(self, used: Set[str], older_than_unix: float, dry_run: bool) -> Dict[str, int]:
         """Remove blobs that no tree has; say how many and how large."""

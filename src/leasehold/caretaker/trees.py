@@ -9,7 +9,7 @@ import zlib
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from leasehold.kit.atomic import fsync_folder, read_json, write_atomic, write_json
+from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.canon import sha256
 from leasehold.kit.paths import check_name, check_relative
 from leasehold.kit.sums import LITTLE_BYTES
@@ -107,18 +107,20 @@ def lay_out(root: str, name: str, target: str) -> None:
         if "link" in entry:
             os.symlink(str(entry["link"]), os.path.join(target, path))
         else:
-            _copy(root, blobs, name_of(entry), os.path.join(target, path))
+            try:
+                blobs.copy(name_of(entry), os.path.join(target, path))
+            except Refused:
+                _mend(root, blobs, name_of(entry), entries)
+                raise
 
 
-def _copy(root: str, blobs: BlobStore, name: str, target: str) -> None:
-    try:
-        blobs.copy(name, target)
-    except Refused:
-        from .tree_news import drop_lists_with  # here: a task lays trees out, and hears of no new ones
+def _mend(root: str, blobs: BlobStore, name: str, entries: Entries) -> None:
+    """Have the next push look at all files anew; after a power cut many may be empty, and all of those come again."""
+    from .tree_news import drop_lists_with  # here: a task lays trees out, and hears of no new ones
 
-        with trees_locked(root):
-            drop_lists_with(os.path.join(root, "trees"), LIST, name)
-        raise
+    with trees_locked(root):
+        drop_lists_with(os.path.join(root, "trees"), LIST, name)
+        blobs.drop_cut_short((name_of(entry), int(entry["bytes"])) for entry in entries if "link" not in entry)
 
 
 def blobs_named(path: str) -> Set[str]:
@@ -150,8 +152,7 @@ def _settle(blobs: BlobStore, target: str, name: str) -> None:
     missing = blobs.lacking(announced["blobs"])
     if missing:
         raise Refused("code.tree_differs", "%d files of %s did not arrive" % (len(missing), name[:12]))
-    os.rename(_beside(target, COMING), target)
-    fsync_folder(os.path.dirname(target))
+    os.rename(_beside(target, COMING), target)  # not synced, as its files are not: what is lost is sent again
     os.unlink(_beside(target, LACKING))
 
 
