@@ -58,7 +58,11 @@ def for_command(words: list[str]) -> None:
         named = [after for word, after in zip(words, words[1:], strict=False) if word == "--on"]
         named += [word[len("--on=") :] for word in words if word.startswith("--on=")]
     if len(named) == 1:
-        call(calls_folder(home_folder(os.environ)), named[0])
+        try:
+            home = home_folder(os.environ)
+        except OSError:  # the folder we stand in was removed
+            return
+        call(calls_folder(home), named[0])
 
 
 def of_run(word: str) -> str:

@@ -146,6 +146,18 @@ def test_other_command_lines_call_nobody(words: list[str], tmp_path: Path, monke
     assert first_call._under_way == []
 
 
+def test_a_folder_removed_under_our_feet_is_left_to_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setenv("LEASEHOLD_HOME", "home")
+    first_call.for_command(["run", "--on", "gpu1"])
+    assert first_call._under_way == []
+    monkeypatch.chdir(tmp_path)
+
+
 def test_nobody_is_called_by_a_file_that_another_may_have_written_or_for_another_ssh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
