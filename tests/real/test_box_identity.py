@@ -83,8 +83,9 @@ def test_a_pin_removed_by_hand_does_not_make_the_book_forget(ssh_box: SshBox, ho
 
 
 def test_a_port_that_changed_is_added_again_and_the_lease_goes_on(ssh_box: SshBox, home: Home) -> None:
-    old = add_box(home, ssh_box, price="1USD/h", root="/tmp/somewhere")
-    lease = books.open_lease(home.ledger, "gpu1", "generic-ssh", "/tmp/somewhere", "")
+    somewhere = str(ssh_box.home / "somewhere")
+    old = add_box(home, ssh_box, price="1USD/h", root=somewhere)
+    lease = books.open_lease(home.ledger, "gpu1", "generic-ssh", somewhere, "")
     with TcpProxy(ssh_box.port) as moved:
         with pytest.raises(UserError):
             add_box(home, ssh_box, pasted=pasted(ssh_box, moved.port))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import http.server
 import json
 import socket
@@ -129,7 +130,9 @@ def test_a_box_that_is_not_fit(me: Front) -> None:
 @pytest.mark.real_ssh
 def test_a_run_is_attached_to_from_another_laptop_and_pulled_there(far: Front, bed: SshBed) -> None:
     session = Session(
-        far, "another-laptop", [(r"root on \S+", "<who>"), (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC", "<time>")]
+        far,
+        "another-laptop",
+        [(rf"{getpass.getuser()} on \S+", "<who>"), (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC", "<time>")],
     )
     session.type("lease run --on ssh:box --detach")
     session.note("at the other laptop, which has an empty home")

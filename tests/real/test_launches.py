@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,7 +83,8 @@ def test_a_numpy_job_passes_every_gate_and_comes_home(me: Front) -> None:
     pytest.importorskip("numpy")
     me.write("train.py", NUMPY)
     promises = {"w.npy": "npy", "state.npz": {"loads": "npz", "keys": ["step", "w"]}, "metrics.json": "json"}
-    me.job(run="python3 train.py", smoke="python3 train.py", artifacts=promises, checkpoint={"size": "1MB"})
+    python = f"{shlex.quote(sys.executable)} train.py"  # the one that has numpy
+    me.job(run=python, smoke=python, artifacts=promises, checkpoint={"size": "1MB"})
     done = me.lease("run")
     assert done.code == 0, done.said
     assert me.gates() == {"smoke": "passed", "plan": "passed", "audit": "passed", "env": "passed", "launch": "passed"}

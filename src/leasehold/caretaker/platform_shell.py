@@ -13,9 +13,9 @@ import os
 from typing import Any, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Sequence
 
 from leasehold.kit.atomic import read_json, write_atomic
+from leasehold.kit.python_names import with_python
 
 from .layout import RunFolder
-from .python_names import with_python
 
 SETTLE = "LEASEHOLD_SETTLE"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")

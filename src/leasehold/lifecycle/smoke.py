@@ -14,6 +14,7 @@ from leasehold.gates.launching import SmokeReadings, judge_smoke
 from leasehold.kit.canon import digest
 from leasehold.kit.match import matching
 from leasehold.kit.progress import ProgressReader
+from leasehold.kit.python_names import with_python
 from leasehold.kit.terminal import one_line, plain
 from leasehold.ledger.store import Ledger
 from leasehold.model.job import Job
@@ -113,6 +114,7 @@ def _start(job: Job, work: Path, out: Path) -> subprocess.Popen[bytes]:
     env = {**os.environ, **job.env, **_QUIET, **named}
     env.setdefault("LEASE_DATA", str(work.parent / "data"))  # your own, if you set it; on the box, what was fetched
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(work.parent / _PARCEL)]))
+    env = with_python(env, str(work.parent))  # as on a box: Debian has no `python`
     return subprocess.Popen(
         ["/bin/sh", "-c", job.smoke], cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,
