@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
 
-from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.atomic import read_json
 from leasehold.kit.journal import Journal
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
@@ -381,7 +381,7 @@ class Caretaker:
         value["health"] = self._health()
         value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
-            reserve.with_room(self.folder, lambda: write_json(self.folder.status, value, durable=False))
+            reserve.write_status(self.folder, value, last=self.run.terminal)
 
 
 def _reasons(run: RunState) -> str:

@@ -41,8 +41,12 @@ def replacing(path: str, temp: str, durable: bool = True, mode: int = 0o644) -> 
 
 def write_json(path: str, value: Any, durable: bool = True) -> None:
     """Replace path by value as JSON."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    write_atomic(path, text.encode("utf-8", "backslashreplace") + b"\n", durable)  # half a character becomes its escape
+    write_atomic(path, spell_json(value), durable)
+
+
+def spell_json(value: Any) -> bytes:
+    """Spell value as our files have it; half a character becomes its escape."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_json(path: str) -> Optional[Dict[str, Any]]:

@@ -14,6 +14,7 @@ import pytest
 
 from leasehold.caretaker import reserve
 from leasehold.caretaker.layout import RunFolder
+from leasehold.kit.atomic import read_json
 from tests.support.front import Tmpfs
 
 SOURCES = str(Path(__file__).resolve().parents[3] / "src")
@@ -93,3 +94,20 @@ def test_a_disk_that_stays_full_says_so_in_the_end(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no room"):
         reserve.with_room(folder, full)
     assert os.listdir(folder.reserve) == []
+
+
+def test_the_last_status_is_written_over_the_old_one_where_nothing_can_be_made(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    folder = RunFolder(str(tmp_path))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "no inode is left")
+
+    reserve.write_status(folder, {"state": "running", "long": "x" * 500}, last=False)
+    monkeypatch.setattr(reserve, "write_json", full)
+    with pytest.raises(OSError):
+        reserve.write_status(folder, {"state": "failed"}, last=False)
+    assert (read_json(folder.status) or {})["state"] == "running", "one that is not the last is never half written"
+    reserve.write_status(folder, {"state": "failed"}, last=True)
+    assert read_json(folder.status) == {"state": "failed"}
