@@ -15,7 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from leasehold.kit.atomic import write_json
+from leasehold.kit.atomic import write_all, write_json
 from leasehold.kit.procs import MARK, boot_id, look
 from leasehold.kit.unhinted import unhinted
 
@@ -28,6 +28,8 @@ from .reserve import with_room
 if TYPE_CHECKING:
     import resource
 
+_ROOM = ".room"
+_ROOM_BYTES = 4096
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
 _LEFTOVER_GRACE_S = 5.0
@@ -64,6 +66,7 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
         return 1
     if plan.get("adopted"):
         return _keep_adopted(folder, plan["adopted"], what, signals)
+    _hold_room(folder.attempt(cell, attempt))
     kept = _start(folder, plan, Kept(what, lock), signals.clear)
     end(folder, kept, *_wait(folder, kept.pid, signals))
     if folder.respawns and not is_held(folder.caretaker_lock):
@@ -110,9 +113,25 @@ def _keep_adopted(folder: RunFolder, adopted: Dict[str, Any], what: Attempt, sig
 
 def write_exit(folder: RunFolder, place: str, record: Dict[str, Any]) -> None:
     """Write the attempt's exit record once; the first writer is the one who saw the exit."""
-    path = os.path.join(place, "exit.json")
+    path, room = os.path.join(place, "exit.json"), os.path.join(place, _ROOM)
     if not os.path.exists(path):
-        with_room(folder, lambda: write_json(path, record))
+        try:
+            with_room(folder, lambda: write_json(path, record))
+        except OSError:  # the disk was full before the run had a reserve
+            os.unlink(room)
+            write_json(path, record)
+    with contextlib.suppress(OSError):
+        os.unlink(room)
+
+
+def _hold_room(place: str) -> None:
+    """Keep an inode and a block for the exit record: a trainer may fill a disk before the caretaker has its reserve."""
+    with contextlib.suppress(OSError):
+        fd = os.open(os.path.join(place, _ROOM), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            write_all(fd, os.urandom(_ROOM_BYTES))
+        finally:
+            os.close(fd)
 
 
 def exit_record(status: int, by: str) -> Dict[str, Any]:

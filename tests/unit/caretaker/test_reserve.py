@@ -12,7 +12,7 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker import reserve
+from leasehold.caretaker import keeper, reserve
 from leasehold.caretaker.layout import RunFolder
 from leasehold.kit.atomic import read_json
 from tests.support.front import Tmpfs
@@ -111,3 +111,18 @@ def test_the_last_status_is_written_over_the_old_one_where_nothing_can_be_made(
     assert (read_json(folder.status) or {})["state"] == "running", "one that is not the last is never half written"
     reserve.write_status(folder, {"state": "failed"}, last=True)
     assert read_json(folder.status) == {"state": "failed"}
+
+
+def test_an_exit_is_recorded_also_where_a_trainer_filled_the_disk_before_there_was_a_reserve(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "no inode is left")
+
+    keeper._hold_room(str(tmp_path))
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [4096]
+    monkeypatch.setattr(keeper, "with_room", full)
+    keeper.write_exit(RunFolder(str(tmp_path)), str(tmp_path), {"code": 1})
+    assert [path.name for path in tmp_path.iterdir()] == ["exit.json"]
+    keeper.write_exit(RunFolder(str(tmp_path)), str(tmp_path), {"code": 2})
+    assert read_json(str(tmp_path / "exit.json")) == {"code": 1}, "the first one counts"
