@@ -11,7 +11,7 @@ import os
 from _thread import get_ident  # threading itself would cost every task of a sweep
 from typing import Dict, Iterable, List, Optional, Set, Tuple
 
-from leasehold.kit.atomic import write_all
+from leasehold.kit.atomic import replacing, write_all
 from leasehold.kit.sums import new_sha256
 
 from .refusing import Refused
@@ -19,7 +19,6 @@ from .refusing import Refused
 _GONE = "a file of the code is gone from the box; the next push sends it again"
 _SPOILED = "a file of the code was changed on the box; the next push sends it again"
 _OTHER = "a file arrived different from its hash; did it change while it was sent?"
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -63,18 +62,8 @@ class BlobStore:
         path = self._place_for(name, len(whole))
         if hashlib.sha256(whole).hexdigest() != name[:64]:
             raise Refused("code.tree_differs", _OTHER)
-        temp = _beside(path)
-        fd = os.open(temp, _NEW, _mode(name))
-        try:
-            try:
-                write_all(fd, whole)
-            finally:
-                os.close(fd)
-            os.rename(temp, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(temp)
-            raise
+        with replacing(path, _beside(path), durable=False, mode=_mode(name)) as fd:
+            write_all(fd, whole)
 
     def _place_for(self, name: str, size: int) -> str:
         digits = name[:-1] if name.endswith("x") else name
@@ -144,7 +133,8 @@ class Arriving:
         self._name = name
         self._temp = _beside(path)
         self._sha = hashlib.sha256()
-        self._fd: Optional[int] = os.open(self._temp, _NEW, _mode(name))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        self._fd: Optional[int] = os.open(self._temp, flags, _mode(name))
 
     def write(self, chunk: bytes) -> None:
         """Add bytes."""

@@ -15,20 +15,20 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from leasehold.kit.atomic import write_all, write_json
+from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import MARK, boot_id, look
 from leasehold.kit.unhinted import unhinted
 
+from . import reserve
 from .itself import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
 from .reaper import end_processes
-from .reserve import with_room
 
 if TYPE_CHECKING:
     import resource
 
-_ROOM = ".room"
+_ROOM = ".room"  # an inode and a block, kept for the exit record
 _ROOM_BYTES = 4096
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
@@ -66,7 +66,8 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
         return 1
     if plan.get("adopted"):
         return _keep_adopted(folder, plan["adopted"], what, signals)
-    _hold_room(folder.attempt(cell, attempt))
+    with contextlib.suppress(OSError):  # a trainer may fill a disk before the caretaker has its reserve
+        reserve.make(os.path.join(folder.attempt(cell, attempt), _ROOM), _ROOM_BYTES)
     kept = _start(folder, plan, Kept(what, lock), signals.clear)
     end(folder, kept, *_wait(folder, kept.pid, signals))
     if folder.respawns and not is_held(folder.caretaker_lock):
@@ -116,22 +117,12 @@ def write_exit(folder: RunFolder, place: str, record: Dict[str, Any]) -> None:
     path, room = os.path.join(place, "exit.json"), os.path.join(place, _ROOM)
     if not os.path.exists(path):
         try:
-            with_room(folder, lambda: write_json(path, record))
+            reserve.with_room(folder, lambda: write_json(path, record))
         except OSError:  # the disk was full before the run had a reserve
             os.unlink(room)
             write_json(path, record)
     with contextlib.suppress(OSError):
         os.unlink(room)
-
-
-def _hold_room(place: str) -> None:
-    """Keep an inode and a block for the exit record: a trainer may fill a disk before the caretaker has its reserve."""
-    with contextlib.suppress(OSError):
-        fd = os.open(os.path.join(place, _ROOM), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            write_all(fd, os.urandom(_ROOM_BYTES))
-        finally:
-            os.close(fd)
 
 
 def exit_record(status: int, by: str) -> Dict[str, Any]:

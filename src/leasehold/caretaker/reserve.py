@@ -30,7 +30,7 @@ def keep(folder: RunFolder) -> int:
         if disk.f_bavail * disk.f_frsize < _ROOMY_BYTES:  # what was given up is not taken back from a full disk
             return 0
         for number in range(FILES):
-            _make(os.path.join(folder.reserve, "%d" % number))
+            make(os.path.join(folder.reserve, "%d" % number), FILE_BYTES)
             made += 1
     return made
 
@@ -86,14 +86,14 @@ def write_status(folder: RunFolder, value: Dict[str, Any], last: bool) -> None:
             os.close(fd)
 
 
-def _make(path: str) -> None:
+def make(path: str, size: int) -> None:
     """Write real bytes: a hole reserves nothing, and not every filesystem can preallocate."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return
     try:
-        write_all(fd, os.urandom(FILE_BYTES))  # random: some filesystems pack what repeats
+        write_all(fd, os.urandom(size))  # random: some filesystems pack what repeats
     except OSError:
         os.unlink(path)
         raise

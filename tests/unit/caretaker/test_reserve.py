@@ -119,9 +119,9 @@ def test_an_exit_is_recorded_also_where_a_trainer_filled_the_disk_before_there_w
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "no inode is left")
 
-    keeper._hold_room(str(tmp_path))
+    reserve.make(str(tmp_path / keeper._ROOM), 4096)
     assert [path.stat().st_size for path in tmp_path.iterdir()] == [4096]
-    monkeypatch.setattr(keeper, "with_room", full)
+    monkeypatch.setattr(reserve, "with_room", full)
     keeper.write_exit(RunFolder(str(tmp_path)), str(tmp_path), {"code": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["exit.json"]
     keeper.write_exit(RunFolder(str(tmp_path)), str(tmp_path), {"code": 2})
