@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +179,55 @@ class Breaking(Code):
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """Some bytes, then the end."""
-        if entry["path"] == "c":
+        if entry["path"] in ("c", "299.py"):
             raise ZeroDivisionError
         yield self.files[entry["path"]]
+
+
+MANY = {f"{number:03}.py": b"%d " % number * 1000 for number in range(300)}
+
+
+def in_blobs(door: Door, pattern: str = "*") -> list[Path]:
+    return [path for path in (door.root / "blobs").rglob(pattern) if path.is_file()]
+
+
+def test_many_small_files_lie_in_few_and_every_run_has_them_apart(door: Door, tmp_path: Path) -> None:
+    engine = door.engine()
+    code = Code(MANY)
+    assert engine.push(code).files == 300
+    assert len(in_blobs(door)) < 20, "one is apart for every frame that ends within it"
+    assert laid_out(door, code, tmp_path / "copy") == MANY
+    edited = Code({**MANY, "007.py": b"seven"})
+    assert engine.push(edited).files == 1
+    assert laid_out(door, edited, tmp_path / "again") == edited.files
+
+
+def test_a_cut_push_of_many_small_files_sends_only_the_rest(door: Door, tmp_path: Path) -> None:
+    first = door.engine()
+    with pytest.raises(ZeroDivisionError):
+        first.push(Breaking(MANY))
+    assert eventually(lambda: in_blobs(door, "*.pack")), "some of it is there"
+    first.wire.close()
+    assert eventually(lambda: in_blobs(door, "*.json")), "what came counts, though the rest did not"
+    pushed = door.engine().push(Code(MANY))
+    assert 1 <= pushed.files < 300
+    assert laid_out(door, Code(MANY), tmp_path / "copy") == MANY
+
+
+def test_a_spoiled_pack_never_reaches_a_run_and_comes_again(door: Door) -> None:
+    engine, code = door.engine(), Code({**MANY, **CODE.files})
+    engine.push(code)
+    (pack,) = in_blobs(door, "*.pack")
+    whole = pack.read_bytes()
+    pack.write_bytes(whole[:5000] + b"~~~~" + whole[5004:])
+    plan = replace(plan_of(RESULT), tree=code.sha256)
+    with pytest.raises(BoxError) as caught:
+        engine.start(plan, "home")
+    assert caught.value.code == "code.tree_differs"
+    assert not list((door.root / "active").glob("*/work/*"))
+    assert engine.push(code).files > 200
+    engine.start(plan, "home")
+    assert wait_end(engine)["state"] == "finished"
 
 
 def test_pruning_keeps_what_an_unfinished_run_uses(door: Door) -> None:

@@ -33,15 +33,6 @@ def news(folder: str, ending: str, text: bytes) -> Optional[List[Dict[str, Any]]
     return [json.loads((b'{"' + piece + b'"}').decode("utf-8")) for piece in fresh]
 
 
-def drop_lists_with(folder: str, ending: str, blob: str) -> None:
-    """Throw away the lists that name a file which is not here, or not what it was."""
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if name.endswith(ending) and blob[:64].encode() in _unpacked(path):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
-
-
 def _newest(folder: str, ending: str) -> Tuple[str, bytes]:
     best = (-1, "")
     with contextlib.suppress(OSError), os.scandir(folder) as entries:

@@ -95,8 +95,16 @@ def lay_out(root: str, name: str, target: str) -> None:
         raise Refused("code.tree_missing", "the code %s is not on this box" % name[:12]) from None
     if sum(int(entry.get("bytes", 0)) for entry in entries) > LITTLE_BYTES:
         import hashlib  # noqa: F401 - for much code OpenSSL is worth its loading
-    blobs = BlobStore(root)
     os.mkdir(target)
+    with contextlib.closing(BlobStore(root)) as blobs:
+        try:
+            _copy_all(blobs, entries, target)
+        except Refused:
+            _mend(root, blobs, entries)
+            raise
+
+
+def _copy_all(blobs: BlobStore, entries: Entries, target: str) -> None:
     made = {""}
     for entry in entries:
         path = str(entry["path"])
@@ -107,20 +115,25 @@ def lay_out(root: str, name: str, target: str) -> None:
         if "link" in entry:
             os.symlink(str(entry["link"]), os.path.join(target, path))
         else:
-            try:
-                blobs.copy(name_of(entry), os.path.join(target, path))
-            except Refused:
-                _mend(root, blobs, name_of(entry), entries)
-                raise
+            blobs.copy(name_of(entry), os.path.join(target, path))
 
 
-def _mend(root: str, blobs: BlobStore, name: str, entries: Entries) -> None:
-    """Have the next push look at all files anew; after a power cut many may be empty, and all of those come again."""
-    from .tree_news import drop_lists_with  # here: a task lays trees out, and hears of no new ones
-
+def _mend(root: str, blobs: BlobStore, entries: Entries) -> None:
+    """Have the next push send all that is missing: after a power cut many files may be empty, and other trees' too."""
     with trees_locked(root):
-        drop_lists_with(os.path.join(root, "trees"), LIST, name)
         blobs.drop_cut_short((name_of(entry), int(entry["bytes"])) for entry in entries if "link" not in entry)
+        for name in os.listdir(os.path.join(root, "trees")):
+            path = os.path.join(root, "trees", name)
+            if name.endswith(LIST) and not _is_whole(blobs, path):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+
+
+def _is_whole(blobs: BlobStore, path: str) -> bool:
+    try:
+        return not blobs.lacking(blobs_named(path))
+    except (OSError, Refused):
+        return False
 
 
 def blobs_named(path: str) -> Set[str]:
@@ -244,7 +257,9 @@ def _receive(body: "Iterable[Frame]", blobs: BlobStore) -> int:
         for frame in body:
             if frame.type != DATA:
                 received += _keep_empty(blobs, waiting)
-                waiting = iter([(str(name), int(size)) for name, size in frame.json()["blobs"]])
+                head = [(str(name), int(size)) for name, size in frame.json()["blobs"]]
+                blobs.expect(size for _, size in head)
+                waiting = iter(head)
                 continue
             view = memoryview(frame.payload)
             while len(view):
@@ -266,6 +281,7 @@ def _receive(body: "Iterable[Frame]", blobs: BlobStore) -> int:
     finally:
         if partly is not None:
             partly.abandon()
+        blobs.settle()
 
 
 def _keep_empty(blobs: BlobStore, waiting: Iterator[Tuple[str, int]]) -> int:

@@ -2,95 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
-import zlib
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
 
 import pytest
 
 from leasehold.caretaker import pruning
-from leasehold.caretaker.pruning import prune
-from leasehold.caretaker.trees import lay_out, put_tree, want_tree
-from leasehold.kit import frames
-from leasehold.kit.tree import name_of, tree_hash, tree_text
+from leasehold.caretaker.trees import lay_out
+from tests.support.shelf import Shelf
 
 AGO_S = 7200.0
-
-
-class Asked:
-    """A request as an operation sees it."""
-
-    def __init__(self, root: Path, body: List[frames.Frame], **args: Any) -> None:
-        self.root = str(root)
-        self.args = args
-        self.answers: List[Dict[str, Any]] = []
-        self._body = body
-
-    def reply(self, value: Dict[str, Any]) -> None:
-        """Keep an answer."""
-        self.answers.append(value)
-
-    def body(self) -> Iterator[frames.Frame]:
-        """Yield what home sent."""
-        return iter(self._body)
-
-
-class Shelf:
-    """A box's folder with code on it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def announce(self, files: Dict[str, bytes]) -> str:
-        """Say what a tree holds, and send none of it."""
-        entries = _entries(files)
-        name = tree_hash(entries)
-        packed = zlib.compress(tree_text(entries))
-        want_tree(Asked(self.root, [frames.Frame(1, frames.DATA, packed)], tree=name))  # type: ignore[arg-type]
-        return name
-
-    def push(self, files: Dict[str, bytes]) -> str:
-        """Bring a whole tree."""
-        name = self.announce(files)
-        head = {"blobs": [[name_of(entry), entry["bytes"]] for entry in _entries(files)]}
-        sent = [
-            frames.Frame(1, frames.JSON, json.dumps(head).encode()),
-            frames.Frame(1, frames.DATA, b"".join(files.values())),
-        ]
-        if not self.whole(name):
-            put_tree(Asked(self.root, sent, tree=name))  # type: ignore[arg-type]
-        return name
-
-    def whole(self, name: str) -> bool:
-        """Whether a tree is here."""
-        return (self.root / "trees" / (name + ".list")).exists()
-
-    def has(self, content: bytes) -> bool:
-        """Whether a file's content is here."""
-        name = hashlib.sha256(content).hexdigest()
-        return (self.root / "blobs" / name[:2] / name).exists()
-
-    def prune(self, dry_run: bool = False) -> Dict[str, Any]:
-        """Prune and return the answer."""
-        request = Asked(self.root, [], dry_run=dry_run)
-        prune(request)  # type: ignore[arg-type]
-        return request.answers[-1]
-
-    def run(self, name: str, tree: str) -> None:
-        """Have a run that was planned with this tree and has not ended."""
-        folder = self.root / "active" / name
-        folder.mkdir(parents=True)
-        (folder / "plan.json").write_text(json.dumps({"run": name, "tree": tree, "cells": ["main"]}))
-
-
-def _entries(files: Dict[str, bytes]) -> List[Dict[str, Any]]:
-    return [
-        {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for path, data in files.items()
-    ]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.tree_news import drop_lists_with, news
+from leasehold.caretaker.tree_news import news
 from leasehold.kit.tree import tree_hash, tree_text
 
 ODD = ['a"},{"b', "},{", 'x"}],"schema":"', "ü/é", "plain"]
@@ -76,11 +76,3 @@ def test_a_list_that_is_not_what_it_is_called_is_not_believed(tmp_path, spoil):
 def test_another_project_is_looked_at_whole(tmp_path):
     keep(tmp_path, BASE)
     assert told(tmp_path, [entry("g%d" % number, number) for number in range(50)]) is None
-
-
-def test_lists_that_name_a_lost_file_are_thrown_away(tmp_path):
-    lost = keep(tmp_path, BASE)
-    kept = keep(tmp_path, BASE[:5])
-    drop_lists_with(str(tmp_path), ".list", BASE[50]["sha256"] + "x")
-    assert os.listdir(tmp_path) == [kept + ".list"]
-    assert lost != kept
