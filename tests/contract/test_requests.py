@@ -164,7 +164,7 @@ def test_what_a_power_cut_left_empty_is_sent_again_by_one_push(door: Door) -> No
 
 
 def test_a_cut_push_sends_only_the_rest(door: Door) -> None:
-    files = {"a": b"a" * 3_000_000, "b": b"b" * 3_000_000, "c": b"c" * 300_000}
+    files = {"a": os.urandom(3_000_000), "b": os.urandom(3_000_000), "c": b"c" * 300_000}
     first = door.engine()
     with pytest.raises(ZeroDivisionError):
         first.push(Breaking(files))
@@ -184,7 +184,7 @@ class Breaking(Code):
         yield self.files[entry["path"]]
 
 
-MANY = {f"{number:03}.py": b"%d " % number * 1000 for number in range(300)}
+MANY = {f"{number:03}.py": os.urandom(4000) for number in range(300)}
 
 
 def in_blobs(door: Door, pattern: str = "*") -> list[Path]:
@@ -200,6 +200,31 @@ def test_many_small_files_lie_in_few_and_every_run_has_them_apart(door: Door, tm
     edited = Code({**MANY, "007.py": b"seven"})
     assert engine.push(edited).files == 1
     assert laid_out(door, edited, tmp_path / "again") == edited.files
+
+
+def test_text_is_packed_on_a_long_way_and_noise_is_not(door: Door, tmp_path: Path) -> None:
+    engine = door.engine()
+    engine.wire.quickest_s = 0.08
+    said: list[int] = []
+    real = engine.wire.stream
+
+    def weighed(op: str, body: Any = (), **args: Any) -> Any:
+        def parts() -> Iterator[Any]:
+            for part in body:
+                said.append(len(part) if op == "put_tree" and isinstance(part, bytes) else 0)
+                yield part
+
+        return real(op, parts(), **args)
+
+    engine.wire.stream = weighed  # type: ignore[method-assign]
+    text = Code({f"{number:03}.py": b"step %d\n" % number * 500 for number in range(300)})
+    engine.push(text)
+    assert 0 < sum(said) < 300_000
+    said.clear()
+    engine.push(Code(MANY))
+    assert sum(said) == 300 * 4000
+    for number, code in enumerate((text, Code(MANY))):
+        assert laid_out(door, code, tmp_path / str(number)) == code.files
 
 
 def test_a_cut_push_of_many_small_files_sends_only_the_rest(door: Door, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import BinaryIO, Protocol
 
 from leasehold.errors import LinkError
 
+FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
+
 
 class Link(Protocol):
     """One open stream to a process on the box."""

@@ -13,13 +13,13 @@ from leasehold.errors import LinkError
 from leasehold.kit.atomic import read_json, write_json
 from leasehold.transport import parcel
 from leasehold.transport.ahead import CalledAhead
+from leasehold.transport.contract import FAR_S
 from leasehold.transport.openssh import SshTransport
 
 if TYPE_CHECKING:  # the first call goes out before all that is imported
     from leasehold.platforms.engines.caretaker import CaretakerEngine
     from leasehold.transport.contract import Transport
 
-FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
 AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
 _AFTER_S = 0.1  # the first one is waited for: the keys of the others are not made beside it
 _WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further connections would

@@ -12,8 +12,9 @@ from hashlib import sha256
 from leasehold.errors import BoxError, HomeError, LinkError
 from leasehold.model.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.contract import FAR_S
 
-from .calling import AHEAD, FAR_S
+from .calling import AHEAD
 from .coming import BLOCK_BYTES, Coming
 from .desk import Desk, different
 from .fresh import Gathering

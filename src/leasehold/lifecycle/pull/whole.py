@@ -12,9 +12,9 @@ from leasehold.errors import LinkError, VerifyError
 from leasehold.model.note import Note, Report
 from leasehold.model.units import say_bytes
 from leasehold.platforms.engines.caretaker import CaretakerEngine, ChartTalk
+from leasehold.transport.contract import FAR_S
 
 from .arrivals import Arrivals
-from .calling import FAR_S
 from .coming import Coming
 from .desk import Desk
 from .flushing import Flushing

@@ -3,46 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
-from leasehold.errors import LinkError
+from leasehold.errors import BoxError, LinkError
 from leasehold.kit import frames
 from leasehold.kit.tree import name_of
 from leasehold.model.plan import Plan
+from leasehold.platforms.code_stream import Tree, blob_stream, list_stream, sizes_of
+from leasehold.transport.contract import FAR_S
 from leasehold.transport.wire import Talk, Wire, object_of
 
 Range = tuple[int, int]  # the first of them, and how many
 _NOTHING: Mapping[str, Any] = {}
-_BLOBS_A_HEAD = 1000
 _NUMBERS_A_FRAME = 100_000
 _FILES_A_REQUEST = 5_000
-
-
-class Tree(Protocol):
-    """Code as it can be sent."""
-
-    @property
-    def sha256(self) -> str:
-        """The tree's name on every box."""
-
-    @property
-    def text(self) -> bytes:
-        """The list that this name is the hash of."""
-
-    @property
-    def entries(self) -> Sequence[dict[str, Any]]:
-        """Files {path, bytes, sha256, exec} and links {path, link}."""
-
-    @property
-    def changed(self) -> Sequence[dict[str, Any]]:
-        """The few files that no box is likely to have: they are sent unasked."""
-
-    def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
-        """Yield a file's bytes."""
+_PING_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -77,18 +57,40 @@ class CaretakerEngine:
     def push(self, tree: Tree) -> Pushed:
         """Bring what the box lacks of the code; a tree that is there whole travels not at all."""
         sent = {name_of(entry): int(entry["bytes"]) for entry in tree.changed}
-        body = chain(_pieces(zlib.compress(tree.text, 1)), _blobs(tree, set(sent)))
+        sizes = {} if sent else sizes_of(tree)  # after an edit hardly more than that is lacking
+        how_far = self._measure_meanwhile(bool(sizes))
+        body = chain(list_stream(tree), blob_stream(tree, set(sent)))
         lacking: set[str] = set()
         answer: dict[str, Any] = {}
-        for answer in self.wire.objects("want_tree", body, tree=tree.sha256):
+        for answer in self.wire.objects("want_tree", body, tree=tree.sha256, files=len(sizes)):
             lacking.update(answer.get("names", ()))
         if answer.get("have"):
             return Pushed(False)
+        if not lacking and answer.get("lack") == len(sizes):
+            lacking.update(sizes)  # a box that lacks all need not name it
         if lacking:
-            self.wire.ask("put_tree", _blobs(tree, lacking), tree=tree.sha256)
-            sizes = {name_of(entry): int(entry["bytes"]) for entry in tree.entries if "link" not in entry}
+            sizes = sizes or sizes_of(tree)
+            far = FAR_S <= how_far() < float("inf")
+            self.wire.ask("put_tree", blob_stream(tree, lacking, pack=far), tree=tree.sha256)
             sent.update((name, sizes.get(name, 0)) for name in lacking)
         return Pushed(True, len(sent), sum(sent.values()))
+
+    def _measure_meanwhile(self, worth: bool) -> Callable[[], float]:
+        """Find out how far the box is while something else is asked; what is returned waits for it, and tells."""
+        if not worth or self.wire.quickest_s != float("inf"):
+            return lambda: self.wire.quickest_s
+        measuring = threading.Thread(target=self._try_round_trip, daemon=True)
+        measuring.start()
+
+        def told() -> float:
+            measuring.join(_PING_S)
+            return self.wire.quickest_s
+
+        return told
+
+    def _try_round_trip(self) -> None:
+        with contextlib.suppress(LinkError, BoxError):  # who needs the link hears of it
+            self.round_trip_s()
 
     def prune(self, *, dry_run: bool) -> dict[str, Any]:
         """Remove code on the box that nothing uses: {trees, kept, blobs, bytes}."""
@@ -292,43 +294,6 @@ class ChartTalk:
             self._talk.say([] if self._over else [{"leave": True}])
         self._over = True
         self._talk.leave()
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    for start in range(0, len(data), frames.CHUNK_BYTES):
-        yield data[start : start + frames.CHUNK_BYTES]
-
-
-def _blobs(tree: Tree, lacking: set[str]) -> Iterator[dict[str, Any] | bytes]:
-    """Yield heads and the bytes of many files end to end, in frames of a size that suits the wire."""
-    left = set(lacking)
-    batch: list[dict[str, Any]] = []
-    for entry in tree.entries:
-        if "link" in entry or name_of(entry) not in left:
-            continue
-        left.discard(name_of(entry))
-        batch.append(entry)
-        if len(batch) == _BLOBS_A_HEAD:
-            yield from _one_head(tree, batch)
-            batch = []
-    if batch:
-        yield from _one_head(tree, batch)
-
-
-def _one_head(tree: Tree, batch: list[dict[str, Any]]) -> Iterator[dict[str, Any] | bytes]:
-    yield {"blobs": [[name_of(entry), int(entry["bytes"])] for entry in batch]}
-    held = bytearray()
-    for entry in batch:
-        sent = 0
-        for chunk in tree.read(entry):
-            held += chunk
-            sent += len(chunk)
-            if len(held) >= frames.CHUNK_BYTES:
-                yield bytes(held)
-                held.clear()
-        held += bytes(max(0, int(entry["bytes"]) - sent))  # it shrank meanwhile: the box will refuse its hash
-    if held:
-        yield bytes(held)
 
 
 def _unpacked(packed: bytes, size: int) -> bytes:
