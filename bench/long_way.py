@@ -23,7 +23,7 @@ from tests.support.sshd import HOST, SshBox
 
 from .rounds import Effort, interleave
 from .rows import Goal, MissingPart, Row
-from .transfer import RUN, Way, fill_large, fill_small, metrics_log, prepare, pulls
+from .transfer import FIRST_PUSH, RUN, Way, fill_large, fill_small, first_pushes, metrics_log, prepare, pulls
 
 _DELAY_MS, _LOSS, _MBIT = 40, 0.001, 500
 _NEAR, _FAR = "10.97.0.1", "10.97.0.2"
@@ -62,7 +62,8 @@ def main() -> int:
         os.environ["LEASEHOLD_SSH"] = shlex.join(box.ssh_command)
         way = Way(place, place / "root", box.ssh_command)
         prepare(way)
-        print(json.dumps([*_large(way, quick), *_small(way, quick), *_cuts(way, quick, relay)]))
+        rows = [*_push(way, quick), *_large(way, quick), *_small(way, quick), *_cuts(way, quick, relay)]
+        print(json.dumps(rows))
     return 0
 
 
@@ -114,6 +115,11 @@ def _network(stack: contextlib.ExitStack) -> subprocess.Popen[bytes]:
     return relay
 
 
+def _push(way: Way, quick: bool) -> Iterator[dict[str, Any]]:
+    taken = first_pushes(way, 1 if quick else 5)
+    yield _row(f"{FIRST_PUSH}, {_WHERE}", taken, "rsync -a", 1.0)
+
+
 def _large(way: Way, quick: bool) -> Iterator[dict[str, Any]]:
     size = 64 << 20 if quick else 512 << 20
     fill_large(way, size)
@@ -136,11 +142,14 @@ def _rows(way: Way, what: str, rounds: int, peers: tuple[str, ...] = _PEERS) -> 
     ways = {name: go for name, go in pulls(way).items() if name in ("ours", *peers)}
     taken = interleave(ways, rounds)
     for name in peers:
-        goal = ("ratio", "≤", 1 / 3) if name == "rsync -a" else None
-        yield {
-            "bench": "transfer", "what": what, "unit": "s", "ours": taken["ours"], "peer": taken[name],
-            "peer_name": name, "goal": goal,
-        }  # fmt: skip
+        yield _row(what, taken, name, 1 / 3 if name == "rsync -a" else None)
+
+
+def _row(what: str, taken: dict[str, list[float]], name: str, limit: float | None) -> dict[str, Any]:
+    return {
+        "bench": "transfer", "what": what, "unit": "s", "ours": taken["ours"], "peer": taken[name],
+        "peer_name": name, "goal": ("ratio", "≤", limit) if limit is not None else None,
+    }  # fmt: skip
 
 
 def _cuts(way: Way, quick: bool, relay: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
