@@ -56,7 +56,8 @@ class Asking:
         if self._child.over:
             self._child = None
         elif now_s - self._child.begun_s > _HANGS_S:
-            heard.append(Heard(self._child.doing, hung=True))
+            if self._child.doing:  # else it has not come to a question yet, and none is to blame
+                heard.append(Heard(self._child.doing, hung=True))
             self._stuck = self._child.abandon()
             self._child = None
         for one in heard:
