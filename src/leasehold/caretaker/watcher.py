@@ -233,11 +233,13 @@ class Watcher:
         pid, started = int(flight.get("pid") or 0), str(flight.get("started", ""))
         if not pid:
             return False  # we died between noting it and doing it
+        alive = is_alive(pid, started)  # first: whoever is dead here can be waited for, and its code be heard
         with contextlib.suppress(ChildProcessError):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 self.reaped(pid, status)
-        if not is_alive(pid, started):
+                return False
+        if not alive:
             return False
         if self.clock() - flight["began_unix"] > _CHILD_LIMIT_S:
             with contextlib.suppress(ProcessLookupError, PermissionError):
