@@ -32,10 +32,11 @@ def watch_adopted(
 
 
 def _write_started(place: str, pid: int, started: str, adopted: Mapping[str, Any]) -> None:
+    now_unix, now_s = time.time(), time.monotonic()  # before the look, which takes a while: never later than its files
     entry = ProcessTable().entries.get(pid)
     age_s = entry.age_s if entry is not None and entry.started == started else 0.0
-    facts: Dict[str, Any] = {"pid": pid, "started": started, "at": round(time.time() - age_s, 3), "boot": boot_id()}
-    facts["up_s"] = round(time.monotonic() - age_s, 3)
+    facts: Dict[str, Any] = {"pid": pid, "started": started, "at": round(now_unix - age_s, 3), "boot": boot_id()}
+    facts["up_s"] = round(now_s - age_s, 3)
     write_json(os.path.join(place, "started.json"), facts)
 
 
