@@ -67,6 +67,6 @@ def _read(place: str) -> Optional[str]:
     except OSError:
         return None
     try:
-        return os.read(fd, _NOTE_BYTES).decode("utf-8", "replace")
+        return os.read(fd, _NOTE_BYTES).decode("utf-8", "replace") or None  # empty: it is just being written
     finally:
         os.close(fd)

@@ -52,6 +52,17 @@ def test_a_note_that_comes_late_is_waited_for(tmp_path: Path) -> None:
     assert found["text"] == "late"
 
 
+def test_a_note_that_is_just_being_written_is_waited_for(tmp_path: Path) -> None:
+    place = tmp_path / (".leasehold-note-" + NAME)
+    place.write_text("")
+    assert shared_notes.find(str(tmp_path), NAME, 0)["text"] is None
+    late = threading.Timer(0.15, place.write_text, ["late"])
+    late.start()
+    found = shared_notes.find(str(tmp_path), NAME, 30)
+    late.join()
+    assert found["text"] == "late"
+
+
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("not for you")
     (tmp_path / (".leasehold-note-" + NAME)).symlink_to(tmp_path / "secret")
