@@ -13,7 +13,7 @@ from leasehold.caretaker.fetch_sources import Listing, list_item
 from leasehold.kit.sources import parse_source
 from tests.support.web import Hub, Web, web
 
-QUICK = {**LIMITS, "stall_s": 0.5, "pause_s": 0.0, "tries": 3}
+QUICK = {**LIMITS, "stall_s": 60.0, "pause_s": 0.0, "tries": 3}
 FILES = {"config.json": b"{}", "model.safetensors": b"weights", "sub/shard.bin": b"shard", "README.md": b"hello"}
 
 
