@@ -241,6 +241,9 @@ def test_a_tier_that_answers_no_more_is_told_and_given_up(
     watched = Watched(run, monkeypatch)
     watched.step()
     watched.until(lambda: watched.step() or "durable_started" in watched.kinds())
+    small = [place.parent / cell / "deep" / "m.json" for cell in CELLS]
+    watched.until(lambda: all(path.exists() for path in small))  # these come first, and show progress
+    assert not watched.step()
     for silent_s in (31, 40, 70, 150):
         watched.clock.now_s = 1000.0 + silent_s
         assert not watched.step()

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
@@ -21,7 +20,7 @@ from leasehold.kit.procs import MARK
 
 HOLD = "import sys; held = [open(p) for p in sys.argv[1:]]; print(1, flush=True); sys.stdin.read()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + HOLD
-WORKER = "import os, sys; pid = os.fork()\n" + HOLD  # a loader's worker inherits what its parent opened
+WORKER = "import os; " + HOLD.replace("print", "os.fork(); print")  # a loader's worker inherits what its parent opened
 
 
 @pytest.fixture
@@ -82,7 +81,6 @@ def test_a_young_process_is_left_alone(devices: Path) -> None:
 
 def test_the_workers_of_a_listed_job_are_its_own(devices: Path) -> None:
     with holding(devices / "nvidia0", code=WORKER) as job:
-        time.sleep(0.2)
         found = look(devices, [Listed(job, "GPU-1", None)])
         family = [pid for pid, row in found.items() if pid != job]
         assert family and not any(found[pid]["zombie"] for pid in family)
@@ -137,7 +135,7 @@ def test_in_a_container_only_idle_orphans_are_zombies(devices: Path, monkeypatch
 def test_a_zombie_is_asked_and_then_made_to_end(devices: Path) -> None:
     with holding(devices / "nvidia0") as meek, holding(devices / "nvidia1", code=STUBBORN) as stubborn:
         rows = list(look(devices, []).values())
-        (first,) = end([row for row in rows if row["pid"] == meek], rows, 5.0)
+        (first,) = end([row for row in rows if row["pid"] == meek], rows, 60.0)
         (second,) = end([row for row in rows if row["pid"] == stubborn], rows, 0.2)
     assert (first["did"], first["why"]) == ("ended", "by SIGTERM")
     assert (second["did"], second["why"]) == ("killed", "by SIGKILL")

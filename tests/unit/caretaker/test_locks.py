@@ -114,7 +114,7 @@ def test_a_taker_who_waits_a_moment_gets_past_constant_lookers(path: str) -> Non
     try:
         taken: List[bool] = []
         for _ in range(50):
-            fd = wait_lock(path, 5.0)
+            fd = wait_lock(path, 60.0)
             taken.append(fd is not None)
             os.close(fd if fd is not None else os.open(os.devnull, os.O_RDONLY))
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import time
 from pathlib import Path
 from typing import Dict, List
 
@@ -235,9 +234,7 @@ def test_the_drivers_own_words_explain_a_failure(driver: Path) -> None:
 def test_a_driver_that_hangs_is_given_up(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readings, "_GPU_TIMEOUT_S", 0.2)
     says(driver, "exec sleep 60\n")
-    begun = time.monotonic()
     assert cards() == ([], "nvidia-smi did not answer in 0.2 s")
-    assert time.monotonic() - begun < 10
 
 
 def test_a_tool_that_is_no_program_is_a_problem_and_not_a_crash(driver: Path) -> None:

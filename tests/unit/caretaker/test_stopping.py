@@ -67,7 +67,7 @@ def test_every_live_cell_is_told(tmp_path: Path, clock: Clock, children: List[An
     stopping = Stopping(folder, plan_of(folder), lambda *_: None)
     for name in ("main", "second"):
         stopping.press(name, trainer(children, WILLING), 30)
-    assert [child.wait(10) for child in children] == [-signal.SIGTERM, -signal.SIGTERM]
+    assert [child.wait(60) for child in children] == [-signal.SIGTERM, -signal.SIGTERM]
 
 
 def test_who_ignores_it_is_killed_when_the_grace_is_over_and_not_before(
@@ -82,7 +82,7 @@ def test_who_ignores_it_is_killed_when_the_grace_is_over_and_not_before(
     assert children[0].poll() is None
     clock.now += 9
     stopping.press("main", cell, 30)
-    assert children[0].wait(10) == -signal.SIGKILL
+    assert children[0].wait(60) == -signal.SIGKILL
 
 
 def test_a_listener_is_waited_for_until_it_has_saved(tmp_path: Path, clock: Clock, children: List[Any]) -> None:
@@ -95,7 +95,7 @@ def test_a_listener_is_waited_for_until_it_has_saved(tmp_path: Path, clock: Cloc
     assert children[0].poll() is None
     Path(folder.save_request("main") + ".done").write_text("7")
     stopping.press("main", cell, 30)
-    assert children[0].wait(10) == -signal.SIGTERM
+    assert children[0].wait(60) == -signal.SIGTERM
 
 
 def test_a_listener_that_does_not_answer_costs_at_most_half_the_grace(
@@ -108,4 +108,4 @@ def test_a_listener_that_does_not_answer_costs_at_most_half_the_grace(
     stopping.press("main", cell, 30)
     clock.now += 16
     stopping.press("main", cell, 30)
-    assert children[0].wait(10) == -signal.SIGTERM
+    assert children[0].wait(60) == -signal.SIGTERM
