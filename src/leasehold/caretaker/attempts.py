@@ -69,11 +69,11 @@ class Attempts:
         """Journal what happened to an attempt since the last look."""
         place = self.folder.attempt(name, cell.attempt)
         held = is_held(self.folder.cell_lock(name))
+        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
         if cell.state == "starting":
-            started = read_json(os.path.join(place, "started.json"))
+            started = read_json(os.path.join(place, "started.json"))  # after the exit: what has ended did start
             if started is not None:
                 self.note("attempt_started", cell=name, attempt=cell.attempt, **started)
-        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
         self._note_environment(name, cell, place)  # after the exit: what was judged came before it
         if ended is not None:
             self._note_ended(name, cell, ended)

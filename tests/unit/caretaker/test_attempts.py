@@ -1,4 +1,4 @@
-"""How an attempt begins: nothing of an earlier one is left, and where there was none nobody is looked for."""
+"""How an attempt begins and ends: nothing of an earlier one is left, and nothing that happened is left out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
+from leasehold.caretaker import attempts
 from leasehold.caretaker.attempts import Attempts
 from leasehold.caretaker.layout import RunFolder
+from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.procs import MARK
 from leasehold.kit.runstate import CellState
 
@@ -42,10 +44,10 @@ def _begin(folder: RunFolder, attempt: int) -> List[str]:
     def note(kind: str, **_: Any) -> None:
         noted.append(kind)
 
-    attempts = _Starting(folder, {"job": {}}, note, lambda name, attempt: None)
+    starting = _Starting(folder, {"job": {}}, note, lambda name, attempt: None)
     cell = CellState()
     cell.attempt = attempt
-    attempts.start("a", cell, {"stage": "train", "cards": ""}, lambda: None)
+    starting.start("a", cell, {"stage": "train", "cards": ""}, lambda: None)
     return noted
 
 
@@ -57,3 +59,30 @@ def test_what_an_earlier_attempt_left_is_ended_first(folder: RunFolder, left: "s
 def test_before_a_first_attempt_nobody_is_looked_for(folder: RunFolder, left: "subprocess.Popen[bytes]") -> None:
     assert _begin(folder, attempt=0) == ["attempt_starting", "spawned"]
     assert left.poll() is None
+
+
+def test_an_attempt_that_begins_and_ends_during_one_look_is_told_as_both(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: List[str] = []
+    place = folder.attempt("a", 1)
+    os.makedirs(place)
+
+    def note(kind: str, **_: Any) -> None:
+        noted.append(kind)
+
+    def read(path: str) -> Any:
+        found = read_json(path)
+        for name, value in (("started.json", {"pid": 1, "started": "1"}), ("exit.json", {"code": 0})):
+            write_json(os.path.join(place, name), value)
+        return found
+
+    watching = Attempts(folder, {"job": {}}, note, lambda name, attempt: None)
+    watching.keepers[1] = "a"
+    cell = CellState()
+    cell.attempt, cell.state = 1, "starting"
+    monkeypatch.setattr(attempts, "read_json", read)
+    watching.look("a", cell, lambda: None)
+    cell.state = "running"
+    watching.look("a", cell, lambda: None)
+    assert noted == ["attempt_started", "attempt_ended"]
