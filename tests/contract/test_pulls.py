@@ -287,17 +287,26 @@ def test_nobody_waits_for_connections_that_have_fallen_silent(haul: Haul) -> Non
 
 def test_further_connections_carry_a_part_and_are_closed(haul: Haul) -> None:
     opened: list[CaretakerEngine] = []
+    carried = threading.Event()
 
-    def more() -> CaretakerEngine:
+    def told(chunks: Iterator[bytes], items: list[Any]) -> Iterator[bytes]:
+        for chunk in chunks:
+            carried.set()
+            yield chunk
+
+    def late(chunks: Iterator[bytes], items: list[Any]) -> Iterator[bytes]:
+        assert carried.wait(60), "a long way asks for more of them, and they bring something"
+        yield from chunks
+
+    def more() -> Any:
         opened.append(haul.door.engine())
-        return opened[-1]
+        return Faulty(opened[-1], told)
 
     haul.more, haul.round_trip_s, haul.limit_bytes_per_s = more, 0.08, 0.0
     files = {f"big{n}": noise(3 * MIB) for n in range(4)}
     haul.write(files)
-    haul.pull(Faulty(haul.engine, slowly))
+    haul.pull(Faulty(haul.engine, late))
     assert haul.home() == files
-    assert opened, "a long way asks for more of them"
     assert eventually(lambda: all(map(hung_up, opened))), "one that was still being opened closes when it is"
     assert haul.engine.probe()["system"], "the first stays with who opened it"
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import LinkError
-from leasehold.transport.contract import Link
+from leasehold.transport.contract import Link, Transport
 from leasehold.transport.wire import ask_status
 from tests.contract.doors import RESULT, RUN, WAITS, Door, let_go, plan_of, wait_end
+from tests.support.lives import eventually
 
 
 class Bare:
@@ -36,6 +37,8 @@ def test_a_box_that_never_saw_us_has_no_runs_and_stays_untouched(door: Door) -> 
 def test_every_run_is_told_with_its_age_and_no_python_starts(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
     engine.wire.close()
+    assert eventually(lambda: not door.serving())
+    assert eventually(lambda: ask_status(door.transport, door.place)), "it is written a moment after the start"
     bare = Bare(door)
     [(age_s, text)] = ask_status(bare, door.place)
     value = json.loads(text)
@@ -44,8 +47,11 @@ def test_every_run_is_told_with_its_age_and_no_python_starts(door: Door) -> None
     assert door.serving() == []
     let_go(door)
     wait_end(door.engine())
-    [(_, text)] = ask_status(bare, door.place)
-    assert json.loads(text)["state"] == "finished"
+    assert eventually(lambda: states(bare, door) == ["finished"]), "the journal has the end first"
+
+
+def states(transport: Transport, door: Door) -> list[str]:
+    return [json.loads(text)["state"] for _, text in ask_status(transport, door.place)]
 
 
 def test_several_runs_are_several_lines(door: Door) -> None:
