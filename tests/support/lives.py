@@ -329,7 +329,7 @@ def check_journal(life: Life) -> None:
 
 def check_nobody_left(life: Life) -> None:
     """Whatever carried the run is gone."""
-    assert eventually(lambda: not life.bed.leftovers(), 20), "left running: %s" % [
+    assert eventually(lambda: not life.bed.leftovers()), "left running: %s" % [
         (pid, _text(Path("/proc", str(pid), "cmdline"))) for pid in life.bed.leftovers()
     ]
 

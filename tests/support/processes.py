@@ -64,7 +64,7 @@ def send(pids: List[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def end(find: Callable[[], List[int]], limit_s: float = 10.0) -> int:
+def end(find: Callable[[], List[int]], limit_s: float = 60.0) -> int:
     """Kill what find() lists until it lists nothing, since keepers respawn; return how many died."""
     deadline = time.monotonic() + limit_s
     killed: Set[int] = set()
