@@ -1,4 +1,4 @@
-"""Boxes of the book as tests add and try them: pasted like a console's command, with little patience."""
+"""Boxes of the book as tests add and try them: pasted like a console's command, with patience for a slow machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leasehold.model.verdict import Verdict
 from leasehold.transport.flavour import Patience
 from tests.support.sshd import SshBox
 
-QUICK = Patience(hello_s=10, quiet_s=1, answer_s=10, terminal_s=3)
+PATIENCE = Patience(hello_s=20, quiet_s=10, answer_s=60, terminal_s=20)
 
 
 def pasted(box: SshBox, port: int = 0) -> str:
@@ -26,12 +26,12 @@ def pasted(box: SshBox, port: int = 0) -> str:
 def add_box(home: Home, box: SshBox, name: str = "gpu1", said: Optional[List[Note]] = None, **order: Any) -> BoxEntry:
     """Add a box to the book; said collects what a person would read."""
     report = said.append if said is not None else silent
-    return box_book.add(home, BoxOrder(**{"name": name, "pasted": pasted(box), **order}), report, QUICK)
+    return box_book.add(home, BoxOrder(**{"name": name, "pasted": pasted(box), **order}), report, PATIENCE)
 
 
 def try_box(home: Home, name: str = "gpu1") -> Verdict:
     """Do what `lease box test` does."""
-    return box_book.test(home, name, silent, QUICK)
+    return box_book.test(home, name, silent, PATIENCE)
 
 
 def finding(verdict: Verdict, label: str) -> Tuple[str, str]:

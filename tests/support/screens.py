@@ -30,9 +30,9 @@ _RULES: Sequence[Tuple[str, str]] = (
     (r"SHA256:[A-Za-z0-9+/]{43}", "SHA256:<key>"),
     (r"\b(caretaker|pid) \d+", r"\1 <pid>"),
     (r"(127\.0\.0\.1:|\bport )\d{4,5}\b", r"\1<port>"),
-    (r"\b\d+ (?:s|min)\b", "<n> s"),
+    (r"\b\d+ (?:s|min(?: \d+ s)?)\b", "<n> s"),  # a slow machine is past the first minute
     (r"\b\d\d:\d\d:\d\d\b", "<clock>"),
-    (r"\b(finished|failed) <n> s(?: <n> s)? ago and", r"just \1 and"),  # a slow machine is past the first minute
+    (r"\b(finished|failed) <n> s ago and", r"just \1 and"),
     (r", [\d.]+ [A-Z]{3} since then", ""),
 )
 _SIZES: Sequence[Tuple[str, str]] = (
@@ -43,8 +43,9 @@ _SIZES: Sequence[Tuple[str, str]] = (
 
 Answer = Union[str, Callable[[], object]]
 
-# The caretaker notes the start while the trainer prints its first line: either may be told first.
-_RACES = re.compile(r"(?:\* )?attempt \d+ runs as pid")
+# The caretaker notes the start while the trainer prints its first line: either may be told first. How far a pull has
+# come is told once a second, so only where it, or the handshake before it, takes that long.
+_RACES = re.compile(r"(?:\* )?(?:attempt \d+ runs as pid|pulled \S+ \S+ of \S+ \S+, )")
 
 
 class Session:
