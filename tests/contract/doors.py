@@ -161,7 +161,7 @@ def plan_of(script: str, *patterns: str, run: str = RUN, attempts: int = 3) -> P
 
 
 # Waits for a file `go` beside its code, which let_go() makes; bounded, whatever happens to the test.
-WAITS = "i=0; while [ ! -e go ] && [ $i -lt 3000 ]; do sleep 0.02; i=$((i+1)); done; "
+WAITS = "i=0; while [ ! -e go ] && [ $i -lt 30000 ]; do sleep 0.02; i=$((i+1)); done; "
 RESULT = 'printf done > "$LEASE_OUT/result.txt"; '
 
 

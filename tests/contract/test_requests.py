@@ -399,7 +399,7 @@ def test_a_run_that_ended_badly_resumes_only_from_the_state_that_was_seen(door: 
 def test_stopping_ends_a_run_once_and_a_run_that_ended_stays_as_it_is(door: Door) -> None:
     engine = door.start(plan_of("echo up; " + WAITS + RESULT))
     assert eventually(lambda: engine.look(RUN)["cells"]["main"]["state"] == "running")
-    assert engine.stop(RUN, {"id": "one", "by": "me", "home": "a home", "grace_s": 5})["did"] == "asked"
+    assert engine.stop(RUN, {"id": "one", "by": "me", "home": "a home", "grace_s": 60})["did"] == "asked"
     seen = wait_end(engine)
     assert (seen["state"], seen["cells"]["main"]["signal"]) == ("stopped", 15)
     assert engine.stop(RUN, {"id": "two", "by": "me", "home": "a home", "grace_s": 5})["did"] == "nothing"

@@ -18,7 +18,7 @@ import json, os, time
 params, out = json.loads(os.environ["LEASE_PARAMS"]), os.environ["LEASE_OUT"]
 print("cell", os.environ["LEASE_CELL"], flush=True)
 gate = params.get("gate")
-deadline = time.time() + 60
+deadline = time.time() + 600
 while gate and not os.path.exists(gate) and time.time() < deadline:
     time.sleep(0.05)
 card = os.environ.get("CUDA_VISIBLE_DEVICES", "")

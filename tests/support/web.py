@@ -150,7 +150,7 @@ def cut(data: bytes, size: int, how: str, over: Optional[threading.Event] = None
         handler.wfile.write(data[begin : begin + size])
         handler.wfile.flush()
         if how == "stall" and over is not None:
-            over.wait(30)
+            over.wait(600)
         if how == "reset":
             time.sleep(0.05)  # what was sent must arrive before the reset overtakes it
             handler.reset()
