@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from leasehold.kit.canon import sha256
 
-_READY_TIMEOUT_S = 10.0
+_READY_TIMEOUT_S = 20.0  # Python may start slowly from a network disk, or on a starved box
 
 
 def launch(
