@@ -100,7 +100,7 @@ def hang_up() -> None:
             if not os.waitpid(unused.pid, os.WNOHANG)[0]:  # else it has ended, and the number may be another's
                 os.kill(unused.pid, _signal.SIGKILL)  # who would ignore another one would keep us waiting
                 os.waitpid(unused.pid, 0)
-        except ChildProcessError:  # our parent had us ignore SIGCHLD
+        except (ChildProcessError, ProcessLookupError):  # our parent had us ignore SIGCHLD
             continue
 
 

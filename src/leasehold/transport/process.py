@@ -161,7 +161,8 @@ class CalledChild:
     def _signal(self, number: int) -> None:
         with self._waiting:
             if self._look() is None:  # the number is still its own
-                os.kill(self.pid, number)
+                with contextlib.suppress(ProcessLookupError):  # SIGCHLD is ignored, and it ended this very moment
+                    os.kill(self.pid, number)
 
 
 class _Tail:

@@ -14,6 +14,7 @@ import pytest
 from leasehold import first_call
 from leasehold.errors import LinkError
 from leasehold.transport.process import ProcessLink
+from tests.support.lives import eventually
 
 _CAT = ["cat"]
 
@@ -44,7 +45,8 @@ def test_the_same_call_is_taken_up_and_carries_both_ways(tmp_path: Path) -> None
     link.writer.flush()
     assert link.reader.read(6) == b"hello\n"
     link.writer.close()
-    assert link.ended() == (0, ""), "it holds our end of its own stream"
+    assert eventually(lambda: link.over), "it holds our end of its own stream"
+    assert link.ended() == (0, "")
     link.reader.close()
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
@@ -63,13 +65,16 @@ def test_it_leads_a_session_of_its_own_and_has_the_three_streams(tmp_path: Path)
 def test_how_it_ended_is_explained(tmp_path: Path) -> None:
     argv = ["sh", "-c", "echo no such host >&2; exit 255"]
     _called(tmp_path, argv)
-    assert str(ProcessLink(argv, os.environ, _explain).failure()) == "255: no such host"
+    link = ProcessLink(argv, os.environ, _explain)
+    assert eventually(lambda: link.over)
+    assert str(link.failure()) == "255: no such host"
 
 
 def test_one_that_lingers_is_ended(tmp_path: Path) -> None:
-    argv = ["sh", "-c", "trap '' TERM; exec 0<&-; sleep 60 & wait; wait"]
+    argv = ["sh", "-c", "trap '' TERM; exec 0<&-; echo here; sleep 60 & wait; wait"]
     _called(tmp_path, argv)
     link = ProcessLink(argv, os.environ, _explain, brisk=True)
+    assert link.reader.read(5) == b"here\n", "from now on it hears no TERM"
     link.close()
     assert link.over
     subprocess.run(["pkill", "-KILL", "-s", str(link.pid)], check=False)  # its sleep
@@ -100,6 +105,25 @@ def test_a_home_that_ignores_its_children_learns_that_they_ended(tmp_path: Path)
         first_call.hang_up()
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_one_that_ends_just_before_it_is_ended_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where SIGCHLD is ignored, its number is gone as soon as it ends."""
+
+    def gone(pid: int, number: int) -> None:
+        raise ProcessLookupError
+
+    pid = _called(tmp_path, _CAT).pid
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "kill", gone)
+        first_call.hang_up()
+    os.waitpid(pid, 0)
+    _called(tmp_path, _CAT)
+    link = ProcessLink(_CAT, os.environ, _explain)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "kill", gone)
+        link.kill()
+    link.close()
 
 
 @pytest.mark.parametrize(
