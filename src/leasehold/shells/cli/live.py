@@ -58,7 +58,7 @@ class LiveScreen:
         self._fd = self._stream.fileno()
         self._state = threading.RLock()  # of the board; held for moments
         self._pen = threading.RLock()  # of the terminal, which may be slow; never wait for _state with it in hand
-        self._stop, self._closed = threading.Event(), False
+        self._stop, self._closed, self._given_back = threading.Event(), False, False
         self._painter = threading.Thread(target=self._paint, name="live-screen", daemon=True)
         self._drawn: list[str] = []
         self._drawn_columns = 0
@@ -131,6 +131,8 @@ class LiveScreen:
         if last:
             view = dataclasses.replace(view, log=(), hint=view.hint if view.phase in OVER else "")
         with self._pen:
+            if self._given_back and not last:
+                return  # we die, and this frame was on its way
             if self._alternate and not last:
                 panel = render(dataclasses.replace(view, log=tail), columns, rows, colour=True)
                 self._write(_HOME + (_CLEAR_LINE + "\r\n").join(panel) + _CLEAR_REST)
@@ -191,6 +193,7 @@ class LiveScreen:
 
     def _on_deadly_signal(self, which: int, _: FrameType | None) -> None:
         self._stop.set()
+        self._given_back = True
         self._give_terminal_back(picture=False)  # the board may be in the middle of a note
         signal.signal(which, self._handlers[which])
         signal.raise_signal(which)  # to whoever would have had it
