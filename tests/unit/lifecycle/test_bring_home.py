@@ -243,7 +243,7 @@ def test_two_pulls_at_once_fetch_once(scene):
     def slow(path, offset, data):
         fetched.append(path)
         started.set()
-        assert go.wait(20)
+        assert go.wait(60)
         yield data
 
     scene.box.on_get = slow
@@ -260,7 +260,7 @@ def test_two_pulls_at_once_fetch_once(scene):
 
     threads = [threading.Thread(target=pull) for _ in range(2)]
     threads[0].start()
-    assert started.wait(20)
+    assert started.wait(60)
     threads[1].start()
     while not any(note.kind == "waiting" for note in scene.notes):
         assert threads[1].is_alive()

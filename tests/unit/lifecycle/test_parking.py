@@ -123,17 +123,19 @@ class Box:
 
 
 @pytest.mark.parametrize(
-    "hears, goes_after, state",
+    "hears, goes_after, waits_s, state",
     [
-        (True, 0, BoxState.PARKED),
-        (True, 2, BoxState.PARKED),
-        (True, 10**6, BoxState.HELD),
-        (False, 0, BoxState.UNKNOWN),
+        (True, 0, 60.0, BoxState.PARKED),
+        (True, 2, 60.0, BoxState.PARKED),
+        (True, 10**6, 0.05, BoxState.HELD),
+        (False, 0, 60.0, BoxState.UNKNOWN),
     ],
 )
-def test_only_a_box_that_answered_and_then_fell_silent_is_parked(hears: bool, goes_after: int, state: BoxState) -> None:
+def test_only_a_box_that_answered_and_then_fell_silent_is_parked(
+    hears: bool, goes_after: int, waits_s: float, state: BoxState
+) -> None:
     box = Box(hears, goes_after)
-    landlord = InsideLandlord(box.power_off, box.answers, going_s=0.05, look_every_s=0.001)
+    landlord = InsideLandlord(box.power_off, box.answers, going_s=waits_s, look_every_s=0.001)
     held = Lease("gpu1-1", "gpu1", "autodl", "/root", 0.0)
     verb = profiles.load("autodl").verb("power-off")
     assert verb is not None

@@ -128,7 +128,8 @@ def test_memory_is_bounded_and_what_does_not_fit_is_read_later(monkeypatch):
     assert fresh.take(1, 0) is None, "handed out once"
 
 
-def test_whoever_offers_waits_for_room():
+def test_whoever_offers_waits_for_room(monkeypatch):
+    monkeypatch.setattr("leasehold.lifecycle.pull.fresh._PATIENCE_S", 60)
     fresh = Fresh(most_bytes=10)
     fresh.offer(1, 0, [b"1234567890"])
     timer = threading.Timer(0.02, fresh.take, (1, 0))

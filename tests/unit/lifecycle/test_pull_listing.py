@@ -201,7 +201,7 @@ def test_files_come_while_the_list_goes_on(new_scene, monkeypatch):
         def parts() -> Iterator[Any]:
             for number, part in enumerate(chart(self, *rest, look=look)):
                 if number == 1 + look:
-                    assert asked.wait(20), "nothing was asked for before the list had ended"
+                    assert asked.wait(60), "nothing was asked for before the list had ended"
                 yield part
 
         return FakeChart(parts())

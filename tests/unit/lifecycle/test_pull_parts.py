@@ -118,12 +118,15 @@ def test_what_leaseignore_names_stays_at_home(tmp_path):
     assert [entry["path"] for entry in read_tree(tmp_path).entries] == [".leaseignore", "data/keep.txt", "train.py"]
 
 
-def test_a_file_that_has_not_changed_is_not_hashed_again(tmp_path):
+def test_a_file_that_has_not_changed_is_not_hashed_again(tmp_path, monkeypatch):
     project, memory = tmp_path / "project", tmp_path / "cache" / "memory.json"
     project.mkdir()
     for name in ("old.py", "young.py"):
         (project / name).write_text(name)
-    first = read_tree(project, memory=memory)
+    written_ns = os.stat(project / "old.py").st_mtime_ns
+    with monkeypatch.context() as clock:
+        clock.setattr("leasehold.lifecycle.tree_memory.time.time_ns", lambda: written_ns + 10**9)
+        first = read_tree(project, memory=memory)
     assert not memory.exists(), "what was written a moment ago is not believed"
     past = time.time_ns() - 10**10
     info = os.stat(project / "old.py")

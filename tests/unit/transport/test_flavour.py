@@ -33,16 +33,16 @@ def said(reading: DoorReading, label: str) -> tuple[Outcome, str]:
 
 
 def test_this_machine_is_read() -> None:
-    reading = detect(LocalTransport(), patience=QUICK)
+    reading = detect(LocalTransport())
     assert reading.flavour is Flavour.LOCAL
     assert reading.system.startswith(os.uname().sysname)
     assert os.access(reading.python, os.X_OK)
-    assert 0 < reading.round_trip_s < reading.connect_s + 5
+    assert reading.round_trip_s > 0 and reading.connect_s > 0
     assert {found.outcome for found in reading.findings} == {Outcome.PASSED}
 
 
 def test_a_box_without_python_is_refused_with_what_to_do() -> None:
-    reading = detect(Door(hidden="command -v"), patience=QUICK)
+    reading = detect(Door(hidden="command -v"))
     assert reading.python == ""
     assert said(reading, "python") == (Outcome.REFUSED, "python: no Python 3.8 or newer was found")
 
@@ -50,15 +50,15 @@ def test_a_box_without_python_is_refused_with_what_to_do() -> None:
 @pytest.mark.parametrize("noise", ["", "x", "\n\n", "one\ntwo\nno newline", "\033[1mbold\033[0m", "\x00\x07\ufffd"])
 def test_noise_before_the_answer_is_skipped_and_shown_harmless(noise: str) -> None:
     octal = "".join(f"\\0{byte:03o}" for byte in noise.encode())
-    reading = detect(Door(before=f"printf %b '{octal}'; "), patience=QUICK)
+    reading = detect(Door(before=f"printf %b '{octal}'; "))
     assert reading.python
     assert reading.noise.isprintable()
     assert bool(reading.noise) == bool(noise.strip().strip("\x00\x07"))
 
 
 def test_a_root_is_probed_only_when_asked_for(tmp_path: object) -> None:
-    assert detect(LocalTransport(), patience=QUICK).root_state == ""
-    reading = detect(LocalTransport(), f"{tmp_path}/new", patience=QUICK)
+    assert detect(LocalTransport()).root_state == ""
+    reading = detect(LocalTransport(), f"{tmp_path}/new")
     assert (reading.root_state, reading.root) == ("good", f"{tmp_path}/new")
     assert os.listdir(f"{tmp_path}/new") == []
 
