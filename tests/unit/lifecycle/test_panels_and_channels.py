@@ -61,7 +61,8 @@ def serving(runs: object = None) -> Iterator[int]:
         (["old\x1b[2J"], f"it shows 1 run (old), none named {RUN}: is its --logdir where this run writes?"),
     ],
 )
-def test_tensorboard_is_asked_which_runs_it_shows(runs: list[str], said: str) -> None:
+def test_tensorboard_is_asked_which_runs_it_shows(runs: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leasehold.lifecycle.tunnel._ASK_TIMEOUT_S", 60.0)
     with serving(runs) as port:
         panel = look_at_panel(port, RUN, "~/.leasehold/active")
     where = "" if "among them" in said else " On the box: tensorboard --logdir ~/.leasehold/active"

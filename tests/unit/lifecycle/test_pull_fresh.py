@@ -80,7 +80,7 @@ def test_the_hasher_reads_nothing_that_is_still_in_memory(place, monkeypatch):
     monkeypatch.setattr(Coming, "read", lambda file, count, at: (read.append(at), honest(file, count, at))[1])
     place.desk.summed(0, hashlib.sha256(place.data).hexdigest())
     place.land(0, SIZE)
-    Hasher(place.desk).join()
+    Hasher(place.desk).join(60)
     assert place.file.proved
     assert read == [3 * BLOCK_BYTES], "only the end, which is no whole block"
 
@@ -92,7 +92,7 @@ def test_bytes_that_come_again_are_hashed_as_they_came_last(place):
     place.data = good
     place.desk.drop(place.file, [(0, SIZE)])
     place.land(0, SIZE)
-    Hasher(place.desk).join()
+    Hasher(place.desk).join(60)
     assert place.file.proved
 
 

@@ -201,10 +201,10 @@ def test_nobody_is_called_by_a_file_that_another_may_have_written_or_for_another
 @pytest.mark.parametrize("argv", [["/no/such/program"], [""]])
 def test_a_program_that_is_gone_is_left_to_who_needs_it(argv: list[str], tmp_path: Path) -> None:
     first_call.remember(str(tmp_path), "gpu1", argv)
-    before = len(os.listdir("/proc/self/fd"))
+    before = set(os.listdir("/proc/self/fd"))
     first_call.call(str(tmp_path), "gpu1")
     assert first_call._under_way == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before, "others may have closed theirs meanwhile"
 
 
 @pytest.mark.parametrize("name", ["", ".hidden", "a/b", "a\0b", "x" * 300, "ssh:ä"])
