@@ -169,6 +169,7 @@ def test_an_answer_that_is_no_whole_answer_is_a_lost_link(tmp_path: Path, lie: b
 VERDICTS = {
     b"nopython": (BoxError, "box.no_python"),
     b"noroot /full": (BoxError, "box.no_root"),
+    b"need": (LinkError, "link.lost"),  # and it ends while the parcel is sent
     b"damaged": (LinkError, "link.strange"),
     b"\x1b[31mwhatever": (LinkError, "link.strange"),
     b"": (LinkError, "link.strange"),

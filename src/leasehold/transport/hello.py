@@ -29,12 +29,17 @@ def greet(link: Link, root: str, python_hint: str = "", built: parcel.Parcel = _
     escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
     # No line is blank: at whatever menu may answer in the box's place, a bare Enter could choose something.
     lines = [nonce, f"={escaped}", f"={python_hint}", built.sha256, str(len(built.data)), verb]
+    say(link, "".join(line + "\n" for line in lines).encode())
+    return nonce
+
+
+def say(link: Link, data: bytes) -> None:
+    """Send bytes; a link that takes none raises why."""
     try:
-        link.writer.write("".join(line + "\n" for line in lines).encode())
+        link.writer.write(data)
         link.writer.flush()
     except OSError:
         raise link.failure() from None
-    return nonce
 
 
 class Ear:

@@ -19,7 +19,7 @@ from leasehold.kit.terminal import one_line
 
 from . import parcel
 from .contract import Link, Transport
-from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet
+from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet, say
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _INBOX_FRAMES = 256
@@ -244,8 +244,7 @@ def _handshake(ear: Ear, root: str, python_hint: str, patience_s: float) -> byte
     verdict = ear.hello(nonce, patience_s)
     if verdict == "need":
         program = parcel.unpacker()
-        ear.link.writer.write(b"%d\n" % len(program) + program + built.data)
-        ear.link.writer.flush()
+        say(ear.link, b"%d\n" % len(program) + program + built.data)
         verdict = ear.hello(nonce, HANDSHAKE_TIMEOUT_S)
     if verdict == "ready":
         return ear.rest
