@@ -32,6 +32,8 @@ class TcpProxy:
         self._carried_bytes = 0
         self._cut_at_bytes: Optional[int] = None
         self._cuts_left = 0
+        self._hold_at_bytes: Optional[int] = None
+        self._links_left: Optional[int] = None
         self._stalled = False
         self._closing = False
         self._orders: Deque[Tuple[Callable[[], None], threading.Event]] = collections.deque()
@@ -64,9 +66,18 @@ class TcpProxy:
         """Carry nothing more and close nothing, like a lost route: senders see their buffers fill."""
         self._order(lambda: setattr(self, "_stalled", True))
 
+    def hold_after(self, limit_bytes: int) -> None:
+        """Stall each link that has carried this many bytes, both ways together; the others go on."""
+        self._order(lambda: setattr(self, "_hold_at_bytes", limit_bytes))
+
     def resume(self) -> None:
         """End a stall; what was sent meanwhile arrives."""
-        self._order(lambda: setattr(self, "_stalled", False))
+
+        def note() -> None:
+            self._stalled = False
+            self._hold_at_bytes = None
+
+        self._order(note)
 
     def cut(self) -> None:
         """Reset every open link; new ones are taken."""
@@ -87,6 +98,10 @@ class TcpProxy:
     def refuse(self) -> None:
         """Refuse new links, as a machine without the server does; open ones go on."""
         self._order(self._refuse)
+
+    def refuse_after(self, links: int) -> None:
+        """Take so many links more, then refuse."""
+        self._order(lambda: setattr(self, "_links_left", links))
 
     def accept(self) -> None:
         """Take links again on the same port."""
@@ -158,7 +173,7 @@ class TcpProxy:
             poll.register(self._listener, select.POLLIN)
         wishes: Dict[int, int] = {}
         owners: Dict[int, _Link] = {}
-        for link in [] if self._stalled else self._links:
+        for link in [] if self._stalled else filter(self._goes_on, self._links):
             for way in link.ways:
                 for end, wish in ((way.source, way.wants_bytes()), (way.sink, way.wants_out(now))):
                     if wish:
@@ -173,7 +188,7 @@ class TcpProxy:
         """Seconds until a waiting chunk is due; None when only an event can bring work."""
         if self._stalled:
             return None
-        dues = [way.queue[0][0] for link in self._links for way in link.ways if way.queue]
+        dues = [way.queue[0][0] for link in filter(self._goes_on, self._links) for way in link.ways if way.queue]
         later = [due - now for due in dues if due > now]
         return min(later) if later else None
 
@@ -188,6 +203,14 @@ class TcpProxy:
             _reset(client)
             return
         self._links.append(_Link(client, server))
+        if self._links_left is not None:
+            self._links_left -= 1
+            if self._links_left <= 0:
+                self._links_left = None
+                self._refuse()
+
+    def _goes_on(self, link: _Link) -> bool:
+        return self._hold_at_bytes is None or link.carried_bytes < self._hold_at_bytes
 
     def _move(self, link: _Link, now: float) -> None:
         try:
