@@ -140,6 +140,7 @@ def test_the_page_at_home_lies_beside_the_results_and_is_printed(desk: Desk, tmp
     (tmp_path / "go").touch()
     done = desk.me.lease("run", *desk.bed.on, "--price", "1.98USD/h")
     assert done.code == 0, done.said
+    desk.wait(lambda: "\nfinished" in desk.page())  # the caretaker writes it after the event that ends the run
     run = desk.folder.name
     at_home = (desk.me.project / "lease-results" / "handbook" / f"{run}.md").read_text("utf-8")
     printed = desk.me.lease("handbook", "toy")

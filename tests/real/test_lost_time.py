@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.support import processes
 from tests.support.front import front
+from tests.support.lives import eventually
 
 # Waits for its end; started again, it is done at once.
 TRAIN = """
@@ -28,6 +29,8 @@ def test_time_in_which_the_box_was_down_is_not_trained_time(tmp_path: Path) -> N
         assert me.lease("run", "--detach").code == 0
         (run,) = me.runs_on_box()
         folder = me.box_root / "active" / run
+        # The trainer's first line may be told before the caretaker has noted its start.
+        assert eventually(lambda: json.loads((folder / "status.json").read_text())["cells"]["main"]["started_unix"])
         status = json.loads((folder / "status.json").read_text())
         processes.send([status["caretaker_pid"]], signal.SIGKILL)  # first, or it would see the others die
         processes.end(me.leftovers)

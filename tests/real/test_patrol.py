@@ -95,10 +95,16 @@ def test_readings_are_drawn_listed_and_written(watched: Watched, tmp_path: Path)
 def test_a_lost_card_is_journaled_once_and_shown(watched: Watched) -> None:
     assert eventually(lambda: (watched.status().get("readings") or {}).get("gpus"))
     watched.driver.show(watched.driver.card(util=97), watched.driver.card(code=15))
-    assert eventually(lambda: watched.events("alarm_raised"), limit_s=60)
-    [raised] = watched.events("alarm_raised")
+    assert eventually(lambda: gpu_alarms(watched))
+    [raised] = gpu_alarms(watched)
     assert (raised["name"], raised["where"], raised["level"]) == ("gpu_lost", "1", "alarm")
-    assert eventually(lambda: watched.status()["health"]["alarms"] == ["gpu_lost 1"])
+    assert eventually(lambda: "gpu_lost 1" in watched.status().get("health", {}).get("alarms", []))
+    assert len(gpu_alarms(watched)) == 1
+
+
+def gpu_alarms(watched: Watched) -> list[dict[str, Any]]:
+    """List the cards' alarms; memory and disks are this machine's own."""
+    return [event for event in watched.events("alarm_raised") if event["name"].startswith("gpu")]
 
 
 def test_the_next_caretaker_goes_on_with_the_series(watched: Watched) -> None:
@@ -117,6 +123,6 @@ def test_nothing_is_left_when_the_run_ends_and_its_readings_stay(watched: Watche
     (watched.folder / "work" / "main" / "go").touch()
     followed = watched.me.lease("logs", watched.run, "--patrol", "--follow")  # ends with the run
     assert followed.code == 0 and "step " in followed.out
-    assert watched.status()["state"] == "finished"
+    assert eventually(lambda: watched.status()["state"] == "finished")
     assert eventually(lambda: not watched.me.leftovers())
     assert watched.me.lease("plot", watched.run, "--what", "loss").code == 0

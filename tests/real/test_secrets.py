@@ -134,7 +134,10 @@ def files_with_a_secret(*places: Path) -> list[str]:
         for path in place.rglob("*"):
             if path.is_symlink() or not path.is_file():
                 continue
-            data = os.fsencode(path.name) + b"\0" + path.read_bytes()
+            try:
+                data = os.fsencode(path.name) + b"\0" + path.read_bytes()
+            except FileNotFoundError:  # replaced or removed meanwhile
+                continue
             found += [f"{path}: {form!r}" for form in wanted if form in data]
     return found
 
@@ -152,7 +155,8 @@ def test_a_secret_is_nowhere_but_in_its_own_file_while_the_run_lives(me: Front, 
         assert eventually(lambda: log.exists() and "step 1/2" in log.read_text())
         private = [path for path in (bed.root / "secrets").iterdir() if path.is_file()]
         assert private and all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in private)
-        assert eventually(lambda: not files_with_a_secret(bed.root / "active"), limit_s=20), "the log was not cleaned"
+        assert eventually(lambda: not files_with_a_secret(bed.root / "active")), "the log was not cleaned"
+        assert eventually(lambda: sampler.rounds > 20 and sampler.trainer_seen), "the sampler saw nothing"
         shown = me.lease("logs", run)
         stopped = me.lease("stop", run, "--grace", "2")
         assert stopped.code == 0, stopped.said
@@ -161,7 +165,6 @@ def test_a_secret_is_nowhere_but_in_its_own_file_while_the_run_lives(me: Front, 
         doctor = me.lease("doctor", run)
         status = me.lease("status", "--refresh", "--json")
         refused = me.lease("run", "--on", "shed1", "--job", "missing.yaml", MY_CREDENTIAL=SECRET)
-    assert sampler.rounds > 20 and sampler.trainer_seen, "the sampler saw nothing"
     assert sorted(set(sampler.found)) == []
     assert json.loads((Path(second.out.strip()) / "cells/main/result.json").read_text()) == {"lives": 2}
     assert list((tmp_path / "shelf").rglob("result.json")), "the durable copy is what this is about"
@@ -171,9 +174,12 @@ def test_a_secret_is_nowhere_but_in_its_own_file_while_the_run_lives(me: Front, 
     notify = {path for path in me.home.rglob("*notify*") if path.is_file()}
     kept = set((bed.root / "secrets").rglob("*notify*"))
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in notify | kept)
-    found = files_with_a_secret(tmp_path)
     allowed = tuple(str(path) for path in notify | kept)
-    assert [one for one in found if not one.startswith(allowed)] == []
+
+    def elsewhere() -> list[str]:
+        return [one for one in files_with_a_secret(tmp_path) if not one.startswith(allowed)]
+
+    assert eventually(lambda: not elsewhere()), elsewhere()  # the caretaker forgets them as it leaves
 
 
 def test_a_command_with_a_token_in_it_is_refused_before_it_is_stored(me: Front) -> None:
