@@ -46,7 +46,7 @@ def remedies(me: Front) -> list[tuple[str, str]]:
     return list(zip(classes, [str(event["remedy"]) for event in events(me, "remedy_chosen")], strict=True))
 
 
-def until(me: Front, kind: str, limit_s: float = 30.0) -> dict[str, Any]:
+def until(me: Front, kind: str, limit_s: float = 60.0) -> dict[str, Any]:
     """Wait for an event of a detached run."""
     give_up = time.monotonic() + limit_s
     while time.monotonic() < give_up:
@@ -151,7 +151,7 @@ def test_a_kill_for_memory_is_proven_by_the_cgroup_and_not_retried(me: Front) ->
         assert "oom_kill" in failure["evidence"][0]
         assert attempts(me) == 1
     finally:
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + 60
         while (cgroup / "cgroup.procs").read_text() and time.monotonic() < give_up:
             time.sleep(0.05)
         cgroup.rmdir()
@@ -212,7 +212,8 @@ def test_what_ends_far_too_soon_is_finished_with_a_warning(me: Front) -> None:
     [fast] = events(me, "fast_finished")
     assert fast["expected_s"] == 21600
     assert "finished fast" in done.said
-    assert json.loads((run_folder(me) / "status.json").read_text())["health"]["state"] == "fast-finished"
+    status = run_folder(me) / "status.json"  # written after the event that ends the run
+    assert_soon(lambda: json.loads(status.read_text())["health"].get("state") == "fast-finished")
 
 
 # ---------------------------------------------------------------- stalls and going boxes
@@ -261,10 +262,8 @@ def test_a_box_that_goes_has_its_checkpoint_sent_away_and_its_trainer_told(me: F
     assert (remedy["remedy"], remedy["wait_s"] > 5) == ("resume", True)
     assert remedies(me) == [("preempted", "resume")]
     kept = durable / "leasehold/rescued" / run_folder(me).name / "main/last.pt"
-    give_up = time.monotonic() + 10
-    while kept.read_text() != "newest" and time.monotonic() < give_up:
-        time.sleep(0.05)
-    assert kept.read_text() == "newest"
+    assert_soon(lambda: kept.exists() and kept.read_text() == "newest")
+    until(me, "durable_copied")
     assert [event["how"] for event in events(me, "durable_copied")][:1] == ["its newest checkpoint, read back"]
     assert attempts(me) == 1, "nothing is begun on a box in its last seconds"
     [run] = me.runs_on_box()
@@ -285,7 +284,9 @@ def test_after_a_box_was_taken_the_identical_command_goes_on_from_the_checkpoint
         for pid in (caretaker, keeper, trainer):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-        time.sleep(grace_s if number == signal.SIGTERM else 0)
+        if number == signal.SIGTERM:
+            time.sleep(grace_s)
+            assert_soon(lambda: (run_folder(me) / "out/main/last.pt").read_text() == "newest")
     done = me.lease("run")
     assert done.code == 0, done.said
     assert attempts(me) == 2
@@ -295,9 +296,12 @@ def test_after_a_box_was_taken_the_identical_command_goes_on_from_the_checkpoint
 
 def test_a_pause_outlives_its_caretaker_and_is_not_begun_anew(me: Front) -> None:
     me.job(run=f"if [ $LEASE_ATTEMPT = 1 ]; then {BLIP}; fi; {DONE}")
-    launch(me)
-    until(me, "cell_pending")
-    os.kill(json.loads((run_folder(me) / "status.json").read_text())["caretaker_pid"], signal.SIGKILL)
+    moment = me.folder / "moment"
+    moment.mkdir()
+    started = me.lease("run", "--detach", LEASEHOLD_PAUSE=f"{moment}:cell_pending:after")  # it would go on in 2 s
+    assert started.code == 0, started.said
+    assert_soon(lambda: (moment / "reached").exists() and (moment / "reached").read_text() != "")
+    os.kill(int((moment / "reached").read_text()), signal.SIGKILL)
     done = me.lease("run")
     assert done.code == 0, done.said
     chosen = events(me, "remedy_chosen")[0]
@@ -334,7 +338,7 @@ def test_a_stop_asks_for_a_save_before_it_tells_the_trainer_to_leave(me: Front) 
     assert (run_folder(me) / "out/main/order").read_text() == "saved told "
 
 
-def assert_soon(true: Callable[[], bool], limit_s: float = 20.0) -> None:
+def assert_soon(true: Callable[[], bool], limit_s: float = 60.0) -> None:
     give_up = time.monotonic() + limit_s
     while not true():
         assert time.monotonic() < give_up

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,11 @@ Begin = Callable[..., Life]
 def bed_of(life: Life) -> SshBed:
     assert isinstance(life.bed, SshBed)
     return life.bed
+
+
+def kinds(life: Life) -> list[str]:
+    """List what the journal tells, without what the box finds out about its own memory and disks."""
+    return [event["k"] for event in life.events() if not event["k"].startswith("alarm_")]
 
 
 def check_one_undisturbed_trainer(life: Life) -> None:
@@ -123,11 +129,17 @@ def test_a_pull_that_is_cut_goes_on_where_it_was(begin: Begin, tmp_path: Path) -
     box = bed_of(life).box
     with TcpProxy(box.port) as proxy:
         life.bed.environment["LEASEHOLD_SSH"] = shlex.join(box.ssh_command_through(proxy.port))
-        proxy.cut_after(size // 2, times=1)
-        lease = life.run()
-        assert lease.wait() == 0, life.explain()
+        for _ in range(10):
+            shutil.rmtree(life.results(), ignore_errors=True)
+            shutil.rmtree(life.folder / "home" / "cache" / "ways", ignore_errors=True)
+            logins, before = box.handshakes(), proxy.carried_bytes()
+            proxy.cut_after(size // 2, times=1)
+            lease = life.run()
+            assert lease.wait() == 0, life.explain()
+            if box.handshakes() - logins == 2:
+                break  # else the machine was busy, the box seemed far, and several connections shared the bytes
         assert "what came so far is kept" in lease.said
-        assert proxy.carried_bytes() < size * 1.4, "the first half did not travel twice"
+        assert proxy.carried_bytes() - before < size * 1.4, "the first half did not travel twice"
     [home] = life.results().glob("export/*/cells/main/big.bin")
     assert home.read_bytes() == next(life.bed.root.glob("active/*/out/main/big.bin")).read_bytes()
 
@@ -137,14 +149,15 @@ def test_a_pull_that_is_cut_goes_on_where_it_was(begin: Begin, tmp_path: Path) -
 
 def test_a_changed_host_key_refuses_and_touches_nothing(life: Life) -> None:
     lease = life.run_to_mid_life()
-    before = len(life.events())
+    assert eventually(lambda: "attempt_started" in kinds(life)), life.explain()  # the trainer may be told of before
+    before = kinds(life)
     bed_of(life).box.change_host_key()
     assert lease.wait() == 5, life.explain()
     assert "error[link.host_key_changed]" in lease.said
     again = life.run()
     assert again.wait() == 5, life.explain()
     assert "error[link.host_key_changed]" in again.said
-    assert len(life.events()) == before
+    assert kinds(life) == before
     assert life.trainer(), "the run itself is not ended by our distrust"
 
 
@@ -173,7 +186,7 @@ def test_a_killed_caretaker_is_respawned_by_the_keeper(life: Life) -> None:
     first = life.caretaker()
     trainer = life.trainer()
     kill(first)
-    assert eventually(lambda: life.caretaker() not in ([], first), 30), life.explain()
+    assert eventually(lambda: life.caretaker() not in ([], first)), life.explain()
     assert life.trainer() == trainer
     life.release()
     assert lease.wait() == 0, life.explain()
@@ -183,10 +196,11 @@ def test_a_killed_caretaker_is_respawned_by_the_keeper(life: Life) -> None:
 
 def test_a_caretaker_that_keeps_dying_is_respawned_each_time(life: Life) -> None:
     lease = life.run_to_mid_life()
-    for _ in range(2):
+    for times in (1, 2):
         before = life.caretaker()
         kill(before)
-        assert eventually(lambda before=before: life.caretaker() not in ([], before), 30), life.explain()
+        assert eventually(lambda before=before: life.caretaker() not in ([], before)), life.explain()
+        assert eventually(lambda times=times: life.state().restarts == times), life.explain()  # it signs, then notes
     life.release()
     assert lease.wait() == 0, life.explain()
     assert life.state().restarts == 2
