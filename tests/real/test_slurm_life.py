@@ -17,6 +17,7 @@ from tests.support.slurm_bed import SlurmCluster
 pytestmark = pytest.mark.slurm
 
 # Counts steps, saves every fifth and when told to leave; a second start goes on where the file says.
+# With a GATE it stands still after its tenth step until that file is there: nothing depends on how fast things are.
 _TRAIN = """
 import json, os, signal, sys, time
 out, steps, told = os.environ["LEASE_OUT"], int(os.environ["STEPS"]), []
@@ -31,9 +32,11 @@ def save():
 print("cell", os.environ["LEASE_CELL"], "from step", step, flush=True)
 while step < steps:
     step += 1
-    time.sleep(params.get("nap", 0.1))
+    time.sleep(0.1)
     with open(os.path.join(out, "steps.txt"), "a") as file:
         file.write("%d\\n" % step)
+    while step == min(10, steps) and not told and not os.path.exists(os.environ.get("GATE", out)):
+        time.sleep(0.1)
     if told or step % 5 == 0:
         save()
     if told:
@@ -72,7 +75,7 @@ def _steps(person: Front, cell: str) -> list[int]:
     return [int(word) for word in (_export(person) / "cells" / cell / "steps.txt").read_text().split()]
 
 
-def _until(true: Callable[[], object], what: str, within_s: float = 30.0) -> None:
+def _until(true: Callable[[], object], what: str, within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not true():
         assert time.monotonic() < deadline, what
@@ -92,9 +95,12 @@ def _begin(person: Front, slurm: SlurmCluster, count: int) -> None:
 
 
 def test_every_cell_of_an_array_comes_home_verified_and_has_a_card_of_its_own(
-    person: Front, slurm: SlurmCluster
+    person: Front, slurm: SlurmCluster, tmp_path: Path
 ) -> None:
-    _job(person, {"grid": {"lr": [0.1, 0.2]}, "seeds": 2}, resources={"gpu": {"count": 1}})
+    env = {"STEPS": 3, "GATE": str(tmp_path / "gate")}
+    _job(person, {"grid": {"lr": [0.1, 0.2]}, "seeds": 2}, resources={"gpu": {"count": 1}}, env=env)
+    _begin(person, slurm, 4)  # all at once: a card that was given back may be given to the next
+    (tmp_path / "gate").touch()
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said
     found = {path.parent.name: json.loads(path.read_text()) for path in _export(person).glob("cells/*/metrics.json")}
@@ -107,9 +113,10 @@ def test_every_cell_of_an_array_comes_home_verified_and_has_a_card_of_its_own(
 
 
 @pytest.mark.slow
-def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: SlurmCluster) -> None:
-    cells = [{"name": f"lr-{lr}", "lr": lr, "nap": 1.0 if lr == 3 else 0.4} for lr in (1, 2, 3, 4)]
-    _job(person, cells, steps=40, slurm={"cpus": 8, "time": "1h"})  # a wall is looked for every half minute
+def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: SlurmCluster, tmp_path: Path) -> None:
+    cells = [{"name": f"lr-{lr}", "lr": lr} for lr in (1, 2, 3, 4)]
+    env = {"STEPS": 40, "GATE": str(tmp_path / "gate")}
+    _job(person, cells, env=env, slurm={"cpus": 8, "time": "1h"})
     _begin(person, slurm, 4)
     _until(lambda: len(list(_out(person).glob("*/state.json"))) == 4, "no cell saved a first state")
     nodes = _running(slurm)
@@ -118,6 +125,9 @@ def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: S
     slurm.run("scontrol", "update", f"JobId={_array(person)}_2", "EndTime=now+2")
     slurm.run("scontrol", "update", f"NodeName={nodes['3']}", "State=DOWN", "Reason=test")
     slurm.run("scontrol", "update", f"NodeName={nodes['3']}", "State=RESUME")
+    again = [_out(person).parent / "cells" / f"lr-{lr}" / "attempt-0002" for lr in (1, 2, 3, 4)]
+    _until(lambda: all(path.exists() for path in again), "a cell was not started again", within_s=180.0)
+    (tmp_path / "gate").touch()  # a wall is looked for every half minute: none may be through before
     _until(lambda: len(list(_out(person).glob("*/metrics.json"))) == 4, "a cell was lost", within_s=120.0)
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said
@@ -128,11 +138,14 @@ def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: S
 
 
 @pytest.mark.slow
-def test_a_preempted_array_continues_after_the_urgent_job(person: Front, slurm: SlurmCluster) -> None:
-    _job(person, {"grid": {"lr": [1, 2]}}, steps=30)
+def test_a_preempted_array_continues_after_the_urgent_job(person: Front, slurm: SlurmCluster, tmp_path: Path) -> None:
+    _job(person, {"grid": {"lr": [1, 2]}}, env={"STEPS": 30, "GATE": str(tmp_path / "gate")})
     _begin(person, slurm, 2)
     _until(lambda: len(list(_out(person).glob("*/state.json"))) == 2, "no cell saved a first state")
     slurm.run("sbatch", "-p", "urgent", "--exclusive", "-N4", "-o", "/dev/null", "--wrap", "sleep 1")
+    again = [_out(person).parent / "cells" / cell / "attempt-0002" for cell in ("lr-1", "lr-2")]
+    _until(lambda: all(path.exists() for path in again), "it did not continue", within_s=180.0)
+    (tmp_path / "gate").touch()
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said
     assert set(_steps(person, "lr-1")) == set(_steps(person, "lr-2")) == set(range(1, 31))
@@ -151,12 +164,13 @@ def test_a_lost_answer_of_sbatch_submits_nothing_twice(person: Front, slurm: Slu
     assert _steps(person, "lr-1") == [1, 2, 3]
 
 
-def test_the_run_goes_on_while_the_controller_restarts(person: Front, slurm: SlurmCluster) -> None:
-    _job(person, {"grid": {"lr": [1, 2]}}, steps=60)
+def test_the_run_goes_on_while_the_controller_restarts(person: Front, slurm: SlurmCluster, tmp_path: Path) -> None:
+    _job(person, {"grid": {"lr": [1, 2]}}, env={"STEPS": 60, "GATE": str(tmp_path / "gate")})
     _begin(person, slurm, 2)
     slurm.end("slurmctld")
     said = json.loads(person.lease("sweep", "status", "sweep", "--json").out)
     assert not said["settled"]
+    (tmp_path / "gate").touch()
     slurm.start_controller()
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said
@@ -164,8 +178,8 @@ def test_the_run_goes_on_while_the_controller_restarts(person: Front, slurm: Slu
 
 
 def test_stopping_ends_our_tasks_and_nobody_elses(person: Front, slurm: SlurmCluster) -> None:
-    other = slurm.run("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 60")
-    _job(person, {"grid": {"lr": [1, 2, 3]}, "at_once": 2}, steps=600)
+    other = slurm.run("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 600")
+    _job(person, {"grid": {"lr": [1, 2, 3]}, "at_once": 2}, steps=6000)
     _begin(person, slurm, 3)
     done = person.lease("stop", "sweep")
     assert done.code == 0, done.said

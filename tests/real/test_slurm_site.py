@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.beds import ssh_bed
 from tests.support.front import Front, front, program
+from tests.support.lives import eventually
 from tests.support.parts import missing_memory_cgroup, missing_slurm_books
 from tests.support.slurm_bed import Site, SlurmCluster
 
@@ -83,7 +84,7 @@ def _submission(person: Front, number: int, name: str = "job") -> dict[str, Any]
     return found
 
 
-def _until(true: Callable[[], object], what: str, within_s: float = 40.0) -> None:
+def _until(true: Callable[[], object], what: str, within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not true():
         assert time.monotonic() < deadline, what
@@ -128,9 +129,14 @@ def test_a_limit_of_the_site_is_named_and_a_foreign_account_refused(person: Fron
     env = {"UNTIL": str(tmp_path / "go")}
     _job(person, env=env, cells=[{"name": "a"}, {"name": "b"}], slurm={"time": "1h", "account": "lab", "qos": "tight"})
     _begin(person)
-    reason = _status(person)["reason"]
-    assert "1 of 2 cells run on n1: 1 core" in reason
-    assert "you have as many jobs in use as the QOS allows you at once" in reason
+    told: list[str] = []  # the scheduler gives a reason when it has looked
+
+    def limited() -> bool:
+        told.append(_status(person)["reason"])
+        return "you have as many jobs in use as the QOS allows you at once" in told[-1]
+
+    assert eventually(limited), told
+    assert "1 of 2 cells run on n1: 1 core" in told[-1]
 
 
 @pytest.mark.slow
