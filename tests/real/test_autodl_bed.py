@@ -228,4 +228,4 @@ def test_a_killed_test_takes_its_cloud_along(tmp_path: Path) -> None:
         assert len(pids) >= 4
         child.send_signal(signal.SIGKILL)
         child.wait()
-    assert eventually(lambda: not pids & set(processes.snapshot()), 20)
+    assert eventually(lambda: not pids & set(processes.snapshot()))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.front import Front, front
+from tests.support.lives import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def test_a_used_up_budget_stops_the_run_after_it_saved_and_leaves_the_box(
     assert kinds.count("budget_reached") == 1
     (saved,) = me.box_root.glob("active/*/out/main/last.json")
     assert json.loads(saved.read_text()) == {"saved": True}
-    assert [message for message in seen if message["event"] == "budget_reached"]
+    assert eventually(lambda: any(message["event"] == "budget_reached" for message in seen)), "the box sends it aside"
     told = [event["percent"] for event in me.events("budget_warned")]
     assert told == sorted(set(told)) and told[-1] == 100, "each threshold once"
 

@@ -42,6 +42,12 @@ def calls_to(bed: SshBed, folder: Path, *, pinned: bool = True) -> Calls:
     return Calls(transport, box.connect_by, folder / "cache" / "way.json")
 
 
+def all_wait(bed: SshBed, calls: Calls) -> bool:
+    """Tell whether every call that was made ahead is through and waits, and no other connection is open."""
+    through = [called for called in calls._called if called._engine is not None]
+    return len(through) == AHEAD == bed.box.connections()
+
+
 def test_a_box_that_was_far_is_called_several_times_at_once(bed: SshBed, tmp_path: Path) -> None:
     calls_to(bed, tmp_path).remember(FAR, MUCH)
     calls = calls_to(bed, tmp_path)
@@ -107,9 +113,9 @@ def test_what_a_lost_link_left_over_is_hung_up_before_others_are_called(bed: Ssh
     calls = calls_to(bed, tmp_path)
     calls.remember(FAR, MUCH)
     calls.first().wire.close()
-    assert eventually(lambda: bed.box.connections() == AHEAD)
+    assert eventually(lambda: all_wait(bed, calls))
     again = calls.first()
-    assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
+    assert eventually(lambda: bed.box.handshakes() == 2 * (1 + AHEAD) and bed.box.connections() == 1 + AHEAD)
     time.sleep(0.5)
     assert bed.box.connections() == 1 + AHEAD
     again.wire.close()
@@ -141,9 +147,10 @@ def test_a_call_that_broke_meanwhile_is_made_anew(bed: SshBed, tmp_path: Path) -
     calls_to(bed, tmp_path).remember(FAR, MUCH)
     calls = calls_to(bed, tmp_path)
     calls.first().wire.close()
-    assert eventually(lambda: bed.box.connections() == AHEAD)
+    assert eventually(lambda: all_wait(bed, calls))
     bed.box.cut()
     assert eventually(lambda: bed.box.connections() == 0)
+    assert eventually(lambda: all(called._engine and called._engine.wire.lost for called in calls._called))
     calls.more().wire.close()
     bed.box.stop()
     with pytest.raises(LinkError):

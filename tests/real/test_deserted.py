@@ -15,10 +15,13 @@ def test_a_command_that_watches_is_told_when_nobody_is_left_on_the_box(life: Lif
     lease = life.run_to_mid_life()
     watch = life.lease("watch", life.run_id)
     assert eventually(lambda: "attempt 1 runs" in watch.said), life.explain()
-    ours = {*running("care", str(life.run_folder)), *running("keep", str(life.run_folder)), *life.trainer()}
-    processes.end(
-        lambda: [pid for pid in {*ours, *running("care", str(life.run_folder))} if pid in processes.snapshot()]
-    )
+    folder, first = str(life.run_folder), life.trainer()
+
+    def ours() -> list[int]:  # whoever one of them started just before it died among them
+        found = {*running("care", folder), *running("keep", folder), *first, *life.trainer()}
+        return [pid for pid in found if pid in processes.snapshot()]
+
+    processes.end(ours)
     life.release()
     assert (lease.wait(), watch.wait()) == (4, 4), life.explain()
     assert "error[box.deserted]" in lease.said

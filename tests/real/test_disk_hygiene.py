@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.caretaker.locks import is_held
 from tests.support.front import Front, Tmpfs, front
+from tests.support.lives import eventually
 from tests.support.screens import Session
 
 MIB = 1 << 20
@@ -54,6 +56,15 @@ def survey(me: Front, *words: str, **more: Any) -> dict[str, Any]:
 
 def targets(seen: dict[str, Any]) -> list[str]:
     return [os.path.basename(unit["path"]) for unit in seen["units"] if unit["target"]]
+
+
+def ran(me: Front) -> str:
+    """Run the job; return the run once its caretaker has left, for until then it is not to be removed."""
+    assert me.lease("run").code == 0
+    (run,) = me.runs_on_box()
+    lock = str(me.box_root / "active" / run / "caretaker.lock")
+    assert eventually(lambda: not is_held(lock)), "the caretaker stays"
+    return run
 
 
 def test_the_cheapest_to_get_back_goes_first_and_best_and_last_never(me: Front) -> None:
@@ -98,8 +109,7 @@ def test_without_a_terminal_nothing_goes(me: Front, tmp_path: Path) -> None:
 
 
 def test_a_run_goes_only_once_it_is_home_and_never_after_it_changed(me: Front, tmp_path: Path) -> None:
-    assert me.lease("run").code == 0
-    (run,) = me.runs_on_box()
+    run = ran(me)
     assert run in targets(survey(me))
     (me.box_root / "active" / run / "out" / "main" / "result.json").write_text('{"loss": 2}')
     seen = survey(me)
@@ -109,8 +119,7 @@ def test_a_run_goes_only_once_it_is_home_and_never_after_it_changed(me: Front, t
 
 
 def test_a_run_that_was_removed_after_its_receipt_does_not_block_the_teardown(me: Front) -> None:
-    assert me.lease("run").code == 0
-    (run,) = me.runs_on_box()
+    run = ran(me)
     plan = json.loads(me.lease("down", run, "--plan", "--json").out)
     session = Session(me, "disk")
     session.type("lease disk local --free 1TB --delete", ("type exactly", "delete 5 on local"))

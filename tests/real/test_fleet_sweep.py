@@ -154,7 +154,7 @@ def test_looking_again_opens_no_further_connection(new_ssh_box: Callable[..., Ss
 _HELD = """
 import json, os, time
 print("cell", flush=True)
-deadline = time.time() + 60
+deadline = time.time() + 600
 while os.path.exists(os.path.join(os.environ["HOME"], "hold")) and time.time() < deadline:
     time.sleep(0.05)
 json.dump({"loss": 1}, open(os.path.join(os.environ["LEASE_OUT"], "metrics.json"), "w"))
@@ -240,7 +240,8 @@ def test_finished_cells_come_home_while_the_others_go_on_and_nothing_travels_twi
     on = add_boxes(person, {"a": new_ssh_box("a")})
     with running(person, "run", "--on", on, "--bring-after", "0s") as home:
         until(lambda: sorted(results(person)) == ["quick"], "the finished cell is home")
-        assert standing(person)["slow"]["word"] == "running"
+        until(lambda: person.events("receipt_written"), "and that is written down")
+        until(lambda: standing(person)["slow"]["word"] == "running", "the other goes on")
         pulled = person.lease("pull", "sweep")
         assert pulled.code == 0, pulled.said
         assert "already home" in pulled.said

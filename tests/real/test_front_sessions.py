@@ -7,7 +7,6 @@ import http.server
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.kit.atomic import write_json
 from tests.support.beds import SshBed, running, ssh_bed
 from tests.support.front import Front, Tmpfs, front
 from tests.support.lives import eventually
@@ -240,7 +240,7 @@ def test_a_finished_box_nags_at_home_and_from_the_box_until_it_is_given_up(far: 
         (wishes,) = (bed.root / "secrets").glob("*.notify.json")
         assert wishes.stat().st_mode & 0o777 == 0o600
         kept = json.loads(wishes.read_text())
-        wishes.write_text(json.dumps({**kept, "after_s": [0.01, 0.02], "every_s": 0.1}))  # in place of 15 min, 1 h, 4 h
+        write_json(str(wishes), {**kept, "after_s": [0.01, 0.02], "every_s": 0.1})  # not 15 min, 1 h, 4 h
         go(far)
         assert eventually(lambda: len(listener.seen) >= 3)
         session.note("two hours later; the telephone has buzzed")
@@ -251,8 +251,8 @@ def test_a_finished_box_nags_at_home_and_from_the_box_until_it_is_given_up(far: 
         session.type("lease down toy", ("type exactly", "no"), code=3)
         session.type("lease down toy", (r"type exactly:  (.*)\r\n", "stop-by-hand " + _lease_id(far)))
         run = wishes.name.split(".")[0]
-        assert eventually(lambda: not running("nag", str(bed.root / "active" / run)))
-        time.sleep(0.5)  # what it said last may still be on its way
+        place = str(bed.root / "active" / run)  # what it said last may still be on its way
+        assert eventually(lambda: not running("nag", place) and not running("tell", place))
         quiet = len(listener.seen)
         session.type("lease status")
         session.type("lease down toy --stopped", ("type exactly", "stopped " + _lease_id(far)))
@@ -290,7 +290,12 @@ def test_a_tunnel_says_what_answers_behind_it(far: Front, bed: SshBed) -> None:
         session.type("lease tunnel toy tensorboard", code=2)
         session.type(f"lease tunnel toy {ports['panel']}", ("Ctrl-C closes the tunnel", "^C"))
     session.check()
-    assert not running("-N", "-oExitOnForwardFailure=yes")
+    assert eventually(lambda: not tunnels(bed)), "a tunnel stays open"
+
+
+def tunnels(bed: SshBed) -> list[int]:
+    """List the tunnels to this box."""
+    return [pid for pid in running("-N", "-oExitOnForwardFailure=yes") if pid in running("-F", str(bed.box.config))]
 
 
 def _grumble(door: socket.socket) -> None:

@@ -18,6 +18,7 @@ from leasehold.lifecycle.home import Home
 from leasehold.model.job import Artifact, Job
 from leasehold.model.verdict import Verdict
 from tests.support.front import Front, Tmpfs, fake_cards, front, program
+from tests.support.lives import eventually
 from tests.support.platforms import volume
 
 TORCH_PYTHON = Path("/tmp/venv-readers/bin/python")  # a CPU build of torch, where one was installed
@@ -183,6 +184,7 @@ def test_a_cgroups_limit_is_what_counts(me: Front) -> None:
         if hog is not None:
             hog.kill()
             hog.communicate()
+        assert eventually(lambda: not (cgroup / "cgroup.procs").read_text()), "somebody still lives there"
         cgroup.rmdir()
 
 
@@ -335,7 +337,7 @@ def test_a_smoke_that_passed_is_not_run_again_for_the_same_code(me: Front) -> No
 CONTINUES = """
 mkdir -p "$LEASE_OUT"
 start=$(cat "$LEASE_OUT/at" 2>/dev/null || echo 0)
-for n in $(seq $((start + 1)) 6); do echo "step $n/6"; echo $n > "$LEASE_OUT/at"; sleep 0.1; done
+for n in $(seq $((start + 1)) 6); do echo "step $n/6"; echo $n > "$LEASE_OUT/at"; sleep 0.4; done
 echo '{"from": '$start'}' > "$LEASE_OUT/result.json"
 """
 DOES_NOT = CONTINUES + "[ $start = 0 ] || exit 4\n"

@@ -31,7 +31,7 @@ PUBLIC = "/root/autodl-pub"
 TURBO = "/etc/network_turbo"
 CARD = "NVIDIA GeForce RTX 4090, 24564"
 
-_UP_LIMIT_S = 20.0
+_UP_LIMIT_S = 60.0
 _REGION = (
     'set -eu; mount -t tmpfs -o size=1m,mode=755 tmpfs "$1"; mkdir "$1/fs" "$1/pub" "$1/boxes"; '
     'mount -t tmpfs -o "size=$2,nr_inodes=$3,mode=755" tmpfs "$1/fs"; mount -t tmpfs -o size=1m tmpfs "$1/pub"; '
@@ -145,7 +145,7 @@ class Region:
     def grow(self, fs_inodes: int) -> None:
         """Give the shared file system room for more files, as buying more of it does."""
         words = ["mount", "-o", "remount,nr_inodes=%d" % fs_inodes, str(self._place / "fs")]
-        subprocess.run([*joined_namespaces(self.pid), *words], check=True, timeout=20)
+        subprocess.run([*joined_namespaces(self.pid), *words], check=True, timeout=60)
 
     @property
     def shared(self) -> Path:
@@ -242,7 +242,7 @@ class AutodlBox:
         machine.wait()
         self._machine = None
 
-    def wait_off(self, limit_s: float = 20.0) -> None:
+    def wait_off(self, limit_s: float = 60.0) -> None:
         """Wait until a `shutdown` from inside has ended it."""
         if self._machine is not None:
             self._machine.wait(limit_s)
@@ -259,7 +259,7 @@ class AutodlBox:
 
     # ------------------------------------------------------------ from the inside and from behind
 
-    def run(self, command: str, stdin: bytes = b"", timeout_s: float = 30.0) -> subprocess.CompletedProcess[bytes]:
+    def run(self, command: str, stdin: bytes = b"", timeout_s: float = 60.0) -> subprocess.CompletedProcess[bytes]:
         """Run one shell command over a fresh ssh connection."""
         words = [*self._cloud.ssh_command, self.name, command]
         return subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)

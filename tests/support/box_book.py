@@ -14,7 +14,7 @@ from leasehold.model.verdict import Verdict
 from leasehold.transport.flavour import Patience
 from tests.support.sshd import SshBox
 
-PATIENCE = Patience(hello_s=20, quiet_s=10, answer_s=60, terminal_s=20)
+PATIENCE = Patience(hello_s=60, quiet_s=20, answer_s=60, terminal_s=60)
 
 
 def pasted(box: SshBox, port: int = 0) -> str:

@@ -114,7 +114,7 @@ class Fleet:
             self._sshds[address] = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def _await(self, address: str) -> None:
-        deadline = time.monotonic() + 20.0
+        deadline = time.monotonic() + 60.0
         while "Server listening on" not in self.log(address):
             if time.monotonic() > deadline or self._sshds[address].poll() is not None:
                 raise RuntimeError("sshd did not start at %s: %s" % (address, self.log(address)[-500:]))

@@ -12,10 +12,12 @@ from tests.support.front import LEASE, Front, Tmpfs
 
 _PATIENCE_S = 120.0
 _NO_AUDIT = ("--skip-gate", "audit", "--because", "the box itself shall say it")
-# The copy leaves out what fills the disk; only what the caretaker wrote is looked at.
+# The copy leaves out what fills the disk; only what the caretaker wrote is looked at, once it has gone: its last
+# status comes after the journal's last line, which is what ends the command.
 _RUN_AND_KEEP = (
     'root=$1 keep=$2; shift 2; "$@"; code=$?; '
-    'for run in "$root"/active/*; do for name in journal.jsonl status.json cells; do '
+    'for run in "$root"/active/*; do flock -w 60 "$run/caretaker.lock" true 2>/dev/null; '
+    "for name in journal.jsonl status.json cells; do "
     '[ -e "$run/$name" ] && cp -r "$run/$name" "$keep/"; done; done; exit $code'
 )
 

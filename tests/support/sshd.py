@@ -97,7 +97,7 @@ class SshBox:
         config.write_text(self._client_config(port), encoding="utf-8")
         return ["ssh", "-F", str(config)]
 
-    def run(self, command: str, stdin: bytes = b"", timeout_s: float = 30.0) -> subprocess.CompletedProcess[bytes]:
+    def run(self, command: str, stdin: bytes = b"", timeout_s: float = 60.0) -> subprocess.CompletedProcess[bytes]:
         """Run one shell command on the box over a fresh connection."""
         words = [*self.ssh_command, HOST, command]
         return subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
@@ -188,7 +188,7 @@ class SshBox:
         return [find_program("sshd") or "sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]
 
     def _listens(self, server: subprocess.Popen[bytes], written: int) -> bool:
-        deadline = time.monotonic() + 10.0
+        deadline = time.monotonic() + 60.0
         with self.log.open("rb") as log:
             while time.monotonic() < deadline and server.poll() is None:
                 log.seek(written)

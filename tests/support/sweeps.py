@@ -54,7 +54,8 @@ def results(person: Front) -> Dict[str, List[Dict[str, Any]]]:
     """Read every result at home, by cell."""
     found: Dict[str, List[Dict[str, Any]]] = {}
     for path in (person.project / "lease-results" / "export").glob("sweep-*/cells/*/metrics.json"):
-        found.setdefault(path.parent.name, []).append(json.loads(path.read_text()))
+        with contextlib.suppress(FileNotFoundError):  # a newer export took its place just now
+            found.setdefault(path.parent.name, []).append(json.loads(path.read_text()))
     return found
 
 
