@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Mapping, Optional
 from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import boot_id, is_alive, look
 
-from .proc_table import ProcessTable
+from .proc_table import age_of
 
 _LOOK_S = 1.0
 _NO_SECOND = 69  # an adopted trainer is not started again
@@ -32,11 +32,9 @@ def watch_adopted(
 
 
 def _write_started(place: str, pid: int, started: str, adopted: Mapping[str, Any]) -> None:
-    now_unix, now_s = time.time(), time.monotonic()  # before the look, which takes a while: never later than its files
-    entry = ProcessTable().entries.get(pid)
-    age_s = entry.age_s if entry is not None and entry.started == started else 0.0
-    facts: Dict[str, Any] = {"pid": pid, "started": started, "at": round(now_unix - age_s, 3), "boot": boot_id()}
-    facts["up_s"] = round(now_s - age_s, 3)
+    age_s = age_of(started) if started.isdigit() else 0.0  # also of one that has ended by now
+    facts: Dict[str, Any] = {"pid": pid, "started": started, "at": round(time.time() - age_s, 3), "boot": boot_id()}
+    facts["up_s"] = round(time.monotonic() - age_s, 3)
     write_json(os.path.join(place, "started.json"), facts)
 
 

@@ -88,9 +88,14 @@ class ProcessTable:
             owner = os.stat("%s/%d" % (self.proc, pid)).st_uid
         except OSError:
             return None
-        age_s = max(0.0, _since_boot_s() - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
+        age_s = age_of(fields[19].decode())
         ticks = int(fields[11]) + int(fields[12])
         return Entry(pid, int(fields[1]), int(fields[3]), fields[19].decode(), age_s, owner, ticks)
+
+
+def age_of(started: str) -> float:
+    """How long ago a process started, by the kernel's mark of it: ticks since the boot."""
+    return max(0.0, _since_boot_s() - int(started) / os.sysconf("SC_CLK_TCK"))
 
 
 def _since_boot_s() -> float:

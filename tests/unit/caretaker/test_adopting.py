@@ -100,15 +100,9 @@ def test_a_code_that_the_parent_took_is_unknown_and_said_to_be(trainer: Trainer,
 
 
 def test_its_log_is_read_in_place_and_its_own_beginning_counts(trainer: Trainer, tmp_path: Path) -> None:
-    ends = iter([0])
-
-    def end_it(seconds: float) -> None:
-        for code in ends:  # once, and only when it is watched
-            trainer.end(code)
-        pause(seconds)
-
-    (tmp_path / "attempt").mkdir()
-    watch_adopted(str(tmp_path / "attempt"), trainer.adopted, 1, end_it)
+    trainer.end(0)
+    trainer.process.wait()  # ended before it was watched
+    watch(trainer, tmp_path / "attempt")
     assert (tmp_path / "attempt" / "log").read_text() == "up\n"
     assert (tmp_path / "attempt" / "log").is_symlink()
     started = read_json(str(tmp_path / "attempt" / "started.json")) or {}
