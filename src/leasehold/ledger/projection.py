@@ -19,6 +19,8 @@ CREATE TABLE IF NOT EXISTS runs (
   run TEXT PRIMARY KEY, lease TEXT, box TEXT, name TEXT, state TEXT, reason TEXT, project TEXT, results TEXT,
   created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT, work TEXT DEFAULT '');
 CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (lease, created);
+CREATE INDEX IF NOT EXISTS runs_by_state ON runs (lease, state);
+CREATE INDEX IF NOT EXISTS events_by_kind ON events (lease, kind, seq);
 CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
 """
 _RUN_COLUMNS = (
@@ -58,7 +60,8 @@ def run_from_row(row: tuple[Any, ...]) -> RunRecord:
     """Read a row of `SELECT * FROM runs`."""
     values = dict(zip(_RUN_FIELDS, row, strict=True))
     values["work_json"] = values["work_json"] or ""
-    values["waived"] = tuple(json.loads(values["waived"] or "[]"))
+    waived = values["waived"]
+    values["waived"] = tuple(json.loads(waived)) if waived and waived != "[]" else ()
     return RunRecord(**values)
 
 

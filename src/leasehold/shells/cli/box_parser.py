@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from .help_text import HelpText
+
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -20,10 +22,8 @@ _EXAMPLES = """examples:
 
 def add_box_parser(verbs: Verbs) -> None:
     """Describe `lease box` and what it can do."""
-    box = verbs.add_parser(
-        "box", help=_ABOUT, description=_ABOUT, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    acts = box.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    box = verbs.add_parser("box", help=_ABOUT, description=_ABOUT, epilog=_EXAMPLES, formatter_class=HelpText)
+    acts = box.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="lease box")
     _add(acts)
     _act(acts, "list", "list the boxes of the book", "  lease box list --json")
     show = _act(acts, "show", "say what the book knows of a box, and what counts on it", "  lease box show gpu1")
@@ -70,7 +70,7 @@ def add_box_parser(verbs: Verbs) -> None:
 def _act(acts: Verbs, name: str, about: str, example: str) -> argparse.ArgumentParser:
     parser = acts.add_parser(
         name, help=about, description=about, epilog=f"example:\n{example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )  # fmt: skip
     parser.set_defaults(command=f"box_{name}")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")

@@ -15,6 +15,7 @@ from .box_parser import add_box_parser
 from .ckpt_parser import add_ckpt_parsers
 from .doctor_parser import add_doctor_parsers
 from .front_parser import add_front_parsers
+from .help_text import HelpText
 from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
 from .plot_parser import add_plot_parser
@@ -129,11 +130,12 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
         prog="lease",
         description=_ABOUT,
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("--version", action="version", version=f"lease {leasehold.__version__}")
     parser.set_defaults(command=None)
-    verbs = _Verbs(parser.add_subparsers(title="commands", metavar="COMMAND"), wanted)
+    # With prog said, argparse does not load shutil and its decompressors to find it out.
+    verbs = _Verbs(parser.add_subparsers(title="commands", metavar="COMMAND", prog="lease"), wanted)
     _run(verbs)
     add_front_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
@@ -173,7 +175,7 @@ class _Void:
 def _verb(verbs: _Verbs, name: str, about: str, example: str = "") -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         name, help=about, description=about, epilog=example and f"example:\n{example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )  # fmt: skip
     parser.set_defaults(command=name)
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
