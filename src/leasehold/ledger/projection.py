@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Callable
@@ -19,9 +20,11 @@ CREATE TABLE IF NOT EXISTS runs (
   run TEXT PRIMARY KEY, lease TEXT, box TEXT, name TEXT, state TEXT, reason TEXT, project TEXT, results TEXT,
   created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT, work TEXT DEFAULT '');
 CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (lease, created);
+CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
+"""
+_INDEXES = """
 CREATE INDEX IF NOT EXISTS runs_by_state ON runs (lease, state);
 CREATE INDEX IF NOT EXISTS events_by_kind ON events (lease, kind, seq);
-CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
 """
 _RUN_COLUMNS = (
     "run, lease, box, name, state, reason, project, results, created, seen, seq, plan, receipt, home_since, waived"
@@ -34,6 +37,9 @@ def create(db: sqlite3.Connection) -> None:
     """Make the tables that are not there yet."""
     for statement in _TABLES.split(";"):
         db.execute(statement)
+    with contextlib.suppress(sqlite3.OperationalError):  # a disk that is full or read-only: they only save time
+        for statement in _INDEXES.split(";"):
+            db.execute(statement)
 
 
 def drop(db: sqlite3.Connection) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.ledger import books
+from leasehold.ledger import books, projection
 from leasehold.ledger.store import Ledger
 from tests.support.examples import FEW
 
@@ -168,3 +168,11 @@ def test_a_closed_lease_keeps_its_first_end(ledger):
     first = books.find_lease(ledger, "b-1").closed_unix
     ledger.append("lease_closed", lease="b-1")
     assert books.find_lease(ledger, "b-1").closed_unix == first > 0
+
+
+def test_a_disk_that_takes_no_index_keeps_nobody_from_reading(ledger, plan_run, monkeypatch):
+    plan_run("toy-1")
+    monkeypatch.setattr(projection, "_INDEXES", "CREATE INDEX never ON no_such_table (x)")
+    again = Ledger(ledger.path)
+    assert [record.run for record in books.runs(again)] == [record.run for record in books.runs(ledger)]
+    again.close()
