@@ -102,8 +102,7 @@ def test_calls_end_though_nothing_was_begun(bed: SshBed, tmp_path: Path, after_s
     time.sleep(after_s)
     before = set(threading.enumerate())
     calls.hang_up()
-    for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+    assert eventually(lambda: not set(threading.enumerate()) - before)
     time.sleep(0.3)  # one that was being called is hung up by who called it
     assert eventually(lambda: bed.box.connections() == 0)
     assert bed.box.handshakes() <= 1 + AHEAD, "nobody asks why a call ended that we ended"
