@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
-from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.lease import Lease, RunLine, RunRecord
 
 if TYPE_CHECKING:
     from leasehold.kit.progress import ProgressReader
@@ -97,7 +97,7 @@ def meter(home: Home, word: str) -> tuple[RunRecord, Callable[[], ProgressReader
 
 def status(home: Home, word: str = "") -> list[dict[str, Any]]:
     """List runs as last known."""
-    return _rows(home, [books.find_run(home.ledger, word)] if word else books.runs(home.ledger))
+    return _rows(home, [books.find_run(home.ledger, word).line()] if word else books.run_lines(home.ledger))
 
 
 def refresh(
@@ -109,17 +109,17 @@ def refresh(
 
     records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
     held = {lease.id for lease in books.leases(home.ledger, only_open=True)}
-    yield _rows(home, [record for record in records if record.lease not in held]), FleetTurn(0, 0, {})
+    yield _rows(home, [record.line() for record in records if record.lease not in held]), FleetTurn(0, 0, {})
     for turn in stage.refresh(home, records, patience_s or stage.PATIENCE_S):
-        told = [books.find_run(home.ledger, record.run) for record in records if record.run in turn.runs]
+        told = [books.find_run(home.ledger, record.run).line() for record in records if record.run in turn.runs]
         yield _rows(home, told), turn
 
 
-def _rows(home: Home, records: list[RunRecord]) -> list[dict[str, Any]]:
+def _rows(home: Home, lines: list[RunLine]) -> list[dict[str, Any]]:
     held = {lease.id: lease for lease in books.leases(home.ledger)}
     now = time.time()
-    costs = {name: _cost(home, held[name], now) for name in {record.lease for record in records}}
-    return [_row(record, held[record.lease], costs[record.lease], now) for record in records]
+    costs = {name: _cost(home, held[name], now) for name in {line.lease for line in lines}}
+    return [_row(line, held[line.lease], costs[line.lease], now) for line in lines]
 
 
 def show(home: Home, word: str) -> dict[str, Any]:
@@ -131,7 +131,8 @@ def show(home: Home, word: str) -> dict[str, Any]:
         for event in home.ledger.events(run=record.run)
     ]
     now = time.time()
-    return {**_row(record, lease, _cost(home, lease, now), now), "plan": json.loads(record.plan_json), "events": events}
+    row = _row(record.line(), lease, _cost(home, lease, now), now)
+    return {**row, "plan": json.loads(record.plan_json), "events": events}
 
 
 def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> str:
@@ -256,23 +257,23 @@ def _cost(home: Home, lease: Lease, now: float) -> str:
     return cost_text(home, lease, now)
 
 
-def _row(record: RunRecord, lease: Lease, cost: str, now: float) -> dict[str, Any]:
+def _row(line: RunLine, lease: Lease, cost: str, now: float) -> dict[str, Any]:
     return {
-        "run": record.run,
-        "name": record.name,
-        "state": record.state,
-        "reason": record.reason,
-        "box": record.box,
-        "lease": record.lease,
+        "run": line.run,
+        "name": line.name,
+        "state": line.state,
+        "reason": line.reason,
+        "box": line.box,
+        "lease": line.lease,
         "lease_open": lease.open,
-        "age_s": int(now - record.created_unix),
-        "seen_s_ago": int(now - record.seen_unix) if record.seen_unix else None,
-        "home": record.home_since,
-        "receipt": bool(record.receipt_json),
-        "waived": list(record.waived),
+        "age_s": int(now - line.created_unix),
+        "seen_s_ago": int(now - line.seen_unix) if line.seen_unix else None,
+        "home": line.home_since,
+        "receipt": line.receipt,
+        "waived": list(line.waived),
         "cost": cost,
         "price": lease.price,
-        "results": record.results,
+        "results": line.results,
     }
 
 

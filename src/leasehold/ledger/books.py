@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import Refusal, UserError
-from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.lease import Lease, RunLine, RunRecord
 
-from .projection import lease_from_row, run_from_row
+from .projection import LINE, lease_from_row, line_from_row, run_from_row
 from .store import Ledger
 
 if TYPE_CHECKING:  # `lease status` must not pay for what it does not show
@@ -22,6 +22,17 @@ def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
     else:
         rows = ledger.query("SELECT * FROM runs ORDER BY created DESC")
     return [run_from_row(row) for row in rows]
+
+
+def run_lines(ledger: Ledger) -> list[RunLine]:
+    """Say of every run what a list shows, newest first."""
+    return [line_from_row(row) for row in ledger.query(f"SELECT {LINE} FROM runs ORDER BY created DESC")]
+
+
+def run_called(ledger: Ledger, run: str) -> RunRecord | None:
+    """Return the run with this id, if there is one."""
+    rows = ledger.query("SELECT * FROM runs WHERE run = ?", run)
+    return run_from_row(rows[0]) if rows else None
 
 
 def metered_runs(ledger: Ledger, lease: str) -> list[RunRecord]:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from leasehold.model.box import BoxEntry, box_from_dict
-from leasehold.model.lease import PARKED, RUNNING, Change, Lease, RunRecord
+from leasehold.model.lease import PARKED, RUNNING, Change, Lease, RunLine, RunRecord
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS leases (
@@ -30,6 +30,7 @@ _RUN_COLUMNS = (
     "run, lease, box, name, state, reason, project, results, created, seen, seq, plan, receipt, home_since, waived"
 )
 
+LINE = "run, lease, box, name, state, reason, results, created, seen, home_since, waived, receipt <> ''"
 _RUN_FIELDS = tuple(field.name for field in fields(RunRecord))
 
 
@@ -66,9 +67,17 @@ def run_from_row(row: tuple[Any, ...]) -> RunRecord:
     """Read a row of `SELECT * FROM runs`."""
     values = dict(zip(_RUN_FIELDS, row, strict=True))
     values["work_json"] = values["work_json"] or ""
-    waived = values["waived"]
-    values["waived"] = tuple(json.loads(waived)) if waived and waived != "[]" else ()
+    values["waived"] = _cells(values["waived"])
     return RunRecord(**values)
+
+
+def line_from_row(row: tuple[Any, ...]) -> RunLine:
+    """Read a row of `SELECT {LINE} FROM runs`."""
+    return RunLine._make((*row[:10], _cells(row[10]), bool(row[11])))
+
+
+def _cells(text: str | None) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text and text != "[]" else ()
 
 
 def box_from_row(row: tuple[Any, ...]) -> BoxEntry:

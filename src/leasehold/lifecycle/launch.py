@@ -156,15 +156,15 @@ def generation(home: Home, job: Job, tree: CodeTree, *, again: bool) -> int:
     """Count earlier runs of this very job and code; again asks for one more."""
     first = run_id(job, tree.sha256)
     shape = re.compile(re.escape(first) + r"(?:-(\d+))?(?:-b[0-9a-f]{6})?\Z")
-    found = [match for record in books.runs(home.ledger) if (match := shape.match(record.run))]
+    found = [match for line in books.run_lines(home.ledger) if (match := shape.match(line.run))]
     newest = max((int(match[1] or 0) for match in found), default=0)
     return newest + 1 if again and found else newest
 
 
 def still_promised(home: Home, plan: Plan) -> Plan:
     """Keep promising what left the job file: its box may have run it; `lease waive` gives a cell up."""
-    rows = [record for record in books.runs(home.ledger) if record.run == plan.run] if plan.job.cells else []
-    before = plan_from_dict(json.loads(rows[0].plan_json)) if rows else plan
+    known = books.run_called(home.ledger, plan.run) if plan.job.cells else None
+    before = plan_from_dict(json.loads(known.plan_json)) if known else plan
     named = {cell.name for cell in plan.job.cells}
     left = [cell for cell in before.job.cells if cell.name not in named and cell.name in before.cells]
     if not left:
@@ -175,21 +175,20 @@ def still_promised(home: Home, plan: Plan) -> Plan:
 
 def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> int:
     """Write the plan down before anything is done; return how far this home knows the run already."""
-    rows = [record for record in books.runs(home.ledger) if record.run == plan.run]
-    moves = bool(rows) and rows[0].lease not in (lease.id, order.absent_on)
-    if moves and books.find_lease(home.ledger, rows[0].lease).open:
+    known = books.run_called(home.ledger, plan.run)
+    if known and known.lease not in (lease.id, order.absent_on) and books.find_lease(home.ledger, known.lease).open:
         raise Refusal(
             "run.elsewhere",
-            f"{plan.run} was started on {rows[0].box}, not on {lease.box}",
-            hint=f"lease run --on {rows[0].box} continues it; lease run --again starts another here",
+            f"{plan.run} was started on {known.box}, not on {lease.box}",
+            hint=f"lease run --on {known.box} continues it; lease run --again starts another here",
         )
-    if rows and rows[0].lease == lease.id and rows[0].plan_json == _spelled(plan):
-        return rows[0].seq
+    if known and known.lease == lease.id and known.plan_json == _spelled(plan):
+        return known.seq
     home.ledger.append(
         "run_planned", lease=lease.id, run=plan.run, plan=plan.as_dict(), name=plan.job.name, box=lease.box,
         project=str(tree.folder), results=str(order.results),
     )  # fmt: skip
-    return rows[0].seq if rows else 0
+    return known.seq if known else 0
 
 
 def _spelled(plan: Plan) -> str:

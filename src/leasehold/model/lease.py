@@ -133,6 +133,23 @@ def _sizes(value: dict[str, str]) -> dict[str, Decimal]:
     return {str(tier): Decimal(str(size)) for tier, size in value.items()}
 
 
+class RunLine(NamedTuple):
+    """What a list says of a run: a home may know thousands, and their plans and receipts are long."""
+
+    run: str
+    lease: str
+    box: str
+    name: str
+    state: str
+    reason: str
+    results: str
+    created_unix: float
+    seen_unix: float
+    home_since: str
+    waived: tuple[str, ...]
+    receipt: bool
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """A run as this home last knew it."""
@@ -153,6 +170,13 @@ class RunRecord:
     home_since: str
     waived: tuple[str, ...] = ()
     work_json: str = ""  # what the box last said of trained time and checkpoints
+
+    def line(self) -> RunLine:
+        """What a list says of it."""
+        return RunLine(
+            self.run, self.lease, self.box, self.name, self.state, self.reason, self.results, self.created_unix,
+            self.seen_unix, self.home_since, self.waived, bool(self.receipt_json),
+        )  # fmt: skip
 
     def settled(self) -> list[str]:
         """List cells that are home or were given up."""

@@ -212,3 +212,25 @@ def test_the_end_of_another_lease_changes_nothing(ledger):
     books.record_intent(ledger, "box-1", "terminate", approval("n1"))
     ledger.append("verb_done", lease="box-2", verb="terminate")
     assert books.pending_intent(ledger, "box-1") is not None
+
+
+def test_a_list_says_of_a_run_what_its_record_says(ledger, plan_run):
+    for run in ("toy-1", "toy-2"):
+        plan_run(run)
+    ledger.append("run_seen", lease="box-1", run="toy-1", state="finished", seq=6)
+    ledger.append("waived", lease="box-1", run="toy-2", cell="main")
+    ledger.append("receipt_written", lease="box-1", run="toy-1", receipt={"cells": ["main"]}, export="/home/me/toy-1")
+    assert books.run_lines(ledger) == [record.line() for record in books.runs(ledger)]
+    lines = {line.run: line for line in books.run_lines(ledger)}
+    assert (lines["toy-1"].receipt, lines["toy-1"].home_since, lines["toy-1"].state) == (
+        True,
+        "/home/me/toy-1",
+        "finished",
+    )
+    assert (lines["toy-2"].receipt, lines["toy-2"].waived) == (False, ("main",))
+
+
+def test_a_run_is_called_by_its_whole_name_alone(ledger, plan_run):
+    plan_run("toy-1")
+    assert books.run_called(ledger, "toy-1").run == "toy-1"
+    assert books.run_called(ledger, "toy") is None

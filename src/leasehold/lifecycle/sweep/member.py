@@ -117,7 +117,7 @@ def hang_up(members: Sequence[Member]) -> None:
 
 def record_of(home: Home, run: str) -> RunRecord | None:
     """Find a run that this home has written down."""
-    return next((record for record in books.runs(home.ledger) if record.run == run), None)
+    return books.run_called(home.ledger, run)
 
 
 def settled_cells(record: RunRecord) -> set[str]:
