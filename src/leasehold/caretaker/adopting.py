@@ -25,13 +25,13 @@ def watch_adopted(
         os.symlink(str(adopted.get("log") or os.devnull), log)
     if attempt > 1:
         return _record(_NO_SECOND, None)
-    _write_started(place, pid, started, adopted)
+    _write_started(place, pid, started)
     while is_alive(pid, started):
         pause(_LOOK_S)
     return _record(*_last_status(pid, started))
 
 
-def _write_started(place: str, pid: int, started: str, adopted: Mapping[str, Any]) -> None:
+def _write_started(place: str, pid: int, started: str) -> None:
     age_s = age_of(started) if started.isdigit() else 0.0  # also of one that has ended by now
     facts: Dict[str, Any] = {"pid": pid, "started": started, "at": round(time.time() - age_s, 3), "boot": boot_id()}
     facts["up_s"] = round(time.monotonic() - age_s, 3)

@@ -69,9 +69,11 @@ def _one_head(tree: Tree, batch: list[dict[str, Any]], pack: bool) -> Iterator[d
     head: dict[str, Any] = {"blobs": [[name_of(entry), int(entry["bytes"])] for entry in batch]}
     parts = _end_to_end(tree, batch)
     first = next(parts, b"") if pack else b""
-    if first and len(zlib.compress(first, 1)) < _SHRINKS_BELOW * len(first):  # a sample says that it pays
+    sample = zlib.compress(first, 1) if first else b""
+    if len(sample) < _SHRINKS_BELOW * len(first):  # it pays
         yield {**head, "packed": True}
-        for part in chain([first], parts):
+        yield sample
+        for part in parts:
             yield zlib.compress(part, 1)
     else:
         yield head
