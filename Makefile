@@ -1,6 +1,6 @@
 # One entry point for people and for CI. `make help` lists the targets.
 # Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-submitit and .venv-frameworks; nothing outside this folder is touched,
-# except that `make ci` (and `make check` for pypy3 alone) may apt-get missing system parts when run as root.
+# except that `make test-all` and `make ci` (and `make check` for pypy3 alone) apt-get missing system parts when run as root.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ ARGS ?=
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo test frameworks check ci bench docs format clean
+.PHONY: help setup demo test test-all test-bare frameworks check ci bench docs format clean
 .PHONY: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs check-facts
 
 help: ## list the targets
@@ -42,8 +42,17 @@ $(STAMP): requirements.lock pyproject.toml tools/find_python.sh
 demo: $(STAMP) ## the whole life of a job on a simulated platform, faults included
 	$(PY) examples/demo/demo.py $(ARGS)
 
-test: $(STAMP) ## run the tests; those that need missing parts skip and say why (ARGS="-k name")
-	$(PY) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+PYTEST := $(PY) -m pytest -n $(JOBS) --dist worksteal
+
+test: $(STAMP) ## the fast tier, at most five minutes; what needs missing parts is skipped and named (ARGS="-k name")
+	$(PYTEST) --tier fast -rfE $(ARGS)
+
+test-all: $(STAMP) ## every test; as root, missing system parts are installed first
+	@tools/system_parts.sh || { [ -z "$${CI:-}" ] && echo "test-all: goes on without them; tests that need them are skipped"; }
+	$(PYTEST) $(ARGS)
+
+test-bare: ## the fast tier once more, as an ordinary user in a fresh copy, with every optional part hidden (needs root)
+	tools/bare_test.sh
 
 frameworks: $(STAMP) ## the checkpoint and reader tests with real torch, transformers, lightning, accelerate and jax (1 GB)
 	tools/framework_venv.sh
@@ -82,10 +91,11 @@ check-docs: $(STAMP)
 
 ci: export CI := true
 ci: export LEASEHOLD_NO_SKIP := 1
-ci: ## what CI runs: system parts, check, then tests where a missing part is a failure
+ci: ## what CI runs: system parts, check, every test (a missing part is a failure), then the fast tier on a bare machine
 	tools/system_parts.sh
 	$(MAKE) --no-print-directory check
-	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory test-all
+	$(MAKE) --no-print-directory test-bare
 
 bench: $(STAMP) ## ratios against peers in one run, and every reader fuzzed for a minute
 	-@tools/fuzz_venv.sh

@@ -10,7 +10,7 @@ from typing import Callable, Generator, Iterator, List
 
 import pytest
 
-from tests.support import tally
+from tests.support import tally, tiers
 from tests.support.autodl_bed import AutodlCloud
 from tests.support.parts import (
     missing_container,
@@ -91,9 +91,14 @@ def slurm(tmp_path: Path) -> Iterator[SlurmCluster]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the controller say the counts: xdist's loads no conftest but this one."""
+    """Let the controller print the counts: under xdist it loads no other conftest."""
     if not config.pluginmanager.is_registered(tally):
         config.pluginmanager.register(tally)
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Offer the tiers, with all that belongs to them."""
+    pluginmanager.register(tiers)
 
 
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:

@@ -513,7 +513,7 @@ def test_a_fingerprint_names_the_processes_that_still_live(door: Door) -> None:
     assert eventually(lambda: prints(engine)[1]["alive"] == [])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_very_many_artifacts_can_be_sealed_fingerprinted_and_listed(door: Door) -> None:
     count, name = 16000, "x" * 230
     script = f'cd "$LEASE_OUT"; i=0; while [ $i -lt {count} ]; do echo y > {name}$i; i=$((i+1)); done'

@@ -19,7 +19,7 @@ from leasehold.caretaker.signing import caretaker_identity
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.front import Front, front
 
-pytestmark = [pytest.mark.slow, pytest.mark.real_ssh]
+pytestmark = [pytest.mark.full, pytest.mark.real_ssh]
 
 TRAIN = """
 import json, os, time

@@ -12,7 +12,7 @@ import pytest
 from tests.support.front import Front, front
 from tests.support.lives import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 # Trains until it is asked to leave, and then saves; started again, it goes on from there and is soon done.
 TRAIN = """

@@ -77,7 +77,7 @@ def test_a_multi_gpu_box_runs_a_cell_on_each_card(
     assert {one["card"] for one in _results(person).values()} == {"0", "1"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_box_that_has_nothing_left_takes_waiting_cells_from_the_last(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:
@@ -107,7 +107,7 @@ def test_a_box_that_has_nothing_left_takes_waiting_cells_from_the_last(
     assert sorted(_results(person)) == ["quick", "slow0", "slow1", "slow2"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_cells_of_a_box_that_dies_are_moved_and_nothing_is_lost(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:

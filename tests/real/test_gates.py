@@ -263,7 +263,7 @@ def test_an_interpreter_that_is_not_there_is_refused(me: Front) -> None:
     assert "seen: /no/such/python exited with 127" in done.said
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_real_torch_on_a_cpu_is_refused_where_a_card_is_asked_for(me: Front, tmp_path: Path) -> None:
     if not TORCH_PYTHON.exists():
         pytest.skip(f"no torch at {TORCH_PYTHON}")

@@ -16,7 +16,7 @@ import pytest
 from tests.support.beds import Bed, local_bed, ssh_bed
 from tests.support.front import Front, front, program
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 TRAIN = """
 import json, os, signal, sys, time

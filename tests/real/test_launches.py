@@ -95,7 +95,7 @@ def test_a_numpy_job_passes_every_gate_and_comes_home(me: Front) -> None:
     assert me.lease("check", "launch", "toy").out == "launch: passed\n"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_torch_job_passes_every_gate_and_comes_home(me: Front) -> None:
     if not TORCH_PYTHON.exists():
         pytest.skip(f"no torch at {TORCH_PYTHON}")

@@ -18,7 +18,7 @@ from tests.support.beds import SshBed, ssh_bed
 from tests.support.front import Front, front
 from tests.support.vendors import SECRET, TOKEN, Vendors, vendors
 
-pytestmark = [pytest.mark.slow, pytest.mark.real_ssh]
+pytestmark = [pytest.mark.full, pytest.mark.real_ssh]
 
 TRAIN = """
 import os, sys, time

@@ -45,7 +45,7 @@ def start_together(life: Life) -> list[Lease]:
 WHERE = [pytest.param("local"), pytest.param("ssh", marks=pytest.mark.real_ssh)]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("batch", range(BATCHES))
 @pytest.mark.parametrize("where", WHERE)
 def test_two_homes_at_once_start_one_trainer(

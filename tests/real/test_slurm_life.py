@@ -112,7 +112,7 @@ def test_every_cell_of_an_array_comes_home_verified_and_has_a_card_of_its_own(
     assert [one["metrics"]["loss"]["n"] for one in table["settings"]] == [2, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: SlurmCluster, tmp_path: Path) -> None:
     cells = [{"name": f"lr-{lr}", "lr": lr} for lr in (1, 2, 3, 4)]
     env = {"STEPS": 40, "GATE": str(tmp_path / "gate")}
@@ -137,7 +137,7 @@ def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: S
         assert len(list((_out(person).parent / "cells" / cell).glob("attempt-*"))) >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_preempted_array_continues_after_the_urgent_job(person: Front, slurm: SlurmCluster, tmp_path: Path) -> None:
     _job(person, {"grid": {"lr": [1, 2]}}, env={"STEPS": 30, "GATE": str(tmp_path / "gate")})
     _begin(person, slurm, 2)

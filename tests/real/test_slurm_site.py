@@ -107,7 +107,7 @@ def _status(person: Front, name: str = "job") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_job_that_outgrows_its_memory_says_so_and_more_memory_mends_it(
     person: Front, site: SlurmCluster, tmp_path: Path
 ) -> None:
@@ -139,7 +139,7 @@ def test_a_limit_of_the_site_is_named_and_a_foreign_account_refused(person: Fron
     assert "1 of 2 cells run on n1: 1 core" in told[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_waiting_run_says_why_and_a_changed_wish_reaches_it(person: Front, site: SlurmCluster) -> None:
     _job(person, slurm={"time": "10m", "partition": "short"})
     done = person.lease("run", "--on", "cluster", "--detach")
@@ -164,7 +164,7 @@ def test_a_batch_script_that_fails_shows_its_last_words(person: Front) -> None:
     assert "module" in done.said.rpartition("error[")[2]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_where_nothing_is_requeued_a_cell_goes_on_unattended_and_so_does_who_waits_for_it(
     person: Front, site: SlurmCluster, tmp_path: Path
 ) -> None:
@@ -191,7 +191,7 @@ def test_where_nothing_is_requeued_a_cell_goes_on_unattended_and_so_does_who_wai
     assert person.lease("run", "--on", "cluster").code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_walls_asked_for_ahead_go_on_after_a_task_that_died_without_a_word(
     person: Front, site: SlurmCluster, tmp_path: Path
 ) -> None:
@@ -208,7 +208,7 @@ def test_walls_asked_for_ahead_go_on_after_a_task_that_died_without_a_word(
     assert done.code == 0, done.said
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_failed_first_run_is_named_and_the_second_follows_once_it_is_mended(
     person: Front, site: SlurmCluster, tmp_path: Path
 ) -> None:
@@ -230,7 +230,7 @@ def test_a_failed_first_run_is_named_and_the_second_follows_once_it_is_mended(
     assert done.code == 0, done.said
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.slurm_books
 def test_the_accounts_tell_what_the_controller_has_forgotten(person: Front, site: SlurmCluster, tmp_path: Path) -> None:
     _job(person, env={"UNTIL": str(tmp_path / "go")})
@@ -248,7 +248,7 @@ def test_the_accounts_tell_what_the_controller_has_forgotten(person: Front, site
     assert "it was cancelled by you" in found["reason"], site.run(*asked)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_without_accounts_a_forgotten_task_is_said_to_be_one_and_goes_on(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with SlurmCluster(tmp_path / "slurm", 1) as cluster, _somebody(tmp_path, cluster) as person:

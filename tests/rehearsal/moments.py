@@ -1,10 +1,11 @@
-"""Which events the lives have: learned by living each once, never from a list that somebody must keep."""
+"""Which events the lives have: a list that is checked in (moments.json), and the way to see that it is complete.
+
+After an event was added or removed: python -m tests.rehearsal.moments > tests/rehearsal/moments.json
+"""
 
 from __future__ import annotations
 
 import atexit
-import fcntl
-import functools
 import json
 import os
 import tempfile
@@ -17,22 +18,8 @@ from tests.rehearsal.dramas import DRAMAS, Drama, staged
 from tests.support.beds import Bed
 from tests.support.lives import Life, eventually
 
+LIST = Path(__file__).with_name("moments.json")
 _QUIET_S = 0.5
-
-# What no change may quietly lose: a kind that vanishes from a life would vanish from the matrix.
-FLOOR = {
-    "plain": {
-        "run_opened", "attempt_starting", "attempt_started", "attempt_ended", "stage_passed", "cell_sealed",
-        "cell_finished", "run_finished",
-        "home.gate_judged", "home.smoke_passed", "home.lease_opened", "home.run_planned", "home.run_seen",
-        "home.detach_proven", "home.manifest_taken", "home.receipt_written",
-    },
-    "caretaker-dies": {"caretaker_started"},
-    "trainer-dies": {"failure_classed", "remedy_chosen", "cell_pending"},
-    "fails": {"cell_failed", "run_failed", "resumed"},
-    "stopped": {"stop_requested", "run_stopped"},
-    "taken-down": {"home.intent_recorded", "home.verb_done", "home.lease_closed"},
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,27 +31,15 @@ class Moment:
     held: bool
 
 
-@functools.cache
-def discover() -> list[Moment]:
-    """List every event, in the first drama that has it; once a test session, however many workers collect."""
-    session = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if not session:
-        return _live_all()
-    place = Path(tempfile.gettempdir(), f"leasehold-moments-{session}")
-    with place.open("a+") as file:  # all workers must collect the same cases, so the first one looks for all
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        known = file.read()
-        if known:
-            return [Moment(*item) for item in json.loads(known)]
-        try:
-            found = _live_all()
-        except BaseException:
-            place.unlink()
-            raise
-        atexit.register(place.unlink, missing_ok=True)  # a worker ends after all have collected
-        file.write(json.dumps([astuple(moment) for moment in found]))
-        return found
+def listed() -> list[Moment]:
+    """Read the checked-in list: every event once, in the first drama that has it."""
+    return [Moment(*item) for item in json.loads(LIST.read_text(encoding="utf-8"))]
+
+
+def live_once(drama: Drama) -> dict[str, Moment]:
+    """Live a drama undisturbed and note its events."""
+    with tempfile.TemporaryDirectory(prefix="lh-") as name, drama.bed(Path(name)) as bed:
+        return _live_on(drama, bed, Path(name))
 
 
 class Absences:
@@ -91,16 +66,11 @@ class Absences:
 
 def _live_all() -> list[Moment]:
     with ThreadPoolExecutor(len(DRAMAS)) as pool:
-        lives = list(pool.map(_live_once, DRAMAS.values()))
+        lives = list(pool.map(live_once, DRAMAS.values()))
     found: dict[str, Moment] = {}
     for moments in lives:
         found = {**moments, **found}
     return [moment for moments in lives for moment in moments.values() if found[moment.event] == moment]
-
-
-def _live_once(drama: Drama) -> dict[str, Moment]:
-    with tempfile.TemporaryDirectory(prefix="lh-") as name, drama.bed(Path(name)) as bed:
-        return _live_on(drama, bed, Path(name))
 
 
 def _live_on(drama: Drama, bed: Bed, folder: Path) -> dict[str, Moment]:
@@ -146,3 +116,8 @@ def _note(drama: Drama, life: Life, found: dict[str, Moment], *, held: bool) -> 
     kinds = [event["k"] for event in life.events()] + ["home." + kind for kind in life.ledger()]
     for kind in kinds:
         found.setdefault(kind, Moment(drama.name, kind, held))
+
+
+if __name__ == "__main__":
+    rows = ",\n".join("  " + json.dumps(astuple(moment)) for moment in _live_all())
+    print(f"[\n{rows}\n]")

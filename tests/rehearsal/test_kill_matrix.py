@@ -3,6 +3,7 @@
 {home, caretaker, keeper, trainer, link} x {before, during, after} x every event that the lives in dramas.py have.
 LEASEHOLD_PAUSE stops the process that reaches the moment; the victim dies; the moment goes on; the same command
 is typed again. A victim that does not exist at that moment makes the case not applicable, which is counted.
+The fast tier plays one phase of each event, another one every day; the full tier plays all.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.rehearsal.dramas import DRAMAS, Drama, staged
-from tests.rehearsal.moments import FLOOR, Absences, Moment, discover
+from tests.rehearsal.moments import Absences, Moment, listed, live_once
+from tests.support import tiers
 from tests.support.beds import Bed, ssh_bed
 from tests.support.lives import Lease, Life, eventually, kill, kill_group
 
@@ -38,18 +40,29 @@ OVER_SSH = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "moments" in metafunc.fixturenames:
-        metafunc.parametrize("moments", [discover()], ids=["discovered"])
     if "moment" in metafunc.fixturenames:
-        moments = discover()
-        metafunc.parametrize("moment", moments, ids=[moment.event for moment in moments])
-        metafunc.parametrize("phase", PHASES)
-        metafunc.parametrize("victim", VICTIMS)
+        moments = list(enumerate(listed()))
+        cases = [
+            pytest.param(moment, phase, victim, id=f"{moment.event}-{phase}-{victim}", marks=_tier(number, phase))
+            for number, moment in moments
+            for phase in PHASES
+            for victim in VICTIMS
+        ]
+        metafunc.parametrize(("moment", "phase", "victim"), cases)
 
 
-def test_the_matrix_has_lost_no_event(moments: list[Moment]) -> None:
-    found = {name: {moment.event for moment in moments if moment.drama == name} for name in DRAMAS}
-    assert {name: FLOOR[name] - found[name] for name in FLOOR} == {name: set() for name in FLOOR}
+def _tier(number: int, phase: str) -> list[pytest.MarkDecorator]:
+    return [] if phase == PHASES[(number + tiers.day()) % len(PHASES)] else [pytest.mark.full]
+
+
+@pytest.mark.parametrize("drama", DRAMAS)
+def test_the_list_of_moments_is_complete(drama: str) -> None:
+    known = listed()
+    found = set(live_once(DRAMAS[drama]))
+    unlisted = found - {moment.event for moment in known}
+    vanished = {moment.event for moment in known if moment.drama == drama} - found
+    renew = "python -m tests.rehearsal.moments > tests/rehearsal/moments.json"
+    assert (unlisted, vanished) == (set(), set()), f"moments.json is out of date: {renew}"
 
 
 def test_the_identical_command_continues(
@@ -62,6 +75,7 @@ def test_the_identical_command_continues(
     record_property("tally: kill matrix", "applied" if applied else "not applicable")
 
 
+@pytest.mark.full
 @pytest.mark.real_ssh
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("phase", PHASES)

@@ -99,7 +99,7 @@ _CARD = {
 
 def missing_compiler() -> Optional[str]:
     """Say what is missing to build it."""
-    return None if shutil.which("cc") else "no C compiler (cc) here"
+    return None if shutil.which("cc") else "no cc here (Debian: apt-get install gcc libc6-dev)"
 
 
 class FakeNvml:

@@ -12,7 +12,6 @@ import pytest
 
 from leasehold.caretaker.series import LEVELS, WIDTH, Ring, Series, merge, read_ring, read_window, spell
 from tests.support.front import SOURCES, Tmpfs
-from tests.support.parts import missing_namespaces
 
 START = 1_700_000_400  # on a bucket of every level
 
@@ -175,7 +174,7 @@ print(free, len(kept), kept[-1], kept == sorted(kept))
 """
 
 
-@pytest.mark.skipif(missing_namespaces() is not None, reason=str(missing_namespaces()))
+@pytest.mark.namespaces
 def test_on_a_full_disk_the_newest_readings_take_the_place_of_the_oldest(tmp_path: Path) -> None:
     words = Tmpfs(tmp_path, "size=1m").words()
     asked = [*words, sys.executable, "-c", _ON_A_FULL_DISK, str(tmp_path)]

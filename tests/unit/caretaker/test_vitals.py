@@ -16,7 +16,6 @@ from leasehold.caretaker.log_reader import LogReader
 from leasehold.caretaker.vitals import Disks, Memory, Target, Tier, Trainer, disk_figures, tiers_of
 from leasehold.kit.procs import MARK, look
 from tests.support.front import SOURCES, Tmpfs
-from tests.support.parts import missing_namespaces
 
 _BUSY = "import os, time\nif os.fork() == 0:\n    time.sleep(60)\nwhile True: pass\n"
 
@@ -101,7 +100,7 @@ print(disks.facts[0].get("bytes_full_in_s", 0), disks.facts[0].get("inodes_full_
 """
 
 
-@pytest.mark.skipif(missing_namespaces() is not None, reason=str(missing_namespaces()))
+@pytest.mark.namespaces
 @pytest.mark.parametrize(
     ("what", "options", "place", "least", "most"),
     [("bytes", "size=10m", 0, 3800, 4100), ("inodes", "size=10m,nr_inodes=600", 1, 2600, 2800)],

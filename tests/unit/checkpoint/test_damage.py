@@ -81,7 +81,7 @@ def test_what_a_killed_writer_left_is_swept_away(train: Train, folder: Path) -> 
     assert not half.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_a_kill_at_any_system_call_of_a_save_leaves_a_whole_newest_one(tmp_path: Path, kind: str) -> None:
     argv = [sys.executable, str(HERE / "programs" / "mortal.py"), str(tmp_path), kind]

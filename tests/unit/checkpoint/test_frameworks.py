@@ -11,7 +11,7 @@ from tests.unit.checkpoint.bed import program, run
 STEPS = 30
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("framework", ["accelerate", "lightning", "transformers", "jax"])
 def test_a_training_that_was_ended_goes_on_bit_for_bit(tmp_path: Path, framework: str) -> None:
     name = f"with_{framework}"
@@ -25,7 +25,7 @@ def test_a_training_that_was_ended_goes_on_bit_for_bit(tmp_path: Path, framework
     assert {**first.losses, **second.losses} == whole.losses
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_damaged_folder_of_a_framework_falls_back(tmp_path: Path) -> None:
     argv = program("with_accelerate", tmp_path / "ended", STEPS, 12)
     run(argv)

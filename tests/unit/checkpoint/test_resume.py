@@ -24,7 +24,7 @@ def steps_of(kind: str) -> int:
     return STEPS if kind in ("network", "workers") else 10 * STEPS
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "every"), [("plain", 1), ("plain", 7), ("arrays", 1), ("network", 1), ("workers", 7)])
 def test_kills_at_random_steps_leave_the_loss_curve_as_it_was(tmp_path: Path, kind: str, every: int) -> None:
     whole = run(spelled(kind, tmp_path / "whole", every))

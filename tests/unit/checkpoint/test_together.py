@@ -43,7 +43,7 @@ def _ran(child: subprocess.Popen[str]) -> Ran:
     return Ran(child.returncode, losses, ["DONE"] in words, said)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("way", ["replicated", "split"])
 def test_two_processes_killed_together_go_on_bit_for_bit(pair, tmp_path: Path, way: str) -> None:
     whole = pair("whole", way)
@@ -60,7 +60,7 @@ def test_two_processes_killed_together_go_on_bit_for_bit(pair, tmp_path: Path, w
     assert "checkpoint:" not in second[1].said  # one process speaks for all
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_signal_to_one_process_saves_once_and_all_leave(pair, tmp_path: Path) -> None:
     told = pair("told", "replicated", end_at=-10)
     # The script never takes its group down when it is told to leave; a process must not abort (-6) over that.
@@ -72,7 +72,7 @@ def test_a_signal_to_one_process_saves_once_and_all_leave(pair, tmp_path: Path) 
     assert told[0].losses.keys() | after[0].losses.keys() == set(range(STEPS))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_damaged_shard_falls_back_to_the_folder_before(pair, tmp_path: Path) -> None:
     pair("split", "split", end_at=9)
     newest = max((tmp_path / "split").glob("step-*.dcp"))
