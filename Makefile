@@ -15,7 +15,8 @@ JOBS ?= 3
 ARGS ?=
 
 # A caller's environment must not leak into the tools.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# (PYTHONDONTWRITEBYTECODE would have every `lease` of the tests compile all its modules again.)
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 export PYTHONNOUSERSITE := 1
 
 .PHONY: help setup demo test test-all test-bare frameworks check ci bench docs format clean

@@ -39,7 +39,13 @@ NEVER_SKIPPED_IN_CI = ("real_ssh", "namespaces", "containers", "slurm", "kill_ma
 
 REAL = Path(__file__).resolve().parent / "real"
 
-BED_FIXTURES = {"ssh_box": "real_ssh", "new_ssh_box": "real_ssh", "autodl": "containers", "slurm": "slurm"}
+BED_FIXTURES = {
+    "ssh_box": "real_ssh",
+    "new_ssh_box": "real_ssh",
+    "begin": "real_ssh",
+    "autodl": "containers",
+    "slurm": "slurm",
+}
 
 ODD_NAMES = {
     "spaces": " two  spaces ",

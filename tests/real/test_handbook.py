@@ -152,6 +152,7 @@ def test_the_page_at_home_lies_beside_the_results_and_is_printed(desk: Desk, tmp
         assert "finished, as of" in page and "HF_TOKEN" in page and "hf-very-secret-value" not in page
 
 
+@pytest.mark.real_ssh
 def test_what_the_verbs_of_the_platform_delete_stands_there(tmp_path: Path) -> None:
     with ssh_bed(tmp_path / "far", {"GO": str(tmp_path / "go")}) as bed, front(tmp_path, bed.environment) as me:
         (tmp_path / "go").touch()

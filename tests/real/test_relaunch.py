@@ -140,6 +140,7 @@ def as_cron(table: Path) -> None:
         subprocess.run(["/bin/sh", "-c", command], env=MINIMAL, cwd="/", timeout=60, check=True)
 
 
+@pytest.mark.real_ssh
 def test_a_run_goes_on_by_itself_and_its_hook_is_gone_at_the_end(me: Front, bed: SshBed, tmp_path: Path) -> None:
     table, side = tmp_path / "table", tmp_path / "side"
     table.write_text("# mine\n")
@@ -161,12 +162,14 @@ def test_a_run_goes_on_by_itself_and_its_hook_is_gone_at_the_end(me: Front, bed:
     assert json.loads((Path(done.out.strip()) / "cells/main/result.json").read_text())["sum"] == TRUE_SUM
 
 
+@pytest.mark.real_ssh
 def test_without_a_persons_yes_nothing_is_installed(me: Front, bed: SshBed, tmp_path: Path) -> None:
     done = me.lease("run", *bed.on)
     assert done.code == 0 and "waits for your yes" in done.said
     assert not (tmp_path / "table").exists()
 
 
+@pytest.mark.real_ssh
 def test_a_hook_of_a_run_that_has_ended_only_removes_itself(me: Front, bed: SshBed, tmp_path: Path) -> None:
     Session(me, "reboot").type("lease box reboot ssh:box --allow", ("type exactly", "allow reboot hooks on ssh:box"))
     (tmp_path / "side" / "hold").write_text("")
@@ -186,6 +189,7 @@ def test_a_hook_of_a_run_that_has_ended_only_removes_itself(me: Front, bed: SshB
     assert not (tmp_path / "table").exists() and kinds(run) == before
 
 
+@pytest.mark.real_ssh
 def test_taking_the_yes_back_takes_the_hooks_away(me: Front, bed: SshBed, tmp_path: Path) -> None:
     Session(me, "reboot").type("lease box reboot ssh:box --allow", ("type exactly", "allow reboot hooks on ssh:box"))
     (tmp_path / "side" / "hold").write_text("")
