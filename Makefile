@@ -1,6 +1,7 @@
 # One entry point for people and for CI. `make help` lists the targets.
 # Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-submitit and .venv-frameworks; nothing outside this folder is touched,
-# except that `make test-all` and `make ci` (and `make check` for pypy3 alone) apt-get missing system parts when run as root.
+# except that `make test-all` and `make ci` (and `make check` for pypy3, `make setup` for python3-venv)
+# apt-get missing system parts when run as root.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -28,13 +29,8 @@ help: ## list the targets
 setup: $(STAMP) ## make .venv from requirements.lock and install the package there, editable
 	@echo "ready: $(VENV)/bin/lease"
 
-$(STAMP): requirements.lock pyproject.toml tools/find_python.sh
-	@if ! $(PY) -m pip --version >/dev/null 2>&1; then \
-	  python=$$(tools/find_python.sh $(PYTHON)); \
-	  echo "setup: making $(VENV) with $$python"; \
-	  "$$python" -m venv --clear $(VENV) || { \
-	    echo "setup: $$python cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 1; }; \
-	fi
+$(STAMP): requirements.lock pyproject.toml tools/find_python.sh tools/make_venv.sh
+	@$(PY) -m pip --version >/dev/null 2>&1 || tools/make_venv.sh $(VENV) $(PYTHON)
 	@echo "setup: installing what requirements.lock pins"
 	@$(PY) -m pip install -qq --require-hashes -r requirements.lock
 	@$(PY) -m pip install -qq --no-deps --no-build-isolation --editable .
