@@ -83,7 +83,7 @@ def box_list(args: Namespace) -> int:
         output.say("the book is empty. Add a box: lease box add NAME 'ssh -p … root@…'")
     else:
         head = ["NAME", "ADDRESS", "PLATFORM", "PRICE", "FLAVOUR", "OPEN LEASES"]
-        output.table([_row(row) for row in rows], head, {"unknown": "yellow"})
+        output.table([_row(row) for row in rows], head, {"FLAVOUR": {"unknown": "yellow"}})
     return 0
 
 

@@ -37,7 +37,7 @@ def ckpt(args: Namespace) -> int:
         output.data(f"  torch.load(weights_only=True): {seen.load.torch_load}")
     for finding in seen.verdict.findings:
         word, colour = _WORDS[finding.outcome]
-        output.data(f"  {output.paint(word.rjust(3), colour)}  {finding.what}")
+        output.data(f"  {output.paint_data(word.rjust(3), colour)}  {finding.what}")
         if finding.hint and finding.outcome is Outcome.REFUSED:
             output.data(f"       {finding.hint}")
     return _EXIT_REFUSED if refused else 0

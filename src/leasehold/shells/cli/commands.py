@@ -21,7 +21,7 @@ from .teardown_screen import show_teardown
 _HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
 _STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
 _STATUS_ROOM = ["", "stopping", "", "", "59 min ago", "given up", ""]  # what a refresh may turn up
-_STATE_COLOURS = {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}
+_STATUS_COLOURS = {"STATE": {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}}
 
 
 def run(args: Namespace) -> int:
@@ -116,7 +116,7 @@ def status(args: Namespace) -> int:
     known = [] if args.refresh and args.json else api.status(home, args.run)
     room = [_STATUS_ROOM] if args.refresh else []
     drawn = [] if args.json else [_status_row(row) for row in known]
-    columns = output.Columns(_STATUS_HEAD, [*drawn, *room], _STATE_COLOURS)
+    columns = output.Columns(_STATUS_HEAD, [*drawn, *room], _STATUS_COLOURS)
     fleet: dict[str, Any] = {}
     rows = known
     if args.refresh:

@@ -60,7 +60,7 @@ def lint(args: Namespace) -> int:
 def _show(number: int, finding: dict[str, Any]) -> None:
     colour, word = _RETRY[finding["retry"]]
     sure = "" if finding["confidence"] == "certain" else " (likely)"
-    output.data(f"{number}. {output.paint(finding['id'], 'bold')}  {finding['title']}{sure}")
+    output.data(f"{number}. {output.paint_data(finding['id'], 'bold')}  {finding['title']}{sure}")
     for item in finding["evidence"][:3]:
         output.data(f"   {_place(item)}")
         output.data(f"   | {one_line(item['text'])[:200]}")
@@ -70,7 +70,7 @@ def _show(number: int, finding: dict[str, Any]) -> None:
     output.data(f"   fix:   {finding['fix']}")
     for command in finding["commands"]:
         output.data(f"          $ {one_line(command)}")
-    output.data(f"   retry: {output.paint(word, colour)} ({finding['action']})")
+    output.data(f"   retry: {output.paint_data(word, colour)} ({finding['action']})")
     output.data(f"   see:   {finding['source']}")
 
 

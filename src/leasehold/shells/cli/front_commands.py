@@ -125,4 +125,4 @@ def show_verdict(verdict: Verdict) -> None:
     for finding in verdict.findings:
         hint = f"\n       -> {one_line(finding.hint)}" if finding.hint and finding.outcome is not Outcome.PASSED else ""
         output.say(f"  {_MARKS[finding.outcome]} {one_line(finding.what)}{hint}")
-    output.data(f"{verdict.gate}: {output.paint(verdict.outcome.value, colour)}")
+    output.data(f"{verdict.gate}: {output.paint_data(verdict.outcome.value, colour)}")

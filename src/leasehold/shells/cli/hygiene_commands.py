@@ -34,12 +34,12 @@ def gpu(args: Namespace) -> int:
     output.lines(card_lines(value))
     holders = value["holders"]
     if holders:
-        output.table(holder_rows(holders), ["PID", "CARD", "AGE", "MEMORY", "WHAT", "WHY"], {"ZOMBIE": "yellow"})
+        output.table(holder_rows(holders), ["PID", "CARD", "AGE", "MEMORY", "WHAT", "WHY"])
     for row in ended:
         output.say(f"pid {row['pid']}: {row['did']}, {one_line(str(row['why']))}")
     if seen.zombies and not args.kill:
         output.say(f"nothing was ended. To end {len(seen.zombies)} zombies: lease gpu {args.box} --kill")
-    output.data(f"{args.box}: {output.paint(seen.level.value, _COLOURS[seen.level.value])}")
+    output.data(f"{args.box}: {output.paint_data(seen.level.value, _COLOURS[seen.level.value])}")
     return _GPU_EXITS[seen.level.value]
 
 

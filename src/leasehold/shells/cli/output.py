@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,25 @@ _GOOD = {"receipt", "smoke_passed", "detach_proven", "closed", "hashes_equal", "
 _BAD = {"unknown", "warning", "hogs", "danger", "waiver_asked", "by_hand", "unreachable"}
 _SILENT_EVENTS = {"attempt_starting"}
 
+Colours = Mapping[str, Mapping[str, str]]  # heading of a column -> content of a cell -> colour
 
-def paint(text: str, colour: str, stream: Any = None) -> str:
-    """Colour text when a person reads it on a terminal and NO_COLOR is unset."""
-    stream = stream or sys.stderr
-    if os.environ.get("NO_COLOR") or not stream.isatty() or os.environ.get("TERM") == "dumb":
-        return text
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+def paint(text: str, colour: str) -> str:
+    """Colour a part of a message, which goes to stderr; no colour leaves it as it is."""
+    return _painted(text, colour, sys.stderr)
+
+
+def paint_data(text: str, colour: str) -> str:
+    """Colour a part of the data, which goes to stdout: a pipe gets none, whatever stderr is."""
+    return _painted(text, colour, sys.stdout)
+
+
+def _painted(text: str, colour: str, stream: Any) -> str:
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if colour and _shows_colour(stream) else text
+
+
+def _shows_colour(stream: Any) -> bool:
+    return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class Screen:
@@ -117,7 +129,7 @@ def lines(texts: Iterable[str]) -> None:
         print(one_line(text), flush=True)
 
 
-def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None = None) -> None:
+def table(rows: list[list[str]], head: list[str], colours: Colours | None = None) -> None:
     """Print columns; narrow where the content is."""
     Columns(head, rows, colours).show(rows)
 
@@ -125,27 +137,34 @@ def table(rows: list[list[str]], head: list[str], colours: dict[str, str] | None
 class Columns:
     """Columns as wide as some rows need; rows may then come in parts, the head before the first."""
 
-    def __init__(self, head: list[str], rows: list[list[str]], colours: dict[str, str] | None = None) -> None:
+    def __init__(self, head: list[str], rows: list[list[str]], colours: Colours | None = None) -> None:
         self._head = head
         self._widths = [_widest(cells) for cells in zip(head, *rows, strict=True)]
-        self._colours = colours or {}
+        self._colours = [(head.index(name), of) for name, of in (colours or {}).items()]
         self._begun = False
 
     def show(self, rows: list[list[str]]) -> None:
         """Print some rows."""
         if not rows:
             return
-        lines = [_tinted(self._line(row), row, self._colours) for row in rows]
+        coloured = bool(self._colours) and _shows_colour(sys.stdout)
+        lines = [self._line(row, coloured) for row in rows]
         if not self._begun:
-            lines.insert(0, paint(self._line(self._head), "dim", sys.stdout))
+            lines.insert(0, paint_data(self._line(self._head), "dim"))
             self._begun = True
         data("\n".join(lines))
 
-    def _line(self, row: list[str]) -> str:
+    def _line(self, row: list[str], coloured: bool = False) -> str:
         if _is_plain(row):
-            return "  ".join(map(str.ljust, row, self._widths)).rstrip()
-        cells = [one_line(cell) for cell in row]
-        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, self._widths, strict=True))
+            padded = list(map(str.ljust, row, self._widths))
+        else:
+            cells = [one_line(cell) for cell in row]
+            padded = [cell + " " * (width - _width(cell)) for cell, width in zip(cells, self._widths, strict=True)]
+        if coloured:
+            for place, colours in self._colours:
+                content = row[place]
+                if content in colours:  # the padding stays plain
+                    padded[place] = paint_data(content, colours[content]) + padded[place][len(content) :]
         return "  ".join(padded).rstrip()
 
 
@@ -153,13 +172,6 @@ def bullets(items: Iterable[str]) -> None:
     """Print a list on stderr."""
     for item in items:
         say(f"  - {one_line(item)}")
-
-
-def _tinted(line: str, row: list[str], colours: dict[str, str]) -> str:
-    for cell in row:
-        if cell in colours:
-            return line.replace(cell, paint(cell, colours[cell], sys.stdout), 1)
-    return line
 
 
 def _widest(cells: Sequence[str]) -> int:

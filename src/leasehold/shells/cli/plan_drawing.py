@@ -33,7 +33,7 @@ def draw_sheets(made: list[tuple[PlanSheet, Verdict, list[str]]], at_unix: float
             str(sheet.forecast.total) if sheet.forecast.total is not None else "?",
             _next(sheet, at_unix),
         ])  # fmt: skip
-    output.table(rows, head, _COLOURS)
+    output.table(rows, head, {"": _COLOURS})
     for sheet, verdict, _ in made:
         for finding in verdict.against():
             output.say(f"{_MARKS[finding.outcome]} {sheet.candidate}: {finding.what}\n     -> {finding.hint}")
@@ -42,7 +42,7 @@ def draw_sheets(made: list[tuple[PlanSheet, Verdict, list[str]]], at_unix: float
 def draw_sheet(sheet: PlanSheet, verdict: Verdict, warnings: list[str], at_unix: float) -> None:
     """Draw one candidate whole."""
     title = sheet.candidate if sheet.candidate == sheet.profile.id else f"{sheet.candidate} ({sheet.profile.id})"
-    output.data(output.paint(f"\n{title}: {sheet.profile.title}", "bold"))
+    output.data(output.paint_data(f"\n{title}: {sheet.profile.title}", "bold"))
     for name, value in _facts(sheet, at_unix):
         output.data(f"  {name:<13} {value}")
     if sheet.clocks:
@@ -54,7 +54,7 @@ def draw_sheet(sheet: PlanSheet, verdict: Verdict, warnings: list[str], at_unix:
         if finding.hint:
             output.data(f"     -> {finding.hint}")
     for line in warnings:
-        output.data(output.paint(f"  !  {line}", "yellow"))
+        output.data(output.paint_data(f"  !  {line}", "yellow"))
     output.data(f"  plan {sheet.sha256[:12]}")
 
 

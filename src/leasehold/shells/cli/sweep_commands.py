@@ -107,7 +107,7 @@ def _say_standing(found: Standing) -> None:
     output.data(f"{found.sweep}: {len(found.accounts)} cells: {counts}")
     for part in found.parts:
         if part.problem:
-            output.data(f"  {part.box}: {output.paint('unknown', 'yellow')}: {part.problem}")
+            output.data(f"  {part.box}: {output.paint_data('unknown', 'yellow')}: {part.problem}")
     listed = [account for account in found.accounts if not account.settled]
     width = max((len(account.cell) for account in listed[:_SHOWN]), default=0)
     for account in listed[:_SHOWN]:
@@ -118,7 +118,7 @@ def _say_standing(found: Standing) -> None:
 
 
 def _say_account(account: Account, width: int) -> None:
-    word = output.paint(account.word.value.ljust(10), _COLOURS.get(account.word.value, ""))
+    word = output.paint_data(account.word.value.ljust(10), _COLOURS.get(account.word.value, ""))
     what = f"  {account.what}" if account.what else ""
     output.data(f"  {account.cell.ljust(width)}  {word} {account.box}{what}")
     if account.mend and account.word.value not in ("running", "waiting"):
