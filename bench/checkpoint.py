@@ -14,8 +14,7 @@ from .rounds import Effort, user_environment
 from .rows import Goal, MissingPart, Row
 
 _SOURCES = Path(__file__).resolve().parents[1] / "src"
-_FRAMEWORKS = Path(__file__).resolve().parents[1] / ".venv-frameworks" / "bin" / "python"  # by `make frameworks`
-_PYTHONS = (sys.executable, str(_FRAMEWORKS), "/tmp/venv-readers/bin/python")
+_MADE = Path(__file__).resolve().parents[1] / ".venv-frameworks" / "bin" / "python"  # by `make frameworks`
 _TIMEOUT_S = 1800
 
 
@@ -69,10 +68,10 @@ def _run(python: str, words: list[str]) -> dict[str, dict[str, list[float]]]:
 
 
 def _python_with_torch() -> str:
-    for python in (os.environ.get("LEASEHOLD_TORCH_PYTHON", ""), *_PYTHONS):
+    for python in (os.environ.get("LEASEHOLD_FRAMEWORK_PYTHON", ""), sys.executable, str(_MADE)):
         if python and os.path.exists(python) and _says(python, "import torch"):
             return python
-    raise MissingPart("no Python with torch here: `make frameworks`, or name one with LEASEHOLD_TORCH_PYTHON")
+    raise MissingPart("no Python with torch here: `make frameworks`, or name one with LEASEHOLD_FRAMEWORK_PYTHON")
 
 
 def _has_cuda(python: str) -> bool:

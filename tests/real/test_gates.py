@@ -17,11 +17,11 @@ from leasehold.lifecycle.boxes import find_box
 from leasehold.lifecycle.home import Home
 from leasehold.model.job import Artifact, Job
 from leasehold.model.verdict import Verdict
+from tests.support.frameworks import python_with
 from tests.support.front import Front, Tmpfs, fake_cards, front, program
 from tests.support.lives import eventually
 from tests.support.platforms import volume
 
-TORCH_PYTHON = Path("/tmp/venv-readers/bin/python")  # a CPU build of torch, where one was installed
 TRAIN = "import json, os\nprint('step 1/1 loss 0.5', flush=True)\n"
 WRITE = TRAIN + "json.dump({'loss': 0.5}, open(os.path.join(os.environ['LEASE_OUT'], 'result.json'), 'w'))\n"
 CPU_TORCH = """
@@ -265,9 +265,7 @@ def test_an_interpreter_that_is_not_there_is_refused(me: Front) -> None:
 
 @pytest.mark.full
 def test_the_real_torch_on_a_cpu_is_refused_where_a_card_is_asked_for(me: Front, tmp_path: Path) -> None:
-    if not TORCH_PYTHON.exists():
-        pytest.skip(f"no torch at {TORCH_PYTHON}")
-    gpu_torch_project(me, str(TORCH_PYTHON))
+    gpu_torch_project(me, python_with("torch"))
     done = me.lease("check", "env", **fake_cards(tmp_path, "NVIDIA H100 80GB HBM3, 81559"))
     assert done.code == 3, done.said
     assert "ok  imports torch 2." in done.said

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import processes
+from tests.support.frameworks import python_with
 from tests.support.front import Front, fake_cards, front
 from tests.support.lives import eventually, kill
 
-TORCH_PYTHON = Path("/tmp/venv-readers/bin/python")  # a CPU build of torch, where one was installed
 VALUE = "correct-horse-battery-staple-7f3a"
 FAILS = "import os, time\nraise ValueError('no such dataset')\n"
 
@@ -97,11 +97,10 @@ def test_a_numpy_job_passes_every_gate_and_comes_home(me: Front) -> None:
 
 @pytest.mark.full
 def test_a_torch_job_passes_every_gate_and_comes_home(me: Front) -> None:
-    if not TORCH_PYTHON.exists():
-        pytest.skip(f"no torch at {TORCH_PYTHON}")
+    python = python_with("torch")
     me.write("train.py", TORCH)
     promise = {"last.pt": {"loads": "torch", "keys": ["model", "step"]}}
-    me.job(run=f"{TORCH_PYTHON} train.py", smoke=f"STEPS=2 {TORCH_PYTHON} train.py", artifacts=promise)
+    me.job(run=f"{python} train.py", smoke=f"STEPS=2 {python} train.py", artifacts=promise)
     done = me.lease("run")
     assert done.code == 0, done.said
     assert me.gates() == {"smoke": "passed", "plan": "passed", "audit": "passed", "env": "passed", "launch": "passed"}

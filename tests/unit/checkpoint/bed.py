@@ -6,22 +6,14 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
+from tests.support.frameworks import python_with
 from tests.support.lives import eventually
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[2] / "src"
-# Pythons that have frameworks: the one that is named, what `make frameworks` makes, and a place that people use.
-PYTHONS = (
-    os.environ.get("LEASEHOLD_FRAMEWORK_PYTHON", ""),
-    str(HERE.parents[2] / ".venv-frameworks" / "bin" / "python"),
-    "/tmp/venv-readers/bin/python",
-)
 PATIENCE_S = 120
 
 
@@ -32,19 +24,6 @@ class Ran(NamedTuple):
     losses: dict[int, str]  # step -> exact loss
     done: bool
     said: str
-
-
-def python_with(library: str) -> str:
-    """Return an interpreter that has the library, or skip."""
-    for python in (sys.executable, *PYTHONS):
-        if not python or not os.path.exists(python):
-            continue
-        if library in ("", "plain"):
-            return python
-        asked = [python, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec({library!r}) is None)"]
-        if subprocess.run(asked, check=False).returncode == 0:
-            return python
-    pytest.skip(f"no Python with {library} here: `make frameworks`, or name one with LEASEHOLD_FRAMEWORK_PYTHON")
 
 
 def environment(**more: str) -> dict[str, str]:
