@@ -27,7 +27,7 @@ RUN = ["run", "--on", "local", "--rehearse", "--price", "1.98USD/h"]
 
 
 def main() -> None:
-    """Live the life, with two murders on the way."""
+    """Show a whole run, with two `kill -9`s on the way."""
     begun = time.monotonic()
     shutil.rmtree(PLACE, ignore_errors=True)
     shutil.copytree(HERE / "project", PLACE / "project")
@@ -37,12 +37,12 @@ def main() -> None:
     lease(*RUN, "--detach")
     run = next(box.iterdir())
 
-    title("2. Murder: kill -9 of the caretaker, then of the trainer, halfway through")
+    title("2. kill -9 of the caretaker, then of the trainer, halfway through")
     wait_for_step(run, 100)
     caretaker = int((run / "caretaker.lock").read_text().split()[0])
     trainer = json.loads((run / "cells/main/attempt-0001/started.json").read_text())["pid"]
-    murder("caretaker", caretaker)
-    murder("trainer", trainer, group=True)
+    kill_hard("caretaker", caretaker)
+    kill_hard("trainer", trainer, group=True)
 
     title("3. The identical command: attaches, and the trainer goes on from its checkpoint")
     lease(*RUN)
@@ -93,7 +93,7 @@ def wait_for_step(run: Path, step: int) -> None:
         time.sleep(0.05)
 
 
-def murder(who: str, pid: int, group: bool = False) -> None:
+def kill_hard(who: str, pid: int, group: bool = False) -> None:
     """Kill by pid, without warning."""
     print(f"  kill -9 {pid}   ({who})", flush=True)
     (os.killpg if group else os.kill)(pid, signal.SIGKILL)
