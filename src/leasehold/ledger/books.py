@@ -135,7 +135,7 @@ def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> 
     from leasehold.kit.canon import digest
 
     approval_id = digest(approval.request.as_dict())
-    intent = {
+    intent: dict[str, Any] = {
         "intent": approval_id[:16],
         "verb": verb,
         "approval": approval_id,
@@ -143,6 +143,8 @@ def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> 
         "by": approval.by,
         "evidence": approval.request.evidence,
     }
+    if approval.key is not None:
+        intent["key"] = approval.key.as_dict()
     with ledger.transaction() as append:
         for event in ledger.events(lease=lease, kind="intent_recorded"):
             if event.data["approval"] == approval_id:

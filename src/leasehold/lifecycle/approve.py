@@ -9,14 +9,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from leasehold.errors import HomeError, Refusal, UserError
 from leasehold.gates.teardown import TeardownReadings, ask_for
 from leasehold.kit.canon import canonical
-from leasehold.model.receipt import APPROVAL_LIFE_S, APPROVAL_SCHEMA, Approval, ApprovalRequest, Strength
+from leasehold.model.receipt import APPROVAL_LIFE_S, APPROVAL_SCHEMA, Approval, ApprovalRequest, SigningKey, Strength
 
+from .allowed_signers import NO_TOUCH_REQUIRED, VERIFY_REQUIRED, AllowedSigners, SignersError, parse_signers
 from .home import person
+from .ssh_signature import MAX_FILE_BYTES, PRESENT, VERIFIED, WEBAUTHN, SignatureError, SshSignature, parse_signature
 
 NAMESPACE = "leasehold-approval"
 Ask = Callable[[str], str]
@@ -69,18 +72,18 @@ def signed(path: Path, signers: Path) -> Approval:
             f"there is no {signers}",
             hint='put a line there: NAME namespaces="leasehold-approval" ssh-ed25519 AAAA…',
         )
-    who = _principal(signature, signers)
-    checked = subprocess.run(
-        ["ssh-keygen", "-Y", "verify", "-f", str(signers), "-I", who, "-n", NAMESPACE, "-s", str(signature)],
-        input=data, capture_output=True, check=False,
-    )  # fmt: skip
-    if checked.returncode != 0:
-        raise Refusal(
-            "approval.bad_signature",
-            f"the signature on {path} does not hold",
-            seen=checked.stderr.decode("utf-8", "replace").strip(),
-        )
-    return Approval(request, Strength.SIGNED, who, time.time())
+    parsed = _read_signature(signature)
+    allowed = _read_signers(signers)
+    with tempfile.TemporaryDirectory(prefix="leasehold-approval-") as place:
+        # Private copies: ssh-keygen must check the very bytes whose flags are judged below.
+        files = _Checked(Path(place, "signature"), Path(place, "allowed_signers"), signature, signers)
+        files.signature.write_bytes(parsed.armored)
+        files.signers.write_text(allowed.plain, encoding="utf-8", errors="surrogateescape")
+        who = _principal(files)
+        _verify(files, who, path, data)
+    _require_person(parsed, allowed, files)
+    key = SigningKey(parsed.key_kind, parsed.fingerprint, parsed.flags)
+    return Approval(request, Strength.SIGNED, who, time.time(), key)
 
 
 _NO_TERMINAL_HINT = "from a script or agent: lease down … --request FILE, have a person sign it, then --approval FILE"
@@ -126,13 +129,113 @@ def _read_request(path: Path) -> tuple[ApprovalRequest, bytes]:
     return request, data
 
 
-def _principal(signature: Path, signers: Path) -> str:
-    with tempfile.TemporaryFile() as nothing:
-        found = subprocess.run(
-            ["ssh-keygen", "-Y", "find-principals", "-f", str(signers), "-s", str(signature)],
-            stdin=nothing, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-    names = found.stdout.split()
+@dataclass(frozen=True)
+class _Checked:
+    """What ssh-keygen reads, and the files it stands for."""
+
+    signature: Path
+    signers: Path
+    signature_file: Path
+    signers_file: Path
+
+    def words(self, text: str) -> str:
+        """Put the person's own file names into ssh-keygen's words."""
+        named = text.replace(str(self.signers), str(self.signers_file))
+        return named.replace(str(self.signature), str(self.signature_file)).strip()
+
+
+def _read_signature(path: Path) -> SshSignature:
+    try:
+        with open(path, "rb") as file:
+            return parse_signature(file.read(MAX_FILE_BYTES + 1))
+    except OSError as error:
+        raise UserError("approval.unreadable", f"{path}: {error.strerror}") from None
+    except SignatureError as error:
+        raise Refusal(
+            "approval.bad_signature",
+            f"{path} is not an SSH signature that can be checked",
+            seen=str(error),
+            hint=f"sign again: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {path.with_suffix('')}",
+        ) from None
+
+
+def _read_signers(path: Path) -> AllowedSigners:
+    try:
+        return parse_signers(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    except OSError as error:
+        raise UserError("approval.no_signers", f"{path}: {error.strerror}") from None
+    except SignersError as error:
+        raise UserError(
+            "approval.bad_signers",
+            f"{path}, {error}",
+            hint='such a line reads: NAME namespaces="leasehold-approval",verify-required KEY-TYPE AAAA…',
+        ) from None
+
+
+def _principal(files: _Checked) -> str:
+    found = _keygen("find-principals", files, [], b"")
+    names = found.stdout.decode("utf-8", "surrogateescape").splitlines()
     if found.returncode != 0 or not names:
-        raise Refusal("approval.unknown_signer", f"nobody in {signers} made {signature}")
+        raise Refusal(
+            "approval.unknown_signer",
+            f"nobody in {files.signers_file} made {files.signature_file}",
+            seen=files.words(found.stderr.decode("utf-8", "replace")),
+        )
     return names[0]
+
+
+def _verify(files: _Checked, who: str, path: Path, data: bytes) -> None:
+    checked = _keygen("verify", files, ["-I", who, "-n", NAMESPACE], data)
+    if checked.returncode != 0:
+        raise Refusal(
+            "approval.bad_signature",
+            f"the signature on {path} does not hold",
+            seen=files.words(checked.stderr.decode("utf-8", "replace")),
+        )
+
+
+def _keygen(what: str, files: _Checked, words: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+    asked = ["ssh-keygen", "-Y", what, "-f", str(files.signers), *words, "-s", str(files.signature)]
+    try:
+        return subprocess.run(asked, input=data, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise HomeError(
+            "approval.no_keygen", "there is no ssh-keygen here to check the signature", hint="install OpenSSH's client"
+        ) from None
+
+
+def _require_person(signature: SshSignature, allowed: AllowedSigners, files: _Checked) -> None:
+    """Demand a touch of a security key, and its PIN or fingerprint where the signer's line says so.
+
+    ssh-keygen -Y verify looks at neither: an agent could sign with a key that nobody touched.
+    """
+    key = f"{signature.key_kind} key {signature.fingerprint}"
+    if signature.algorithm == WEBAUTHN:
+        raise Refusal(
+            "approval.browser_key",
+            f"{files.signature_file} was made by a web browser ({WEBAUTHN}); such signatures approve nothing",
+            seen="a web page asked for the touch, and what the person was shown is unknown",
+            hint=f"sign with ssh-keygen -Y sign -n {NAMESPACE} -f KEY",
+        )
+    if signature.flags is not None and not signature.flags & PRESENT:
+        ignored = allowed.lines_of(signature.key, signature.authority, NO_TOUCH_REQUIRED)
+        why = f"; {NO_TOUCH_REQUIRED} in {files.signers_file}, line {ignored[0]}, has no effect here" if ignored else ""
+        raise Refusal(
+            "approval.not_touched",
+            f"the {key} signed without being touched: no person approved this",
+            seen=f"the signature's flags are 0x{signature.flags:02x}, without user presence (0x01){why}",
+            hint="sign again and touch the key; one made with -O no-touch-required cannot approve",
+        )
+    lines = allowed.lines_of(signature.key, signature.authority, VERIFY_REQUIRED)
+    certified = VERIFY_REQUIRED in signature.options
+    if (lines or certified) and not (signature.flags or 0) & VERIFIED:
+        where = f"{files.signers_file}, line {lines[0]}," if lines else "its certificate"
+        flags = (
+            "not a security key" if signature.flags is None else f"the signature's flags are 0x{signature.flags:02x}"
+        )
+        raise Refusal(
+            "approval.not_verified",
+            f"the {key} signed without a PIN or fingerprint, and {where} demands one ({VERIFY_REQUIRED})",
+            seen=f"{flags}, without user verification (0x04)",
+            hint="use a key made with: ssh-keygen -t ed25519-sk -O verify-required",
+        )

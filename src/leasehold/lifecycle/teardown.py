@@ -174,6 +174,8 @@ def tear_down(
             "facts_checked", lease=lease.id, said=wanted.facts_checked, doubts=list(plan.readings.doubts)
         )
     books.record_intent(home.ledger, lease.id, plan.verb.name, approval)
+    if approval.key is not None:
+        report(Note("approved", f"approved by {approval.by}, signed with the {approval.key.words}"))
     return _act(home, lease, plan, landlord, report)
 
 

@@ -100,6 +100,28 @@ class ApprovalRequest:
 
 
 @dataclass(frozen=True)
+class SigningKey:
+    """The key behind a signed approval, and what a security key reported of its person."""
+
+    kind: str
+    fingerprint: str
+    flags: int | None = None  # as signed: 0x01 touched, 0x04 PIN or fingerprint checked; None: not a security key
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell as stored."""
+        flags = {} if self.flags is None else {"flags": self.flags}
+        return {"kind": self.kind, "fingerprint": self.fingerprint, **flags}
+
+    @property
+    def words(self) -> str:
+        """Name the key for people."""
+        if self.flags is None:
+            return f"{self.kind} key {self.fingerprint}"
+        checked = ", PIN or fingerprint checked" if self.flags & 0x04 else ""
+        return f"{self.kind} key {self.fingerprint} (touched{checked}; flags 0x{self.flags:02x})"
+
+
+@dataclass(frozen=True)
 class Approval:
     """A person's yes to one verb on one lease, resting on one set of evidence."""
 
@@ -107,3 +129,4 @@ class Approval:
     strength: Strength
     by: str
     granted_unix: float
+    key: SigningKey | None = None  # of a signed one

@@ -188,6 +188,16 @@ def test_a_request_swapped_while_it_is_checked_is_refused(keys, signers, asked, 
         approve.signed(path, signers)
 
 
+@needs_keygen
+def test_without_ssh_keygen_nothing_is_checked_and_that_is_said(keys, signers, asked, tmp_path, monkeypatch):
+    _, path = asked
+    sign(path, keys / "mine")
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(HomeError) as caught:
+        approve.signed(path, signers)
+    assert caught.value.code == "approval.no_keygen"
+
+
 def test_without_a_signature_the_way_to_make_one_is_said(signers_file_only, asked):
     _, path = asked
     with pytest.raises(UserError) as caught:
