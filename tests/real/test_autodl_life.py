@@ -124,17 +124,27 @@ def test_a_typed_park_powers_the_box_off_from_inside_and_keeps_its_disks(me: Fro
     terminal = Session(me, "park")
     terminal.type(f"lease park {BOX}", ("type exactly", "no, wait"), code=3)
     assert box.on
-    said = terminal.type(f"lease park {BOX}", ("type exactly", f"power-off {BOX}-1"))
+    said = terminal.type(f"lease park {BOX}", ("type exactly", f"power-off {BOX}-1"), code=5)
     box.wait_off()
-    assert "is parked by `power-off`" in said and "(15 days): the instance is released" in said
+    assert "Whether it is off is unknown: only the console shows that" in said
+    assert "if it is off: on 20" in said and "(15 days): the instance is released" in said
     assert box.behind(f"{DATA}/leasehold/active").is_dir()
+    assert meter(me)["state"] == "unknown"
+    again = me.lease("park", BOX)
+    assert again.code == 3 and f"lease down {BOX}-1 --stopped" in again.said
 
 
 def test_a_parked_box_is_metered_as_parked_until_a_run_finds_it_on_again(me: Front, box: AutodlBox) -> None:
     good(me.lease("run", "--on", BOX))
-    Session(me, "meter-park").type(f"lease park {BOX}", ("type exactly", f"power-off {BOX}-1"))
+    terminal = Session(me, "meter-park")
+    terminal.type(f"lease park {BOX}", ("type exactly", f"power-off {BOX}-1"), code=5)
     box.wait_off()
+    doubtful = meter(me)
+    assert (doubtful["state"], doubtful["burn_per_hour"]) == ("unknown", {"CNY": "1.9800"}), "nobody looked yet"
+    assert "not confirmed" in good(me.lease("status")).out
+    terminal.type(f"lease down {BOX} --stopped", ("when it stopped answering", f"stopped {BOX}-1 since then"))
     parked = meter(me)
+    assert parked["since"] == doubtful["since"], "off since it fell silent"
     since, due = (datetime.fromisoformat(parked[key]) for key in ("since", "release"))
     assert (parked["state"], parked["burn_per_hour"], (due - since).days) == ("parked", {"CNY": "0.0000"}, 15)
     assert meter(me)["cost"] == parked["cost"], "its compute rests"
@@ -163,7 +173,7 @@ def test_a_standing_approval_parks_after_the_receipt_and_not_before(me: Front, b
     good(me.lease("run", "--on", BOX, "--again"))
     box.wait_off()
     told = [event["kind"] for event in me.events()]
-    wanted = ["receipt_written", "standing_granted", "receipt_written", "lease_parked"]
+    wanted = ["receipt_written", "standing_granted", "receipt_written", "verb_unknown"]
     assert [kind for kind in told if kind in wanted] == wanted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,10 +130,15 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
         if books.receipt_of(record) is None:
             report(Note("warning", f"{record.run} has no receipt at home: if the box is gone, so are its results"))
     phrase = f"stopped {lease.id}"
-    answer = terminal_ask(f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n> ").strip()
-    if answer != phrase:
+    back_dated = f"{phrase} since then" if lease.off_unknown else ""
+    question = f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n"
+    if back_dated:
+        moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(lease.since_unix))
+        question += f"if it shows that it is off since {moment}, when it stopped answering:  {back_dated}\n"
+    answer = terminal_ask(question + "> ").strip()
+    if answer not in (phrase, back_dated) or not answer:
         raise Refusal("stop.not_confirmed", f"{answer!r} is not the phrase; {lease.id} keeps counting")
-    parked = record_stopped(home, lease, person(), verb)
+    parked = record_stopped(home, lease, person(), verb, lease.since_unix if answer == back_dated else 0.0)
     for line in clocks_after(platform_of(home, lease), parked) if parked else ():
         report(Note("danger", line))
     return books.find_lease(home.ledger, lease.id)

@@ -74,7 +74,8 @@ def judge_teardown(readings: TeardownReadings) -> Verdict:
     findings: list[Finding] = []
     if not readings.reachable:
         why = readings.unreachable_because or "no answer"
-        findings.append(unknown(f"the box cannot be reached ({why}), so what is on it is unknown"))
+        hint = f"if the console shows it off or gone: lease down {readings.lease} --stopped"
+        findings.append(unknown(f"the box cannot be reached ({why}), so what is on it is unknown", hint))
     for other in readings.other_leases:
         findings.append(
             refuses(f"{other} is open on the same machine, and its runs would go with it", f"lease down {other}")

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from leasehold.model.box import BoxEntry, box_from_dict
-from leasehold.model.lease import PARKED, RUNNING, Change, Lease, RunLine, RunRecord
+from leasehold.model.lease import PARKED, RUNNING, UNKNOWN, Change, Lease, RunLine, RunRecord
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS leases (
@@ -100,7 +100,12 @@ def _lease_priced(db: sqlite3.Connection, t: float, lease: str, run: str, data: 
 
 
 def _lease_parked(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    _changed(db, t, lease, "state", PARKED)
+    _changed(db, float(data.get("since_unix") or t), lease, "state", PARKED)
+
+
+def _verb_unknown(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    if data.get("state") == UNKNOWN:  # else the box answers still: nothing changed
+        _changed(db, t, lease, "state", UNKNOWN)
 
 
 def _lease_resumed(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -123,7 +128,8 @@ def _changed(db: sqlite3.Connection, t: float, lease: str, what: str, value: Any
     changes = json.loads(row[0] or "[]")
     default = RUNNING if what == "state" else None
     if next((change[2] for change in reversed(changes) if change[1] == what), default) != value:
-        text = json.dumps([*changes, [t, what, value]], sort_keys=True, ensure_ascii=False)
+        told = sorted([*changes, [t, what, value]], key=lambda change: float(change[0]))  # a person may date it back
+        text = json.dumps(told, sort_keys=True, ensure_ascii=False)
         db.execute("UPDATE leases SET changes = ? WHERE id = ?", (text, lease))
 
 
@@ -222,6 +228,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "lease_opened": _lease_opened,
     "lease_priced": _lease_priced,
     "lease_parked": _lease_parked,
+    "verb_unknown": _verb_unknown,
     "lease_resumed": _lease_resumed,
     "lease_disk": _lease_disk,
     "lease_balance": _lease_balance,

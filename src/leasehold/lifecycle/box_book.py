@@ -216,4 +216,6 @@ def _meter(home: Home, lease: Lease) -> str:
     cost = f"{cost_text(home, lease, now)} so far at {lease.price}" if lease.price else "no price known"
     runs = ", ".join(f"{run.run} ({run.state})" for run in books.runs(home.ledger, lease=lease.id)) or "no runs"
     parked = f", parked for {ago(now - lease.since_unix)}" if lease.parked else ""
+    if lease.off_unknown:
+        parked = f", asked to stop {ago(now - lease.since_unix)} ago and not confirmed"
     return f"{lease.id}: open for {ago(now - lease.opened_unix)}{parked}, {cost}; {runs}"

@@ -23,8 +23,8 @@ _GIB = Decimal(1 << 30)  # the unit disks are sold in, whatever the price list c
 
 
 def note_reached(ledger: Ledger, lease: Lease) -> None:
-    """A parked box that answers is on again, and its compute bills."""
-    if lease.parked:
+    """A parked box that answers is on again, and its compute bills; so is one whose stop nobody confirmed."""
+    if lease.parked or lease.off_unknown:
         ledger.append("lease_resumed", lease=lease.id, seen="it answered")
 
 

@@ -34,11 +34,15 @@ class Nag:
     price: str
     next_command: str
     answers: tuple[str, ...] = ()  # the commands that are an answer: whoever types one need not be told
+    unconfirmed: bool = False  # a stop was asked for, and nobody knows whether it took effect
 
     def __str__(self) -> str:
         ended = f"just {self.state}" if self.idle_s < _JUST_S else f"{self.state} {ago(self.idle_s)} ago"
         meter = f"{self.box} may still bill"
-        if self.price:
+        if self.unconfirmed:
+            meter += f" ({self.price})" if self.price else ""
+            meter += ": it was asked to stop and does not answer"
+        elif self.price:
             idle = "" if self.idle_s < _JUST_S else f", {HourlyPrice.parse(self.price).cost(self.idle_s)} since then"
             meter = f"{self.box} costs {self.price}{idle}"
         return f"{self.run} {ended} and {meter}. Next: {self.next_command}"
@@ -77,7 +81,8 @@ def nags(home: Home, now_unix: float) -> list[Nag | ClockNag]:
         ended = {record.run: _ended_unix(home, record) for record in records}
         newest = max(records, key=lambda record: ended[record.run])
         idle_s = now_unix - ended[newest.run]
-        found.append(Nag(newest.run, newest.state, idle_s, lease.box, lease.price, *_next(home, lease, newest)))
+        told = newest.run, newest.state, idle_s, lease.box, lease.price
+        found.append(Nag(*told, *_next(home, lease, newest), lease.off_unknown))
     return found
 
 
@@ -90,7 +95,7 @@ def _has_meter(home: Home, lease: Lease) -> bool:
 
 def _soon(home: Home, lease: Lease, now_unix: float) -> list[ClockNag]:
     """Clocks that fire within days: those of a parked box, and a balance that runs out."""
-    if not lease.parked and lease.balance is None:
+    if not lease.parked and not lease.off_unknown and lease.balance is None:
         return []
     from leasehold.model.meter import read_meter
 
@@ -98,7 +103,8 @@ def _soon(home: Home, lease: Lease, now_unix: float) -> list[ClockNag]:
 
     clocks = read_meter(lease, facts_of(home, lease), (), now_unix).clocks
     near = [clock for clock in clocks if clock.due_unix - now_unix < _SOON_S]
-    return [ClockNag(lease.box, lease.state, clock, clock.due_unix - now_unix) for clock in near]
+    state = "perhaps off" if lease.off_unknown else lease.state
+    return [ClockNag(lease.box, state, clock, clock.due_unix - now_unix) for clock in near]
 
 
 def _ended_unix(home: Home, record: RunRecord) -> float:
@@ -114,7 +120,9 @@ def _ended_unix(home: Home, record: RunRecord) -> float:
 
 
 def _was_asked(home: Home, lease: Lease) -> bool:
-    """Whether a person was told to stop the box and it was not parked or found running since."""
+    """Whether a person was told to stop the box, or has to look whether it is off, and nothing was heard since."""
+    if lease.off_unknown:
+        return True
     return books.latest_of(home.ledger, lease.id, "verb_asked", "lease_parked", "lease_resumed") == "verb_asked"
 
 

@@ -29,7 +29,7 @@ from .lease_notes import note_reached
 PATIENCE_S = 15.0
 STALE_BEAT_S = 30
 _FRESH_S = 2
-_SHUTDOWN_S = 120  # so long a box that was just parked may still answer
+_SHUTDOWN_S = 120  # so long a box that was just asked to stop may still answer
 _TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
 
 Answer = dict[str, dict[str, object]] | str  # status by run, or why there is none
@@ -210,7 +210,7 @@ def _record(home: Home, leases: list[Lease], answers: dict[str, Answer], records
         return frozenset()
     for lease in leases:
         if isinstance(answers.get(lease.id), dict) and time.time() - lease.since_unix > _SHUTDOWN_S:
-            note_reached(home.ledger, lease)  # a parked box that answers is on again
+            note_reached(home.ledger, lease)  # a box that was stopped and answers is on again
     with home.ledger.transaction() as append:
         for record in told:
             for kind, data in _events(record, answers[record.lease]):

@@ -179,13 +179,19 @@ def tear_down(
     return _act(home, lease, plan, landlord, report)
 
 
-def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "") -> Verb | None:
-    """Record a person's word that the meter stopped: a park goes on counting its disks, anything else is the end."""
+def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "", since_unix: float = 0.0) -> Verb | None:
+    """Record a person's word that the meter stopped: a park goes on counting its disks, anything else is the end.
+
+    since_unix: when it stopped, where the person saw that too; otherwise it counts until now.
+    """
     first_call.forget(home.calls)
     name = verb_name or _last_asked(home, lease)
     verb = platform_of(home, lease).verb(name) if name else None
     if verb is not None and verb.kind == "park":
-        home.ledger.append("lease_parked", lease=lease.id, by=by, verb=verb.name, said="the box is stopped")
+        said: dict[str, Any] = {"by": by, "verb": verb.name, "said": "the box is stopped"}
+        if since_unix:
+            said["since_unix"] = since_unix
+        home.ledger.append("lease_parked", lease=lease.id, **said)
         return verb
     home.ledger.append("lease_closed", lease=lease.id, by=by, said="the meter is stopped")
     return None
@@ -231,14 +237,24 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
             )
         )
     else:
-        home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)
-        report(
-            Note(
-                "unknown",
-                f"`{plan.verb.name}` was asked for and the end state is {state.value}: look at the console",
-            )
-        )
+        _record_unknown(home, lease, plan, state, report)
     return state
+
+
+def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxState, report: Report) -> None:
+    """Write down that nobody knows whether the verb took effect: the lease counts on, clocks that it may start too."""
+    first_call.forget(home.calls)
+    rate = f" at {lease.price}" if lease.price else ""
+    home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)
+    asked = f"`{plan.verb.name}` was asked for and {lease.box}"
+    if state is not BoxState.UNKNOWN:
+        report(Note("unknown", f"{asked} still answers ({state.value}): it bills{rate}. Stop it in the console"))
+        return
+    report(Note("unknown", f"{asked} no longer answers. Whether it is off is unknown: only the console shows that"))
+    for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
+        report(Note("danger", f"  if it is off: {line}"))
+    look = f"Once the console shows it off: lease down {lease.id} --stopped"
+    report(Note("by_hand", f"  until you have looked it counts as billing{rate}. {look}"))
 
 
 def _where_results_are(plan: TeardownPlan) -> str:
@@ -251,12 +267,11 @@ def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
     first_call.forget(home.calls)
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": plan.verb.name})
-        append("lease_parked", lease.id, "", {"verb": plan.verb.name, "said": "it answered, and then was silent"})
+        append("lease_parked", lease.id, "", {"verb": plan.verb.name, "said": "the platform reports it stopped"})
     cost = cost_text(home, lease, time.time())
     report(Note("closed", f"{lease.id} is parked by `{plan.verb.name}`" + (f"; so far it cost {cost}" if cost else "")))
     for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
         report(Note("danger", f"  {line}"))
-    report(Note("by_hand", "the console should show it stopped; if it does not, stop it there"))
 
 
 def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .money import HourlyPrice, Money
 
 RUNNING, PARKED, CLOSED = "running", "parked", "closed"
+UNKNOWN = "unknown"  # a stop was asked for and nobody confirmed it: it counts as billing, and as stopped for clocks
 
 
 class Change(NamedTuple):
@@ -62,7 +63,7 @@ class Lease:
 
     @property
     def state(self) -> str:
-        """Running, parked or closed."""
+        """Running, parked, unknown or closed."""
         if not self.open:
             return CLOSED
         return next((str(change.value) for change in reversed(self.changes) if change.what == "state"), RUNNING)
@@ -71,6 +72,11 @@ class Lease:
     def parked(self) -> bool:
         """Whether its compute is off and only files are kept."""
         return self.state == PARKED
+
+    @property
+    def off_unknown(self) -> bool:
+        """Whether a stop was asked for and neither a person nor the platform has said yet that it is off."""
+        return self.state == UNKNOWN
 
     @property
     def since_unix(self) -> float:
@@ -121,7 +127,7 @@ class Lease:
             return ""
         total = Money.of(0, HourlyPrice.parse(self.price).currency)
         for segment in self.segments(now_unix):
-            if segment.state == RUNNING and segment.price:
+            if segment.state != PARKED and segment.price:
                 total += HourlyPrice.parse(segment.price).money.times(segment.hours)
         return " + ".join(f"{amount:.2f} {currency}" for currency, amount in total.amounts)
 

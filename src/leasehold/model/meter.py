@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
-from .lease import PARKED, RUNNING, Balance, Lease, Segment
+from .lease import PARKED, Balance, Lease, Segment
 from .money import HourlyPrice, Money
 
 _GONE_S = 100 * 366 * 86400.0  # a date further off than this is no date
@@ -130,7 +130,7 @@ def read_meter(lease: Lease, platform: Platform, works: Sequence[Work], now_unix
 
 
 def cost_between(lease: Lease, platform: Platform, until_unix: float, since_unix: float = 0.0) -> Money:
-    """Add up segments: running costs price and storage, parked costs storage, closed costs nothing."""
+    """Add up segments: running (or unknown) costs price and storage, parked costs storage, closed costs nothing."""
     total = HourlyPrice.parse(lease.price).money.times(0) if lease.price else Money()
     for segment in lease.segments(until_unix, since_unix):
         total += _an_hour(segment, platform).times(segment.hours)
@@ -146,7 +146,7 @@ def burn_per_hour(lease: Lease, platform: Platform) -> Money:
 
 def _an_hour(segment: Segment, platform: Platform) -> Money:
     storage = platform.storage_per_hour(segment.disk_gb, segment.state == PARKED)
-    compute = segment.state == RUNNING and segment.price
+    compute = segment.state != PARKED and segment.price
     return storage + HourlyPrice.parse(segment.price).money if compute else storage
 
 
@@ -185,7 +185,7 @@ def _clocks(
     if not lease.open:
         return (), ()
     begun = {"opened": lease.opened_unix}
-    if lease.parked:
+    if lease.parked or lease.off_unknown:  # what a stop may have started is counted from the earliest moment
         begun["stopped"] = lease.since_unix
     if zero_unix is not None:
         begun["balance-zero"] = zero_unix
@@ -199,7 +199,8 @@ def _clocks(
         if due is None:
             undated += [clock] if clock.after != "never" and (clock.after != _NOW or clock.starts not in begun) else []
         elif due > seen or clock.starts == "balance-zero":  # else it passed, and the box was seen at work since
-            dated.append(DueClock(clock.name, due, clock.effect, tuple(clock.deletes), clock.do))
+            name = f"{clock.name} (if it is off)" if clock.starts == "stopped" and lease.off_unknown else clock.name
+            dated.append(DueClock(name, due, clock.effect, tuple(clock.deletes), clock.do))
     if zero_unix is not None and not any(clock.due_unix == zero_unix for clock in dated):
         dated.append(DueClock("the balance is used up", zero_unix, "the box stops, or worse", (), "top up"))
     return tuple(sorted(dated, key=lambda clock: clock.due_unix)), tuple(undated)

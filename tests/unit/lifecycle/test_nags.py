@@ -160,10 +160,26 @@ def test_only_metered_boxes_get_the_channels(story: Story) -> None:
     assert wishes(story.home, Lease("a", "local", "local", "", 0.0, "1USD/h"))["price"] == "1USD/h"
 
 
-def park(story: Story) -> None:
+def park(story: Story, kind: str = "lease_parked", **data: Any) -> None:
     story.tell("lease_opened", run="", box="gpu1", platform="autodl", root="", price="1.98CNY/h")
     story.run()
-    story.tell("lease_parked", run="", verb="power-off")
+    story.tell(kind, run="", verb="power-off", **data)
+
+
+def test_a_box_that_was_asked_to_stop_and_is_silent_may_still_bill_and_its_release_is_counted(story: Story) -> None:
+    park(story, "verb_unknown", state="unknown")
+    story.now += 8 * HOUR
+    (said,) = story.said()
+    assert said == (
+        "toy finished 8 h ago and gpu1 may still bill (1.98CNY/h): it was asked to stop and does not answer."
+        " Next: lease down toy --stopped, once the console shows it"
+    )
+    story.now += 12 * 24 * HOUR
+    clock, _ = story.said()
+    assert clock.startswith("gpu1 is perhaps off; in 2 d 16 h (20")
+    story.tell("lease_resumed", run="", seen="it answered")
+    (said,) = story.said()
+    assert "gpu1 costs 1.98CNY/h" in said
 
 
 def test_a_parked_box_is_silent_until_its_release_is_near_and_then_says_what_goes(story: Story) -> None:

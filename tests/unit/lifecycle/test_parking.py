@@ -11,12 +11,17 @@ from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.facts import profiles
 from leasehold.ledger import books
 from leasehold.lifecycle import parking
+from leasehold.lifecycle.approve import new_request, typed
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.teardown import record_stopped
+from leasehold.lifecycle.lease_notes import note_reached
+from leasehold.lifecycle.metering import meter_of
+from leasehold.lifecycle.teardown import TeardownPlan, Wanted, record_stopped, tear_down
 from leasehold.model.lease import Lease
+from leasehold.model.receipt import Approval
 from leasehold.platforms.contract import BoxState
 from leasehold.platforms.landlords.inside import InsideLandlord
 from leasehold.platforms.landlords.person import PersonLandlord
+from leasehold.shells.cli.meter_lines import lease_lines
 
 DAY = 86400.0
 
@@ -125,18 +130,86 @@ class Box:
 @pytest.mark.parametrize(
     "hears, goes_after, waits_s, state",
     [
-        (True, 0, 60.0, BoxState.PARKED),
-        (True, 2, 60.0, BoxState.PARKED),
+        (True, 0, 60.0, BoxState.UNKNOWN),
+        (True, 2, 60.0, BoxState.UNKNOWN),
         (True, 10**6, 0.05, BoxState.HELD),
         (False, 0, 60.0, BoxState.UNKNOWN),
     ],
 )
-def test_only_a_box_that_answered_and_then_fell_silent_is_parked(
-    hears: bool, goes_after: int, waits_s: float, state: BoxState
-) -> None:
+def test_silence_never_means_parked(hears: bool, goes_after: int, waits_s: float, state: BoxState) -> None:
     box = Box(hears, goes_after)
     landlord = InsideLandlord(box.power_off, box.answers, going_s=waits_s, look_every_s=0.001)
     held = Lease("gpu1-1", "gpu1", "autodl", "/root", 0.0)
     verb = profiles.load("autodl").verb("power-off")
     assert verb is not None
     assert landlord.act(held, verb) is state
+
+
+# ---------------------------------------------------------------- a stop that nobody confirmed
+
+
+def parked_into_silence(home: Home, tmp_path: Path, price: str = "2CNY/h") -> tuple[Lease, list[str]]:
+    """Park a box that acknowledges and then does not answer; this machine stands in for it until then."""
+    held = books.open_lease(home.ledger, "local", "autodl", str(tmp_path / "box"), price)
+    said: list[str] = []
+    landlord = InsideLandlord(lambda command: None, lambda: False, look_every_s=0.001)
+
+    def approve(plan: TeardownPlan) -> Approval:
+        return typed(new_request(plan.readings), "power-off", lambda question: "power-off")
+
+    state = tear_down(home, held, Wanted("power-off"), landlord, approve, lambda note: said.append(note.text))
+    assert state is BoxState.UNKNOWN
+    return books.find_lease(home.ledger, held.id), said
+
+
+def test_a_silent_box_counts_as_billing_and_its_release_date_is_told(home: Home, tmp_path: Path) -> None:
+    held, said = parked_into_silence(home, tmp_path)
+    assert (held.open, held.parked, held.off_unknown) == (True, False, True)
+    text = "\n".join(said)
+    assert "is parked" not in text
+    assert "no longer answers. Whether it is off is unknown: only the console shows that" in text
+    assert "if it is off: on 20" in text, "the release"
+    assert f"counts as billing at 2CNY/h. Once the console shows it off: lease down {held.id} --stopped" in text
+    later = held.since_unix + 10 * 3600
+    meter = meter_of(home, held, later).meter
+    assert str(meter.burn) == "2.00 CNY"
+    assert meter.next_clock is not None
+    assert meter.next_clock.due_unix == held.since_unix + 15 * DAY
+    assert meter.next_clock.name.endswith("(if it is off)")
+    (line,) = lease_lines(meter_of(home, held, later), later)
+    assert "asked to stop 10 h ago, not confirmed" in line
+    assert "up to 20.0" in line and "2.00 CNY/h if it is still on" in line
+    assert any(event.kind == "lease_parked" for event in home.ledger.events(lease=held.id)) is False
+
+
+def test_a_persons_word_ends_the_doubt_from_when_the_console_shows_it_off(home: Home, tmp_path: Path) -> None:
+    held, _ = parked_into_silence(home, tmp_path)
+    record_stopped(home, held, "me", since_unix=held.since_unix)
+    told = books.find_lease(home.ledger, held.id)
+    assert told.parked
+    assert told.since_unix == held.since_unix
+    assert [segment.state for segment in told.segments(held.since_unix + DAY)] == ["running", "parked"]
+    assert books.pending_intent(home.ledger, held.id) is None
+
+
+def test_without_a_date_the_doubt_is_counted_as_running(home: Home, tmp_path: Path) -> None:
+    held, _ = parked_into_silence(home, tmp_path)
+    record_stopped(home, held, "me")
+    told = books.find_lease(home.ledger, held.id)
+    assert told.parked
+    assert told.since_unix > held.since_unix
+    states = [segment.state for segment in told.segments(told.since_unix + DAY)]
+    assert states == ["running", "unknown", "parked"]
+
+
+def test_a_box_that_answers_again_was_never_off_or_is_on_again(home: Home, tmp_path: Path) -> None:
+    held, _ = parked_into_silence(home, tmp_path)
+    note_reached(home.ledger, held)
+    assert books.find_lease(home.ledger, held.id).state == "running"
+    assert books.pending_intent(home.ledger, held.id) is None
+
+
+def test_a_box_that_still_answers_is_not_in_doubt(home: Home, tmp_path: Path) -> None:
+    held = lease(home, "autodl")
+    home.ledger.append("verb_unknown", lease=held.id, verb="power-off", state="held")
+    assert books.find_lease(home.ledger, held.id).state == "running"

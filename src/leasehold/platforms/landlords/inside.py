@@ -14,7 +14,7 @@ from leasehold.platforms.contract import BoxState
 
 @dataclass
 class InsideLandlord:
-    """Asks the box to run its own shutdown, and then sees that it no longer answers."""
+    """Asks the box to run its own shutdown. Whether it is off is not known here: silence proves nothing."""
 
     power_off: Callable[[Sequence[str]], None]  # raises LinkError when the box does not answer
     answers: Callable[[], bool]
@@ -23,7 +23,7 @@ class InsideLandlord:
     simulated: bool = False
 
     def act(self, lease: Lease, verb: Verb) -> BoxState:
-        """Have the box power itself off; whether one that does not answer heard it, only the console can say."""
+        """Have the box power itself off and wait until it no longer answers; only the console shows that it is off."""
         try:
             self.power_off(verb.command)
         except LinkError:
@@ -32,7 +32,7 @@ class InsideLandlord:
         while time.monotonic() < deadline:
             time.sleep(self.look_every_s)
             if not self.answers():
-                return BoxState.PARKED  # it said that it goes, and it went
+                return BoxState.UNKNOWN  # a lost network, a crashed sshd and a powered-off box are silent alike
         return BoxState.HELD
 
     def poll(self, lease: Lease) -> BoxState:

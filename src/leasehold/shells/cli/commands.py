@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold import api
-from leasehold.errors import UserError
+from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.model.note import Note
 from leasehold.model.units import parse_duration
 
@@ -251,6 +251,10 @@ def waive(args: Namespace) -> int:
     return 0
 
 
+# How a verb may end without having ended anything: the box answers still, or nobody knows whether it is off.
+_ENDS = {"held": BoxError.exit_code, "unknown": LinkError.exit_code}
+
+
 def down(args: Namespace) -> int:
     """lease down"""
     home = api.open_home()
@@ -281,7 +285,7 @@ def down(args: Namespace) -> int:
     state = api.down(home, order, screen.report)
     if args.json:
         output.as_json({"lease": args.lease, "state": state})
-    return 0
+    return _ENDS.get(state, 0)
 
 
 def park(args: Namespace) -> int:
@@ -307,7 +311,7 @@ def park(args: Namespace) -> int:
     state = api.park(home, api.DownOrder(args.lease, show=show_plan), Screen(args.json).report)
     if args.json:
         output.as_json({"lease": args.lease, "state": state})
-    return 0
+    return _ENDS.get(state, 0)
 
 
 def _list_open(home: Any, json_wanted: bool) -> int:

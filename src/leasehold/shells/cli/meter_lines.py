@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from leasehold.model.lease import PARKED
+from leasehold.model.lease import PARKED, UNKNOWN
 from leasehold.model.meter import DueClock, Loss, Meter
 from leasehold.model.words import ago
 
@@ -20,7 +20,9 @@ _INDENT = "    "
 def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
     """Say a lease on one line; on a terminal it is folded between its parts, never inside one."""
     lease, meter = reading.lease, reading.meter
-    parts = [f"{lease.box} ({lease.platform})", f"{meter.state} {ago(now_unix - meter.since_unix)}"]
+    since = ago(now_unix - meter.since_unix)
+    state = f"asked to stop {since} ago, not confirmed" if meter.state == UNKNOWN else f"{meter.state} {since}"
+    parts = [f"{lease.box} ({lease.platform})", state]
     parts += [_money(meter)] if reading.metered else _allocation(reading)
     parts += [f"projected {meter.projected}"] if meter.projected is not None else []
     parts += [f"budget {spent.percent} % of {spent.limit:f} {spent.currency}" for spent in reading.budgets]
@@ -45,7 +47,7 @@ def cost_chunks(meter: Meter, eta_s: float | None, over: bool, now_unix: float, 
     if not over and meter.priced:
         yield Chunk(f"projected {projected}" if projected is not None else "projected total unknown", "dim")
     if over and meter.state != PARKED and meter.burn:
-        yield Chunk("the box still bills", "yellow")
+        yield Chunk("the box may still bill" if meter.state == UNKNOWN else "the box still bills", "yellow")
     if meter.box_loss and meter.box_loss.seconds >= 1:
         words = "at risk" if narrow else "if the box dies now you lose"
         yield Chunk(f"{words} {_loss(meter, meter.box_loss, now_unix)}", "yellow")
@@ -68,6 +70,8 @@ def _money(meter: Meter) -> str:
     if not meter.priced:
         kept = f"; storage {meter.burn}/h" if meter.burn else ""
         return f"no price known{kept}"
+    if meter.state == UNKNOWN:
+        return f"up to {meter.cost}, {meter.burn}/h if it is still on" if meter.burn else f"{meter.cost}"
     return f"{meter.cost}, " + (f"{meter.burn}/h" if meter.burn else "nothing an hour")
 
 
