@@ -109,7 +109,8 @@ class SlurmCluster:
         self.site = site
         self._first_job = 1
         self.books = SlurmBooks(folder, self._start) if site.books else None
-        self.environ = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "TZ": "UTC"}
+        self.home = folder / "home"  # of the user, on the login node and on every node
+        self.environ = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "TZ": "UTC", "HOME": str(self.home)}
         self._children: "Dict[str, subprocess.Popen[bytes]]" = {}
 
     def __enter__(self) -> SlurmCluster:
@@ -188,6 +189,7 @@ class SlurmCluster:
         self.folder.chmod(0o755)
         for name in ("state", "dev", *(f"spool.n{number}" for number in range(1, self.nodes + 1))):
             (self.folder / name).mkdir()
+        self.home.mkdir(0o700)
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o600)

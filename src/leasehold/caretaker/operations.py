@@ -19,6 +19,7 @@ from .following import Following, parse_logs
 from .layout import RunFolder
 from .observing import observe
 from .platform_shell import Outfit
+from .private_place import find_place
 from .reaper import processes_of
 from .run_requests import count_of, folder_of, plan_of
 from .scrubbing import read_clean, read_log, redactor_of, whole_words
@@ -49,6 +50,7 @@ def probe(request: Request) -> None:
             "root": request.root,
             "box_id": box_id(request.root),
             "real_root": os.path.realpath(request.root),
+            "private_place": find_place(request.root, os.path.expanduser("~")).as_dict(),
             "free_bytes": disk.f_bavail * disk.f_frsize,
             "free_inodes": disk.f_favail,
             "total_inodes": disk.f_files,

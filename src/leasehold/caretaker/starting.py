@@ -59,14 +59,15 @@ def start(request: Request) -> None:
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             request.reply(dict(seen, did="attached"))
             return
-        _keep_private(request, folder, plan.get("environment") or {})
-        relaunch = {} if slurm.is_slurm(plan) else {"relaunch": _keep_relaunch(request, folder)}
+        kept = _keep_private(request, folder, plan.get("environment") or {})
+        if not slurm.is_slurm(plan):
+            kept["relaunch"] = _keep_relaunch(request, folder)
         if new and seen["caretaker_alive"] and not slurm.is_slurm(plan):
             roster.wake(folder)
         else:
             _revive(folder, plan, seen["seq"])
         did = "opened" if opened else "added" if new else "revived"
-        request.reply(dict(observe(folder), did=did, **relaunch))
+        request.reply(dict(observe(folder), did=did, **kept))
 
 
 def resume(request: Request) -> None:
@@ -85,14 +86,14 @@ def resume(request: Request) -> None:
             holding.hold_again(folder, request.args)
             _prepare_cells(folder, plan)
             _forget_stop(folder)
-            _keep_private(request, folder, request.args.get("environment"))
+            place = _keep_private(request, folder, request.args.get("environment"))
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
             _keep_promises(folder, request.args.get("patterns"))
             relaunch = _keep_relaunch(request, folder)
             kept = roster.leave_alone(folder, request.args.get("given_up"))
             _revive(folder, plan, seen["seq"], str(request.args.get("home", "someone")))
-            request.reply(dict(observe(folder), did="resumed", kept=kept, relaunch=relaunch))
+            request.reply(dict(observe(folder), did="resumed", kept=kept, relaunch=relaunch, **place))
             return
         request.reply(dict(seen, did="attached"))
 
@@ -202,13 +203,19 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     return True
 
 
-def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:
+def _keep_private(request: Request, folder: RunFolder, platform: Any) -> Dict[str, Any]:
     """Write secret values and notice channels where only this user can read them; they came by wire, not by argv.
 
     What home says of the platform comes first: it names the tier on which they may lie. What home asks of the gate
-    after set-up is kept too: nobody at home may be there to ask when it is due.
+    after set-up is kept too: nobody at home may be there to ask when it is due. Returns where they lie on a cluster.
     """
     before = (folder.secrets, folder.notify)
+    said: Dict[str, Any] = {}
+    if isinstance(platform, dict) and slurm.is_slurm(read_json(folder.plan) or {}) and _is_private(request):
+        from .private_place import settle  # only for clusters
+
+        platform, place = settle(folder.root, os.path.expanduser("~"), platform)
+        said["private_place"] = dict(place.as_dict(), path=place.path or os.path.join(folder.root, "secrets"))
     if isinstance(platform, dict) and platform != folder.platform():
         write_json(folder.environment, platform)
     for path in set(before) - {folder.secrets, folder.notify}:
@@ -225,6 +232,11 @@ def _keep_private(request: Request, folder: RunFolder, platform: Any) -> None:
         write_atomic(path, json.dumps(values).encode("utf-8"), mode=0o600)
     if os.path.exists(folder.hush):
         os.unlink(folder.hush)
+    return said
+
+
+def _is_private(request: Request) -> bool:
+    return any(request.args.get(name) for name in ("secrets", "notify"))
 
 
 def _keep_budget(request: Request, folder: RunFolder) -> None:

@@ -31,7 +31,7 @@ from .check import Gatekeeper, Skips
 from .home import Home
 from .lease_notes import note_balance, note_disks, note_reached
 from .plan_sheet import make_sheet
-from .private_tier import refuse_shared
+from .private_tier import record_place, refuse_shared, warn_shared
 from .project import CodeTree
 from .resolve import Share, environment_of, resolve, run_id
 from .take_over import whoami
@@ -103,9 +103,9 @@ def launch(
                 judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price, one_round=True)))
             )
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
-        _refuse_shared(engine, profile, job, notify.wishes(home, lease, job))
-        private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
         starts = state in ("absent", "failed", "stopped")
+        _refuse_shared(engine, profile, job, notify.wishes(home, lease, job), report if starts else None)
+        private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
         private["relaunch"] = relaunch.ways_for(home, box, plan, profile, report)
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
         stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
@@ -118,6 +118,7 @@ def launch(
             engine.wire.close()
         raise
     handbook.keep(home, plan.run, facts, seen)
+    record_place(ledger, (lease.id, plan.run), seen, report)
     ledger.append(
         "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
         work=checked_work(seen.get("work")), trains_again=_train_again(seen, private["given_up"], report),
@@ -212,12 +213,16 @@ def connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
     return engine
 
 
-def _refuse_shared(engine: CaretakerEngine, profile: Profile, job: Job, wishes: Mapping[str, Any]) -> None:
+def _refuse_shared(
+    engine: CaretakerEngine, profile: Profile, job: Job, wishes: Mapping[str, Any], report: Report | None
+) -> None:
     """Nothing private goes to a box that has only a shared disk for it; notification addresses are private too."""
     private = (*job.secrets, *(("the addresses of lease notify",) if wishes else ()))
     if private:
         seen = engine.probe()
         refuse_shared(profile, str(seen.get("real_root") or seen["root"]), private)
+        if report is not None:
+            warn_shared(profile, seen, private, report)
 
 
 def refuse_company(engine: CaretakerEngine, plan: Plan, *, alongside: bool) -> None:

@@ -18,7 +18,8 @@ from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.locks import wait_lock
 from leasehold.caretaker.signing import sign
 from leasehold.caretaker.supervise import Caretaker
-from leasehold.kit.runstate import FAILED, STOPPED
+from leasehold.kit.atomic import read_json
+from leasehold.kit.runstate import FAILED, STOPPED, CellState
 
 from .allocation import lent
 from .ending import EX_TEMPFAIL, begin_cell, end_cell, is_of_cell
@@ -116,6 +117,14 @@ class TaskCaretaker(Caretaker):
             gc.enable()
         return self._long
 
+    def _begin(self, name: str, cell: CellState) -> None:
+        """Start what the cell is due for, if this node can read the secrets that the job names."""
+        missing = _unread_secrets(self.folder, self.plan)
+        if missing:
+            self.note("cell_failed", cell=name, attempt=cell.attempt, why=missing)
+            return
+        super()._begin(name, cell)
+
     def leaves(self) -> bool:
         """Leave for the queue once the trainer has left, or when the wall is too near to wait for it."""
         cell = self.run.cells.get(self.cell)
@@ -134,6 +143,23 @@ class TaskCaretaker(Caretaker):
             near = left_s is not None and left_s < self.lead_s + _TOO_SOON_S
             self.preemption.notice(self.run, "Slurm, since its wall time is nearly up" if near else "Slurm")
         super()._turn()
+
+
+def _unread_secrets(folder: RunFolder, plan: Mapping[str, Any]) -> str:
+    """Say which secrets of the job this node cannot read; a trainer without its token fails late or quietly."""
+    wanted = plan["job"].get("secrets") or ()
+    if not wanted:
+        return ""
+    try:
+        known = read_json(folder.secrets) or {}
+    except OSError:
+        known = {}
+    missing = [name for name in wanted if name not in known]
+    if not missing:
+        return ""
+    return "%s: node %s cannot read %s; name a private folder that nodes see as environment.credentials" % (
+        ", ".join(missing), os.uname().nodename, folder.secrets,
+    )  # fmt: skip
 
 
 def _say(text: str, code: int) -> int:
