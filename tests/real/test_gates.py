@@ -330,25 +330,3 @@ def test_a_smoke_that_passed_is_not_run_again_for_the_same_code(me: Front) -> No
     assert "passed before for this very code and job" in me.lease("run").said
     me.write("train.py", WRITE + "# changed\n")
     assert "smoke: python3 -I -S train.py" in me.lease("run", "--alongside").said
-
-
-CONTINUES = """
-mkdir -p "$LEASE_OUT"
-start=$(cat "$LEASE_OUT/at" 2>/dev/null || echo 0)
-for n in $(seq $((start + 1)) 6); do echo "step $n/6"; echo $n > "$LEASE_OUT/at"; sleep 0.4; done
-echo '{"from": '$start'}' > "$LEASE_OUT/result.json"
-"""
-DOES_NOT = CONTINUES + "[ $start = 0 ] || exit 4\n"
-
-
-@pytest.mark.parametrize("script, code, words", [
-    (CONTINUES, 0, "ok  killed halfway and started again, it continued and finished"),
-    (DOES_NOT, 3, "NO  killed and started again, it did not finish"),
-], ids=["continues", "does not"])  # fmt: skip
-def test_the_kill_check_sees_whether_a_killed_smoke_continues(me: Front, script: str, code: int, words: str) -> None:
-    me.write("smoke.sh", script)
-    me.job(smoke="sh smoke.sh")
-    done = me.lease("check", "smoke", "--kill-check")
-    assert done.code == code, done.said
-    assert words in done.said
-    assert me.lease("check", "smoke").code == 0  # without the check, both pass

@@ -6,11 +6,26 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from leasehold.model.verdict import Verdict, judge, passes, refuses, unknown
+from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
 
 _RANK = r"^(?:\[[^\]\n]{0,40}\]:?)?[ \t|+]*"  # torchrun writes "[rank0]: " before each line, groups write "  | "
 _TRACEBACK = re.compile(_RANK + r"(?:Exception Group )?Traceback \(most recent call last\):", re.MULTILINE)
 _RAISED = re.compile(_RANK + r"((?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?::.*)?)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a smoke that was killed and started again in the same folders did."""
+
+    killed: bool  # False: it ended before it could be killed, and was not started again
+    code: int = 0
+    reached: str = ""  # the last step or epoch read before the kill
+    first_before: str = ""
+    first_after: str = ""  # the first step or epoch read after the second start
+    further: bool = False  # first_after is past first_before
+    from_zero: bool = False  # first_after is a progress bar's 0, which one that continues may show too
+    restored_step: int = 0  # by our own Checkpointer, from this smoke's own folders
+    wrote: bool = False  # whether any file was there when it was killed
 
 
 @dataclass(frozen=True)
@@ -24,7 +39,7 @@ class SmokeReadings:
     missing: tuple[str, ...] = ()
     unloadable: tuple[str, ...] = ()
     loaded: int = 0
-    continued: bool | None = None  # None: the kill-and-continue check was not asked for
+    continuation: Continuation | None = None  # None: the kill check was not asked for
     timed_out: bool = False
     notes: tuple[str, ...] = field(default_factory=tuple)
 
@@ -51,12 +66,40 @@ def judge_smoke(readings: SmokeReadings) -> Verdict:
         findings += [refuses(f"{text}") for text in readings.unloadable]
         if readings.loaded:
             findings.append(passes(f"{readings.loaded} artifacts of the smoke load as promised"))
-    if readings.continued is not None:
-        text = "killed halfway and started again, it continued and finished"
-        findings.append(
-            judge(readings.continued, text if readings.continued else "killed and started again, it did not finish")
-        )
+    if readings.continuation is not None:
+        findings.append(judge_continuation(readings.continuation))
     return Verdict("smoke", tuple(findings))
+
+
+def judge_continuation(seen: Continuation) -> Finding:
+    """Continuing must be read, not inferred from exit 0: a script that starts at step 0 finishes too."""
+    if not seen.killed:
+        return unknown("the smoke ended before it could be killed: nothing shows whether it continues", _LONGER_HINT)
+    again = f"killed {f'at {seen.reached}' if seen.reached else 'halfway'} and started again"
+    if seen.code != 0:
+        return refuses(f"{again}, it did not finish: exit {seen.code}", _RESUME_HINT)
+    restored = f"its Checkpointer restored step {seen.restored_step}" if seen.restored_step else ""
+    compared = bool(seen.first_before and seen.first_after and not seen.from_zero)
+    if seen.further or (restored and not compared):
+        what = f"first {seen.first_before} in the first run, first {seen.first_after} in the second"
+        return passes(f"{again}, it continued and finished: {restored or what}")
+    nothing = f"{again}: finished, but nothing shows that it continued"
+    if seen.from_zero:
+        return unknown(f"{nothing}: its progress bar began at 0", _PRINT_HINT)
+    if compared and restored:
+        hint = "begin the loop at the step that restore() returns: range(state.step, steps)"
+        return refuses(f"{nothing}: {restored}, yet first {_of_second(seen.first_after)}", hint)
+    if compared:
+        hint = _RESUME_HINT if seen.wrote else f"no file was written before the kill; {_SAVE_HINT}"
+        return refuses(f"{nothing}: first {_of_second(seen.first_after)}", hint)
+    missing = "second" if seen.first_before else "first"
+    return unknown(f"{nothing}: no step or epoch was read in the {missing} run", _PRINT_HINT)
+
+
+def _of_second(place: str) -> str:
+    """Turn "step 3" into "step of the second run was 3"."""
+    word, _, number = place.partition(" ")
+    return f"{word} of the second run was {number}"
 
 
 def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, before: str = "") -> Verdict:
@@ -74,6 +117,10 @@ def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, befor
     )
 
 
+_SAVE_HINT = "save a checkpoint in the first half of the smoke, and load it at the start"
+_RESUME_HINT = "load the newest checkpoint below $LEASE_OUT at the start; docs/checkpoints.md shows how"
+_PRINT_HINT = "print the step, for example: step 1/6; or say `progress: <regex>` in the job"
+_LONGER_HINT = "give the smoke more steps, each printed as it is done: step 1/6"
 _WRITE_HINT = "write it into the folder that $LEASE_OUT names"
 
 

@@ -37,6 +37,15 @@ class Progress(NamedTuple):
     restarts: int = 0  # how often the step fell back, as after a resume
 
 
+class Counter(NamedTuple):
+    """One counter of a log: the earliest reading, the last one, and how many there were."""
+
+    first: int
+    last: int
+    sights: int
+    first_epoch: Optional[float] = None  # the epoch of the earliest reading, where one was named by then
+
+
 class ProgressReader:
     """Takes log text as it comes; `now` tells what it says so far."""
 
@@ -88,6 +97,21 @@ class ProgressReader:
         )
 
     @property
+    def main(self) -> str:
+        """The key of the counter that is the training's; empty until one is known."""
+        return self._counters.main.key if self._counters.main is not None else ""
+
+    @property
+    def counters(self) -> Dict[str, Counter]:
+        """Every counter of the log by its key, but those of validation, loading and the like."""
+        return self._counters.all
+
+    @property
+    def first_epoch(self) -> Optional[float]:
+        """The lowest epoch that a line of the training named."""
+        return self._epochs.lowest
+
+    @property
     def losses(self) -> List[float]:
         """The loss over the whole run, in at most LossHistory.POINTS means."""
         return list(self._history.points)
@@ -117,7 +141,7 @@ class ProgressReader:
     def _take_step(self, sight: Sight, at: Optional[float]) -> bool:
         """Move the sight's track; tell whether that is the training's."""
         main_before = self._counters.main
-        moved = self._counters.move(sight)
+        moved = self._counters.move(sight, self._epochs.epoch if sight.epoch is None else sight.epoch)
         main = self._counters.main
         if main is not main_before:
             self._last, self._pace = Sight(), _Pace()
@@ -193,6 +217,7 @@ class _Track:
         self.born = born
         self.counts_epochs = sight.track == "epoch"
         self.step, self.sights, self.sure, self.has_loss = -1, 0, False, False
+        self.earliest: Optional[Tuple[float, int]] = None  # epoch (-1: none named) and step
         self.rises = 0  # since another counter last began again
         self.steady = False  # rose twice in a row; an outer loop rises once per pass of the inner one
 
@@ -200,14 +225,22 @@ class _Track:
         """The training is steady, shows a loss, is no loop of epochs, has an end, is long, and moves often."""
         return (self.steady, self.has_loss, not self.is_loop, self.total is not None, self.total or 0, self.sights)
 
-    def move(self, sight: Sight) -> None:
+    def move(self, sight: Sight, epoch: Optional[float]) -> None:
         """Take the new step."""
         step = sight.step or 0
+        at = (-1.0 if epoch is None else epoch, step)
+        if self.earliest is None or at < self.earliest or (sight.sure and not self.sure):
+            self.earliest = at  # "found a checkpoint of step 3" is forgotten at the first "step 1/6"
         if step > self.step >= 0:
             self.rises += 1
             self.steady = self.steady or self.rises >= 2
         self.step, self.sights, self.sure = step, self.sights + 1, self.sure or sight.sure
         self.total = self.total if sight.total is None else sight.total
+
+    def counter(self, earliest: Tuple[float, int]) -> Counter:
+        """Show it to others."""
+        epoch, step = earliest
+        return Counter(step, self.step, self.sights, None if epoch < 0 else epoch)
 
     def surrounds(self, main: _Track) -> bool:
         """Whether this is the loop of epochs around the training."""
@@ -231,7 +264,12 @@ class _Counters:
         self._sights = 0
         self._elsewhere = 0  # sights since the training last moved
 
-    def move(self, sight: Sight) -> Optional[_Moved]:
+    @property
+    def all(self) -> Dict[str, Counter]:
+        """Every track that was moved, by its key."""
+        return {track.key: track.counter(track.earliest) for track in self._tracks.values() if track.earliest}
+
+    def move(self, sight: Sight, epoch: Optional[float]) -> Optional[_Moved]:
         """Move the track of this sight and choose again; None when the sight is not to be believed."""
         self._sights += 1
         track = self._tracks.pop(sight.track, None) or _Track(sight, self._sights)
@@ -241,7 +279,7 @@ class _Counters:
         if track.sure and not sight.sure:
             return None  # "next evaluation at step 5000" among real steps
         before = track.step
-        track.move(sight)
+        track.move(sight, epoch)
         for other in self._tracks.values():
             if other is not track and track.step < before:
                 other.rises = 0
@@ -272,6 +310,7 @@ class _Epochs:
     def __init__(self) -> None:
         self.epoch: Optional[float] = None
         self.epochs: Optional[int] = None
+        self.lowest: Optional[float] = None
         self._from_zero = False
         self._starts_again: Optional[bool] = None  # the step, with each epoch
         self._at_last_step: Optional[float] = None
@@ -280,6 +319,8 @@ class _Epochs:
         """Note the epoch that a line of the training names."""
         self.epoch = self.epoch if sight.epoch is None else sight.epoch
         self.epochs = self.epochs if sight.epochs is None else sight.epochs
+        if sight.epoch is not None:
+            self.lowest = sight.epoch if self.lowest is None else min(self.lowest, sight.epoch)
         self._from_zero = self._from_zero or sight.epoch == 0
 
     def take_loop(self, track: _Track) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from leasehold.gates.launching import SmokeReadings, judge_launch, judge_smoke
+from leasehold.gates.launching import Continuation, SmokeReadings, judge_launch, judge_smoke
 from leasehold.model.verdict import Outcome, Verdict
 
 TRACEBACK = """epoch 1
@@ -60,11 +61,46 @@ def test_a_smoke_that_hangs_is_told_to_be_smaller() -> None:
     assert against(verdict) == ["`python t.py --steps 3` exited with -9", "the smoke did not end in time"]
 
 
-@pytest.mark.parametrize("continued, passes", [(None, True), (True, True), (False, False)])
-def test_the_kill_check_counts_only_when_it_was_asked_for(continued: bool | None, passes: bool) -> None:
-    verdict = smoke(continued=continued)
-    assert verdict.passed is passes
-    assert any("killed" in finding.what for finding in verdict.findings) is (continued is not None)
+# ---------------------------------------------------------------- killed and started again
+
+KILLED = Continuation(True, 0, "step 3", "step 1", "step 1", wrote=True)
+AGAIN = "killed at step 3 and started again"
+NOTHING = f"{AGAIN}: finished, but nothing shows that it continued"
+
+
+@pytest.mark.parametrize(
+    "change, outcome, what",
+    [
+        ({"killed": False}, "unknown", "the smoke ended before it could be killed: nothing shows whether it continues"),
+        ({"code": 4}, "refused", f"{AGAIN}, it did not finish: exit 4"),
+        ({"first_after": "step 3", "further": True}, "passed",
+         f"{AGAIN}, it continued and finished: first step 1 in the first run, first step 3 in the second"),
+        ({"restored_step": 2, "first_after": "step 3", "further": True}, "passed",
+         f"{AGAIN}, it continued and finished: its Checkpointer restored step 2"),
+        ({"restored_step": 2, "first_after": ""}, "passed",
+         f"{AGAIN}, it continued and finished: its Checkpointer restored step 2"),
+        ({}, "refused", f"{NOTHING}: first step of the second run was 1"),
+        ({"restored_step": 2}, "refused",
+         f"{NOTHING}: its Checkpointer restored step 2, yet first step of the second run was 1"),
+        ({"first_after": "step 0", "from_zero": True}, "unknown", f"{NOTHING}: its progress bar began at 0"),
+        ({"first_after": ""}, "unknown", f"{NOTHING}: no step or epoch was read in the second run"),
+        ({"first_before": "", "reached": ""}, "unknown",
+         "killed halfway and started again: finished, but nothing shows that it continued: "
+         "no step or epoch was read in the first run"),
+    ],
+)  # fmt: skip
+def test_continuing_is_read_and_not_inferred_from_exit_0(change: dict[str, Any], outcome: str, what: str) -> None:
+    verdict = smoke(continuation=replace(KILLED, **change))
+    assert (verdict.outcome.value, verdict.findings[-1].what) == (outcome, what)
+
+
+def test_a_smoke_that_saved_nothing_before_the_kill_is_told_so() -> None:
+    (finding,) = smoke(continuation=replace(KILLED, wrote=False)).against()
+    assert finding.hint.startswith("no file was written before the kill; ")
+
+
+def test_the_kill_check_is_a_finding_only_when_it_was_asked_for() -> None:
+    assert not any("kill" in finding.what for finding in smoke().findings)
 
 
 # ---------------------------------------------------------------- tracebacks

@@ -1,0 +1,163 @@
+"""One start of a smoke: a clean copy of the code, the environment of a run, and its output read as it comes."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from leasehold.kit.progress import ProgressReader
+from leasehold.kit.python_names import with_python
+from leasehold.kit.terminal import plain
+from leasehold.model.job import Job
+from leasehold.transport import parcel
+
+from .project import CodeTree
+
+TIMEOUT_S = 600.0
+_PARCEL = "leasehold.zip"
+_KEPT_OUTPUT = 200_000
+_PIECE = 1 << 16
+_HELD = 1 << 16  # of a line without an end
+_REMARK = "checkpoint: "
+_LOOK_S = 0.02  # between two looks for the moment of the kill
+_QUIET = {"CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled", "PYTHONUNBUFFERED": "1", "LEASE_SMOKE": "1"}
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where one smoke works: several starts of it may share them, as the attempts of a run do."""
+
+    place: Path
+
+    @property
+    def work(self) -> Path:
+        """The copy of the code."""
+        return self.place / "work"
+
+    @property
+    def out(self) -> Path:
+        """$LEASE_OUT."""
+        return self.place / "out"
+
+    def written(self, tree: CodeTree) -> bool:
+        """Whether the smoke left any file of its own."""
+        ours = {str(self.work / entry["path"]) for entry in tree.entries}
+        return any(
+            os.path.join(folder, name) not in ours
+            for top in (self.out, self.work)
+            for folder, folders, names in os.walk(top)
+            for name in names
+        )
+
+
+class Trial:
+    """A smoke while it runs and after it ended."""
+
+    def __init__(self, job: Job) -> None:
+        self.reader = ProgressReader(job.progress)
+        self.code = 0
+        self.killed = self.timed_out = False
+        self.begun = time.monotonic()
+        self.first_sight: float | None = None  # when a counter was first read
+        self.ended = self.begun
+        self._said = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+
+    @property
+    def output(self) -> str:
+        """The end of what it printed, without escapes."""
+        return plain(self._said[-_KEPT_OUTPUT:].decode("utf-8", "replace"))
+
+    def hear(self, piece: bytes) -> None:
+        """Take a piece of its output. What our Checkpointer remarks names steps too, but none that was done now."""
+        self._said = (self._said + piece)[-2 * _KEPT_OUTPUT :]
+        text = self._held + self._decoder.decode(piece).replace("\r", "\n")
+        done, newline, rest = text.rpartition("\n")
+        self._held = rest[:_HELD]
+        lines = [line for line in done.split("\n") if not line.startswith(_REMARK)] if newline else []
+        self.reader.feed("".join(f"{line}\n" for line in lines))
+        if self.first_sight is None and self.reader.counters:
+            self.first_sight = time.monotonic()
+
+
+Ready = Callable[[Trial], bool]
+
+
+def never(trial: Trial) -> bool:
+    """Let the smoke run to its end."""
+    return False
+
+
+def lay_out(tree: CodeTree, place: Path) -> Folders:
+    """Copy the code and our parcel into a new folder."""
+    folders = Folders(place)
+    folders.out.mkdir(parents=True)
+    folders.work.mkdir()
+    (place / _PARCEL).write_bytes(parcel.build().data)  # leasehold.checkpoint, as on a box
+    for entry in tree.entries:
+        target = folders.work / entry["path"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if "link" in entry:
+            target.symlink_to(entry["link"])
+            continue
+        target.write_bytes((tree.folder / entry["path"]).read_bytes())
+        if entry.get("exec"):
+            target.chmod(0o755)
+    return folders
+
+
+def run_once(job: Job, folders: Folders, extra: Mapping[str, str], kill_when: Ready = never) -> Trial:
+    """Run the smoke to its end, or kill it with all its children when the moment has come or time is out."""
+    trial = Trial(job)
+    child = _start(job, folders, extra)
+    assert child.stdout is not None
+    deadline = trial.begun + TIMEOUT_S
+    with selectors.DefaultSelector() as waiting, child.stdout as pipe:
+        waiting.register(pipe, selectors.EVENT_READ)
+        while True:
+            limit_s = deadline - time.monotonic() if kill_when is never else _LOOK_S
+            piece = os.read(pipe.fileno(), _PIECE) if waiting.select(max(0.0, limit_s)) else None
+            if piece == b"":
+                break
+            if piece:
+                trial.hear(piece)
+            trial.timed_out = time.monotonic() > deadline
+            if not (trial.killed or trial.timed_out) and kill_when(trial):
+                trial.killed = _kill(child)
+            elif trial.timed_out:
+                _kill(child)
+                break
+    trial.code = child.wait()
+    trial.ended = time.monotonic()
+    trial.killed = trial.killed and trial.code == -signal.SIGKILL
+    trial.hear(b"\n")  # a last line may lack its end
+    return trial
+
+
+def _kill(child: subprocess.Popen[bytes]) -> bool:
+    """End the whole group; it may be gone already."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    return True
+
+
+def _start(job: Job, folders: Folders, extra: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    place = folders.place
+    named = {"LEASE_OUT": str(folders.out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main"}
+    env = {**os.environ, **job.env, **_QUIET, **named, "LEASE_ATTEMPT": "1", **extra}
+    env.setdefault("LEASE_DATA", str(place / "data"))  # your own, if you set it; on the box, what was fetched
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(place / _PARCEL)]))
+    env = with_python(env, str(place))  # as on a box: Debian has no `python`
+    return subprocess.Popen(
+        ["/bin/sh", "-c", job.smoke], cwd=folders.work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
