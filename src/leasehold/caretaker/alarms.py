@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
+from leasehold.kit.remedies import leaving
+
 from .xids import explain
 
 WARN, ALARM = "warn", "alarm"
@@ -106,9 +108,9 @@ def signs_of(facts: Dict[str, Any], kept: "Recall", limits: Limits = LIMITS) -> 
     yield from _killed(facts.get("memory") or {}, kept)
     kept.xids.update(dict.fromkeys(facts.get("xids") or []))
     for index, code in kept.xids:  # again and again, until the journal took it
-        yield _xid(index, code)
+        yield _xid(index, code, kept.leaving)
     for name in facts.get("fresh") or ():
-        yield _hung(name, name in facts["hung"])
+        yield _hung(name, name in facts["hung"], kept.leaving)
     if "gpu" not in (facts.get("fresh") or ()):
         return  # the cards are as they were when last judged
     for card in facts.get("gpus") or []:
@@ -119,7 +121,8 @@ def signs_of(facts: Dict[str, Any], kept: "Recall", limits: Limits = LIMITS) -> 
 class Recall:
     """What judging must remember from tick to tick."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: bool = False) -> None:
+        self.leaving = leaving(cluster)
         self.idle_since_s: Optional[float] = None
         self.idle_step: Any = None
         self.first_ecc: Dict[int, int] = {}
@@ -191,7 +194,7 @@ def _killed(memory: Dict[str, Any], kept: Recall) -> Iterator[Sign]:
 def _card(card: Dict[str, Any], kept: Recall, limits: Limits) -> Iterator[Sign]:
     where = str(card.get("index"))
     if card.get("lost"):
-        hint = "leave this box: bring home what is durable, rent another, resume there"
+        hint = "bring home what is whole (lease pull RUN); %s" % kept.leaving
         yield Sign("gpu_lost", where, True, False, ALARM, "card %s is lost" % where, str(card.get("problem")), hint)
         return
     yield from _slowed(card, where, limits)
@@ -239,27 +242,27 @@ def _ecc(card: Dict[str, Any], where: str, kept: Recall) -> Iterator[Sign]:
     )
     what = "card %s %s" % (where, "had an uncorrectable memory error" if fresh else "has had memory errors before")
     level = ALARM if fresh or failed else WARN
-    hint = "numbers may be wrong since then: go back to a checkpoint from before, on another box"
+    hint = "numbers may be wrong since then: go back to a checkpoint from before; %s" % kept.leaving
     bad = fresh or bool(count) or bool(failed) or bool(pending)
     yield Sign("gpu_ecc", where + (" new" if fresh else ""), bad, False, level, what, seen, hint)
 
 
-def _hung(name: str, hangs: bool) -> Sign:
+def _hung(name: str, hangs: bool, leaving_words: str) -> Sign:
     kind, _, where = name.partition(" ")
     what = "%s does not answer" % ("the GPU driver" if kind == "gpu" else where)
     seen = "asked, and heard nothing for 30 s" if hangs else "it answers"
     hint = (
-        "a lost card looks like this (Xid 79); if steps stand too, leave this box: rent another and resume there"
+        "a lost card looks like this (Xid 79); if no step is done either: %s" % leaving_words
         if kind == "gpu"
         else "a network disk whose server is gone looks like this; the trainer's next write there hangs too"
     )
     return Sign(kind + "_silent", where, hangs, not hangs, ALARM, what, seen, hint)
 
 
-def _xid(index: int, code: int) -> Sign:
+def _xid(index: int, code: int, leaving_words: str) -> Sign:
     known = explain(code)
     card = "card %d" % index if index >= 0 else "a card"
-    hint = "leave this box: rent another and resume there" if known.leave else "look at the trainer's log first"
+    hint = leaving_words if known.leave else "look at the trainer's log first"
     what = "%s reported Xid %d: %s" % (card, code, known.meaning)
     level = ALARM if known.leave else WARN
     where = "%s %d" % (index if index >= 0 else "?", code)

@@ -70,7 +70,8 @@ class Patrol:
         from .sampler import Sampler, record_of
 
         if self._sampler is None or self._alarms is None:
-            self._sampler, self._alarms, self._recall = Sampler(self._folder, self._plan), Alarms(known), Recall()
+            self._sampler, self._alarms = Sampler(self._folder, self._plan), Alarms(known)
+            self._recall = Recall(cluster=self._plan.get("engine") == "slurm")
         self._sampler.hear(now_s, before)
         if now_s < self._due_s:
             return

@@ -88,6 +88,7 @@ class Recovery:
             saved=cell.saved,
             scratch=bool(self.plan["job"].get("scratch")),
             grace_s=self.left_s(),
+            cluster=self.plan.get("engine") == "slurm",
         )
         chosen = remedies.choose(ended)
         self._due.pop(name, None)
@@ -111,7 +112,8 @@ class Recovery:
             asked = os.environ.get("SLURM_MEM_PER_NODE")
             return said + "; raise slurm.mem%s and run it again" % (", now %s MiB," % asked if asked else "")
         if cell.remedy == remedies.RENT_AGAIN:
-            return said + "; leave this box and resume on another one"
+            on_slurm = self.plan.get("engine") == "slurm"
+            return "%s; %s" % (said, remedies.leaving(on_slurm, self.folder.out(name), self.folder.run))
         if cell.remedy == remedies.ASK:
             return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name, cell.largest_bytes))
         return said

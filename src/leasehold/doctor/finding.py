@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.kit.evidence import Evidence
+from leasehold.kit.remedies import leaving
 
 # class -> (may the same thing be started again as it is, what to do); R§17.2
 ACTIONS: dict[str, tuple[bool | None, str]] = {
     "probabilistic": (True, "start the identical run again"),
     "disk-full": (False, "free space first, then start the same run"),
     "bug": (False, "stop: it will fail the same way until something is changed"),
-    "hardware": (False, "leave this box; resume on another one"),
+    "hardware": (False, leaving()),
     "transport": (None, "the run's state is unknown: look over a new connection first"),
     "clock": (True, "resume from the newest checkpoint"),
     "advice": (None, "nothing to retry"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from .runstate import FINISHED, TERMINAL
 
-HERE, BOX = "sh here", "sh on the box"
+HERE, BOX, OTHER = "sh here", "sh on the box", "sh here, with OTHER filled in"
+_NAME = re.compile(r"(.+-[0-9a-f]{10})(?:-(\d{1,6}))?\Z")  # a run's name and which time it is run; not a sweep's share
 _SHOWN_CELLS = 8
 
 Facts = Mapping[str, Any]
@@ -23,6 +25,7 @@ def render(facts: Facts, place: Facts, state: Facts, now_unix: float) -> str:
         _where(facts, place, state),
         _look(facts, place, state),
         _resume(facts, place, state),
+        _elsewhere(facts, place, state),
         _stop(facts, place, state),
         _bring_home(facts, place),
         _never(facts),
@@ -114,6 +117,37 @@ def _resume(facts: Facts, place: Facts, state: Facts) -> List[str]:
     there = "setsid %s > /dev/null 2>&1 < /dev/null &" % " ".join(shlex.quote(word) for word in words)
     why = "The lock of a cell is held while its trainer lives, so none of this can start a second one."
     return ["## Resume", "", *_block(HERE, again), *(_block(BOX, [there]) if words else []), why]
+
+
+def _elsewhere(facts: Facts, place: Facts, state: Facts) -> List[str]:
+    title = ["## Go on on another box", ""]
+    if state.get("state") == FINISHED:
+        return [*title, "It has finished: there is nothing to go on with."]
+    if facts.get("engine") == "slurm":
+        return [*title, "Another node goes on from the checkpoint: the run folder is on the cluster's shared disk."]
+    found = _NAME.match(str(facts["run"]))
+    if not found or not facts.get("elsewhere"):
+        return [*title, "Nothing moves a run: on another box its cells start at step 0."]
+    fresh = "%s-%d" % (found[1], int(found[2] or 0) + 1)
+    out = "~/.leasehold/active/%s/out" % fresh
+    pack = _from_here(facts, "tar cf - -C %s ." % _q(place, "out"))
+    return [
+        *title,
+        "Nothing moves a run: on another box it starts at step 0, unless its checkpoint is copied there by hand before",
+        "the launch. It lies below %s. The run there is called" % _code("%s/out" % place["folder"]),
+        "`%s`, unless `lease status` lists that name already (then count on). Our folder there is" % fresh,
+        "`~/.leasehold`, or the `root` that `lease box show OTHER` prints. Stop the run here first.",
+        "",
+        *_block(
+            OTHER,
+            [
+                "%s | ssh OTHER 'mkdir -p %s && tar xf - -C %s'" % (pack, out, out),
+                "cd %s" % shlex.quote(str(facts["project"])),
+                str(facts["elsewhere"]),
+            ],
+        ),
+        "Its first line of progress shows whether it continued: a first step of 0 or 1 says that it did not.",
+    ]
 
 
 def _stop(facts: Facts, place: Facts, state: Facts) -> List[str]:
@@ -249,6 +283,7 @@ def blank_facts(plan: Facts) -> Dict[str, Any]:
         "command": job.get("run"),
         "tree": plan.get("tree"),
         "platform": plan.get("platform"),
+        "engine": plan.get("engine") or "",
         "box": "this box",
         "secrets": job.get("secrets") or [],
         "artifacts": plan.get("patterns") or [],

@@ -27,6 +27,7 @@ class Ended(NamedTuple):
     saved: bool = False  # the attempt left newer work than it began with
     scratch: bool = False  # the job names files that may go
     grace_s: float = 0.0  # how long a box that was announced to go may still be seen
+    cluster: bool = False  # another node sees the run's folder
 
 
 class Remedy(NamedTuple):
@@ -43,7 +44,7 @@ def choose(ended: Ended) -> Remedy:
     if ended.klass in (classes.PREEMPTED, classes.WALLTIME):
         return _resume(ended)
     if ended.klass == classes.HARDWARE:
-        return Remedy(RENT_AGAIN, "the hardware failed: leave this box and resume on another one")
+        return Remedy(RENT_AGAIN, "the hardware failed: %s" % leaving(ended.cluster))
     if ended.klass == classes.BUG:
         return Remedy(STOP, "it will fail the same way until something is changed")
     if ended.klass == classes.DISK_FULL:
@@ -51,6 +52,16 @@ def choose(ended: Ended) -> Remedy:
     if ended.klass == classes.UNKNOWN and ended.verdict not in _INTERRUPTED:
         return Remedy(STOP, "nothing shows that the same command would end otherwise; read its log")
     return _again(ended)
+
+
+def leaving(cluster: bool = False, saved: str = "its checkpoint", run: str = "RUN") -> str:
+    """What to do about a broken machine; nothing of ours moves a run to another box."""
+    if cluster:
+        return "use another node (slurm: flags: [--exclude=NODE]); the run folder is on the cluster's shared disk"
+    return (
+        "leave this box; on another box the run starts at step 0 unless %s is copied there by hand: "
+        "lease handbook %s says how" % (saved, run)
+    )
 
 
 def wait_s(tries: int) -> float:

@@ -52,6 +52,7 @@ def facts_of(home: Home, stay: Stay, profile: Profile, channels: int) -> dict[st
         "project": str(stay.project),
         "results": str(stay.results),
         "again": shlex.join(["lease", "run", *_words(home, stay)]),
+        "elsewhere": shlex.join(["lease", "run", *_words_elsewhere(stay)]),
         "root": stay.box.root if _own_root(home, stay) else "",
         "verbs": [{"name": verb.native or verb.name, "what": _verb(verb)} for verb in profile.verbs],
         "who": f"{person()} on {socket.gethostname()}",
@@ -66,6 +67,13 @@ def _words(home: Home, stay: Stay) -> list[str]:
         return [*words, "--rehearse"]
     words += [] if stay.box.name == "local" else ["--on", stay.box.name]
     words += ["--root", stay.box.root] if _own_root(home, stay) else []
+    return words if stay.results == stay.project / RESULTS else [*words, "--results", str(stay.results)]
+
+
+def _words_elsewhere(stay: Stay) -> list[str]:
+    """Spell what `lease run` must be given to start the same job on another box."""
+    words = [] if stay.job_file == "lease.yaml" else [stay.job_file]
+    words += ["--on", "OTHER", "--again"]
     return words if stay.results == stay.project / RESULTS else [*words, "--results", str(stay.results)]
 
 

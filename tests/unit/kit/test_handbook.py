@@ -21,6 +21,7 @@ FACTS: Dict[str, Any] = {
     "project": "/home/me/it's here",
     "results": "/home/me/results",
     "again": "lease run --on ssh:gpu1",
+    "elsewhere": "lease run --on OTHER --again",
     "verbs": [{"name": "release", "what": "deletes data disk | all"}],
 }
 
@@ -38,7 +39,7 @@ def page(state: str, folder: str = "/root/.leasehold/active/toy-0123456789") -> 
 @pytest.mark.parametrize("state", ["running", "finished", "failed", "stopped", "unknown"])
 def test_every_state_has_every_section(state: str) -> None:
     titles = re.findall(r"^## (.*)$", page(state), re.MULTILINE)
-    assert len(titles) == 10
+    assert len(titles) == 11
     assert "\x1b" not in page(state)
 
 
@@ -46,6 +47,27 @@ def test_a_running_run_can_be_stopped_and_a_finished_one_is_not_resumed() -> Non
     assert "stop.json" in page("running") and "-p 77" in page("running")
     assert "nothing to resume" in page("finished") and "stop.json" not in page("finished")
     assert "setsid by-hand" in page("failed") and "setsid by-hand" not in page("running")
+
+
+def test_another_box_starts_at_step_0_and_the_page_says_what_to_copy_where() -> None:
+    text = page("failed")
+    assert "on another box it starts at step 0" in text
+    assert "It lies below `/root/.leasehold/active/toy-0123456789/out`." in text
+    assert "mkdir -p ~/.leasehold/active/toy-0123456789-1/out" in text and "\nlease run --on OTHER --again\n" in text
+    assert "step 0" not in page("finished")
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"run": "toy-0123456789-4"}, "active/toy-0123456789-5/out"),
+        ({"run": "toy-0123456789-b12ab34"}, "on another box its cells start at step 0"),
+        ({"engine": "slurm"}, "Another node goes on from the checkpoint"),
+    ],
+)
+def test_how_to_go_on_elsewhere_depends_on_the_run(change: Dict[str, Any], words: str) -> None:
+    place = {"folder": "/f", "root": "/r", "care": []}
+    assert words in render({**FACTS, **change}, place, {"state": "failed", "cells": {}}, 0.0)
 
 
 def test_an_odd_folder_is_one_word_wherever_it_stands(odd_name: str) -> None:

@@ -41,6 +41,12 @@ def test_each_class_has_its_remedy(ended: Ended, remedy: str) -> None:
     assert choose(ended).remedy == remedy
 
 
+def test_another_box_is_never_said_to_resume_but_another_node_of_a_cluster_is() -> None:
+    broken = Ended("hardware", "exited", 1, 3)
+    assert "on another box the run starts at step 0 unless its checkpoint is copied there by hand" in choose(broken).why
+    assert "shared disk" in (why := choose(broken._replace(cluster=True)).why) and "step 0" not in why
+
+
 def test_the_first_interruption_costs_no_pause_and_a_failure_does() -> None:
     assert choose(FRESH._replace(verdict="killed")).wait_s == 0
     assert choose(FRESH).wait_s == WAITS_S[0]

@@ -1,0 +1,80 @@
+"""A box whose hardware fails: nothing we print promises that another box goes on where this one stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.front import Front, front
+
+TRAIN = """
+import json, os, sys
+out = os.environ["LEASE_OUT"]
+at = os.path.join(out, "at")
+last = int(open(at).read()) if os.path.exists(at) else 0
+for n in range(last + 1, 7):
+    print(f"step {n}/6", flush=True)
+    open(at, "w").write(str(n))
+    if n == 3 and not last:
+        print("RuntimeError: CUDA error: uncorrectable ECC error encountered")
+        sys.exit(1)
+json.dump({"from": last}, open(os.path.join(out, "result.json"), "w"))
+"""
+AT_ZERO = "on another box the run starts at step 0 unless "
+
+
+@pytest.fixture
+def me(tmp_path: Path) -> Iterator[Front]:
+    """Give a person whose training broke on the first box, and who has a second one."""
+    with front(tmp_path) as person:
+        person.write("train.py", TRAIN)
+        person.job()
+        yield person
+
+
+def broken(me: Front, root: Path) -> tuple[str, str]:
+    """Run on a box that breaks; return the run and what the screen said."""
+    done = me.lease("run", "--root", str(root))
+    assert done.code == 6, done.said
+    (run,) = [path.name for path in (root / "active").iterdir()]
+    return run, done.said
+
+
+def test_leaving_a_box_is_advised_with_what_it_costs(me: Front, tmp_path: Path) -> None:
+    run, said = broken(me, tmp_path / "one")
+    out = tmp_path / "one" / "active" / run / "out" / "main"
+    assert "resume on another" not in said and "resume there" not in said
+    assert f"{AT_ZERO}its checkpoint is copied there by hand" in said
+    assert f"{AT_ZERO}{out} is copied there by hand: lease handbook {run} says how" in said
+
+
+def test_the_doctor_does_not_promise_that_another_box_resumes(me: Front, tmp_path: Path) -> None:
+    run, _ = broken(me, tmp_path / "one")
+    (finding, *_) = json.loads(me.lease("doctor", run, "--json").out)["findings"]
+    assert finding["class"] == "hardware"
+    assert AT_ZERO in finding["action"] and "step 0" in finding["fix"]
+    assert "resume there" not in finding["fix"]
+
+
+def test_another_box_starts_at_step_0(me: Front, tmp_path: Path) -> None:
+    broken(me, tmp_path / "one")
+    done = me.lease("run", "--root", str(tmp_path / "two"), "--again")
+    assert done.code == 6 and "  | step 1/6" in done.said, done.said
+
+
+def test_the_handbooks_copy_makes_another_box_go_on(me: Front, tmp_path: Path) -> None:
+    run, _ = broken(me, tmp_path / "one")
+    page = me.lease("handbook", run).out
+    (block,) = re.findall(r"^```sh here, with OTHER filled in\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)
+    copy, _, start = block.rpartition("\n")
+    assert start == "lease run --on OTHER --again"
+    here = copy.replace("ssh OTHER", "sh -c").replace("~/.leasehold", str(tmp_path / "two"))
+    subprocess.run(["bash", "-euo", "pipefail", "-c", here], cwd=me.project, env=me.environment, check=True)
+    done = me.lease("run", "--root", str(tmp_path / "two"), "--again")
+    assert done.code == 0, (here, done.said)
+    assert "  | step 4/6" in done.said and "  | step 1/6" not in done.said
