@@ -71,6 +71,15 @@ def judge_smoke(readings: SmokeReadings) -> Verdict:
     return Verdict("smoke", tuple(findings))
 
 
+def judge_no_smoke(job: str, box: str, meter: str) -> Verdict:
+    """Refuse a job without a smoke where time costs money; `meter` says how it is billed."""
+    hint = "add to the job file, for example: smoke: python train.py --steps 3 (docs/gates.md); else say why not: "
+    return Verdict(
+        "smoke",
+        (refuses(f"the job {job} has no `smoke`, and {box} bills: {meter}", hint + "--skip-gate smoke --because '…'"),),
+    )
+
+
 def judge_continuation(seen: Continuation) -> Finding:
     """Continuing must be read, not inferred from exit 0: a script that starts at step 0 finishes too."""
     if not seen.killed:

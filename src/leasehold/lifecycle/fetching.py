@@ -25,7 +25,7 @@ def fetch_only(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutc
         raise UserError("fetch.nothing", f"{order.job_file} names no downloads", hint="docs/job-file.md: downloads")
     project = order.job_file.absolute().parent
     tree = read_tree(project, order.job_file.name, own_places(home, project, project / RESULTS))
-    wanted = LaunchOrder(box, project / RESULTS, order.price or box.price)
+    wanted = LaunchOrder(box, project / RESULTS, order.price or box.price, trains=False)
     launched, engine = launch(home, wanted, (only_downloads(job), tree), report)
     engine.wire.close()
     run, seen = launched.plan.run, launched.seen

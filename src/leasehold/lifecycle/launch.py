@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError, Refusal, UserError
+from leasehold.gates.launching import judge_no_smoke
 from leasehold.gates.planning import RUNNABLE, judge_plan
 from leasehold.ledger import books
 from leasehold.model.job import Job
@@ -29,7 +30,7 @@ from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
 from .home import Home
-from .lease_notes import note_balance, note_disks, note_reached
+from .lease_notes import note_balance, note_disks, note_reached, say_meter
 from .plan_sheet import make_sheet
 from .private_tier import record_place, refuse_shared, warn_shared
 from .project import CodeTree
@@ -72,6 +73,7 @@ class LaunchOrder:
     met: Met | None = None
     share: Share = Share()
     job_file: str = "lease.yaml"
+    trains: bool = True  # downloads alone need no smoke
     absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
 
 
@@ -99,6 +101,8 @@ def launch(
         state = engine.look(plan.run)["state"]
         if state == "absent":
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
+            if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
+                gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
             gatekeeper.pass_through(
                 judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price, one_round=True)))
             )

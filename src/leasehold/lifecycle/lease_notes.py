@@ -28,6 +28,14 @@ def note_reached(ledger: Ledger, lease: Lease) -> None:
         ledger.append("lease_resumed", lease=lease.id, seen="it answered")
 
 
+def say_meter(profile: Profile, lease: Lease) -> str:
+    """Say how holding this box is billed; empty where nothing says that it is."""
+    if profile.landlord == "simulated":
+        return ""
+    billing = profile.billing or "by the platform"
+    return lease.price or (f"{billing} ({profile.title}; no price was given)" if profile.bills else "")
+
+
 def note_disks(ledger: Ledger, lease: Lease, profile: Profile, disks: Iterable[dict[str, Any]]) -> None:
     """Keep the sizes of billed tiers that are mounts of their own; a shared file system's total is not yours."""
     totals = {disk["path"]: disk["total_bytes"] for disk in disks if disk.get("is_mount")}

@@ -231,6 +231,12 @@ class Profile:
         """The reversible verb that ends the compute meter, if there is one."""
         return next((verb for verb in self.verbs if verb.kind == "park"), None)
 
+    @property
+    def bills(self) -> bool:
+        """Whether the platform is known to bill for compute; of a bare SSH box only a price says so."""
+        verb = self.verb() if self.traits.meter_stop_verb != "n/a" else None
+        return verb is not None and verb.stops_compute == YES and self.landlord != "simulated"
+
     def tier(self, name: str) -> Tier | None:
         """Return the tier of this name."""
         return next((tier for tier in self.tiers if tier.name == name), None)
