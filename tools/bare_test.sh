@@ -36,12 +36,10 @@ unshare --mount --propagation private bash -euo pipefail -c '
   place=$1 hidden=$2; shift 2
   PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
   for name in $hidden; do
-    for folder in ${PATH//:/ }; do
-      if [ -e "$folder/$name" ]; then mount --bind "$place/nothing" "$folder/$name"; fi
+    for program in {/usr/local,/usr}/{sbin,bin}/"$name"; do
+      if [ -e "$program" ]; then mount --bind "$place/nothing" "$program"; fi
+      if [ -x "$program" ]; then echo "bare: $program is not hidden" >&2; exit 1; fi
     done
-  done
-  for name in $hidden; do
-    if found=$(command -v "$name"); then echo "bare: $name is still found: $found" >&2; exit 1; fi
   done
   cd "$place/repo"
   exec setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all --no-new-privs env -i "$@"

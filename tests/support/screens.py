@@ -34,6 +34,7 @@ _RULES: Sequence[Tuple[str, str]] = (
     (r"\b\d\d:\d\d:\d\d\b", "<clock>"),
     (r"\b(finished|failed) <n> s ago and", r"just \1 and"),
     (r", [\d.]+ [A-Z]{3} since then", ""),
+    (r", [\d.]+ [A-Z]{3} so far", ""),
 )
 _SIZES: Sequence[Tuple[str, str]] = (
     (r"\b\d[\d,.]* (?=B\b|[kMGT]B\b|inodes\b|files\b|cores\b|free\b)", "<n> "),

@@ -14,7 +14,7 @@ from leasehold.lifecycle.home import Home
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.adopting import AdoptOrder
-    from leasehold.lifecycle.nag import ClockNag, Nag
+    from leasehold.lifecycle.nag import AnyNag
     from leasehold.lifecycle.orders import RunOutcome
     from leasehold.model.note import Report
     from leasehold.model.verdict import Verdict
@@ -144,8 +144,8 @@ def handbook(home: Home, word: str) -> dict[str, str]:
     return {"run": run, "text": text}
 
 
-def nags(home: Home) -> list[Nag | ClockNag]:
-    """Say which ended runs sit on boxes that still bill; never fails, for it precedes every command."""
+def nags(home: Home) -> list[AnyNag]:
+    """Say which boxes bill while no run is live on them; never fails, for it precedes every command."""
     from leasehold.lifecycle.nag import nags as find
 
     try:

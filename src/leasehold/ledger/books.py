@@ -60,6 +60,11 @@ def ended_on(ledger: Ledger, lease: str, ended: tuple[str, ...], most: int) -> l
     return [run_from_row(row) for row in ledger.query(newest, lease, most)]
 
 
+def started_on(ledger: Ledger, lease: str) -> int:
+    """Count the runs of a lease that got further than being planned."""
+    return int(ledger.query("SELECT count(*) FROM runs WHERE lease = ? AND state <> 'planned'", lease)[0][0])
+
+
 def latest_of(ledger: Ledger, lease: str, *kinds: str) -> str:
     """Say which of these kinds of event happened last on a lease; empty when none did."""
     marks = ",".join("?" * len(kinds))

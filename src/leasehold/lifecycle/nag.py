@@ -1,4 +1,4 @@
-"""What every command says first: runs that have ended on boxes that still bill."""
+"""What every command says first: boxes that bill while no run is live on them, each with its cost so far."""
 
 from __future__ import annotations
 
@@ -34,18 +34,48 @@ class Nag:
     price: str
     next_command: str
     answers: tuple[str, ...] = ()  # the commands that are an answer: whoever types one need not be told
+    cost: str = ""  # of the lease so far
     unconfirmed: bool = False  # a stop was asked for, and nobody knows whether it took effect
 
     def __str__(self) -> str:
         ended = f"just {self.state}" if self.idle_s < _JUST_S else f"{self.state} {ago(self.idle_s)} ago"
-        meter = f"{self.box} may still bill"
+        meter = f"{self.box} may still bill (cost unknown)"
         if self.unconfirmed:
-            meter += f" ({self.price})" if self.price else ""
-            meter += ": it was asked to stop and does not answer"
+            price = f" ({self.price}, {self.cost} so far)" if self.price else " (cost unknown)"
+            meter = f"{self.box} may still bill{price}: it was asked to stop and does not answer"
         elif self.price:
             idle = "" if self.idle_s < _JUST_S else f", {HourlyPrice.parse(self.price).cost(self.idle_s)} since then"
-            meter = f"{self.box} costs {self.price}{idle}"
+            meter = f"{self.box} costs {self.price}{idle}, {self.cost} so far"
         return f"{self.run} {ended} and {meter}. Next: {self.next_command}"
+
+    def answered_by(self, command: str, word: str) -> bool:
+        """Whether a command that names this run, box or lease does what is asked for."""
+        return command in self.answers and (word == self.box or self.run.startswith(word))
+
+
+@dataclass(frozen=True)
+class IdleNag:
+    """A lease that bills and on which no run has started: a gate refused, or the launch did not get that far."""
+
+    lease: str
+    box: str
+    price: str
+    cost: str
+    why: str
+
+    def __str__(self) -> str:
+        unknown = f"bills, cost unknown (lease box tell {self.box} --price …)"
+        meter = f"costs {self.price}, {self.cost} so far" if self.price else unknown
+        return f"{self.box} {meter}, and no run is live on it: {self.why}. Next: {self.next_command}"
+
+    @property
+    def next_command(self) -> str:
+        """What to type."""
+        return f"lease run once that is mended, or lease down {self.lease}"
+
+    def answered_by(self, command: str, word: str) -> bool:
+        """Whether the lease is being ended."""
+        return command == "down" and word in (self.lease, self.box)
 
 
 @dataclass(frozen=True)
@@ -56,7 +86,6 @@ class ClockNag:
     state: str
     clock: DueClock
     in_s: float
-    answers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         day = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.clock.due_unix))
@@ -65,25 +94,67 @@ class ClockNag:
         do = f". Now: {self.clock.do}" if self.clock.do else ""
         return f"{self.box} is {self.state}; {when}: {self.clock.effect}{gone}{do}"
 
+    def answered_by(self, command: str, word: str) -> bool:
+        """Whether it is being looked after: no command stops a clock."""
+        return False
 
-def nags(home: Home, now_unix: float) -> list[Nag | ClockNag]:
-    """Find ended runs on leases that are open and metered, and clocks about to fire; reads the ledger only."""
+
+AnyNag = Nag | IdleNag | ClockNag
+
+
+def nags(home: Home, now_unix: float) -> list[AnyNag]:
+    """Find leases that are open, metered and without a live run, and clocks about to fire; reads the ledger only."""
     if not (home.path / "ledger.sqlite").exists():
         return []
     metered = {
         lease.id: lease for lease in books.leases(home.ledger, only_open=True) if lease.box != "local" or lease.price
     }
-    found: list[Nag | ClockNag] = [nag for lease in metered.values() for nag in _soon(home, lease, now_unix)]
+    found: list[AnyNag] = [nag for lease in metered.values() for nag in _soon(home, lease, now_unix)]
     for lease in (lease for lease in metered.values() if not lease.parked):
         records = books.ended_on(home.ledger, lease.id, _ENDED, _RECENT)
-        if not records or not _has_meter(home, lease):
-            continue  # something still runs there, so the box is not idle; what a gate refused never ran
+        if not records:
+            found += _idle(home, lease, now_unix)
+            continue
+        if not _has_meter(home, lease):
+            continue
         ended = {record.run: _ended_unix(home, record) for record in records}
         newest = max(records, key=lambda record: ended[record.run])
         idle_s = now_unix - ended[newest.run]
         told = newest.run, newest.state, idle_s, lease.box, lease.price
-        found.append(Nag(*told, *_next(home, lease, newest), lease.off_unknown))
+        cost = _cost(home, lease, now_unix)
+        found.append(Nag(*told, *_next(home, lease, newest), cost, lease.off_unknown))
     return found
+
+
+def _idle(home: Home, lease: Lease, now_unix: float) -> list[IdleNag]:
+    """Name a lease on which nothing was ever started; a box of your own that nobody prices is not one."""
+    if books.started_on(home.ledger, lease.id):  # something may run there
+        return []
+    from .platform_facts import facts_of
+
+    if not lease.price and not facts_of(home, lease).bills:
+        return []
+    return [IdleNag(lease.id, lease.box, lease.price, _cost(home, lease, now_unix), _why_idle(home, lease))]
+
+
+def _why_idle(home: Home, lease: Lease) -> str:
+    refused = [
+        event
+        for event in home.ledger.events(lease=lease.id, kind="gate_judged")
+        if event.data.get("outcome") == "refused" and not event.data.get("skipped")
+    ]
+    if refused:
+        return f"the {refused[-1].data.get('gate')} gate refused {refused[-1].run}"
+    planned = books.runs(home.ledger, lease=lease.id)
+    return f"{planned[0].run} was planned and not started" if planned else "none was started"
+
+
+def _cost(home: Home, lease: Lease, now_unix: float) -> str:
+    if not lease.price:
+        return ""
+    from .metering import cost_text
+
+    return cost_text(home, lease, now_unix)
 
 
 def _has_meter(home: Home, lease: Lease) -> bool:

@@ -52,6 +52,7 @@ class LeaseFacts:
     state_outlives_box: bool = False
     copies_outlive_box: bool = False
     metered: bool = True  # holding it costs money; a cluster's login node does not
+    bills: bool = False  # the platform is known to bill; of a bare SSH box only a price says so
 
     def storage_per_hour(self, gigabytes: Mapping[str, Decimal], stopped: bool) -> Money:
         """Reckon one hour of keeping so many GB on each tier, running or stopped."""
@@ -76,6 +77,7 @@ class LeaseFacts:
             "state_outlives_box": self.state_outlives_box,
             "copies_outlive_box": self.copies_outlive_box,
             "metered": self.metered,
+            "bills": self.bills,
         }
 
 
@@ -90,6 +92,7 @@ def facts_from_dict(value: dict[str, Any]) -> LeaseFacts:
         value["state_outlives_box"],
         value["copies_outlive_box"],
         value["metered"],
+        value["bills"],
     )
 
 
@@ -115,4 +118,5 @@ def facts_of_profile(profile: Profile) -> LeaseFacts:
         state_outlives_box=state.survives_destroy == YES,
         copies_outlive_box=durable is not None and durable.survives_destroy == YES,
         metered=profile.traits.meter_stop_verb != "n/a",
+        bills=profile.bills,
     )  # fmt: skip

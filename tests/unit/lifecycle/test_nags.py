@@ -57,14 +57,14 @@ def test_a_finished_run_on_a_metered_box_is_nagged_about(story: Story) -> None:
     story.run()
     story.now += 2 * HOUR
     assert story.said() == [
-        "toy finished 2 h ago and ssh:gpu1 costs 1.98USD/h, 3.96 USD since then. Next: lease pull toy"
+        "toy finished 2 h ago and ssh:gpu1 costs 1.98USD/h, 3.96 USD since then, 3.96 USD so far. Next: lease pull toy"
     ]
 
 
 def test_without_a_price_the_box_may_still_bill(story: Story) -> None:
     story.lease(price="")
     story.run()
-    assert story.said() == ["toy just finished and ssh:gpu1 may still bill. Next: lease pull toy"]
+    assert story.said() == ["toy just finished and ssh:gpu1 may still bill (cost unknown). Next: lease pull toy"]
 
 
 def test_this_machine_does_not_bill_unless_it_has_a_price(story: Story) -> None:
@@ -134,7 +134,7 @@ def test_in_the_first_minute_there_is_no_idle_cost_yet(story: Story) -> None:
     story.lease()
     story.run()
     story.now += 59
-    assert story.said() == ["toy just finished and ssh:gpu1 costs 1.98USD/h. Next: lease pull toy"]
+    assert story.said() == ["toy just finished and ssh:gpu1 costs 1.98USD/h, 0.03 USD so far. Next: lease pull toy"]
 
 
 def test_a_run_that_failed_is_to_be_read_and_resumed_not_given_up(story: Story) -> None:
@@ -142,7 +142,8 @@ def test_a_run_that_failed_is_to_be_read_and_resumed_not_given_up(story: Story) 
     story.run("failed")
     (nag,) = nags(story.home, story.now)
     assert str(nag).endswith("Next: lease doctor toy says why; the same lease run resumes it")
-    assert {"logs", "run"} <= {*nag.answers} and "down" not in str(nag)
+    assert nag.answered_by("run", "ssh:gpu1") and nag.answered_by("logs", "toy") and "down" not in str(nag)
+    assert not nag.answered_by("run", "local") and not nag.answered_by("logs", "other")
     story.tell("waived", cell="main")
     assert story.said()[0].endswith("Next: lease down toy")
 
@@ -151,6 +152,52 @@ def test_a_run_that_was_stopped_is_resumed_or_given_up(story: Story) -> None:
     story.lease()
     story.run("stopped")
     assert story.said()[0].endswith("Next: the same lease run resumes it; lease waive toy gives it up")
+
+
+# ---------------------------------------------------------------- a lease on which nothing was started
+
+
+def test_a_lease_on_which_a_gate_refused_is_named_with_its_cost_so_far(story: Story) -> None:
+    story.lease()
+    story.run("planned")
+    story.tell("gate_judged", gate="audit", outcome="refused", skipped=False)
+    story.now += 2 * HOUR
+    assert story.said() == [
+        "ssh:gpu1 costs 1.98USD/h, 3.96 USD so far, and no run is live on it: the audit gate refused toy. "
+        "Next: lease run once that is mended, or lease down box-1"
+    ]
+    (nag,) = nags(story.home, story.now)
+    assert nag.answered_by("down", "box-1") and not nag.answered_by("down", "") and not nag.answered_by("run", "")
+
+
+def test_a_lease_that_never_got_as_far_as_a_gate_is_named_too(story: Story) -> None:
+    story.lease()
+    assert "no run is live on it: none was started" in story.said()[0]
+    story.run("planned")
+    story.tell("gate_judged", gate="smoke", outcome="refused", skipped=True)
+    assert "no run is live on it: toy was planned and not started" in story.said()[0]
+
+
+def test_a_platform_that_bills_without_a_known_price_has_an_unknown_cost(story: Story) -> None:
+    story.tell("lease_opened", run="", box="gpu1", platform="autodl", root="", price="")
+    assert story.said()[0].startswith("gpu1 bills, cost unknown (lease box tell gpu1 --price …), and no run is live")
+
+
+@pytest.mark.parametrize("box, platform", [("local", "local"), ("ssh:lab", "generic-ssh"), ("hpc", "slurm")])
+def test_a_box_that_nobody_is_known_to_bill_is_not_idle(story: Story, box: str, platform: str) -> None:
+    story.tell("lease_opened", run="", box=box, platform=platform, root="", price="")
+    assert story.said() == []
+
+
+def test_a_lease_is_not_idle_while_it_is_parked_or_closed_or_something_may_run(story: Story) -> None:
+    story.lease()
+    story.run("running")
+    assert story.said() == []
+    story.lease(lease="box-2")
+    story.tell("lease_parked", run="", lease="box-2", verb="stop")
+    assert story.said() == []
+    story.tell("lease_closed", run="", lease="box-2", by="me")
+    assert story.said() == []
 
 
 def test_only_metered_boxes_get_the_channels(story: Story) -> None:

@@ -110,17 +110,24 @@ def _room(command: str) -> Any:
 
 
 def _nag(args: argparse.Namespace) -> None:
-    """Say first what bills for nothing; programs read it from status --json instead."""
-    if args.command in ("completion", "down") or getattr(args, "json", False):
+    """Say first, on stderr, what bills for nothing; a completion is asked for by the shell, not by a person."""
+    if args.command == "completion":
         return
     from leasehold import api
 
     from . import output
 
     for nag in api.nags(api.open_home()):
-        if args.command in nag.answers:
+        if nag.answered_by(args.command, _aim(args)):
             continue  # that is what is being done
         output.say(output.paint(f"! {nag}", "yellow"))
+
+
+def _aim(args: argparse.Namespace) -> str:
+    """The run, lease or box that a command names; `lease run` names a box."""
+    if args.command == "run":
+        return args.on or "local"
+    return str(getattr(args, "run", "") or getattr(args, "lease", "") or "")
 
 
 def build_parser(only: str = "") -> argparse.ArgumentParser:
