@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.autodl_bed import SHARED, AutodlBox, AutodlCloud
 from tests.support.autodl_image import BROKEN_TURBO
-from tests.support.front import Done, Front, front
+from tests.support.front import NO_SMOKE, Done, Front, front
 from tests.support.lives import TRAINER
 
 BOX = "gpu1"
@@ -52,7 +52,7 @@ def export(done: Done) -> Path:
 
 def test_turbo_mirrors_and_caches_are_set_before_the_interpreter_starts(me: Front, box: AutodlBox) -> None:
     me.job(run="python looks.py", artifacts={"result.json": "json"})
-    done = me.lease("run", "--on", BOX)
+    done = me.lease("run", "--on", BOX, *NO_SMOKE)
     assert done.code == 0, done.said
     assert "目录说明" not in done.said, "the login's banner is not the trainer's output"
     seen = json.loads((export(done) / "result.json").read_text())
@@ -69,7 +69,7 @@ def test_turbo_mirrors_and_caches_are_set_before_the_interpreter_starts(me: Fron
 def test_a_turbo_that_fails_aborts_and_is_named(me: Front, box: AutodlBox) -> None:
     me.job(run="python looks.py", artifacts={"result.json": "json"})
     box.turbo(BROKEN_TURBO)
-    done = me.lease("run", "--on", BOX)
+    done = me.lease("run", "--on", BOX, *NO_SMOKE)
     assert done.code != 0
     assert "network_turbo" in done.said
     assert not list(box.behind("/root/autodl-tmp").glob("leasehold/active/*/out/main/result.json"))
@@ -77,7 +77,7 @@ def test_a_turbo_that_fails_aborts_and_is_named(me: Front, box: AutodlBox) -> No
 
 def test_results_lie_on_the_file_storage_hashed_and_outlive_a_release(me: Front, box: AutodlBox) -> None:
     me.job(run="python looks.py", artifacts={"result.json": "json"})
-    done = me.lease("run", "--on", BOX)
+    done = me.lease("run", "--on", BOX, *NO_SMOKE)
     assert done.code == 0, done.said
     assert f"copied and read back, in {SHARED}/leasehold/export/toy-" in done.said
     shared = box.region.shared
@@ -94,7 +94,7 @@ def test_results_lie_on_the_file_storage_hashed_and_outlive_a_release(me: Front,
 def test_a_copy_that_runs_out_of_inodes_is_a_failure_that_loses_nothing_and_resumes(me: Front, box: AutodlBox) -> None:
     """Bytes are plenty, inodes are not: a log line would have said `synced`."""
     me.job(run="python many.py", artifacts={"sample-*.json": "json"})
-    done = me.lease("run", "--on", BOX)
+    done = me.lease("run", "--on", BOX, *NO_SMOKE)
     assert done.code == 2, done.said
     assert "error[durable.not_copied]" in done.said
     assert "the copy to the durable tier failed" in done.said and "inodes" in done.said
@@ -105,7 +105,7 @@ def test_a_copy_that_runs_out_of_inodes_is_a_failure_that_loses_nothing_and_resu
     shown = me.lease("status").out
     assert "failed" in shown and "home" in shown
     box.region.grow(1000)
-    again = me.lease("run", "--on", BOX)
+    again = me.lease("run", "--on", BOX, *NO_SMOKE)
     assert again.code == 0, again.said
     assert "attempt 2" not in again.said, "it trained again"
     (copied,) = shared.glob("leasehold/export/toy-*")

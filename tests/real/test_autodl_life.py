@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.autodl_bed import DATA, AutodlBox, AutodlCloud
-from tests.support.front import Done, Front, front
+from tests.support.front import NO_SMOKE, Done, Front, front
 from tests.support.lives import STEPS, TRAINER, TRUE_SUM, eventually
 from tests.support.screens import Session
 
@@ -66,25 +66,25 @@ def test_the_box_is_fit_as_it_comes(me: Front) -> None:
 def test_a_run_comes_home_verified(me: Front, box: AutodlBox, command: str) -> None:
     value = json.loads((me.project / "lease.yaml").read_text())
     me.job(**{**value, "run": command})
-    done = good(me.lease("run", "--on", BOX))
+    done = good(me.lease("run", "--on", BOX, *NO_SMOKE))
     assert result(done) == {"steps": STEPS, "sum": TRUE_SUM}
     assert "receipt written" in done.said
     assert result(good(me.lease("pull", "toy"))) == {"steps": STEPS, "sum": TRUE_SUM}
 
 
 def test_the_run_lies_on_the_data_disk(me: Front, box: AutodlBox) -> None:
-    good(me.lease("run", "--on", BOX))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE))
     assert [path.name[:4] for path in box.behind(f"{DATA}/leasehold/active").iterdir()] == ["toy-"]
     assert not box.behind("/root/.leasehold").exists()
 
 
 def test_a_detached_run_outlives_the_connection(me: Front, box: AutodlBox) -> None:
     box.behind(SIDE + "/hold").touch()
-    good(me.lease("run", "--on", BOX, "--detach"))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE, "--detach"))
     assert eventually(lambda: box.behind(SIDE + "/holding").exists())
     assert [event["kind"] for event in me.events("detach_proven")], "without tmux, and seen over a second connection"
     box.behind(SIDE + "/hold").unlink()
-    assert result(good(me.lease("run", "--on", BOX))) == {"steps": STEPS, "sum": TRUE_SUM}
+    assert result(good(me.lease("run", "--on", BOX, *NO_SMOKE))) == {"steps": STEPS, "sum": TRUE_SUM}
     assert starts(box) == 1
 
 
@@ -92,7 +92,7 @@ def test_a_box_that_was_powered_off_in_mid_run_goes_on_after_power_on_at_another
     me: Front, box: AutodlBox
 ) -> None:
     box.behind(SIDE + "/hold").touch()
-    good(me.lease("run", "--on", BOX, "--detach"))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE, "--detach"))
     assert eventually(lambda: box.behind(SIDE + "/holding").exists())
     box.run("shutdown")
     box.wait_off()
@@ -101,7 +101,7 @@ def test_a_box_that_was_powered_off_in_mid_run_goes_on_after_power_on_at_another
     box.behind(SIDE + "/hold").unlink()
     box.power_on()
     good(me.lease("box", "add", BOX, box.ssh_line, "--replace"))
-    done = good(me.lease("run", "--on", BOX))
+    done = good(me.lease("run", "--on", BOX, *NO_SMOKE))
     assert result(done) == {"steps": STEPS, "sum": TRUE_SUM}
     assert starts(box) == 2
     assert "start 0" in diary(box)[0] and not diary(box)[-1].endswith(" 0")
@@ -109,7 +109,7 @@ def test_a_box_that_was_powered_off_in_mid_run_goes_on_after_power_on_at_another
 
 def test_results_can_be_fetched_without_the_card(me: Front, box: AutodlBox) -> None:
     box.behind(SIDE + "/hold").touch()
-    good(me.lease("run", "--on", BOX, "--detach"))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE, "--detach"))
     box.behind(SIDE + "/hold").unlink()
     assert eventually(lambda: '"finished"' in status(box))
     box.run("shutdown")
@@ -120,7 +120,7 @@ def test_results_can_be_fetched_without_the_card(me: Front, box: AutodlBox) -> N
 
 
 def test_a_typed_park_powers_the_box_off_from_inside_and_keeps_its_disks(me: Front, box: AutodlBox) -> None:
-    good(me.lease("run", "--on", BOX))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE))
     terminal = Session(me, "park")
     terminal.type(f"lease park {BOX}", ("type exactly", "no, wait"), code=3)
     assert box.on
@@ -135,7 +135,7 @@ def test_a_typed_park_powers_the_box_off_from_inside_and_keeps_its_disks(me: Fro
 
 
 def test_a_parked_box_is_metered_as_parked_until_a_run_finds_it_on_again(me: Front, box: AutodlBox) -> None:
-    good(me.lease("run", "--on", BOX))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE))
     terminal = Session(me, "meter-park")
     terminal.type(f"lease park {BOX}", ("type exactly", f"power-off {BOX}-1"), code=5)
     box.wait_off()
@@ -154,7 +154,7 @@ def test_a_parked_box_is_metered_as_parked_until_a_run_finds_it_on_again(me: Fro
     assert meter(me)["burn_per_hour"] == {"CNY": "0.0275"}
     box.power_on()
     good(me.lease("box", "add", BOX, box.ssh_line, "--replace"))
-    good(me.lease("run", "--on", BOX, "--again"))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE, "--again"))
     assert (meter(me)["state"], meter(me)["release"]) == ("running", "")
 
 
@@ -167,10 +167,10 @@ def meter(me: Front) -> dict[str, Any]:
 def test_a_standing_approval_parks_after_the_receipt_and_not_before(me: Front, box: AutodlBox) -> None:
     value = json.loads((me.project / "lease.yaml").read_text())
     me.job(**{**value, "when_done": "park"})
-    assert "when_done: park" in good(me.lease("run", "--on", BOX)).said
+    assert "when_done: park" in good(me.lease("run", "--on", BOX, *NO_SMOKE)).said
     assert box.on, "nobody said yes yet"
     Session(me, "standing").type(f"lease park {BOX} --standing 14d", ("> ", f"standing power-off {BOX}"))
-    good(me.lease("run", "--on", BOX, "--again"))
+    good(me.lease("run", "--on", BOX, *NO_SMOKE, "--again"))
     box.wait_off()
     told = [event["kind"] for event in me.events()]
     wanted = ["receipt_written", "standing_granted", "receipt_written", "verb_unknown"]

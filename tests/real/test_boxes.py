@@ -25,6 +25,7 @@ from leasehold.lifecycle.orders import BoxOrder
 from leasehold.model.note import Note, silent
 from leasehold.model.verdict import Outcome
 from tests.support.box_book import add_box, finding, key_of, pasted, try_box
+from tests.support.front import NO_SMOKE
 from tests.support.lives import LEASE
 from tests.support.sshd import HOST, SshBox
 
@@ -79,7 +80,7 @@ def test_a_pasted_box_is_added_listed_shown_tested_run_on_and_removed(
         job = tmp_path / "project" / "lease.yaml"
         job.parent.mkdir()
         job.write_text(JOB)
-        ran = json.loads(lease("run", str(job), "--on", "gpu1", "--json").stdout)
+        ran = json.loads(lease("run", str(job), "--on", "gpu1", "--json", *NO_SMOKE).stdout)
         assert (ran["state"], ran["lease"]) == ("finished", "gpu1-1")
         assert (Path(ran["export"]) / "cells" / "main" / "m.json").read_text() == "{}\n"
         assert books.find_lease(home.ledger, "gpu1-1").price == "1.98USD/h"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.front import Front, front
+from tests.support.front import NO_SMOKE, Front, front
 from tests.support.lives import eventually
 
 pytestmark = pytest.mark.full
@@ -52,7 +52,7 @@ def test_a_used_up_budget_stops_the_run_after_it_saved_and_leaves_the_box(
     address, seen = heard
     me.job(checkpoint={"path": "last.json"}, expect="1h", budget={"limit": LIMIT, "at_limit": "stop"})
     assert me.lease("notify", "add", "webhook", address).code == 0
-    done = me.lease("run", "--price", PRICE)
+    done = me.lease("run", "--price", PRICE, *NO_SMOKE)
     assert done.code == 6, done.said
     assert "its job says" in done.said and "stopped: its budget is used up" in done.said
 
@@ -70,11 +70,11 @@ def test_a_used_up_budget_stops_the_run_after_it_saved_and_leaves_the_box(
     assert float(lease["cost"]["USD"]) >= 100
     assert me.events("lease_closed") == []
 
-    again = me.lease("run", "--price", PRICE)
+    again = me.lease("run", "--price", PRICE, *NO_SMOKE)
     assert again.code == 3 and "error[budget.used_up]" in again.said
 
     me.job(checkpoint={"path": "last.json"}, expect="1h", budget={"limit": "1000000USD", "at_limit": "stop"})
-    last = me.lease("run", "--price", PRICE)
+    last = me.lease("run", "--price", PRICE, *NO_SMOKE)
     assert last.code == 0, last.said
     assert [event["k"] for event in journal(me)].count("resumed") == 1
 
@@ -82,7 +82,7 @@ def test_a_used_up_budget_stops_the_run_after_it_saved_and_leaves_the_box(
 def test_a_plain_budget_warns_and_the_run_goes_on(me: Front) -> None:
     me.write("train.py", TRAIN.replace("time.sleep(120)", "time.sleep(4)"))
     me.job(budget="0.001USD")
-    done = me.lease("run", "--price", PRICE)
+    done = me.lease("run", "--price", PRICE, *NO_SMOKE)
     assert done.code == 0, done.said
     assert "it goes on" in done.said
     assert [event["percent"] for event in me.events("budget_warned")] == [100]
@@ -91,7 +91,7 @@ def test_a_plain_budget_warns_and_the_run_goes_on(me: Front) -> None:
 def test_a_budget_in_another_currency_is_said_and_never_compared(me: Front) -> None:
     me.write("train.py", TRAIN.replace("time.sleep(120)", "pass"))
     me.job(budget={"limit": "0.001CNY", "at_limit": "stop"})
-    done = me.lease("run", "--price", PRICE)
+    done = me.lease("run", "--price", PRICE, *NO_SMOKE)
     assert done.code == 0, done.said
     assert "is paid in USD, and no exchange rate is invented" in done.said
     assert "budget_reached" not in [event["k"] for event in journal(me)]

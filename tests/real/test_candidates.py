@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import Front, fake_cards, front
+from tests.support.front import NO_SMOKE, Front, fake_cards, front
 from tests.support.lives import eventually
 
 pytestmark = pytest.mark.real_ssh
@@ -85,7 +85,7 @@ def test_a_platform_stands_for_its_boxes_in_the_book(me: Front, bed: SshBed) -> 
     assert added.code == 0, added.said
     me.job(candidates=["generic-ssh"])
     go(me)
-    done = me.lease("run")
+    done = me.lease("run", *NO_SMOKE)
     assert done.code == 0, done.said
     assert "candidate mine (generic-ssh): taken" in done.said
     assert [event["price"] for event in me.events("lease_opened")] == ["1USD/h"]

@@ -16,7 +16,7 @@ import pytest
 
 from leasehold.kit.atomic import write_json
 from tests.support.beds import SshBed, running, ssh_bed
-from tests.support.front import Front, Tmpfs, front
+from tests.support.front import NO_SMOKE, Front, Tmpfs, front
 from tests.support.lives import eventually
 from tests.support.screens import Session
 
@@ -236,7 +236,9 @@ def test_a_finished_box_nags_at_home_and_from_the_box_until_it_is_given_up(far: 
     with listening() as listener:
         session = Session(far, "meter", [(str(listener.port), "<port>"), (r"\b\d+\.\d{2,3} ?USD\b(?!/)", "<cost>")])
         session.type(f"lease notify add webhook {listener.address}/hook")
-        session.type("lease run --on ssh:box --price 1.98USD/h --detach")
+        session.type(
+            "lease run --on ssh:box --price 1.98USD/h --detach --skip-gate smoke --because 'it waits for a file'"
+        )
         (wishes,) = (bed.root / "secrets").glob("*.notify.json")
         assert wishes.stat().st_mode & 0o777 == 0o600
         kept = json.loads(wishes.read_text())
@@ -330,7 +332,7 @@ def test_down_without_a_name_lists_what_is_open(me: Front) -> None:
     go(me)
     me.write("train.py", TRAIN)
     me.write("lease.yaml", JOB)
-    ran = me.lease("run", "--price", "1.98USD/h")
+    ran = me.lease("run", "--price", "1.98USD/h", *NO_SMOKE)
     assert ran.code == 0, ran.said
     done = me.lease("down")
     assert done.code == 2

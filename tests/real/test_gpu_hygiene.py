@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.autodl_bed import AutodlBox, AutodlCloud
-from tests.support.front import Front, front
+from tests.support.front import NO_SMOKE, Front, front
 from tests.support.lives import eventually
 
 PYTHON = "/root/miniconda3/bin/python"
@@ -63,7 +63,7 @@ def test_cards_are_judged_and_a_young_holder_is_shown_and_left_alone(me: Front, 
 def test_a_card_that_somebody_uses_refuses_the_start_and_a_reason_passes_it_by(me: Front) -> None:
     me.write("train.py", "import json, os\njson.dump({}, open(os.environ['LEASE_OUT'] + '/result.json', 'w'))\n")
     me.job(run="python train.py", resources={"gpu": {"count": 1}})
-    refused = me.lease("run", "--on", "gpu1")
+    refused = me.lease("run", "--on", "gpu1", *NO_SMOKE)
     assert refused.code == 3 and "GPU 0 is used by pid 900547 (5.4 GB)" in refused.said
-    skips = ("--skip-gate", "audit", "--skip-gate", "env", "--because", "it is mine")
+    skips = ("--skip-gate", "audit", "--skip-gate", "env", "--skip-gate", "smoke", "--because", "it is mine")
     assert me.lease("run", "--on", "gpu1", *skips).code == 0

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.beds import Bed, local_bed, ssh_bed
-from tests.support.front import Front, front, program
+from tests.support.front import NO_SMOKE, Front, front, program
 
 pytestmark = pytest.mark.full
 
@@ -108,7 +108,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 def test_every_command_of_the_page_works_in_the_state_for_which_it_stands_there(desk: Desk, tmp_path: Path) -> None:
-    launched = desk.me.lease("run", *desk.bed.on, "--price", "1.98USD/h", "--detach")
+    launched = desk.me.lease("run", *desk.bed.on, "--price", "1.98USD/h", *NO_SMOKE, "--detach")
     assert launched.code == 0, launched.said
     desk.wait(lambda: desk.page().count("ps -o pid") == 2)
     assert "\nrunning, as of " in desk.page()
@@ -138,7 +138,7 @@ def test_every_command_of_the_page_works_in_the_state_for_which_it_stands_there(
 
 def test_the_page_at_home_lies_beside_the_results_and_is_printed(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "go").touch()
-    done = desk.me.lease("run", *desk.bed.on, "--price", "1.98USD/h")
+    done = desk.me.lease("run", *desk.bed.on, "--price", "1.98USD/h", *NO_SMOKE)
     assert done.code == 0, done.said
     desk.wait(lambda: "\nfinished" in desk.page())  # the caretaker writes it after the event that ends the run
     run = desk.folder.name
@@ -159,7 +159,7 @@ def test_what_the_verbs_of_the_platform_delete_stands_there(tmp_path: Path) -> N
         me.write("train.py", TRAIN)
         me.job()
         assert me.lease("box", "add", "gpu1", "ssh box", "--platform", "runpod", "--root", str(bed.root)).code == 0
-        done = me.lease("run", "--on", "gpu1", "--skip-gate", "audit", "--because", "no card here", "--detach")
+        done = me.lease("run", "--on", "gpu1", "--skip-gate", "audit", *NO_SMOKE, "--detach")
         assert done.code == 0, done.said
         page = me.lease("handbook", "toy").out
     assert re.search(r"^\| \S*[Tt]erminate.* \| deletes .*cannot be undone", page, re.MULTILINE), page

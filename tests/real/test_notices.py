@@ -15,7 +15,7 @@ import pytest
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.signing import caretaker_identity
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import Front, front
+from tests.support.front import NO_SMOKE, Front, front
 from tests.support.vendors import SECRET, TOKEN, Vendors, vendors
 
 pytestmark = [pytest.mark.full, pytest.mark.real_ssh]
@@ -82,7 +82,7 @@ def folder_of(bed: SshBed) -> RunFolder:
 def test_the_end_is_told_to_every_channel_once_though_the_caretaker_was_killed(
     me: Front, bed: SshBed, vendor: Vendors, tmp_path: Path
 ) -> None:
-    assert me.lease("run", *bed.on, "--price", "1.98USD/h", "--detach").code == 0
+    assert me.lease("run", *bed.on, "--price", "1.98USD/h", "--detach", *NO_SMOKE).code == 0
     folder = folder_of(bed)
     who = caretaker_identity(folder)
     assert who is not None

@@ -19,7 +19,7 @@ from leasehold.kit import journal
 from tests.support import processes
 from tests.support.autodl_bed import DATA, AutodlCloud
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import SOURCES, Front, front, program
+from tests.support.front import NO_SMOKE, SOURCES, Front, front, program
 from tests.support.lives import STEPS, TRAINER, TRUE_SUM, eventually
 from tests.support.parts import find_program
 from tests.support.screens import Session
@@ -214,7 +214,7 @@ def test_a_power_cycle_of_a_rented_box_goes_on_by_the_platforms_start_file(autod
         assert person.lease("box", "add", "gpu1", box.ssh_line, "--platform", "autodl").code == 0
         Session(person, "reboot").type("lease box reboot gpu1 --allow", ("type exactly", "allow reboot hooks on gpu1"))
         box.behind(side + "/hold").write_text("")
-        done = person.lease("run", "--on", "gpu1", "--detach")
+        done = person.lease("run", "--on", "gpu1", "--detach", *NO_SMOKE)
         assert done.code == 0, done.said
         run = run_folder(box.behind(DATA + "/leasehold"))
         assert eventually(lambda: box.behind(side + "/holding").exists())

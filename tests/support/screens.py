@@ -33,8 +33,8 @@ _RULES: Sequence[Tuple[str, str]] = (
     (r"\b\d+ (?:s|min(?: \d+ s)?)\b", "<n> s"),  # a slow machine is past the first minute
     (r"\b\d\d:\d\d:\d\d\b", "<clock>"),
     (r"\b(finished|failed) <n> s ago and", r"just \1 and"),
-    (r", [\d.]+ [A-Z]{3} since then", ""),
-    (r", [\d.]+ [A-Z]{3} so far", ""),
+    (r", (?:[\d.]+ [A-Z]{3}|<cost>) since then", ""),
+    (r", [\d.]+ [A-Z]{3} so far", ", <cost> so far"),
 )
 _SIZES: Sequence[Tuple[str, str]] = (
     (r"\b\d[\d,.]* (?=B\b|[kMGT]B\b|inodes\b|files\b|cores\b|free\b)", "<n> "),
