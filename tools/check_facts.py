@@ -28,6 +28,7 @@ CHINESE = ("autodl", "autodl-pro", "gpushare", "matpool", "featurize", "lanrui")
 UNSOURCED = ("traits", "network", "conveniences", "environment", "notes")
 _MONEY = re.compile(r"\d\s*(?:USD|CNY|EUR|RMB|元)|[$€¥]\s*\d", re.IGNORECASE)
 _LOSS = re.compile(r"\b(?:delet|wip(?:e|ed|es|ing)\b|eras|purg)", re.IGNORECASE)
+_RULE = re.compile(r"environment\.never\[.+\]\.")  # a rule of never has a source of its own
 _GOTCHA = re.compile(r"[A-Z][A-Z0-9]*[A-Z]\d{1,3}\Z|[A-Z]{2,}-[A-Z]+\Z")
 _CJK = re.compile(r"[\u4e00-\u9fff]")
 _KEY = re.compile(
@@ -61,7 +62,7 @@ def _of_texts(raw: dict[str, Any]) -> Iterator[str]:
     for path, text in _texts(raw, ""):
         if _KEY.search(text):
             yield f"{path}: looks like a key or token; profiles name secrets, they never hold one"
-        if not path.startswith(UNSOURCED):
+        if not path.startswith(UNSOURCED) or _RULE.match(path):
             continue
         if _MONEY.search(text):
             yield f"{path}: a price without a source; say it in a rate, a verb or a clock"

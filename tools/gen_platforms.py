@@ -54,6 +54,9 @@ def _section(profile: Profile) -> list[str]:
     lines += ["Clocks:", "", *(f"- {say_clock(clock)}" for clock in profile.clocks)] if profile.clocks else []
     lines += ["", f"Spot: {_spot(profile)}", "", f"Environment: {profile.environment.contract}.", ""]
     lines += [f"- `{name}={value}`" for name, value in profile.environment.variables.items()]
+    for rule in profile.environment.rules:
+        done = {"refuse": "refused", "warn": "warned of"}[rule.outcome]
+        lines.append(f"- never: {rule.name} ({done} in a job's commands): {rule.why}")
     lines += [f"- never: {text}" for text in profile.environment.never]
     lines += [f"- {profile.environment.note}"] if profile.environment.note else []
     lines += ["", "Network and more:", "", *(f"- {name}: {text}" for name, text in profile.network.items())]

@@ -49,7 +49,19 @@ class Reader:
 
     def items(self, key: str) -> list[Reader]:
         """Step into each mapping of a list, by its name where it has one."""
-        value = self._get(key)
+        return self._readers(key, self._get(key))
+
+    def texts_and_items(self, key: str) -> tuple[tuple[str, ...], list[Reader]]:
+        """Read a list that holds texts and mappings side by side; both are empty when the key is not there."""
+        value = self._value.get(key)
+        if value is None:
+            return (), []
+        if not isinstance(value, list):
+            raise self.bad(key, "must be a list of texts and rules", value)
+        texts = tuple(self._plain(key, item) for item in value if not isinstance(item, dict))
+        return texts, self._readers(key, [item for item in value if isinstance(item, dict)])
+
+    def _readers(self, key: str, value: Any) -> list[Reader]:
         if not isinstance(value, list):
             raise self.bad(key, "must be a list", value)
         names = [item.get("name", index) if isinstance(item, dict) else index for index, item in enumerate(value)]

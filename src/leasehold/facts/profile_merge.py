@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_NAMED = ("tiers", "verbs", "clocks", "rates")
+_NAMED = ("tiers", "verbs", "clocks", "rates", "never")
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -27,6 +27,8 @@ def _by_name(old: list[Any], new: list[Any]) -> list[Any]:
     """Correct entries of the same name, and add the others behind."""
     merged = list(old)
     for item in new:
+        if isinstance(item, str) and item in merged:
+            continue
         name = item.get("name") if isinstance(item, dict) else None
         at = next((index for index, other in enumerate(merged) if _name(other) == name is not None), None)
         if at is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from leasehold.model import profile as words
 from leasehold.model.profile import (
     Clock,
     Environment,
+    NeverRule,
     Profile,
     Rate,
     Source,
@@ -24,6 +26,7 @@ from .fact_reader import Reader
 from .profile_sense import refuse_contradictions
 
 T = TypeVar("T")
+_COMMAND = re.compile(r"[\w.+-]+(?:\|[\w.+-]+)*(?: [\w.+/-]+(?:\|[\w.+/-]+)*)*\Z")
 
 _KNOWN = (
     "id", "title", "landlord", "engine", "traits", "sources", "detach", "tiers", "verbs", "clocks", "spot",
@@ -49,7 +52,7 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
         verbs=tuple(_each(at, "verbs", lambda item: _verb(item, sources, tiers))),
         clocks=tuple(_each(at, "clocks", lambda item: _clock(item, sources))),
         spot=_spot(at.inside("spot"), sources),
-        environment=_environment(at.inside("environment")),
+        environment=_environment(at.inside("environment"), sources),
         network=at.mapping("network"),
         conveniences=at.texts("conveniences", ()),
         billing=at.text("billing", ""),
@@ -211,8 +214,9 @@ def _spot(at: Reader, sources: dict[str, Source]) -> Spot:
     )
 
 
-def _environment(at: Reader) -> Environment:
-    at.only(words.field_names(Environment))
+def _environment(at: Reader, sources: dict[str, Source]) -> Environment:
+    at.only(tuple(set(words.field_names(Environment)) - {"rules"}))
+    texts, rules = at.texts_and_items("never")
     return Environment(
         contract=at.text("contract"),
         interpreter=at.text("interpreter", ""),
@@ -221,8 +225,29 @@ def _environment(at: Reader) -> Environment:
         no_proxy=at.texts("no_proxy", ()),
         tensorboard_dir=at.text("tensorboard_dir", ""),
         credentials=at.text("credentials", ""),
-        never=at.texts("never", ()),
+        never=texts,
+        rules=tuple(_never_rule(item, sources) for item in rules),
         note=at.text("note", ""),
+    )
+
+
+def _never_rule(at: Reader, sources: dict[str, Source]) -> NeverRule:
+    at.only(words.field_names(NeverRule))
+    commands = at.texts("commands")
+    if not commands:
+        raise at.bad("commands", "must name at least one command", list(commands))
+    for command in commands:
+        if not _COMMAND.match(command):
+            wanted = "must be words such as `pip install torch|torchvision`: no path, quote or shell operator"
+            raise at.bad("commands", wanted, command)
+    return NeverRule(
+        name=at.text("name"),
+        commands=commands,
+        outcome=at.one_of("outcome", words.NEVER_OUTCOMES),
+        why=at.text("why"),
+        source=_sourced(at, sources),
+        unless=at.texts("unless", ()),
+        do=at.text("do", ""),
     )
 
 

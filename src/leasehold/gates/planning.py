@@ -13,12 +13,14 @@ from leasehold.model.sheet import PlanSheet, Ticking
 from leasehold.model.verdict import Finding, Outcome, Verdict
 from leasehold.model.words import ago
 
+from .never_rules import command_warnings, judge_commands
+
 RUNNABLE = ("caretaker", "slurm")
 
 
 def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
-    """Check that what is promised outlives the verb that will end the lease, and the clocks on the way there."""
-    findings = [_judge_engine(sheet)]
+    """Check that the promises outlive the verb that will end the lease and the clocks before, and what is run there."""
+    findings = [_judge_engine(sheet), *judge_commands(job, sheet.profile)]
     if sheet.verb is None:
         findings.append(_no_verb(job, sheet))
         return Verdict("plan", tuple(findings))
@@ -32,7 +34,7 @@ def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
 
 def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
     """Say what does not stand in the way and still should be known."""
-    said = []
+    said = command_warnings(job, sheet.profile)
     spot = sheet.profile.spot
     if sheet.wishes.spot and sheet.cadence and spot.grace_s is not None and sheet.cadence.write_s > spot.grace_s:
         said.append(

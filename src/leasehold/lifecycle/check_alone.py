@@ -1,20 +1,25 @@
-"""Each gate on its own: `lease check audit|env|smoke|launch` measures, judges and shows, and starts nothing."""
+"""Each gate on its own: `lease check plan|audit|env|smoke|launch` measures, judges and shows, and starts nothing."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.gates.environment import verdict_of
 from leasehold.gates.launching import judge_launch
+from leasehold.gates.never_rules import judge_smoke_command, smoke_warnings
+from leasehold.gates.planning import judge_plan, warnings
 from leasehold.kit.trackers import tracker_of
 from leasehold.ledger import books
+from leasehold.model.box import LOCAL
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
+from leasehold.model.sheet import Wishes
 from leasehold.model.verdict import Finding, Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
@@ -22,13 +27,14 @@ from . import check
 from .boxes import Box, box_of, find_box
 from .home import Home
 from .own_places import own_places, say_home_stays
+from .plan_sheet import candidates
 from .project import RESULTS, CodeTree, read_tree
 from .resolve import environment_of, read_job, run_id
 from .sharing import company
 from .smoke import smoke, smoke_key
 from .watch import LogLines
 
-GATES = ("audit", "env", "smoke", "launch")
+GATES = ("plan", "audit", "env", "smoke", "launch")
 
 
 def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Report, **wishes: Any) -> Verdict:
@@ -42,9 +48,21 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
     tree = read_tree(project, job_file.name, own_places(home, project, project / RESULTS))
     if stays := say_home_stays(home, tree):
         report(Note("warning", stays))
+    if gate == "plan":
+        verdict = _plan(home, job, box_name, project, report, str(wishes.get("root") or ""))
+        home.ledger.append("gate_judged", lease="", run="", alone=True, **verdict.as_dict())
+        return verdict
     verdict = _judge(home, gate, (job, tree), find_box(home, box_name, root=wishes.get("root", "")), report, wishes)
     home.ledger.append("gate_judged", lease="", run="", alone=True, **verdict.as_dict())
     return verdict
+
+
+def _plan(home: Home, job: Job, box_name: str, project: Path, report: Report, root: str) -> Verdict:
+    """Judge the plan as `lease plan --on BOX` does; nothing is connected to."""
+    sheet = next(candidates(home, job, (box_name,), Wishes(root=root), project))
+    for text in warnings(job, sheet, time.time()):
+        report(Note("warning", text))
+    return judge_plan(job, sheet)
 
 
 def check_launch(home: Home, word: str) -> Verdict:
@@ -77,6 +95,11 @@ def _judge(
             raise UserError(
                 "smoke.none", f"the job {job.name} has no smoke", hint="add: smoke: python train.py --steps 3"
             )
+        here = home.shelf(tree.folder).load(LOCAL)
+        for text in smoke_warnings(job, here):
+            report(Note("warning", text))
+        if never := judge_smoke_command(job, here):
+            return Verdict("smoke", tuple(never))
         verdict = smoke(job, tree, report, kill_check=bool(wishes.get("kill_check")))
         if verdict.passed:
             home.ledger.append("smoke_passed", key=smoke_key(job, tree))  # lease run need not smoke again

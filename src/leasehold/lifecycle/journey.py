@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, VerifyError
 from leasehold.gates.launching import judge_launch
+from leasehold.gates.never_rules import judge_smoke_command, smoke_warnings
 from leasehold.kit.terminal import plain
 from leasehold.ledger import books
+from leasehold.model.box import LOCAL
 from leasehold.model.job import Job
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report, silent
@@ -195,6 +197,11 @@ def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeepe
     if not kill_check and passed_before(home.ledger, job, tree):
         gatekeeper.report(Note("smoke_cached", "gate smoke: passed before for this very code and job"))
         return
+    here = home.shelf(tree.folder).load(LOCAL)
+    for text in smoke_warnings(job, here):
+        gatekeeper.report(Note("warning", text))
+    if never := judge_smoke_command(job, here):
+        gatekeeper.pass_through(Verdict("smoke", tuple(never)))
     verdict = smoke(job, tree, gatekeeper.report, kill_check=kill_check)
     gatekeeper.pass_through(verdict)
     if verdict.passed:

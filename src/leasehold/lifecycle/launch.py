@@ -12,6 +12,7 @@ from typing import Any
 
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.launching import judge_no_smoke
+from leasehold.gates.never_rules import command_warnings
 from leasehold.gates.planning import RUNNABLE, judge_plan
 from leasehold.ledger import books
 from leasehold.model.job import Job
@@ -103,6 +104,8 @@ def launch(
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
                 gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
+            for text in command_warnings(job, profile):
+                report(Note("warning", text))
             gatekeeper.pass_through(
                 judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price, one_round=True)))
             )

@@ -25,6 +25,7 @@ ACTORS = ("person", "box", "simulated", "scheduler", "nobody", "api")  # api: th
 CLOCK_STARTS = ("opened", "stopped", "idle", "balance-zero", "contract-end", "run-start", "released", "notice")
 RATE_UNITS = {"GB/month": HOURS_PER_MONTH, "GB/day": 24, "GB/hour": 1, "month": HOURS_PER_MONTH, "day": 24, "hour": 1}
 RELAUNCH = ("systemd", "cron", "onstart:/…")  # for one user with lingering; @reboot; the platform's own start file
+NEVER_OUTCOMES = ("refuse", "warn")
 RATE_WHEN = ("running", "stopped", "always")
 TRI_STATE = (YES, NO, UNKNOWN, "n/a", "host-dependent", "per-platform", "mixed", "image-dependent", "undocumented")
 
@@ -162,6 +163,19 @@ class Spot:
 
 
 @dataclass(frozen=True)
+class NeverRule:
+    """Commands that must not be run there: the program, its sub-command, further words; `a|b` is either word."""
+
+    name: str
+    commands: tuple[str, ...]
+    outcome: str  # refuse or warn
+    why: str
+    source: Source
+    unless: tuple[str, ...] = ()  # a command with one of these words is meant otherwise
+    do: str = ""
+
+
+@dataclass(frozen=True)
 class Environment:
     """What must be set before the interpreter starts, and the contract of the image."""
 
@@ -172,7 +186,8 @@ class Environment:
     no_proxy: tuple[str, ...] = ()
     tensorboard_dir: str = ""
     credentials: str = ""  # the tier on which a secret may lie; empty: the state tier
-    never: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()  # for people
+    rules: tuple[NeverRule, ...] = ()  # the entries of never that a job's commands are held against
     note: str = ""
 
 
@@ -280,6 +295,7 @@ class Profile:
         facts += [(f"price of {tier.name}", rate.source) for tier in self.tiers for rate in tier.rates]
         facts += [(f"verb {verb.name}", verb.source) for verb in self.verbs]
         facts += [(f"clock {clock.name}", clock.source) for clock in self.clocks]
+        facts += [(f"never {rule.name}", rule.source) for rule in self.environment.rules]
         facts += [("billing", self.billing_source)] if self.billing_source else []
         return [*facts, ("spot", self.spot.source)]
 

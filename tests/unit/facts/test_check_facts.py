@@ -55,6 +55,9 @@ def test_every_platform_that_is_missing_is_named(folder):
     [
         ("runpod", "    source: manage\n", "", "source is missing"),
         ("runpod", "verified: 2026-08", "verified: 2026-12", "lies in the future"),
+        ("autodl", "      outcome: refuse\n", "      outcome: perhaps\n", "must be one of refuse, warn"),
+        ("autodl", "commands: [conda create,", "commands: [/bin/conda create,", "must be words such as"),
+        ("lambda", "      source: stack\n", "", "source is missing"),
         ("runpod", "verified: 2026-08", "verified: 2027-01", "lies in the future"),
         ("runpod", "egress: free both ways", "egress: costs 0.12 USD a GB", "a price without a source"),
         ("lanrui", "egress: free", "egress: 0.8元 a GB", "a price without a source"),

@@ -62,6 +62,41 @@ def test_an_entry_of_a_new_name_is_added_behind_the_others(own):
     assert [tier.name for tier in profile.tiers] == [*(tier.name for tier in Shelf().load("autodl").tiers), "lab disk"]
 
 
+def test_rules_of_never_are_found_by_name_added_and_removed(own):
+    added = "{name: no sudo, commands: [sudo], outcome: warn, why: the lab says so, source: disks}"
+    corrected = "{name: conda create, outcome: warn, source: disks}"
+    removed = "remove: {never: [Docker inside the instance, a bare python3 in polls]}"
+    text = f"environment:\n  {removed}\n  never:\n    - {added}\n    - {corrected}\n    - a text of ours\n"
+    shipped, mine = Shelf().load("autodl").environment, own(autodl=text).load("autodl").environment
+    outcomes = {rule.name: rule.outcome for rule in mine.rules}
+    assert outcomes["no sudo"] == "warn"
+    assert outcomes["conda create"] == "warn"
+    assert "Docker inside the instance" not in outcomes
+    assert len(outcomes) == len(shipped.rules)
+    assert mine.never == ("a text of ours",)
+    assert next(rule for rule in mine.rules if rule.name == "conda create").commands == shipped.rules[0].commands
+
+
+@pytest.mark.parametrize(
+    "rule, said",
+    [
+        ("{name: x, commands: [a], outcome: forbid, why: w, source: disks}", "outcome must be one of refuse, warn"),
+        ("{name: x, commands: [], outcome: warn, why: w, source: disks}", "commands must name at least one command"),
+        ("{name: x, commands: [a; b], outcome: warn, why: w, source: disks}", "commands must be words such as"),
+        ("{name: x, commands: [/sbin/a], outcome: warn, why: w, source: disks}", "commands must be words such as"),
+        ("{name: x, commands: [a], outcome: warn, why: w}", "source is missing"),
+        ("{name: x, commands: [a], outcome: warn, source: disks}", "why is missing"),
+        ("{name: x, commands: [a], outcome: warn, why: w, source: hearsay}", "source must be one of"),
+        ("{name: x, command: [a], outcome: warn, why: w, source: disks}", "did you mean commands?"),
+    ],
+)
+def test_a_mistake_in_a_rule_names_the_file_the_rule_and_the_key(own, rule, said):
+    error = refusal(own(autodl=f"environment:\n  never:\n    - {rule}\n"), "autodl")
+    assert "profiles/autodl.yaml" in error.message
+    assert "environment.never[x]." in error.message
+    assert said in error.message
+
+
 def test_a_later_folder_wins(tmp_path):
     for folder, title in (("mine", "mine"), ("project", "the project's")):
         (tmp_path / folder).mkdir()
@@ -183,7 +218,7 @@ def _examples() -> dict[str, str]:
 
 def test_the_examples_of_the_page_load(own):
     examples = _examples()
-    assert sorted(examples) == ["autodl", "our-lab"]
+    assert sorted(examples) == ["autodl", "lambda", "our-lab"]
     shelf = own(**examples)
     lab, autodl = shelf.load("our-lab"), shelf.load("autodl")
     scratch = lab.tier("scratch")
@@ -194,3 +229,6 @@ def test_the_examples_of_the_page_load(own):
     assert verb.name == "hand-back"
     assert verb.keeps == ("group share",)
     assert autodl.state_tier.size != Shelf().load("autodl").state_tier.size
+    outcomes = {rule.name: rule.outcome for rule in shelf.load("lambda").environment.rules}
+    assert (outcomes["apt full-upgrade"], outcomes["no docker"]) == ("warn", "refuse")
+    assert len(outcomes) == len(Shelf().load("lambda").environment.rules) + 1

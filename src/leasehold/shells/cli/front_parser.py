@@ -32,11 +32,12 @@ def _init(verb: AddVerb) -> None:
 def _check(verb: AddVerb) -> None:
     check = verb(
         "check",
-        "run one gate alone and show all it read: audit (the box), env (its interpreter), smoke (here), launch (a run)",
+        "run one gate alone and show all it read: plan (job and platform), audit (the box), env (its interpreter), "
+        "smoke (here), launch (a run)",
         "  lease check smoke\n  lease check audit --on ssh:gpu1 --deep\n"
         "  lease check audit --on gpu1 --with gpu2      is the shared disk one disk?\n  lease check launch myjob",
     )
-    check.add_argument("gate", choices=("audit", "env", "smoke", "launch"))
+    check.add_argument("gate", choices=("plan", "audit", "env", "smoke", "launch"))
     check.add_argument("job", nargs="?", default="lease.yaml", help="job file; for launch: the run")
     check.add_argument("--on", default="local", metavar="BOX", help="which box (default: local)")
     check.add_argument("--root", default="", metavar="DIR", help="our folder on the box")

@@ -18,7 +18,7 @@ from . import output
 from .plan_drawing import draw_sheet, draw_sheets
 
 if TYPE_CHECKING:
-    from leasehold.model.profile import Profile
+    from leasehold.model.profile import NeverRule, Profile
 
 _EXIT_REFUSED = 3
 _DETAILED = 2  # up to so many candidates are shown whole
@@ -151,6 +151,7 @@ def _show_rest(profile: Profile, now_unix: float) -> None:
             output.data(f"  {name}: {value}")
     for name, value in environment.variables.items():
         output.data(f"  {name}={value}")
+    _show_never(environment.rules, environment.never)
     output.data("network")
     for name, value in profile.network.items():
         output.data(f"  {name}: {value}")
@@ -161,6 +162,18 @@ def _show_rest(profile: Profile, now_unix: float) -> None:
     for what, source in profile.sources():
         output.data(f"  {what}: {say_source(source, now_unix)}")
     output.data(f"read from: {', '.join(profile.origin)}")
+
+
+def _show_never(rules: tuple[NeverRule, ...], texts: tuple[str, ...]) -> None:
+    """What must not be done there: what a job's commands are held against, and what only a person can heed."""
+    if not rules and not texts:
+        return
+    done = {"refuse": "refused in a job's commands", "warn": "warned of in a job's commands"}
+    output.data("never")
+    for rule in rules:
+        output.data(f"  {rule.name} ({done[rule.outcome]}): {rule.why}")
+    for text in texts:
+        output.data(f"  {text}")
 
 
 def _moment(text: str) -> float:
