@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.front import smi_script
+
 SCRIPTS = Path(__file__).with_name("autodl")
 PYTHON = "/root/miniconda3/bin/python"
 LOGIN_PATH = "/root/miniconda3/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -73,7 +75,7 @@ def write_image(root: Path, host_key: Path, public_key: Path, card: str) -> None
     (root / "root/.ssh").chmod(0o700)
     for name in ("boot", "shutdown"):
         _copy(SCRIPTS / (name + ".sh"), root / "init" / (name if name == "shutdown" else "boot.sh"), 0o755)
-    _program(root / "init/nvidia-smi", "cat <<'EOF'\n0, %s, 3, 550.54.15, 0, 31\nEOF\n" % card)
+    _program(root / "init/nvidia-smi", smi_script([card]))
     _copy(Path(os.path.realpath(_base_python())), root / PYTHON[1:], 0o755)
 
 

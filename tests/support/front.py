@@ -147,8 +147,61 @@ def program(folder: Path, name: str, script: str) -> Path:
     return place
 
 
-def fake_cards(folder: Path, *names_and_mib: str) -> Dict[str, str]:
-    """Write an nvidia-smi that lists these cards ("NVIDIA T4, 15360"); return the PATH that finds it."""
-    rows = ["%d, %s, 3, 550.54.15, 0, 31" % (number, card) for number, card in enumerate(names_and_mib)]
-    place = program(folder, "nvidia-smi", "cat <<'EOF'\n%s\nEOF\n" % "\n".join(rows))
+_HEALTHY = {  # what a card with ECC answers to nvidia-smi --query-gpu; a name that is not here is [N/A]
+    "persistence_mode": "Enabled",
+    "memory.used": "3",
+    "driver_version": "550.54.15",
+    "utilization.gpu": "0",
+    "temperature.gpu": "31",
+    "clocks.current.sm": "300",
+    "clocks.max.sm": "1980",
+    "power.draw": "60.12",
+    "enforced.power.limit": "400.00",
+    "power.default_limit": "400.00",
+    "ecc.mode.current": "Enabled",
+    "ecc.errors.uncorrected.volatile.total": "0",
+    "ecc.errors.corrected.volatile.total": "0",
+    "clocks_throttle_reasons.hw_slowdown": "Not Active",
+    "clocks_throttle_reasons.hw_thermal_slowdown": "Not Active",
+    "clocks_throttle_reasons.hw_power_brake_slowdown": "Not Active",
+    "clocks_throttle_reasons.sw_thermal_slowdown": "Not Active",
+    "clocks_throttle_reasons.sw_power_cap": "Not Active",
+}
+_SMI = """case "$1" in --query-gpu=*) ;; *) exit 0 ;; esac
+IFS=,
+for card in %(cards)s; do
+    row=
+    for name in ${1#--query-gpu=}; do
+        case "$card:$name" in
+%(answers)s        *) value='[N/A]' ;;
+        esac
+        row="$row${row:+, }$value"
+    done
+    echo "$row"
+done
+"""
+
+
+def smi_script(cards: Sequence[str], changes: Sequence[Mapping[str, str]] = ()) -> str:
+    """Write the text of an nvidia-smi for these cards ("NVIDIA T4, 15360"); changes are answers of each card."""
+    answers = ""
+    for number, card in enumerate(cards):
+        name, _, mib = card.rpartition(", ")
+        known = {"index": str(number), "uuid": "GPU-%d" % number, "pci.bus_id": "00000000:%02X:00.0" % (0x3B + number)}
+        known.update(_HEALTHY, name=name, **{"memory.total": mib})
+        known.update(changes[number] if number < len(changes) else {})
+        answers += "".join("        %d:%s) value='%s' ;;\n" % (number, key, value) for key, value in known.items())
+    return _SMI % {"cards": " ".join(map(str, range(len(cards)))), "answers": answers}
+
+
+def fake_cards(
+    folder: Path, *names_and_mib: str, changes: Sequence[Mapping[str, str]] = (), kernel: Optional[str] = ""
+) -> Dict[str, str]:
+    """Write an nvidia-smi that lists these healthy cards ("NVIDIA T4, 15360"), and a dmesg with these lines.
+
+    Return the PATH that finds both; without lines (None) the kernel log may not be read.
+    """
+    place = program(folder, "nvidia-smi", smi_script(names_and_mib, changes))
+    refused = "echo 'dmesg: read kernel buffer failed: Operation not permitted' >&2; exit 1\n"
+    program(folder, "dmesg", refused if kernel is None else "cat <<'EOF'\n%s\nEOF\n" % kernel)
     return {"PATH": "%s:%s" % (place, os.environ["PATH"])}

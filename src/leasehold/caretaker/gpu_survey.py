@@ -61,6 +61,12 @@ def look(
     }
 
 
+def at_a_glance() -> Dict[str, Any]:
+    """One look at the cards' faults and at the kernel log, for the audit."""
+    answer = gpu_query.cards()
+    return {"cards": answer.rows, "problem": answer.problem, "kernel": _kernel()}
+
+
 def end_holders(request: Request) -> None:
     """End the named zombies: each must still be one, by a fresh look, and of the same start time."""
     targets: List[Any] = list(request.args.get("targets") or [])

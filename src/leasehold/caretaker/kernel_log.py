@@ -11,6 +11,7 @@ _MOST_RECORDS = 200000
 _MOST_NEW = 500
 _RECORD_BYTES = 8192
 _KEPT = 50
+_NO_TOOL = "dmesg is not installed"
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9A-Fa-f:.]+)\): (\d+),?\s*([^\n]*)")
 _KILLED = re.compile(r"Kill(?:ed)? process (\d{1,10})\b")
 _WANTED = re.compile(r"NVRM: Xid|Kill(?:ed)? process|oom-kill:|out of memory|fallen off the bus", re.IGNORECASE)
@@ -39,9 +40,9 @@ def since(up_s: Optional[float], pids: Iterable[int], path: str = _PATH) -> Line
 
 def xids(path: str = _PATH) -> Dict[str, Any]:
     """List Xid lines since boot, or say why the log cannot be read: then nobody can clear the card."""
-    lines, problem = _records(path)
-    if problem:
-        lines, second = _dmesg()
+    lines, problem = _dmesg()  # asks the system call where there is no /dev/kmsg, and that where it may
+    if problem == _NO_TOOL:
+        lines, second = _records(path)
         problem = "%s; %s" % (problem, second) if second else ""
     hits = [hit for hit in map(_XID.search, lines) if hit]
     found = [{"bus": hit.group(1).lower(), "xid": int(hit.group(2)), "text": hit.group(3)[:200]} for hit in hits]
@@ -131,7 +132,7 @@ def _dmesg() -> Tuple[List[str], str]:
 
     tool = shutil.which("dmesg")
     if tool is None:
-        return [], "dmesg is not installed"
+        return [], _NO_TOOL
     try:
         done = subprocess.run([tool], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

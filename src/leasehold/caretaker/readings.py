@@ -24,6 +24,11 @@ def take(paths: List[str]) -> Dict[str, Any]:
     import shutil
 
     gpus, problem = cards()
+    health = None
+    if gpus:
+        from .gpu_survey import at_a_glance
+
+        health = at_a_glance()
     if any(card.get("memory_used_bytes") for card in gpus):
         from .gpu_holders import on_cards  # only where somebody is
 
@@ -36,6 +41,7 @@ def take(paths: List[str]) -> Dict[str, Any]:
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "gpus": gpus,
         "gpu_problem": problem,
+        "gpu_health": health,
         "tools": {name: shutil.which(name) for name in _TOOLS},
     }
 

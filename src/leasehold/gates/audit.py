@@ -11,7 +11,8 @@ from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses
 
-from .card_company import judge_company
+from .card_company import judge_company, used_cards
+from .card_health import judge_card_health
 from .sharing import SharedReading, judge_sharing
 
 WARN_FULL = 0.90
@@ -44,6 +45,7 @@ class AuditReadings:
     nofile: int = 0
     gpus: tuple[dict[str, Any], ...] = ()
     gpu_problem: str = ""
+    gpu_health: Mapping[str, Any] | None = None  # one look at their faults and at the kernel log
     tools: dict[str, Any] = field(default_factory=dict)
     shared: tuple[SharedReading, ...] = ()  # what a second box saw of shared tiers; empty when none was asked
     code_inodes: int = 0  # files and folders of the code: every cell has its own copy
@@ -64,7 +66,7 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
         findings += _judge_budget(job, readings.disks[0], cells)
         findings += _judge_inodes(readings.disks[0], inode_need(job, cells, readings.code_inodes))
     findings += _judge_limits(readings)
-    findings += _judge_cards(job, readings.gpus, readings.gpu_problem)
+    findings += _judge_cards(job, readings)
     findings += judge_sharing(profile, readings.shared, readings.disks)
     findings.append(_detach_tool(profile, readings.tools))
     return Verdict("audit", tuple(findings))
@@ -198,11 +200,13 @@ def _judge_limits(readings: AuditReadings) -> list[Finding]:
     return findings
 
 
-def _judge_cards(job: Job, gpus: tuple[dict[str, Any], ...], problem: str) -> list[Finding]:
-    wish = job.gpu
+def _judge_cards(job: Job, readings: AuditReadings) -> list[Finding]:
+    wish, gpus, problem = job.gpu, readings.gpus, readings.gpu_problem
     if wish is None:
         names = ", ".join(str(card["name"]) for card in gpus)
-        return [passes(f"GPU: none asked for; {names or problem or 'none seen'}")]
+        sick = judge_card_health((), readings.gpu_health) if gpus else []
+        told = [finding for finding in sick if finding.what.startswith("GPU ")]
+        return [passes(f"GPU: none asked for; {names or problem or 'none seen'}"), *told]
     if problem or not gpus:
         why = problem or "the driver lists no card"
         return [refuses(f"the job asks for a GPU, and there is none: {why}", "is this the right box? --on NAME")]
@@ -210,7 +214,8 @@ def _judge_cards(job: Job, gpus: tuple[dict[str, Any], ...], problem: str) -> li
     shown = "; ".join(f"{card['name']} {_memory(card)} driver {card['driver']}" for card in gpus)
     asked = _spell(wish)
     if len(fitting) >= wish.count:
-        return [passes(f"GPU: asked {asked}; seen {shown}"), *judge_company(job, fitting)]
+        fit = passes(f"GPU: asked {asked}; seen {shown}")
+        return [fit, *judge_company(job, fitting), *judge_card_health(used_cards(job, fitting), readings.gpu_health)]
     why = next((_misfit(wish, card) for card in gpus if _misfit(wish, card)), f"only {len(fitting)} fit")
     return [
         refuses(

@@ -27,19 +27,25 @@ class Tolerance:
 def judge_company(job: Job, cards: Sequence[Mapping[str, Any]], limits: Tolerance | None = None) -> list[Finding]:
     """Refuse when a card that the job will use is used; cards that it will not see do not matter."""
     limits = limits or Tolerance()
-    count = job.gpu.count if job.gpu else 1
-    named = visible_devices(job)
-    seen = [card for card in cards if _is_named(card, named)] if named is not None else list(cards)
-    taken = seen if named is not None else seen[:count]  # frameworks take the first ones
+    count, named = job.gpu.count if job.gpu else 1, visible_devices(job)
+    taken = used_cards(job, cards)
     busy = [(card, why) for card, why in ((card, _why_busy(card, limits)) for card in taken) if why]
-    if named is not None and len(seen) < count:
-        what = f"CUDA_VISIBLE_DEVICES={','.join(named)} shows {len(seen)} fitting cards; the job asks for {count}"
+    if named is not None and len(taken) < count:
+        what = f"CUDA_VISIBLE_DEVICES={','.join(named)} shows {len(taken)} fitting cards; the job asks for {count}"
         return [refuses(what, "name cards of this box, by number or UUID; lease gpu BOX lists them")]
     free = [str(card["index"]) for card in cards if not _why_busy(card, limits)]
     if not busy:
         which = f" (CUDA_VISIBLE_DEVICES={','.join(named)})" if named is not None else ""
         return [passes(f"nobody else uses card {', '.join(str(card['index']) for card in taken)}{which}")]
     return [refuses(f"GPU {card['index']} {why}", _hint(count, free)) for card, why in busy]
+
+
+def used_cards(job: Job, cards: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """List the cards that the job will use: those it names, else the first ones, as frameworks take them."""
+    named = visible_devices(job)
+    if named is not None:
+        return [card for card in cards if _is_named(card, named)]
+    return list(cards)[: job.gpu.count if job.gpu else 1]
 
 
 def visible_devices(job: Job) -> tuple[str, ...] | None:

@@ -84,7 +84,7 @@ def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> lis
         why = readings.problem or "the driver lists no card"
         hint = "is this the right box? In a container, was it started with its cards?"
         return [Health(Level.FAIL, f"no card answers: {why}", hint)]
-    found = [*_driver(readings), *_kernel(readings)]
+    found = [*_driver(readings), *judge_kernel(readings.kernel)]
     for number, card in enumerate(readings.cards):
         mine = [sample[number] for sample in readings.samples if number < len(sample)]
         for health in (
@@ -123,17 +123,26 @@ def _driver(readings: GpuReadings) -> list[Health]:
     return found
 
 
-def _kernel(readings: GpuReadings) -> list[Health]:
-    kernel = readings.kernel
+def judge_kernel(kernel: Mapping[str, Any]) -> list[Health]:
+    """Judge the kernel log; one that cannot be read clears nothing."""
     if not kernel.get("readable"):
         said = f"the kernel log cannot be read ({kernel.get('problem') or 'no reason given'}): Xid errors stay unseen"
         return [Health(Level.UNKNOWN, said, "this does not clear the card; ask the provider, or look as root")]
+    seen = judge_xids(kernel)
+    return [health for _, health in seen] or [Health(Level.OK, "no Xid in the kernel log since boot")]
+
+
+def judge_fitness(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]]) -> list[Health]:
+    """Judge one card by its own counters: memory errors, heat, and whether something slows it down."""
+    return [*_faults(card), *_heat(card, samples, Thresholds())]
+
+
+def judge_xids(kernel: Mapping[str, Any]) -> list[tuple[str, Health]]:
+    """Judge each kind of Xid in a log that was read, with the bus it is of."""
     seen: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for item in kernel.get("xids", ()):
         seen.setdefault((str(item["bus"]), int(item["xid"])), []).append(item)
-    if not seen:
-        return [Health(Level.OK, "no Xid in the kernel log since boot")]
-    return [_xid(bus, number, items) for (bus, number), items in sorted(seen.items())]
+    return [(bus, _xid(bus, number, items)) for (bus, number), items in sorted(seen.items())]
 
 
 def _xid(bus: str, number: int, items: Sequence[Mapping[str, Any]]) -> Health:
@@ -161,7 +170,7 @@ def _faults(card: Mapping[str, Any]) -> list[Health]:
     if found:
         return found
     if card.get("ecc") is None and card.get("ecc_uncorrected") is None:
-        return [Health(Level.OK, "this card counts no memory errors (no ECC)")]
+        return [Health(Level.UNKNOWN, "it counts no memory errors (no ECC): they stay unseen")]
     if card.get("ecc") is False:
         return [Health(Level.WARN, "ECC is off: memory errors pass unseen", "the provider can turn it on")]
     fixed = card.get("ecc_corrected")
@@ -177,8 +186,12 @@ def _heat(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], limits:
         if any(sample.get(key) for sample in samples)
         and not (key == "hw_slowdown" and any(sample.get("hw_thermal") for sample in samples))
     ]
+    if all(sample.get(key) is None for sample in samples for key in _SLOWED):
+        found.append(Health(Level.UNKNOWN, "the driver does not say whether it is slowed down"))
     hottest = max((sample.get("temperature_c") or 0 for sample in samples), default=0)
     shown = _shown(card, samples)
+    if not any(sample.get("temperature_c") is not None for sample in samples):
+        return [*found, Health(Level.UNKNOWN, f"it does not say how hot it is{shown and f' ({shown})'}")]
     if hottest < limits.hot_c:
         warmer = f", above the {limits.cool_c:g} °C one aims at" if hottest > limits.cool_c else ""
         return [*found, Health(Level.OK, shown + warmer)]
@@ -203,7 +216,7 @@ def _shown(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]]) -> str
         seen = _range(samples, key)
         parts.append(f"{seen} of {card.get(most) or '?'} {unit}" if seen else "")
     parts.append(f"{_range(samples, 'utilisation')} % busy" if _range(samples, "utilisation") else "")
-    return ", ".join(part for part in parts if part) or "it says nothing of heat, clock and power"
+    return ", ".join(part for part in parts if part)
 
 
 def _links(card: Mapping[str, Any], limits: Thresholds) -> list[Health]:

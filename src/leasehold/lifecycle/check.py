@@ -225,6 +225,7 @@ def _readings(taken: dict[str, Any], probes: dict[str, str]) -> AuditReadings:
         nofile=int(taken["nofile"]),
         gpus=tuple(taken["gpus"]),
         gpu_problem=str(taken["gpu_problem"]),
+        gpu_health=taken.get("gpu_health"),
         tools=taken["tools"],
     )
 
@@ -236,4 +237,5 @@ def _exists(taken: dict[str, Any], path: str) -> bool:
 def _line(verdict: Verdict, skipped: bool) -> str:
     if verdict.passed:
         return f"gate {verdict.gate}: passed ({len(verdict.findings)} readings)"
-    return f"gate {verdict.gate}: {verdict.outcome.value}{', skipped' if skipped else ''}"
+    unseen = "; ".join(finding.what for finding in verdict.against()) if verdict.outcome is Outcome.UNKNOWN else ""
+    return f"gate {verdict.gate}: {verdict.outcome.value}{', skipped' if skipped else ''}{unseen and f': {unseen}'}"

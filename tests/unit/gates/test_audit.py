@@ -39,8 +39,21 @@ def card(name: str = "NVIDIA A100-SXM4-40GB", mib: int | None = 40960, used_mib:
     }  # fmt: skip
 
 
+def healthy(index: str) -> dict[str, Any]:
+    calm = dict.fromkeys(("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal"), False)
+    return {
+        "index": index,
+        "bus": f"00000000:3{index}:00.0",
+        "ecc": True,
+        "ecc_uncorrected": 0,
+        "temperature_c": 30,
+        **calm,
+    }
+
+
 def judge(wanted: Job | None = None, where: Profile | None = None, cells: int = 1, **readings: Any) -> Verdict:
-    taken = AuditReadings(**{"disks": (disk(),), "probes": {ROOT: ""}, **readings})
+    well = {"cards": [healthy(one["index"]) for one in readings.get("gpus", ())], "kernel": {"readable": True}}
+    taken = AuditReadings(**{"disks": (disk(),), "probes": {ROOT: ""}, "gpu_health": well, **readings})
     return judge_audit(wanted or job(), where or platform(), taken, cells)
 
 
@@ -50,6 +63,20 @@ def against(verdict: Verdict) -> list[str]:
 
 def saying(verdict: Verdict, words: str) -> Finding:
     return next(finding for finding in verdict.findings if words in finding.what)
+
+
+def test_cards_that_were_not_asked_about_their_health_are_unknown() -> None:
+    verdict = judge(job(gpu=GpuWish()), gpus=(card(),), gpu_health=None)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert against(verdict) == ["GPU: whether it is healthy could not be read: nothing was asked"]
+
+
+def test_of_several_cards_those_that_the_job_will_use_must_be_healthy() -> None:
+    cards = (card(index="0"), card(index="1"))
+    sick = {"cards": [healthy("0"), {**healthy("1"), "ecc_uncorrected": 1}], "kernel": {"readable": True}}
+    assert judge(job(gpu=GpuWish()), gpus=cards, gpu_health=sick).passed
+    refused = judge(job(gpu=GpuWish(count=2)), gpus=cards, gpu_health=sick)
+    assert against(refused) == ["GPU 1: 1 uncorrectable memory errors since boot"]
 
 
 def test_a_roomy_box_passes_with_a_reading_for_each_thing() -> None:

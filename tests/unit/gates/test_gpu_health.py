@@ -113,10 +113,15 @@ def test_two_versions_of_the_driver_fail_and_a_newer_toolkit_warns() -> None:
     assert bad(judge_health(readings(toolkit="14.0.1")))[0].startswith("warn: driver 580.159.04, runs CUDA up to 13.0")
 
 
-def test_a_card_that_says_nothing_of_itself_is_not_called_broken() -> None:
+def test_a_card_that_says_nothing_of_itself_is_neither_broken_nor_healthy() -> None:
     bare = {"index": "0", "name": "Tesla K80", "uuid": "GPU-1", "driver": "470.1", "memory_used_mib": 0}
     found = judge_health(readings(cards=[bare], module="", samples=[[{"index": "0"}]]))
-    assert worst(found) is Level.OK
+    assert worst(found) is Level.UNKNOWN
+    assert bad(found) == [
+        "unknown: it counts no memory errors (no ECC): they stay unseen",
+        "unknown: the driver does not say whether it is slowed down",
+        "unknown: it does not say how hot it is",
+    ]
 
 
 def test_home_and_the_patrol_judge_by_the_same_numbers() -> None:
