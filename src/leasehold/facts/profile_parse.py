@@ -20,7 +20,7 @@ from leasehold.model.profile import (
     Traits,
     Verb,
 )
-from leasehold.model.units import parse_duration
+from leasehold.model.units import parse_duration, parse_size
 
 from .fact_reader import Reader
 from .profile_sense import refuse_contradictions
@@ -132,6 +132,8 @@ def _tier(at: Reader, sources: dict[str, Source]) -> Tier:
         speed=at.text("speed", ""),
         size=at.text("size", ""),
         inode_cap=at.text("inode_cap", ""),
+        cap_bytes=_size(at, "cap_bytes"),
+        cap_inodes=_whole(at, "cap_inodes"),
         scope=at.text("scope", ""),
         shared=at.flag("shared", False),
         optional=at.flag("optional", False),
@@ -139,6 +141,21 @@ def _tier(at: Reader, sources: dict[str, Source]) -> Tier:
         rates=tuple(_each(at, "rates", lambda item: _rate(item, sources))) if at.has("rates") else (),
         note=at.text("note", ""),
     )
+
+
+def _size(at: Reader, key: str) -> int:
+    text = at.text(key, "")
+    try:
+        return parse_size(text) if text else 0
+    except ValueError as error:
+        raise at.bad(key, f"must be a size such as 200GB ({error})", text) from None
+
+
+def _whole(at: Reader, key: str) -> int:
+    number = at.number(key, Decimal(0))
+    if number != int(number):
+        raise at.bad(key, "must be a whole number", str(number))
+    return int(number)
 
 
 def _rate(at: Reader, sources: dict[str, Source]) -> Rate:

@@ -9,10 +9,11 @@ from typing import Any
 from leasehold.model.job import GpuWish, Job
 from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
-from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses
+from leasehold.model.verdict import Finding, Outcome, Verdict, judge, passes, refuses
 
 from .card_company import judge_company, used_cards
 from .card_health import judge_card_health
+from .durable_budget import COPY, judge_cap, judge_durable
 from .sharing import SharedReading, judge_sharing
 
 WARN_FULL = 0.90
@@ -29,7 +30,7 @@ _INODES_A_CELL = 48  # twice what Slurm takes with a second attempt: a tracker k
 _INODES_A_PATTERN = 100  # of a promise with a wildcard nobody knows how many files it is (R§4.7 counts at most 100)
 _WILD = "*?["
 _DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs none
-_BUDGETS = ("disk budget", "inode budget")
+_BUDGETS = ("disk budget", "inode budget", COPY)
 _FULL = f" >= {REFUSE_FULL:.0%} used"
 
 
@@ -64,7 +65,10 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
     findings += _judge_mounts(profile, readings.disks)
     if readings.disks:
         findings += _judge_budget(job, readings.disks[0], cells)
-        findings += _judge_inodes(readings.disks[0], inode_need(job, cells, readings.code_inodes))
+        inodes = inode_need(job, cells, readings.code_inodes)
+        findings += _judge_inodes(readings.disks[0], inodes)
+        findings += judge_cap(profile.state_tier, readings.disks[0], disk_need_bytes(job, cells), inodes.total)
+        findings += judge_durable(job, profile, readings.disks[1:], cells)
     findings += _judge_limits(readings)
     findings += _judge_cards(job, readings)
     findings += judge_sharing(profile, readings.shared, readings.disks)
@@ -82,7 +86,8 @@ def judge_cluster(answer: Mapping[str, Any]) -> Finding:
 
 def lacks_room(verdict: Verdict) -> bool:
     """Whether bytes or inodes are what is missing."""
-    return any(finding.what.startswith(_BUDGETS) or _FULL in finding.what for finding in verdict.against())
+    refused = [finding.what for finding in verdict.against() if finding.outcome is Outcome.REFUSED]
+    return any(what.startswith(_BUDGETS) or _FULL in what for what in refused)
 
 
 def disk_need_bytes(job: Job, cells: int) -> int:

@@ -88,6 +88,8 @@ class Tier:
     speed: str = ""
     size: str = ""
     inode_cap: str = ""
+    cap_bytes: int = 0  # the most it ever holds, by the platform's rule; 0: none is known
+    cap_inodes: int = 0
     scope: str = ""
     shared: bool = False  # seen by several boxes at once
     optional: bool = False  # not every box has it

@@ -58,6 +58,8 @@ def test_every_platform_that_is_missing_is_named(folder):
         ("autodl", "      outcome: refuse\n", "      outcome: perhaps\n", "must be one of refuse, warn"),
         ("autodl", "commands: [conda create,", "commands: [/bin/conda create,", "must be words such as"),
         ("lambda", "      source: stack\n", "", "source is missing"),
+        ("autodl", "cap_bytes: 200GB", "cap_bytes: much", "cap_bytes must be a size such as 200GB"),
+        ("autodl", "cap_inodes: 200000", "cap_inodes: 0.5", "cap_inodes must be a whole number"),
         ("runpod", "verified: 2026-08", "verified: 2027-01", "lies in the future"),
         ("runpod", "egress: free both ways", "egress: costs 0.12 USD a GB", "a price without a source"),
         ("lanrui", "egress: free", "egress: 0.8元 a GB", "a price without a source"),

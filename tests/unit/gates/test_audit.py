@@ -23,6 +23,9 @@ def job(**change: Any) -> Job:
     return Job(**{"name": "toy", "run": "python t.py", "artifacts": (Artifact("a.pt", "torch"),), **change})
 
 
+SIZED = job(checkpoint=CheckpointFacts("last.pt", GB))  # the copy to a durable tier has a known size
+
+
 def disk(path: str = ROOT, **change: Any) -> dict[str, Any]:
     whole = {
         "path": path, "exists": True, "mount": path, "filesystem": "ext4", "is_mount": True, "read_only": False,
@@ -195,7 +198,7 @@ def test_a_volume_that_is_just_a_folder_is_refused() -> None:
 
 
 def test_a_mounted_volume_passes_and_an_absent_one_is_said_once() -> None:
-    assert judge(where=platform(volume("/workspace")), disks=(disk(), disk("/workspace"))).passed
+    assert judge(SIZED, platform(volume("/workspace")), disks=(disk(), disk("/workspace"))).passed
     absent = {"path": "/workspace", "exists": False}
     verdict = judge(where=platform(volume("/workspace")), disks=(disk(), absent))
     assert against(verdict) == ["/workspace does not exist on the box"]
@@ -249,7 +252,7 @@ def test_a_shared_tier_that_a_second_box_does_not_see_is_refused() -> None:
     where = platform(volume("/shared", shared=True))
     disks = (disk(), disk("/shared"))
     seen = SharedReading("/shared", "one", "two", Sight.SAME)
-    assert judge(where=where, disks=disks, shared=(seen,)).passed
+    assert judge(SIZED, where, disks=disks, shared=(seen,)).passed
     absent = SharedReading("/shared", "one", "two", Sight.ABSENT)
     assert judge(where=where, disks=disks, shared=(absent,)).outcome is Outcome.REFUSED
 
