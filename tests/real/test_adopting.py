@@ -122,6 +122,19 @@ def test_one_that_dies_without_its_results_has_failed_and_is_not_started_again(s
     assert stranger.found() == []
 
 
+def test_the_plan_gate_warns_by_the_folder_that_it_writes_to(stranger: Stranger) -> None:
+    me, (one,) = stranger.me, stranger.found()
+    added = me.lease(
+        "box", "add", "gpu1", "box", "--platform", "featurize", "--root", "/home/featurize/leasehold", "--no-contact"
+    )
+    assert added.code == 0, added.said
+    root = ("--root", str(stranger.bed.root))
+    done = me.lease("adopt", "gpu1", "--pid", str(one["pid"]), "--artifact", "result.json", *root)
+    assert done.code == 0, done.said
+    assert f"{stranger.place}/exp/out is on no tier that the profile of featurize names" in done.said
+    assert me.gates()["plan"] == "unknown"
+
+
 def test_a_person_may_stop_it(stranger: Stranger) -> None:
     run = stranger.adopt()
     stranger.wait(lambda: "attempt_started" in stranger.kinds(run))

@@ -33,10 +33,13 @@ def box_show(home: Home, name: str) -> dict[str, Any]:
     """Say everything the book knows of a box, its open leases and its platform's dangers."""
     from leasehold.lifecycle import box_book
     from leasehold.lifecycle.first_contact import dangers
+    from leasehold.lifecycle.places import say_places
     from leasehold.lifecycle.relaunch import allowed, say_since
+    from leasehold.model.placing import DEFAULT_ROOT, placed
 
     entry = box_book.find(home, name)
-    said = dangers(home.shelf().load(entry.platform), time.time())
+    profile = placed(home.shelf().load(entry.platform), entry.root or DEFAULT_ROOT, entry.durable)
+    said = [*dangers(profile, time.time()), *say_places(entry, profile)]
     given = allowed(home, name)
     reboot = f"{say_since(given)}; lease box reboot {name} lists them" if given else ""
     return {**entry.as_dict(), "leases": box_book.leases_on(home, name), "dangers": said, "reboot": reboot}

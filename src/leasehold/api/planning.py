@@ -18,13 +18,11 @@ def plan(
     home: Home, job_file: Path, asked: tuple[str, ...], wishes: Wishes, now_unix: float
 ) -> list[tuple[PlanSheet, Verdict, list[str]]]:
     """Resolve the job on every candidate; changes nothing and connects to nothing."""
-    from leasehold.gates.planning import judge_plan, warnings
-    from leasehold.lifecycle.plan_sheet import candidates
+    from leasehold.lifecycle.plan_candidates import plan_candidates
     from leasehold.lifecycle.resolve import read_job
 
-    job = read_job(job_file)
-    sheets = candidates(home, job, asked, wishes, job_file.absolute().parent)
-    return [(sheet, judge_plan(job, sheet), warnings(job, sheet, now_unix)) for sheet in sheets]
+    made = plan_candidates(home, read_job(job_file), asked, wishes, (job_file.absolute().parent, now_unix))
+    return [(planned.sheet, planned.verdict, list(planned.warnings)) for planned in made]
 
 
 def plan_wishes(**words: Any) -> Wishes:

@@ -38,13 +38,16 @@ class CopyFailed(Exception):
     """The copy is not whole; str() says why and what to do."""
 
 
-def why_not(platform: Dict[str, Any]) -> str:
-    """Say why there is nothing to copy to; empty when there is."""
+def why_not(platform: Dict[str, Any], beside: str = "") -> str:
+    """Say why there is nothing to copy to; empty when there is. `beside` is the folder that is copied from."""
     tier = str(platform.get("durable", ""))
     if not tier:
         return "the platform has no durable tier"
     if not os.path.isdir(tier):
         return "%s is not attached" % tier
+    if platform.get("durable_apart"):  # a person named it: it may lie below a mount, but not on the run's own disk
+        same = os.stat(tier).st_dev == os.stat(beside or tier).st_dev
+        return "%s is on the same file system as the run: a copy there would go with it" % tier if same else ""
     if not platform.get("durable_is_folder") and not os.path.ismount(tier):
         return "%s is no mount: a copy there would lie on the system disk" % tier
     return ""
@@ -59,7 +62,7 @@ def copy_run(folder: RunFolder, lag_s: float = LAG_S) -> int:
     progress = Progress(folder)
     try:
         progress.begin("looking", 0, 0)  # the first look at a mount that hangs never returns
-        why = why_not(platform)
+        why = why_not(platform, folder.path)
         outcome = {"ok": True, "skipped": why} if why else Copier(folder, progress, lag_s).copy()
     except (CopyFailed, manifest.ManifestError, OSError) as error:
         outcome = {"ok": False, "problem": _said(error)}

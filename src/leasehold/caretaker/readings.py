@@ -60,6 +60,7 @@ def disk(path: str) -> Dict[str, Any]:
         "mount": point,
         "filesystem": kind,
         "is_mount": real == point,
+        "device": os.stat(real).st_dev,
         "read_only": bool(os.statvfs(real).f_flag & getattr(os, "ST_RDONLY", 1)),
         **room(real),
     }

@@ -23,7 +23,7 @@ def rescue(folder: RunFolder, cell: str) -> int:
     """Answer {to, how, files, bytes, state_unix}, {} when there is nothing to send, or {problem}."""
     plan = folder.read_plan() or {}
     platform = folder.platform()
-    why = why_not(platform)
+    why = why_not(platform, folder.path)
     if why:
         return answer({})
     found = newest_state(folder.out(cell), str((plan.get("job", {}).get("checkpoint") or {}).get("path") or ""))

@@ -108,7 +108,7 @@ def _traits(at: Reader) -> Traits:
 
 
 def _tier(at: Reader, sources: dict[str, Source]) -> Tier:
-    at.only((*words.field_names(Tier), "survives"))
+    at.only((*(set(words.field_names(Tier)) - {"stated"}), "survives"))
     survives = at.inside("survives")
     survives.only(("stop", "destroy", "balance_zero"))
     answers = (words.YES, words.NO, words.UNKNOWN)
@@ -138,6 +138,7 @@ def _tier(at: Reader, sources: dict[str, Source]) -> Tier:
         shared=at.flag("shared", False),
         optional=at.flag("optional", False),
         own_mount=at.flag("own_mount", True),
+        also=_folders(at),
         rates=tuple(_each(at, "rates", lambda item: _rate(item, sources))) if at.has("rates") else (),
         note=at.text("note", ""),
     )
@@ -156,6 +157,13 @@ def _whole(at: Reader, key: str) -> int:
     if number != int(number):
         raise at.bad(key, "must be a whole number", str(number))
     return int(number)
+
+
+def _folders(at: Reader) -> tuple[str, ...]:
+    also = at.texts("also", ())
+    if any(not path.startswith("/") for path in also):
+        raise at.bad("also", "must be absolute folders", list(also))
+    return also
 
 
 def _rate(at: Reader, sources: dict[str, Source]) -> Rate:

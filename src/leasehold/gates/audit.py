@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.model.job import GpuWish, Job
+from leasehold.model.placing import copy_tier
 from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Outcome, Verdict, judge, passes, refuses
@@ -63,6 +64,7 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
             continue
         findings += _judge_disk(disk, readings.probes.get(str(disk["path"])))
     findings += _judge_mounts(profile, readings.disks)
+    findings += judge_apart(profile, readings.disks)
     if readings.disks:
         findings += _judge_budget(job, readings.disks[0], cells)
         inodes = inode_need(job, cells, readings.code_inodes)
@@ -156,6 +158,19 @@ def _judge_mounts(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[F
         text = f"{tier.path} ({tier.name}) is {how}: {disk['filesystem']} at {disk['mount']}"
         findings.append(judge(bool(disk["is_mount"]), text, "attach the volume in the console, then try again"))
     return findings
+
+
+def judge_apart(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[Finding]:
+    """A durable folder that a person named must be on another file system than our own folder, the first disk."""
+    tier = copy_tier(profile)
+    disk = next((disk for disk in disks if tier and tier.stated and disk["path"] == tier.path), None)
+    if tier is None or disk is None or not disk.get("exists") or not disks[0].get("exists"):
+        return []
+    where = f"{tier.path} ({tier.name}) is on {disk['filesystem']} at {disk['mount']}"
+    if disk.get("device") == disks[0].get("device"):
+        hint = "name a folder of another disk: lease box add NAME --replace --durable DIR"
+        return [refuses(f"{where}, the same file system as our folder {disks[0]['path']}: no copy is made", hint)]
+    return [passes(f"{where}, another file system than our folder's; that it outlives the box is your word")]
 
 
 def _judge_budget(job: Job, disk: dict[str, Any], cells: int) -> list[Finding]:

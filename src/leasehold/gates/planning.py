@@ -8,14 +8,17 @@ from __future__ import annotations
 from leasehold.kit.match import compile_pattern
 from leasehold.model.job import Job
 from leasehold.model.money import Money
-from leasehold.model.profile import YES, Tier, Verb
+from leasehold.model.placing import copy_tier, holds
+from leasehold.model.profile import NO, YES, Tier, Verb
 from leasehold.model.sheet import PlanSheet, Ticking
-from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.model.verdict import Finding, Outcome, Verdict, unknown
 from leasehold.model.words import ago
 
 from .never_rules import command_warnings, judge_commands
 
 RUNNABLE = ("caretaker", "slurm")
+_IN_A_ROW = "if its cells run one after the other"
+_COUNT_CARDS = "nobody said how many cards the box has: lease plan --cards N"
 
 
 def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
@@ -35,12 +38,7 @@ def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
 def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
     """Say what does not stand in the way and still should be known."""
     said = command_warnings(job, sheet.profile)
-    spot = sheet.profile.spot
-    if sheet.wishes.spot and sheet.cadence and spot.grace_s is not None and sheet.cadence.write_s > spot.grace_s:
-        said.append(
-            f"a checkpoint takes {ago(sheet.cadence.write_s)} to write and an eviction leaves {spot.grace_s:.0f} s: "
-            "the last save will not be finished, only those before it count"
-        )
+    said += [line for line in (say_grace(sheet),) if line]
     total, budget = sheet.forecast.total, _budget(job)
     if budget is not None and total is not None:
         share = total.share_of(budget)
@@ -59,6 +57,21 @@ def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
     return said
 
 
+def say_grace(sheet: PlanSheet) -> str:
+    """Say that a checkpoint takes longer to write than an eviction leaves; empty where that is not so or not known.
+
+    Where the site decides whether capacity is taken away, nobody here can say that it is not.
+    """
+    spot, cadence = sheet.profile.spot, sheet.cadence
+    may_be_taken = sheet.wishes.spot or spot.available not in (YES, NO)
+    if not may_be_taken or cadence is None or spot.grace_s is None or cadence.write_s <= spot.grace_s:
+        return ""
+    return (
+        f"a checkpoint takes {ago(cadence.write_s)} to write and an eviction leaves {spot.grace_s:.0f} s: "
+        "the last save will not be finished, only those before it count"
+    )
+
+
 def copies(job: Job, sheet: PlanSheet, path: str) -> tuple[str, ...]:
     """Name every place where a promised path exists when the intended verb is carried out."""
     verb = sheet.verb
@@ -67,8 +80,8 @@ def copies(job: Job, sheet: PlanSheet, path: str) -> tuple[str, ...]:
     places = [sheet.state.name] if sheet.survives_verb else []
     if promised(job, path):
         places.append("home")  # the teardown gate opens only for its receipt
-        durable = sheet.profile.durable_tier
-        if durable is not None and durable.name in verb.keeps and not durable.optional and durable is not sheet.state:
+        durable = copy_tier(sheet.profile)
+        if durable is not None and sheet.durable and durable.name in verb.keeps and not durable.optional:
             places.append(durable.name)
     return tuple(places)
 
@@ -104,15 +117,20 @@ def _no_verb(job: Job, sheet: PlanSheet) -> Finding:
 def _judge_tier(job: Job, sheet: PlanSheet, verb: Verb) -> Finding:
     tier = sheet.state
     if sheet.survives_verb:
-        return _yes(f"{tier.name} ({tier.place}) outlives `{verb.name}`: results and checkpoints stay there")
-    fate = f"`{verb.name}` {_fate(tier, verb)} {tier.name} ({tier.place})"
+        return _yes(f"{_named(sheet)} outlives `{verb.name}`: results and checkpoints stay there")
+    fate = f"`{verb.name}` {_fate(tier, verb)} {_named(sheet)}"
+    path = job.checkpoint.path
+    alone = path and not promised(job, path) and path not in job.scratch
+    if not sheet.state_known and not alone:
+        where = f"{sheet.root} is on no tier that the profile of {sheet.profile.id} names"
+        hint = f"put it on a tier that survives: {_survivors(sheet, verb)}; or name its tier in a profile overlay"
+        return unknown(f"{where}: whether `{verb.name}` deletes it is not known", hint)
     if verb.kind == "park":
         return _no(
             f"{fate}: nothing could be resumed from there afterwards",
             f"write when_done: ask, or put our folder on a tier that survives: {_survivors(sheet, verb)}",
         )
-    path = job.checkpoint.path
-    if path and not promised(job, path) and path not in job.scratch:
+    if alone:
         return _no(
             f"{fate}, and the checkpoint {path!r} is neither promised nor given up: its only copy would go with it",
             f"add {path} to artifacts (it comes home first), or to scratch (you accept its loss)",
@@ -126,17 +144,22 @@ def _judge_spot(sheet: PlanSheet) -> list[Finding]:
         return [_no(f"{sheet.profile.title} has no spot capacity ({spot.available})", "plan without --spot")]
     if tier.survives(spot.effect) == YES:
         return [_yes(f"an eviction ends in {spot.effect}; {tier.name} survives that")]
+    answer = "does not survive" if tier.survives(spot.effect) == NO else "is not known to survive"
     return [
         _no(
-            f"an eviction ends in {spot.effect}, and {tier.name} does not survive that",
+            f"an eviction ends in {spot.effect}, and {tier.name} {answer} that",
             "put our folder on a tier that does, or rent on demand",
         )
     ]
 
 
 def _judge_clocks(sheet: PlanSheet) -> list[Finding]:
-    ends = sheet.forecast.ends_s
-    return [_judge_clock(sheet, tick, ends) for tick in sheet.clocks if _fires_before(tick, ends)]
+    ends, soonest = sheet.forecast.ends_s, sheet.soonest_s
+    return [
+        _judge_clock(sheet, tick, ends, sure=_fires_before(tick, soonest))
+        for tick in sheet.clocks
+        if _fires_before(tick, ends)
+    ]
 
 
 def _fires_before(tick: Ticking, ends_s: float | None) -> bool:
@@ -144,11 +167,13 @@ def _fires_before(tick: Ticking, ends_s: float | None) -> bool:
     return on_the_way and tick.due_s is not None and ends_s is not None and tick.due_s < ends_s
 
 
-def _judge_clock(sheet: PlanSheet, tick: Ticking, ends_s: float | None) -> Finding:
+def _judge_clock(sheet: PlanSheet, tick: Ticking, ends_s: float | None, *, sure: bool) -> Finding:
     when = f"{ago(tick.due_s or 0)} after the start, and the results would be home after {ago(ends_s or 0)}"
     what = f"{tick.clock.name}: {tick.clock.effect}, {when}"
-    if sheet.state.name not in tick.clock.deletes:
+    if sheet.state_known and sheet.state.name not in tick.clock.deletes:
         return _yes(f"{what}; {sheet.state.name} outlives it, so the identical command resumes")
+    if not sure:
+        return unknown(f"{what} {_IN_A_ROW}", _COUNT_CARDS)
     return _no(what, tick.clock.do or "make the run shorter, or checkpoint to a tier that outlives this")
 
 
@@ -164,11 +189,21 @@ def _judge_balance(sheet: PlanSheet) -> list[Finding]:
     if tier.survives_balance_zero == YES:
         return [_yes(f"{what}; {tier.name} survives a balance of zero")]
     answer = "does not survive" if tier.survives_balance_zero != "unknown" else "is not known to survive"
+    if sheet.soonest_s is not None and lasts >= sheet.soonest_s:
+        return [unknown(f"{what} {_IN_A_ROW}; {tier.name} {answer} a balance of zero", _COUNT_CARDS)]
     return [_no(f"{what}; {tier.name} {answer} a balance of zero", "top up first")]
 
 
 def _fate(tier: Tier, verb: Verb) -> str:
     return "deletes" if verb.ends == "nothing" or tier.survives(verb.ends) == "no" else "may delete"
+
+
+def _named(sheet: PlanSheet) -> str:
+    """Name the tier of the folder, and the folder where the tier's place does not already show it."""
+    tier = sheet.state
+    seen = not tier.path.startswith("/") or tier.path != "/" and holds(tier.path, sheet.root)
+    folder = "" if seen else f", with {sheet.root}"
+    return f"{tier.name} ({tier.place}{folder})"
 
 
 def _survivors(sheet: PlanSheet, verb: Verb) -> str:

@@ -120,6 +120,10 @@ def _lease_balance(db: sqlite3.Connection, t: float, lease: str, run: str, data:
     _changed(db, t, lease, "balance", {"amount": data["amount"], "told_unix": data.get("told_unix", t)})
 
 
+def _lease_spot(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _changed(db, t, lease, "spot", bool(data["spot"]))
+
+
 def _changed(db: sqlite3.Connection, t: float, lease: str, what: str, value: Any) -> None:
     """Note a change of an open lease; what is so already is no change, so that a state keeps its beginning."""
     row = db.execute("SELECT changes FROM leases WHERE id = ? AND closed = 0", (lease,)).fetchone()
@@ -232,6 +236,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "lease_resumed": _lease_resumed,
     "lease_disk": _lease_disk,
     "lease_balance": _lease_balance,
+    "lease_spot": _lease_spot,
     "lease_closed": _lease_closed,
     "run_planned": _run_planned,
     "run_seen": _run_seen,

@@ -13,15 +13,19 @@ from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.job_parse import parse_job
+from leasehold.model.lease import Lease
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
+from leasehold.model.sheet import Wishes
 
 from . import handbook, notify
 from .boxes import Box, find_box
+from .check import Gatekeeper
 from .home import Home
 from .launch import connect
-from .lease_notes import note_reached
+from .lease_notes import note_reached, note_told
+from .plan_inputs import judge_on_box, profile_on
 from .project import RESULTS, CodeTree
 from .resolve import resolve
 from .take_over import whoami
@@ -60,7 +64,7 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
     box = find_box(home, order.box, root=order.root)
     price = str(HourlyPrice.parse(order.price)) if order.price else box.price
     results = (Path(order.results) if order.results else Path.cwd() / RESULTS).absolute()
-    profile = home.shelf().load(box.platform)
+    profile = profile_on(home, box)
     engine = connect(home, box, report)
     try:
         picked = _pick([_checked(item) for item in engine.adoptable(0.0)], order)
@@ -72,6 +76,8 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
             results=str(results),
         )  # fmt: skip
         note_reached(home.ledger, lease)
+        note_told(home, lease)
+        _warn_of_plan(home, box, plan, lease, report)
         engine.push(_NO_CODE)
         wishes = notify.wishes(home, lease, job)
         stay = handbook.Stay(plan, lease, box, Path("."), results, "lease.yaml")
@@ -84,6 +90,15 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
     handbook.keep(home, plan.run, facts, seen)
     report(Note("adopted", _say(plan, picked, box), {"run": plan.run, "pid": picked["pid"]}))
     return plan.run
+
+
+def _warn_of_plan(home: Home, box: Box, plan: Plan, lease: Lease, report: Report) -> None:
+    """Judge as a launch is judged, by the folder that the process writes to; it runs already, so this only warns."""
+    asked = Wishes(lease.price, root=str(plan.adopted["out"]))
+    planned = judge_on_box(home, box, plan.job, asked, time.time())
+    Gatekeeper(home.ledger, report, lease.id, plan.run).record(planned.verdict)
+    for finding in planned.verdict.against():
+        report(Note("warning", f"{finding.what}; {finding.hint}"))
 
 
 def _pick(found: list[dict[str, Any]], order: AdoptOrder) -> dict[str, Any]:

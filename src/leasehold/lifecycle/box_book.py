@@ -14,6 +14,7 @@ from leasehold.model.box import LOCAL, SSH, BoxEntry, Flavour
 from leasehold.model.lease import Lease
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report
+from leasehold.model.placing import DEFAULT_ROOT, placed
 from leasehold.model.profile import Profile
 from leasehold.model.verdict import Verdict
 from leasehold.model.words import ago
@@ -25,9 +26,10 @@ from .box_check import examine
 from .boxes import unknown_box
 from .first_contact import Contact, meet, say_dangers, say_finding
 from .home import Home
-from .lease_notes import checked_amount, tell
+from .lease_notes import checked_amount, note_spot, tell
 from .metering import cost_text
 from .orders import BoxOrder, BoxWord
+from .places import refuse_durable, say_places
 from .relaunch import forget
 
 _DEFAULT_PLATFORM = "generic-ssh"
@@ -45,6 +47,8 @@ def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None =
     entry = _wanted(home, order, old if order.replace else None, report)
     box_book.refuse_duplicate(home.ledger, entry, replace=order.replace)
     report(Note("box", f"{entry.name}: {entry.address} on {home.shelf().load(entry.platform).title}", entry.as_dict()))
+    if entry.durable:
+        refuse_durable(home, entry)
     held = _open_leases(home, entry.name)
     if order.contact:
         entry = _met(entry, _contact(home, entry, order, patience), report)
@@ -55,7 +59,13 @@ def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None =
     if order.balance:
         tell(home, BoxWord(entry.name, order.balance), time.time())
         entry = find(home, entry.name)
-    say_dangers(home.shelf().load(entry.platform), report, time.time())
+    for lease in held:
+        if order.spot is not None and order.spot != lease.spot:
+            note_spot(home.ledger, lease, order.spot)
+    profile = placed(home.shelf().load(entry.platform), entry.root or DEFAULT_ROOT, entry.durable)
+    say_dangers(profile, report, time.time())
+    for line in say_places(entry, profile):
+        report(Note("danger", f"  - {line}"))
     _warn_of_twins(home, entry, report)
     return entry
 
@@ -132,7 +142,9 @@ def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -
     if root and not root.startswith(("/", "~/")):
         raise UserError("box.bad_root", f"--root {root!r} is not absolute", hint="write /folder or ~/folder on the box")
     price = str(HourlyPrice.parse(order.price)) if order.price else base.price
-    return replace(base, platform=platform.id, price=price, root=root)
+    spot = base.spot if order.spot is None else order.spot
+    durable = order.durable.rstrip("/") or base.durable
+    return replace(base, platform=platform.id, price=price, root=root, spot=spot, durable=durable)
 
 
 def _folder_on(platform: Profile) -> str:

@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.errors import BoxError, LinkError
+from leasehold.gates.audit import judge_apart
 from leasehold.model.box import BoxEntry, Flavour
+from leasehold.model.placing import DEFAULT_ROOT, copy_tier, placed
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Outcome, Verdict, passes, refuses, unknown
+from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.openssh import SshTransport
 from leasehold.transport.process import LocalTransport
@@ -93,6 +96,7 @@ def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
             asked = time.time()
             facts = engine.probe()
             answered = time.time()
+            durable = _judge_durable(home, engine, entry, str(facts["root"])) if entry.durable else []
         finally:
             engine.wire.close()
     except (BoxError, LinkError) as error:
@@ -101,7 +105,29 @@ def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
         return [Finding(outcome, f"caretaker: {error.message}", error.hint), *rest]
     skew_s = float(facts["now_unix"]) - (asked + answered) / 2
     what = f"caretaker: answers with Python {facts['python']} on {facts['host']}"
-    return [passes(what), _judge_room(facts), _judge_inodes(facts), _judge_clock(skew_s)]
+    return [passes(what), _judge_room(facts), _judge_inodes(facts), _judge_clock(skew_s), *durable]
+
+
+def _judge_durable(home: Home, engine: CaretakerEngine, entry: BoxEntry, root: str) -> list[Finding]:
+    """Look whether the named durable folder is there, takes a file, and is on another disk than our own folder."""
+    disks = engine.wire.ask("readings", paths=[root, entry.durable])["disks"]
+    if not disks[1].get("exists"):
+        return [refuses(f"durable: {entry.durable} does not exist on the box", "attach the volume, or name another")]
+    problem = str(engine.wire.ask("probe_tier", path=entry.durable)["problem"])
+    if problem:
+        return [refuses(f"durable: {entry.durable}: {problem}", "is it read-only? Results are copied there")]
+    profile = placed(home.shelf().load(entry.platform), entry.root or DEFAULT_ROOT, entry.durable)
+    if copy_tier(profile) is None:
+        return [passes(f"durable: our folder itself is on {profile.state_tier.name}: no copy is made")]
+    apart = judge_apart(profile, tuple(disks)) or _judge_mount(disks[1])
+    return [replace(one, what=f"durable: {one.what}") for one in apart]
+
+
+def _judge_mount(disk: dict[str, Any]) -> list[Finding]:
+    """Of a durable folder whose path the profile knows, it is the mount itself that must be there."""
+    how = "a mount of its own" if disk["is_mount"] else "NOT mounted"
+    what = f"{disk['path']} is {how}: {disk['filesystem']} at {disk['mount']}"
+    return [passes(what) if disk["is_mount"] else refuses(what, "attach the volume in the console, then try again")]
 
 
 def _judge_room(facts: dict[str, Any]) -> Finding:

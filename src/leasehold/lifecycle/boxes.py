@@ -40,6 +40,7 @@ class Box:
     transport: Transport
     python_hint: str = ""
     price: str = ""  # what the book says it costs
+    durable: str = ""  # the folder that the book names for copies
 
     def connect(self) -> CaretakerEngine:
         """Open one wire; raises LinkError when the box cannot be reached.
@@ -109,7 +110,8 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
     if entry is None:
         raise unknown_box(home, name)
     hint = sys.executable if entry.address == LOCAL else entry.python or _interpreter(home, entry.platform)
-    return Box(entry.name, entry.platform, root or entry.root, way_in(home, entry), hint, entry.price)
+    way = way_in(home, entry)
+    return Box(entry.name, entry.platform, root or entry.root, way, hint, entry.price, entry.durable)
 
 
 def _interpreter(home: Home, platform: str) -> str:

@@ -5,12 +5,13 @@ A box that this home may already have started the run on is never passed over fo
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.errors import BoxError, LeaseholdError, LinkError, Refusal
-from leasehold.gates.planning import judge_plan
+from leasehold.gates.planning import RUNNABLE
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books, box_book
 from leasehold.model.box import LOCAL
@@ -26,7 +27,7 @@ from .boxes import Box, box_of, find_box
 from .home import Home
 from .launch import Met, connect, generation, refuse_company
 from .orders import RunOrder
-from .plan_sheet import make_sheet
+from .plan_inputs import judge_on_box, profile_on
 from .project import CodeTree
 from .resolve import resolve
 
@@ -133,9 +134,11 @@ def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], repo
 
 def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> Met | str:
     """Plan on it, speak to it and audit it; return why not."""
-    profile = home.shelf(order.job_file.absolute().parent).load(box.platform)
-    planned = judge_plan(plan.job, make_sheet(box.name, plan.job, profile, Wishes(box.price, one_round=True)))
-    if not planned.passed:
+    project = order.job_file.absolute().parent
+    profile = profile_on(home, box, project)
+    asked = Wishes(order.price, order.balance, spot=order.spot)
+    planned = judge_on_box(home, box, plan.job, asked, time.time(), project).verdict
+    if planned.outcome is Outcome.REFUSED or profile.engine not in RUNNABLE:
         return "; ".join(finding.what for finding in planned.against())
     try:
         engine = connect(home, box, report)

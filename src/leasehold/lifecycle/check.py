@@ -68,7 +68,8 @@ class Gatekeeper:
             if skipped and not verdict.passed:
                 self.report(Note("warning", f"gate {verdict.gate} was skipped because: {self.skips.because}"))
             return
-        seen, hint = verdict.objections(f"lease check {verdict.gate} shows all it read")
+        alone = "plan" if verdict.gate == "plan" else f"check {verdict.gate}"
+        seen, hint = verdict.objections(f"lease {alone} shows all it read")
         message = f"the {verdict.gate} gate refused; nothing was launched"
         raise Refusal(f"{verdict.gate}.refused", message, seen=seen, hint=hint)
 

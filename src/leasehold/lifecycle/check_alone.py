@@ -13,7 +13,6 @@ from leasehold.errors import UserError
 from leasehold.gates.environment import verdict_of
 from leasehold.gates.launching import judge_launch
 from leasehold.gates.never_rules import judge_smoke_command, smoke_warnings
-from leasehold.gates.planning import judge_plan, warnings
 from leasehold.kit.trackers import tracker_of
 from leasehold.ledger import books
 from leasehold.model.box import LOCAL
@@ -27,7 +26,8 @@ from . import check
 from .boxes import Box, box_of, find_box
 from .home import Home
 from .own_places import own_places, say_home_stays
-from .plan_sheet import candidates
+from .plan_candidates import plan_candidates
+from .plan_inputs import profile_on
 from .project import RESULTS, CodeTree, read_tree
 from .resolve import environment_of, read_job, run_id
 from .sharing import company
@@ -59,10 +59,10 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
 
 def _plan(home: Home, job: Job, box_name: str, project: Path, report: Report, root: str) -> Verdict:
     """Judge the plan as `lease plan --on BOX` does; nothing is connected to."""
-    sheet = next(candidates(home, job, (box_name,), Wishes(root=root), project))
-    for text in warnings(job, sheet, time.time()):
+    planned = next(plan_candidates(home, job, (box_name,), Wishes(root=root), (project, time.time())))
+    for text in planned.warnings:
         report(Note("warning", text))
-    return judge_plan(job, sheet)
+    return planned.verdict
 
 
 def check_launch(home: Home, word: str) -> Verdict:
@@ -104,7 +104,7 @@ def _judge(
         if verdict.passed:
             home.ledger.append("smoke_passed", key=smoke_key(job, tree))  # lease run need not smoke again
         return verdict
-    profile, other = home.shelf(tree.folder).load(box.platform), str(wishes.get("other") or "")
+    profile, other = profile_on(home, box, tree.folder), str(wishes.get("other") or "")
     with_whom = company(home, box, other, profile) if other else None
     engine = box.connect()
     try:

@@ -19,6 +19,7 @@ from .approve import Ask, require_phrase
 from .boxes import Box, find_box
 from .home import Home, person
 from .orders import DiskOrder
+from .plan_inputs import profile_on
 from .run_proof import why_kept
 
 _MOST_TARGETS = 1000
@@ -138,7 +139,7 @@ def say_picked(seen: DiskReport, order: DiskOrder) -> str:
 
 
 def _survey(home: Home, box: Box, engine: CaretakerEngine, order: DiskOrder, report: Report) -> DiskReport:
-    profile = home.shelf().load(box.platform)
+    profile = profile_on(home, box)
     paths = [tier.path for tier in profile.tiers if tier.path.startswith("/")]
     units: list[DiskUnit] = []
     last: dict[str, Any] = {}

@@ -29,6 +29,7 @@ from .harvest import Harvest
 from .health import warnings_of
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
+from .lease_notes import checked_amount
 from .minder import Minder
 from .orders import RunOrder, RunOutcome
 from .own_places import own_places, say_home_stays
@@ -165,7 +166,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     refuse_links()  # nothing is written down where nothing could be launched
     job = order.prepared[0] if order.prepared else read_job(order.job_file)
     skips = Skips(order.skip_gates, order.because)
-    price = str(HourlyPrice.parse(order.price)) if order.price else ""
+    price, balance = str(HourlyPrice.parse(order.price)) if order.price else "", checked_amount(order.balance)
     secret_values(job)
     if box is not None and isinstance(box.transport, LocalTransport):
         refuse_as_box()  # before the smoke takes its time
@@ -180,8 +181,15 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         report(Note("warning", warning))
     pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
-    wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, order.again, order.alongside, skips)
-    known = replace(wanted, met=chosen.met, absent_on=chosen.absent_on, job_file=order.job_file.name)
+    wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, balance, order.spot, order.again)
+    known = replace(
+        wanted,
+        alongside=order.alongside,
+        skips=skips,
+        met=chosen.met,
+        absent_on=chosen.absent_on,
+        job_file=order.job_file.name,
+    )
     return replace(known, share=Share(order.cells, order.part, order.generation, order.given)), (job, tree)
 
 

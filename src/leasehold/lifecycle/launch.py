@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.launching import judge_no_smoke
 from leasehold.gates.never_rules import command_warnings
-from leasehold.gates.planning import RUNNABLE, judge_plan
+from leasehold.gates.planning import RUNNABLE
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
@@ -31,8 +32,8 @@ from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
 from .home import Home
-from .lease_notes import note_balance, note_disks, note_reached, say_meter
-from .plan_sheet import make_sheet
+from .lease_notes import note_disks, note_reached, note_told, say_meter
+from .plan_inputs import judge_on_box, profile_on
 from .private_tier import record_place, refuse_shared, warn_shared
 from .project import CodeTree
 from .resolve import Share, environment_of, resolve, run_id
@@ -68,6 +69,8 @@ class LaunchOrder:
     box: Box
     results: Path
     price: str = ""
+    balance: str = ""
+    spot: bool = False
     again: bool = False
     alongside: bool = False
     skips: Skips = Skips()
@@ -84,14 +87,14 @@ def launch(
     """Start the run, attach to it, or resume it: whatever the identical command now means."""
     job, tree = job_tree
     box, ledger = order.box, home.ledger
-    profile = home.shelf(tree.folder).load(box.platform)
+    profile = profile_on(home, box, tree.folder)
     _refuse_foreign_engine(profile)
     if box.root.startswith("/"):  # known before anything is written down; a link there is only seen on the box
         refuse_shared(profile, box.root, job.secrets)
     engine = order.met.engine if order.met else None
     try:
         lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
-        note_balance(home, lease)
+        note_told(home, lease, order.balance, order.spot)
         told = order.share.generation
         again = told if told >= 0 else generation(home, job, tree, again=order.again)
         plan = still_promised(home, resolve(job, tree.sha256, profile, again, order.share))
@@ -104,11 +107,7 @@ def launch(
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
                 gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
-            for text in command_warnings(job, profile):
-                report(Note("warning", text))
-            gatekeeper.pass_through(
-                judge_plan(job, make_sheet(box.name, job, profile, Wishes(order.price, one_round=True)))
-            )
+            _pass_plan(home, order, engine, (job, tree), gatekeeper)
             _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
         starts = state in ("absent", "failed", "stopped")
         _refuse_shared(engine, profile, job, notify.wishes(home, lease, job), report if starts else None)
@@ -254,6 +253,24 @@ def _refuse_foreign_engine(profile: Profile) -> None:
         "engine.missing", f"this version cannot start work on {profile.title}: it has no {profile.engine} engine yet",
         hint="lease plan and lease platforms know it; a login node or notebook with SSH is --platform generic-ssh",
     )  # fmt: skip
+
+
+def _pass_plan(
+    home: Home, order: LaunchOrder, engine: CaretakerEngine, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper
+) -> None:
+    """Pass the plan gate with what is known of the box, its folder as the box itself resolves it."""
+    job, tree = job_tree
+    seen = engine.probe()
+    given = [cell for cell in job.cells if not order.share.cells or cell.name in order.share.cells]
+    asked = Wishes(order.price, order.balance, spot=order.spot, root=str(seen.get("real_root") or seen["root"]))
+    planned = judge_on_box(home, order.box, replace(job, cells=tuple(given)), asked, time.time(), tree.folder)
+    for text in command_warnings(job, planned.sheet.profile):
+        gatekeeper.report(Note("warning", text))
+    gatekeeper.pass_through(planned.verdict)
+    for finding in planned.verdict.against():
+        gatekeeper.report(Note("warning", f"{finding.what}; {finding.hint}"))
+    if planned.grace:
+        gatekeeper.report(Note("warning", planned.grace))
 
 
 def _pass_gates(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -44,8 +45,21 @@ def note_disks(ledger: Ledger, lease: Lease, profile: Profile, disks: Iterable[d
     _note_sizes(ledger, lease, sizes, "audit")
 
 
-def note_balance(home: Home, lease: Lease) -> None:
-    """Give a new lease the balance that was told of its box before."""
+def note_told(home: Home, lease: Lease, balance: str = "", spot: bool = False) -> None:
+    """Keep what a command says of the lease's account and capacity; a new lease gets what was told of its box."""
+    if balance:
+        tell(home, BoxWord(lease.box, balance), time.time())
+    if spot and not lease.spot:
+        note_spot(home.ledger, lease, spot)
+    _note_balance(home, books.find_lease(home.ledger, lease.id))
+
+
+def note_spot(ledger: Ledger, lease: Lease, spot: bool) -> None:
+    """Keep whether the lease's capacity can be taken away."""
+    ledger.append("lease_spot", lease=lease.id, spot=spot)
+
+
+def _note_balance(home: Home, lease: Lease) -> None:
     entry = box_book.find(home.ledger, lease.box)
     known = lease.balance
     if entry and entry.balance and (known is None or entry.balance_unix > known.told_unix):

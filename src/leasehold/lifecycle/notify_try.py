@@ -9,6 +9,7 @@ from typing import Any
 from .boxes import find_box
 from .home import Home
 from .notify import Channel, chosen, resolved, shown
+from .plan_inputs import profile_on
 from .resolve import environment_of
 
 
@@ -52,7 +53,7 @@ def _from_home(found: list[Channel]) -> list[dict[str, Any]]:
 
 def _from_box(home: Home, found: list[Channel], name: str) -> list[dict[str, Any]]:
     box = find_box(home, name)
-    platform = environment_of(home.shelf().load(box.platform))
+    platform = environment_of(profile_on(home, box))
     engine = box.connect()
     try:
         results = engine.send_notices(_sends(found, name), platform)

@@ -23,6 +23,8 @@ class RunOrder:
     root: str = ""
     rehearse: bool = False
     price: str = ""
+    balance: str = ""
+    spot: bool = False
     results: Path | None = None
     detach: bool = False
     again: bool = False
@@ -90,6 +92,8 @@ class BoxOrder:
     replace: bool = False
     fingerprint: str = ""  # what the console shows; then no other key is accepted
     balance: str = ""  # what the account holds, as the console shows it
+    spot: bool | None = None  # whether it can be taken away; None: not said
+    durable: str = ""  # a folder on it that outlives it; results are copied there
 
 
 @dataclass(frozen=True)

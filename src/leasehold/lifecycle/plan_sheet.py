@@ -1,64 +1,31 @@
-"""From a job and a profile to a plan sheet, for every candidate side by side. Nothing is connected to."""
+"""From a job, a profile and what a person stated to a plan sheet. Pure: nothing is read or connected to."""
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.gates.audit import disk_need_bytes, inode_need
 from leasehold.kit.canon import digest
-from leasehold.ledger import box_book
-from leasehold.model.box import LOCAL, SSH
 from leasehold.model.cells import MAIN
 from leasehold.model.job import Job
 from leasehold.model.money import HourlyPrice, Money
+from leasehold.model.placing import copies_to, copy_tier
 from leasehold.model.profile import Clock, Profile, Verb
 from leasehold.model.sheet import Forecast, PlanSheet, Ticking, Wishes, plan_cadence
 from leasehold.model.units import parse_duration
 
-from .home import Home
-
-EVERY = "all"
-
-
-def candidates(home: Home, job: Job, asked: tuple[str, ...], wishes: Wishes, project: Path) -> Iterator[PlanSheet]:
-    """Make a sheet for each candidate: a box of the book, ssh:…, or a platform; `all` is every platform."""
-    shelf = home.shelf(project)
-    names = asked or job.candidates or (LOCAL,)
-    for name in shelf.names() if EVERY in names else names:
-        entry = box_book.find(home.ledger, name)
-        if entry is not None:
-            known = replace(wishes, price=wishes.price or entry.price, root=wishes.root or entry.root)
-            known = replace(known, balance=wishes.balance or getattr(entry, "balance", ""))
-            yield make_sheet(name, job, shelf.load(entry.platform), known)
-        elif name.startswith(SSH):
-            yield make_sheet(name, job, shelf.load("generic-ssh"), wishes)
-        elif name in shelf.names():
-            yield make_sheet(name, job, shelf.load(name), wishes)
-        else:
-            raise _nowhere(home, name, shelf.names())
-
-
-def _nowhere(home: Home, name: str, platforms: list[str]) -> UserError:
-    known = [*platforms, *(entry.name for entry in box_book.entries(home.ledger))]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "lease platforms and lease box list name them; ssh:HOST is one too"
-    return UserError("plan.unknown_candidate", f"{name!r} is neither a platform nor a box of the book", hint=hint)
-
 
 def make_sheet(candidate: str, job: Job, profile: Profile, wishes: Wishes) -> PlanSheet:
-    """Resolve one job on one platform; pure and deterministic."""
+    """Resolve one job on one platform, whose profile is placed on the wished root; pure and deterministic."""
     verb = _intended(job, profile, wishes)
     cells = max(1, len(job.cells))
     at_once = _at_once(job, profile, wishes)
     forecast = _forecast(job, profile, wishes, math.ceil(cells / at_once))
+    best = _forecast(job, profile, wishes, math.ceil(cells / _most_at_once(job, profile, wishes)))
     lasts = _balance_lasts_s(forecast, wishes)
     root = wishes.root or _folder(profile)
     cell = "<cell>" if job.cells else MAIN
@@ -69,7 +36,7 @@ def make_sheet(candidate: str, job: Job, profile: Profile, wishes: Wishes) -> Pl
         verb=verb,
         root=root,
         checkpoint=f"{root}/active/<run>/out/{cell}/{job.checkpoint.path}" if job.checkpoint.path else "",
-        durable=_durable(profile),
+        durable=copies_to(profile),
         hf_home=_filled(profile.environment.variables.get("HF_HOME", ""), profile, root),
         cells=cells,
         at_once=at_once,
@@ -77,6 +44,7 @@ def make_sheet(candidate: str, job: Job, profile: Profile, wishes: Wishes) -> Pl
         need_inodes=inode_need(job, cells).total,
         cadence=plan_cadence(job.checkpoint.write_s, job.checkpoint.step_s, wishes),
         forecast=forecast,
+        soonest_s=best.ends_s,
         clocks=tuple(_tick(clock, forecast, verb, lasts) for clock in profile.clocks),
         balance_lasts_s=lasts,
         wishes=wishes,
@@ -96,23 +64,15 @@ def _folder(profile: Profile) -> str:
     return "~/.leasehold" if path == "~" else profile.state_tier.place
 
 
-def _durable(profile: Profile) -> str:
-    tier = profile.durable_tier
-    if tier is None or tier is profile.state_tier:
-        return ""
-    return (tier.path.rstrip("/") + "/leasehold") if tier.path else tier.place
-
-
 def _filled(text: str, profile: Profile, root: str) -> str:
-    folders = {"state": root, "durable": _durable(profile) or root, "scratch": root}
+    durable = copies_to(profile).removesuffix("/leasehold")  # the box fills in the tier's own path
+    folders = {"state": root, "durable": durable or root, "scratch": root}
     return text.format(**folders) if text else ""
 
 
 def _at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
     """Say how many cells run side by side, as the caretaker will: a group of cards each, or as the job says."""
     cells = max(1, len(job.cells))
-    if wishes.one_round:
-        return cells
     places = cells if profile.engine == "slurm" else 1  # a cluster takes as many as it has room for
     if job.gpu is not None and job.gpu.count and "CUDA_VISIBLE_DEVICES" not in job.env:
         places = max(places, wishes.cards // job.gpu.count)
@@ -120,13 +80,22 @@ def _at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
     return min(cells, job.at_once or places)
 
 
+def _most_at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
+    """Say how many cells could run side by side on a box whose cards nobody counted."""
+    if wishes.cards or job.gpu is None or not job.gpu.count or "CUDA_VISIBLE_DEVICES" in job.env:
+        return _at_once(job, profile, wishes)
+    cells = max(1, len(job.cells))
+    return min(cells, job.at_once or cells)
+
+
 def _forecast(job: Job, profile: Profile, wishes: Wishes, rounds: int) -> Forecast:
     """Reckon time and money; a sweep's cells come in rounds, and `expect` is one cell's."""
     cells = max(1, len(job.cells))
     gigabytes = {profile.state_tier.name: Decimal(disk_need_bytes(job, cells)) / 10**9}
-    durable = profile.durable_tier
-    if durable is not None and durable is not profile.state_tier and not durable.optional:
+    durable = copy_tier(profile)
+    if durable is not None and durable.path and not durable.optional:
         gigabytes[durable.name] = Decimal(job.checkpoint.size_bytes * cells) / 10**9
+    gigabytes |= wishes.disk_gb  # a disk bills by its size, not by what the job needs of it
     storage = profile.storage_per_hour(gigabytes, stopped=False)
     hour = HourlyPrice.parse(wishes.price).money + storage if wishes.price else None
     run_s = job.expect_s * rounds or None

@@ -9,7 +9,8 @@ from leasehold.errors import Refusal
 from leasehold.kit.terminal import one_line
 from leasehold.ledger.store import Ledger
 from leasehold.model.note import Note, Report
-from leasehold.model.profile import Profile, Tier
+from leasehold.model.placing import tier_of
+from leasehold.model.profile import Profile
 
 
 def refuse_shared(profile: Profile, root: str, secrets: Sequence[str]) -> None:
@@ -47,15 +48,6 @@ def record_place(ledger: Ledger, run: tuple[str, str], seen: Mapping[str, Any], 
     report(Note("private_place", f"secrets and notice addresses lie in {path}{where}: {why}"))
 
 
-def tier_of(profile: Profile, path: str) -> Tier | None:
-    """Return the tier a path lies on: the deepest whose folder holds it, else a state tier without a folder."""
-    holding = [tier for tier in profile.tiers if tier.path.startswith("/") and _holds(tier.path, path)]
-    if holding:
-        return max(holding, key=lambda tier: len(tier.path))
-    state = profile.state_tier
-    return state if not state.path.startswith("/") else None
-
-
 def _has_private(profile: Profile) -> bool:
     tier = profile.tier(profile.environment.credentials)
     return tier is not None and not tier.shared and tier.path.startswith("/")
@@ -64,7 +56,3 @@ def _has_private(profile: Profile) -> bool:
 def _is_one_cluster(profile: Profile) -> bool:
     """Whether other machines than the one we reach do the work: they must read what they need, as only you can."""
     return profile.engine == "slurm"
-
-
-def _holds(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

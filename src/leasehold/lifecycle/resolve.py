@@ -12,6 +12,7 @@ from leasehold.kit.cadence import SPOT_GAP_S
 from leasehold.kit.canon import digest
 from leasehold.model.cells import MAIN
 from leasehold.model.job import Job
+from leasehold.model.placing import copy_tier
 from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
 
@@ -63,7 +64,7 @@ def run_id(job: Job, tree: str) -> str:
 
 def environment_of(profile: Profile) -> dict[str, Any]:
     """Spell what the box must do to its shells; {state}, {durable} and {scratch} are filled in there."""
-    wanted = profile.environment
+    wanted, durable, copied = profile.environment, profile.durable_tier, copy_tier(profile)
     folders = {role: tier.path for tier in profile.tiers for role in tier.roles if tier.path.startswith("/")}
     private = profile.tier(wanted.credentials) if wanted.credentials else None
     value = {
@@ -73,8 +74,9 @@ def environment_of(profile: Profile) -> dict[str, Any]:
         "no_proxy": list(wanted.no_proxy),
         "tensorboard_dir": wanted.tensorboard_dir,
         "credentials": private.path if private is not None else "",
-        "durable": "" if folders.get("durable") == folders.get("state") else folders.get("durable", ""),
-        "durable_is_folder": bool(profile.durable_tier and not profile.durable_tier.own_mount),
+        "durable": copied.path if copied is not None and copied.path.startswith("/") else "",
+        "durable_is_folder": bool(durable and not durable.own_mount and not durable.stated),
+        "durable_apart": bool(copied and copied.stated),
         "scratch": folders.get("scratch", ""),
         "grace_s": (profile.spot.grace_s or 0.0) if profile.spot.available != "no" else 0.0,
         "clocks": [

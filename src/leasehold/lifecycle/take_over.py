@@ -19,6 +19,7 @@ from . import handbook, notify
 from .approve import Ask, require_phrase
 from .boxes import box_of
 from .home import Home, person
+from .plan_inputs import profile_on
 
 
 def whoami() -> str:
@@ -48,7 +49,7 @@ def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
         plan = plan_from_dict(json.loads(record.plan_json))
         wishes = notify.wishes(home, lease, plan.job)
         stay = handbook.Stay(plan, lease, box, Path(record.project or "."), Path(record.results), "lease.yaml")
-        facts = handbook.facts_of(home, stay, home.shelf().load(box.platform), len(wishes.get("channels", ())))
+        facts = handbook.facts_of(home, stay, profile_on(home, box), len(wishes.get("channels", ())))
         facts = {**facts, "project": record.project}  # whoever attached may not have the project
         private = {"who": whoami(), "notify": wishes, "handbook": facts}
         seen = engine.take_over(record.run, int(holder.get("epoch", 0)), home.ledger.home_id, private)

@@ -14,12 +14,13 @@ from leasehold import first_call
 from leasehold.errors import LeaseholdError, LinkError, Refusal, UserError
 from leasehold.gates.teardown import RunReadings, TeardownReadings, judge_approval, judge_teardown
 from leasehold.kit.terminal import one_line
-from leasehold.ledger import books
+from leasehold.ledger import books, box_book
 from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
+from leasehold.model.placing import DEFAULT_ROOT, placed
 from leasehold.model.plan import plan_from_dict
 from leasehold.model.platform_words import say_source
-from leasehold.model.profile import Profile, Verb
+from leasehold.model.profile import UNKNOWN, Profile, Verb
 from leasehold.model.receipt import Approval
 from leasehold.model.verdict import Verdict
 from leasehold.platforms.contract import BoxState, Landlord
@@ -51,8 +52,17 @@ class TeardownPlan:
     clocks: tuple[str, ...] = ()  # what this verb starts, with dates
 
     def _tier(self, name: str) -> str:
-        path = next(tier.place for tier in self.profile.tiers if tier.name == name)
-        return f"{name} ({path})"
+        tier = next(tier for tier in self.profile.tiers if tier.name == name)
+        unsure = name in self.verb.deletes and self.verb.ends != "nothing" and tier.survives(self.verb.ends) == UNKNOWN
+        return f"{name} ({tier.place}{'; not known to survive' if unsure else ''})"
+
+    def _folder(self) -> dict[str, str]:
+        """Say where our folder lies and what the verb does to it; whatever is not known to survive is not kept."""
+        tier = self.profile.state_tier
+        fate = "keeps" if tier.name in self.verb.keeps else "deletes"
+        if fate == "deletes" and self.verb.ends != "nothing" and tier.survives(self.verb.ends) == UNKNOWN:
+            fate = "may delete"
+        return {"root": self.lease.root or DEFAULT_ROOT, "tier": tier.name, "place": tier.place, "fate": fate}
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json."""
@@ -63,6 +73,7 @@ class TeardownPlan:
             "reversible": self.verb.reversible,
             "deletes": [self._tier(name) for name in self.verb.deletes],
             "keeps": [self._tier(name) for name in self.verb.keeps],
+            "folder": self._folder(),
             "steps": steps(self.lease, self.verb),
             "not_coming_home": list(self.left_behind),
             "exports": list(self.exports),
@@ -111,9 +122,11 @@ def clocks_after(profile: Profile, verb: Verb) -> list[str]:
 
 
 def platform_of(home: Home, lease: Lease) -> Profile:
-    """Load the facts of a lease's platform, with the overlays of the project that runs there."""
+    """Load the facts of a lease's platform as they hold for its folder, with the overlays of the project there."""
     projects = [Path(record.project) for record in books.runs(home.ledger, lease=lease.id) if record.project]
-    return home.shelf(projects[0] if projects else None).load(lease.platform)
+    profile = home.shelf(projects[0] if projects else None).load(lease.platform)
+    entry = box_book.find(home.ledger, lease.box)
+    return placed(profile, lease.root or DEFAULT_ROOT, entry.durable if entry else "")
 
 
 def _neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:

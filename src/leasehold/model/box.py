@@ -36,6 +36,8 @@ class BoxEntry:
     identity: str = ""  # a private key's path at home, never its content
     balance: str = ""  # of its account, as last told
     balance_unix: float = 0.0
+    spot: bool = False  # rented as capacity that can be taken away
+    durable: str = ""  # a folder on a disk that outlives the box, where results are copied
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json and the ledger."""

@@ -14,10 +14,10 @@ UNKNOWN = "unknown"  # a stop was asked for and nobody confirmed it: it counts a
 
 
 class Change(NamedTuple):
-    """One thing about a lease that became so at a moment: its state, price, disk or balance."""
+    """One thing about a lease that became so at a moment: its state, price, disk, balance or kind of capacity."""
 
     at_unix: float
-    what: str  # state, price, disk, balance
+    what: str  # state, price, disk, balance, spot
     value: Any
 
 
@@ -99,6 +99,11 @@ class Lease:
                 return Balance(Money.parse(str(change.value["amount"])), float(change.value["told_unix"]))
         return None
 
+    @property
+    def spot(self) -> bool | None:
+        """Whether its capacity can be taken away, as last told; None where nobody said."""
+        return next((bool(change.value) for change in reversed(self.changes) if change.what == "spot"), None)
+
     def segments(self, until_unix: float, since_unix: float = 0.0) -> list[Segment]:
         """Cut the lease at every change of its meter, from its opening (or later) to a moment (or its end).
 
@@ -110,7 +115,7 @@ class Lease:
         start = max(since_unix, self.opened_unix)
         for change in self.changes:
             moment = min(end, change.at_unix)
-            if change.what != "balance" and moment > start:
+            if change.what not in ("balance", "spot") and moment > start:
                 found.append(Segment(start, moment, state, price, disk))
                 start = moment
             if change.what == "state":

@@ -108,7 +108,7 @@ def read_meter(lease: Lease, platform: Platform, works: Sequence[Work], now_unix
     """Reckon everything the screens say of a lease."""
     works = [work.later(now_unix) for work in works]
     cost, burn = cost_between(lease, platform, now_unix), burn_per_hour(lease, platform)
-    left = _balance_left(lease, platform, now_unix)
+    left = balance_left(lease.balance, [lease], platform, now_unix)
     zero = _runs_dry(left, burn, now_unix)
     dated, undated = _clocks(lease, platform, works, zero)
     heard = [work.heard_unix for work in works if work.training]
@@ -158,12 +158,12 @@ def _projected(cost: Money, burn: Money, works: Sequence[Work]) -> Money | None:
     return cost + burn.times(Decimal(max(left for left in lefts if left is not None)) / 3600)
 
 
-def _balance_left(lease: Lease, platform: Platform, now_unix: float) -> Money | None:
-    """The balance as told, less what this box has cost since; other boxes of the account are not known here."""
-    told: Balance | None = lease.balance
+def balance_left(told: Balance | None, leases: Sequence[Lease], platform: Platform, now_unix: float) -> Money | None:
+    """The balance as told, less what these leases of a box cost since; other boxes of the account are not known."""
     if told is None:
         return None
-    spent = dict(cost_between(lease, platform, now_unix, told.told_unix).amounts)
+    costs = (cost_between(lease, platform, now_unix, told.told_unix) for lease in leases)
+    spent = dict(sum(costs, Money()).amounts)
     currency, amount = told.amount.amounts[0]
     return Money.of(max(Decimal(0), amount - spent.get(currency, Decimal(0))), currency)
 

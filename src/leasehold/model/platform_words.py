@@ -108,9 +108,20 @@ def say_source(source: Source, now_unix: float) -> str:
     return f"{source.url} ({source.confidence}, {source.verified}, {age})" + (f"  ! {doubt}" if doubt else "")
 
 
+def say_deleted(profile: Profile, verb: Verb) -> str:
+    """Name the tiers that a verb deletes; those that are only not known to survive it are marked."""
+    return ", ".join(
+        name + (" (not known to survive)" if _unsure(profile, name, verb) else "") for name in verb.deletes
+    )
+
+
+def _unsure(profile: Profile, name: str, verb: Verb | None) -> bool:
+    tier = profile.tier(name)
+    return bool(tier and verb is not None and verb.ends != "nothing" and tier.survives(verb.ends) == "unknown")
+
+
 def _place(profile: Profile, name: str, verb: Verb | None) -> str:
     tier = profile.tier(name)
     if tier is None:
         return name
-    unsure = verb is not None and verb.ends != "nothing" and tier.survives(verb.ends) == "unknown"
-    return f"{name} ({tier.place}{'; not known to survive' if unsure else ''})"
+    return f"{name} ({tier.place}{'; not known to survive' if _unsure(profile, name, verb) else ''})"

@@ -94,8 +94,10 @@ class Tier:
     shared: bool = False  # seen by several boxes at once
     optional: bool = False  # not every box has it
     own_mount: bool = True  # a mount of its own, not a folder of the system disk
+    also: tuple[str, ...] = ()  # other folders on the same disk
     rates: tuple[Rate, ...] = ()
     note: str = ""
+    stated: bool = False  # a person named its path for one box; it may be a folder below a mount
 
     def survives(self, end: str) -> str:
         """Say whether files here outlive stop, destroy or balance_zero."""
@@ -271,7 +273,7 @@ class Profile:
     def behind(self, verb: Verb) -> list[tuple[str, Source]]:
         """List the facts that an act of this verb rests on."""
         facts = [(f"what `{verb.name}` stops and deletes", verb.source)]
-        facts += [(f"what {tier.name} survives", tier.source) for tier in self.tiers]
+        facts += [(f"what {tier.name} survives", tier.source) for tier in self.tiers if tier.source.url]
         return facts
 
     def doubts(self, verb: Verb, now_unix: float) -> list[str]:
@@ -293,7 +295,7 @@ class Profile:
 
     def sources(self) -> list[tuple[str, Source]]:
         """List every dated fact with its source."""
-        facts = [(f"tier {tier.name}", tier.source) for tier in self.tiers]
+        facts = [(f"tier {tier.name}", tier.source) for tier in self.tiers if tier.source.url]
         facts += [(f"price of {tier.name}", rate.source) for tier in self.tiers for rate in tier.rates]
         facts += [(f"verb {verb.name}", verb.source) for verb in self.verbs]
         facts += [(f"clock {clock.name}", clock.source) for clock in self.clocks]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from leasehold.kit.cadence import QUIET_GAP_S, SPOT_GAP_S, interval_s, whole_steps
 from leasehold.kit.canon import digest
 
 from .money import Money
+from .placing import UNKNOWN_TIER
 from .profile import Clock, Profile, Tier, Verb
 
 SCHEMA = "leasehold.sheet/1"
@@ -26,8 +29,8 @@ class Wishes:
     bandwidth_bytes_s: float = 50e6 / 8
     gap_s: float = 0.0  # mean time between interruptions
     cards: int = 0  # of the box; 0: as many as one cell needs
-    one_round: bool = False  # nobody can say yet how many there are: reckon as if all cells ran side by side
     root: str = ""
+    disk_gb: Mapping[str, Decimal] = field(default_factory=dict)  # measured or told sizes, by tier: those bill
 
 
 @dataclass(frozen=True)
@@ -115,14 +118,20 @@ class PlanSheet:
     need_inodes: int
     cadence: Cadence | None
     forecast: Forecast
+    soonest_s: float | None  # until the results are home if as many cells as possible run side by side
     clocks: tuple[Ticking, ...]
     balance_lasts_s: float | None
     wishes: Wishes
 
     @property
     def state(self) -> Tier:
-        """The tier runs and checkpoints live on."""
+        """The tier runs and checkpoints live on; the profile is that of the box, with its root and durable path."""
         return self.profile.state_tier
+
+    @property
+    def state_known(self) -> bool:
+        """Whether the profile names the tier that our folder lies on."""
+        return self.state.name != UNKNOWN_TIER
 
     @property
     def survives_verb(self) -> bool:
@@ -150,6 +159,7 @@ class PlanSheet:
                 "name": self.state.name,
                 "survives": {end: self.state.survives(end) for end in ("stop", "destroy", "balance_zero")},
                 "survives_verb": self.survives_verb,
+                **({} if self.state_known else {"known": False}),
             },
             "need": {"bytes": self.need_bytes, "inodes": self.need_inodes, "cells": self.cells},
             **({"at_once": self.at_once} if self.cells > 1 else {}),

@@ -302,3 +302,11 @@ def test_a_tier_that_is_not_there_is_no_failure(run: RunFolder, tmp_path: Path) 
     assert "is no mount" in durable.why_not({**platform, "durable_is_folder": False})
     assert durable.why_not({"durable": "/nowhere at all"}) == "/nowhere at all is not attached"
     assert durable.why_not({}) == "the platform has no durable tier"
+
+
+def test_a_folder_that_a_person_named_must_be_on_another_file_system_than_the_run(tmp_path: Path) -> None:
+    named = {"durable": str(tmp_path), "durable_apart": True}
+    run = tmp_path / "run"
+    run.mkdir()
+    assert "is on the same file system as the run" in durable.why_not(named, str(run))
+    assert durable.why_not(named, "/proc") == "", "it need not be a mount itself"

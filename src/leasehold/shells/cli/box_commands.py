@@ -23,7 +23,9 @@ _SHOWN = (
     "platform",
     "price",
     "balance",
+    "spot",
     "root",
+    "durable",
     "flavour",
     "python",
     "fingerprint",
@@ -45,6 +47,8 @@ def box_add(args: Namespace) -> int:
         replace=args.replace,
         fingerprint=args.fingerprint,
         balance=args.balance,
+        spot=args.spot,
+        durable=args.durable,
     )
     notes: list[Note] = []
     entry = api.box_add(api.open_home(), order, notes.append if args.json else Screen().report)
@@ -93,7 +97,12 @@ def box_show(args: Namespace) -> int:
     if args.json:
         output.as_json(value)
         return 0
-    facts = {**value, "added": api.clock(value["added_unix"]), "root": value["root"] or "~/.leasehold there"}
+    facts = {
+        **value,
+        "spot": "yes" if value["spot"] else "",
+        "added": api.clock(value["added_unix"]),
+        "root": value["root"] or "~/.leasehold there",
+    }
     for key in _SHOWN:
         if facts[key]:
             output.data(f"{key:12} {facts[key]}")

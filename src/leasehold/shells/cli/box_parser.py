@@ -85,6 +85,7 @@ def _add(acts: Verbs) -> None:
         "  lease box add gpu1 'ssh -p 31022 root@connect.example.com' --price 1.98USD/h\n"
         "  lease box add gpu2 --ssh ubuntu@203.0.113.7 --root /mnt/disk/lease\n"
         "  lease box add gpu3 my-alias --no-contact\n"
+        "  lease box add gpu4 'ssh ubuntu@203.0.113.9' --platform lambda --durable /lambda/nfs/data\n"
         "  lease box add gpu1 'ssh -p 40022 root@connect.example.com' --replace\n"
         "  lease box add gpu1 --replace --fingerprint SHA256:…      it was re-created, and the console shows this key",
     )
@@ -99,6 +100,18 @@ def _add(acts: Verbs) -> None:
         "--balance", default="", metavar="37.5CNY", help="what its account holds, so that its end gets a date"
     )
     add.add_argument("--root", default="", metavar="DIR", help="our folder on it (default: ~/.leasehold there)")
+    add.add_argument(
+        "--durable",
+        default="",
+        metavar="DIR",
+        help="a folder on it that outlives the box (a network volume, NFS): results are copied there too",
+    )
+    add.add_argument(
+        "--spot",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="it is spot capacity, which can be taken away; the plan gate counts with that",
+    )
     add.add_argument(
         "--fingerprint", default="", metavar="SHA256:…", help="accept this host key and no other; a changed one, too"
     )

@@ -32,6 +32,8 @@ def run(args: Namespace) -> int:
         root=args.root,
         rehearse=args.rehearse,
         price=args.price,
+        balance=args.balance,
+        spot=args.spot,
         results=Path(args.results) if args.results else None,
         detach=args.detach,
         again=args.again,

@@ -225,6 +225,10 @@ def _run(verbs: _Verbs) -> None:
         "--price", default="", metavar="1.98USD/h", help="what the box costs, so that the meter can be shown"
     )
     run.add_argument(
+        "--balance", default="", metavar="50USD", help="what its account holds: recorded, and judged by the plan gate"
+    )
+    run.add_argument("--spot", action="store_true", help="the box can be taken away: recorded, and judged")
+    run.add_argument(
         "--detach",
         "-d",
         action="store_true",

@@ -29,7 +29,7 @@ def plan(args: Namespace) -> int:
     at = _moment(args.at)
     wishes = api.plan_wishes(
         price=args.price, balance=args.balance, verb=args.verb, spot=args.spot, bandwidth=args.bandwidth,
-        gap=args.interrupted_every, cards=args.cards,
+        gap=args.interrupted_every, cards=args.cards, root=args.root,
     )  # fmt: skip
     made = api.plan(api.open_home(), Path(args.job), tuple(args.on), wishes, at)
     refused = [verdict for _, verdict, _ in made if verdict.outcome is Outcome.REFUSED]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from leasehold.model.money import Money
-from leasehold.model.platform_words import say_ends, say_when
+from leasehold.model.placing import copy_tier
+from leasehold.model.platform_words import say_deleted, say_ends, say_when
 from leasehold.model.sheet import PlanSheet, Ticking
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Outcome, Verdict
@@ -27,7 +28,7 @@ def draw_sheets(made: list[tuple[PlanSheet, Verdict, list[str]]], at_unix: float
             _MARKS[verdict.outcome],
             sheet.candidate,
             verb.name if verb else "-",
-            ", ".join(verb.deletes) or "nothing" if verb else "-",
+            say_deleted(sheet.profile, verb) or "nothing" if verb else "-",
             sheet.state.name,
             "yes" if sheet.survives_verb else "home first",
             str(sheet.forecast.total) if sheet.forecast.total is not None else "?",
@@ -63,15 +64,14 @@ def _facts(sheet: PlanSheet, at_unix: float) -> list[tuple[str, str]]:
     facts = [("folder", f"{sheet.root}  ({sheet.state.name})")]
     if sheet.checkpoint:
         facts.append(("checkpoints", sheet.checkpoint))
-    if sheet.durable:
-        facts.append(("copied to", f"{sheet.durable}  ({_durable_name(sheet)})"))
+    facts += _copied(sheet)
     if sheet.hf_home:
         facts.append(("HF_HOME", sheet.hf_home))
     facts.append(("detached by", ", ".join(sheet.profile.detach)))
     if verb is not None:
         native = f" ({verb.native})" if verb.native else ""
         undo = "can be undone" if verb.reversible else "cannot be undone"
-        gone = ", ".join(verb.deletes) or "nothing"
+        gone = say_deleted(sheet.profile, verb) or "nothing"
         facts.append(("ends with", f"{verb.name}{native}, {undo}; deletes {gone}; {say_ends(verb)}"))
     facts.append(("disk needed", f"{say_bytes(sheet.need_bytes)}, {sheet.need_inodes:,} inodes"))
     facts.append(("checkpoint", _cadence(sheet)))
@@ -126,9 +126,15 @@ def _cadence(sheet: PlanSheet) -> str:
     return f"every {ago(cadence.every_s)}{steps}: {gap}"
 
 
-def _durable_name(sheet: PlanSheet) -> str:
-    tier = sheet.profile.durable_tier
-    return (tier.name + (", if it is attached" if tier.optional else "")) if tier else ""
+def _copied(sheet: PlanSheet) -> list[tuple[str, str]]:
+    tier = copy_tier(sheet.profile)
+    if tier is None:
+        return []
+    if not sheet.durable:
+        how = "lease box add NAME … --durable PATH names it"
+        return [("no copy", f"the path of {tier.name} ({tier.place}) is not known; {how}")]
+    sure = ", if it is attached" if tier.optional else ", as you said" if tier.stated else ""
+    return [("copied to", f"{sheet.durable}  ({tier.name}{sure})")]
 
 
 def _next(sheet: PlanSheet, at_unix: float) -> str:

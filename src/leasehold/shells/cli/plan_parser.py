@@ -28,6 +28,7 @@ def add_plan_parsers(verb: AddVerb) -> None:
         "--verb", default="", metavar="V", help="how you intend to end it (default: what stops the meter)"
     )
     plan.add_argument("--spot", action="store_true", help="plan for capacity that can be taken away")
+    plan.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: as lease run has it)")
     plan.add_argument("--bandwidth", default="", metavar="R", help="the line home (default: 50Mbit/s)")
     plan.add_argument(
         "--interrupted-every", default="", metavar="D", help="mean time between interruptions (else: 3h spot, 24h not)"

@@ -22,6 +22,8 @@ def show_teardown(plan: Any) -> None:
     output.say(
         f"  deletes: {', '.join(value['deletes']) or 'nothing'}; keeps: {', '.join(value['keeps']) or 'nothing'}"
     )
+    folder = value["folder"]
+    output.say(f"  our folder {folder['root']} is on {folder['tier']}: `{value['verb']}` {folder['fate']} it")
     for line in (*value["clocks"], *(f"still billed afterwards: {item}" for item in value["still_billed"])):
         output.say(f"  {line}")
     if len(value["facts_from"]) > 1:
