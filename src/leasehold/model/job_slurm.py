@@ -83,7 +83,7 @@ def _count(value: Any, key: str, most: int, bad: Bad) -> int:
 
 def _image(value: Any, bad: Bad) -> str:
     if not isinstance(value, str) or not value.strip() or value.startswith("-") or not value.isprintable():
-        hint = "image: /scratch/me/torch.sif, or docker://pytorch/pytorch:latest"
+        hint = "image: /scratch/me/torch.sif, or docker://pytorch/pytorch@sha256:… (a tag may move)"
         raise bad("slurm.image", f"must be a path on the cluster or a URI, not {value!r}", hint)
     return value
 

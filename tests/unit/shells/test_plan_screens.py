@@ -121,3 +121,10 @@ def test_a_name_that_is_no_box_is_answered_with_what_was_meant(
 ) -> None:
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_hint_of_a_bad_image_shows_a_digest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "lease.yaml").write_text(JOB + "slurm: {image: '-x'}\n")
+    assert main(["plan", "--on", "slurm"]) == 2
+    said = capsys.readouterr().err
+    assert "docker://pytorch/pytorch@sha256:" in said and ":latest" not in said
