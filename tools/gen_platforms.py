@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from written import written
 
 from leasehold.facts import profiles
+from leasehold.model.platform_signs import say_sign
 from leasehold.model.platform_words import first_lines, say_clock, say_survival
 from leasehold.model.profile import Profile, Rate, Source, Tier, Verb
 
+_PRESENCE = {"always": " on every box", "sometimes": "", "never": " on none of its boxes"}
 _HEAD = """# Platforms
 
 Generated from `src/leasehold/facts/profiles/` by `make docs`. Each platform says first what stops its meter, what that
@@ -61,6 +63,9 @@ def _section(profile: Profile) -> list[str]:
     lines += [f"- {profile.environment.note}"] if profile.environment.note else []
     lines += ["", "Network and more:", "", *(f"- {name}: {text}" for name, text in profile.network.items())]
     lines += [f"- {text}" for text in (*profile.conveniences, *profile.notes)]
+    if profile.signs:
+        lines += ["", "Its boxes are recognised by:", ""]
+    lines += [f"- {sign.name}: {say_sign(sign)}{_PRESENCE[sign.presence]}" for sign in profile.signs]
     lines += ["", *_table(["fact", "read at", "month", "confidence"], _sources(profile)), ""]
     return lines
 

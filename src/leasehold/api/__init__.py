@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leasehold.api.boxes import (
         box_add,
         box_list,
+        box_next,
         box_prune,
         box_reboot,
         box_reboot_allow,
@@ -102,6 +103,7 @@ __all__ = [
     "attach",
     "box_add",
     "box_list",
+    "box_next",
     "box_prune",
     "box_reboot",
     "box_reboot_allow",

@@ -22,6 +22,16 @@ def box_add(home: Home, order: BoxOrder, report: Report) -> BoxEntry:
     return box_book.add(home, order, report)
 
 
+def box_next(home: Home, entry: BoxEntry) -> str:
+    """Say what can be done with a box of the book now."""
+    from leasehold.lifecycle.boxes import only_plans
+
+    profile = home.shelf().load(entry.platform)
+    if profile.runnable:
+        return f"Next: lease box test {entry.name}, or lease run --on {entry.name}"
+    return f"This version cannot start work there (no {profile.engine} engine yet): {only_plans(entry.name)}"
+
+
 def box_list(home: Home) -> list[dict[str, Any]]:
     """List the boxes with the leases open on them; connects nowhere."""
     from leasehold.lifecycle import box_book

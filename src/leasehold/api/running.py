@@ -38,6 +38,7 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
 
             return run_through(home, order, None, report)
         order = replace(order, on="local")
+    _settle_platform(home, order, report)
     with calling_ahead(home, order) as box:
         from leasehold.lifecycle.journey import run_through
 
@@ -49,7 +50,16 @@ def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     from leasehold.lifecycle.boxes import find_box
     from leasehold.lifecycle.fetching import fetch_only
 
+    _settle_platform(home, order, report)
     return fetch_only(home, order, find_box(home, order.on, root=order.root), report)
+
+
+def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
+    """Know the platform of an ssh: address before anything is opened there."""
+    if order.platform or order.on.startswith("ssh:"):
+        from leasehold.lifecycle.platform_choice import settle
+
+        settle(home, order.on, order.platform, report)
 
 
 def _has_candidates(job_file: Path) -> bool:

@@ -33,9 +33,13 @@ def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | Non
 
 def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
     """Run a job's cells over several boxes and bring every one home; the identical call goes on where it stands."""
+    from leasehold.lifecycle.platform_choice import settle
     from leasehold.lifecycle.sweep.fleet import run_fleet as run_over
 
-    return run_over(home, order, [name.strip() for name in order.on.split(",") if name.strip()], report)
+    names = [name.strip() for name in order.on.split(",") if name.strip()]
+    for name in names:
+        settle(home, name, order.platform if name.startswith("ssh:") else "", report)
+    return run_over(home, order, names, report)
 
 
 def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:

@@ -166,9 +166,15 @@ def _send_log(request: Request, fd: int, offset: int) -> None:
 
 
 def take_readings(request: Request) -> None:
-    """Measure disks, memory, CPU, cards and tools."""
+    """Measure disks, memory, CPU, cards and tools; with `signs`, look for those of platforms too."""
     paths = [str(path) for path in request.args.get("paths") or [request.root]]
-    request.reply(readings.take(paths))
+    taken = readings.take(paths)
+    asked = request.args.get("signs") or []
+    if asked:
+        from . import platform_signs  # only before a launch
+
+        taken["signs"] = platform_signs.read([(str(kind), str(value)) for kind, value in asked])
+    request.reply(taken)
 
 
 def tell_series(request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_NAMED = ("tiers", "verbs", "clocks", "rates", "never")
+_NAMED = ("tiers", "verbs", "clocks", "rates", "never", "signs")
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from leasehold.model.units import parse_duration, parse_size
 
 from .fact_reader import Reader
 from .profile_sense import refuse_contradictions
+from .sign_parse import parse_signs, parse_sources, sourced
 
 T = TypeVar("T")
 _COMMAND = re.compile(r"[\w.+-]+(?:\|[\w.+-]+)*(?: [\w.+/-]+(?:\|[\w.+/-]+)*)*\Z")
@@ -31,6 +32,7 @@ _COMMAND = re.compile(r"[\w.+-]+(?:\|[\w.+-]+)*(?: [\w.+/-]+(?:\|[\w.+/-]+)*)*\Z
 _KNOWN = (
     "id", "title", "landlord", "engine", "traits", "sources", "detach", "tiers", "verbs", "clocks", "spot",
     "environment", "network", "conveniences", "billing", "billing_source", "boot", "gotchas", "notes", "relaunch",
+    "signs",
 )  # fmt: skip
 
 
@@ -38,7 +40,7 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
     """Build a profile; ValueError names the key and what it must be."""
     at = Reader(value, "")
     at.only(_KNOWN)
-    sources = {name: _source(at.inside("sources").inside(name)) for name in at.inside("sources").names()}
+    sources = parse_sources(at)
     tiers = tuple(_each(at, "tiers", lambda item: _tier(item, sources)))
     boot = at.text("boot", "")
     profile = Profile(
@@ -56,11 +58,12 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
         network=at.mapping("network"),
         conveniences=at.texts("conveniences", ()),
         billing=at.text("billing", ""),
-        billing_source=_sourced(at, sources, "billing_source") if at.has("billing") else None,
+        billing_source=sourced(at, sources, "billing_source") if at.has("billing") else None,
         boot=boot,
         boot_s=_duration(at, "boot", boot) if boot else 0.0,
         gotchas=at.texts("gotchas", ()),
         notes=at.texts("notes", ()),
+        signs=parse_signs(at, sources),
         relaunch=_relaunch(at),
         origin=origin,
     )
@@ -78,21 +81,6 @@ def _relaunch(at: Reader) -> tuple[str, ...]:
 
 def _each(at: Reader, key: str, build: Callable[[Reader], T]) -> list[T]:
     return [build(item) for item in at.items(key)]
-
-
-def _source(at: Reader) -> Source:
-    at.only(("url", "verified", "confidence", "note"))
-    url = at.text("url")
-    if not url.startswith(("https://", "http://", "docs/")):
-        raise at.bad("url", "must be an address that a person can open", url)
-    return Source(url, at.month("verified"), at.one_of("confidence", words.CONFIDENCE), at.text("note", ""))
-
-
-def _sourced(at: Reader, sources: dict[str, Source], key: str = "source") -> Source:
-    name = at.text(key)
-    if name not in sources:
-        raise at.bad(key, f"must be one of {', '.join(sources)}", name)
-    return sources[name]
 
 
 def _traits(at: Reader) -> Traits:
@@ -127,7 +115,7 @@ def _tier(at: Reader, sources: dict[str, Source]) -> Tier:
         survives_stop=survives.one_of("stop", answers),
         survives_destroy=survives.one_of("destroy", answers),
         survives_balance_zero=survives.one_of("balance_zero", answers),
-        source=_sourced(at, sources),
+        source=sourced(at, sources),
         where=at.text("where", ""),
         speed=at.text("speed", ""),
         size=at.text("size", ""),
@@ -176,7 +164,7 @@ def _rate(at: Reader, sources: dict[str, Source]) -> Rate:
         currency=currency,
         per=at.one_of("per", tuple(words.RATE_UNITS)),
         when=at.one_of("when", words.RATE_WHEN),
-        source=_sourced(at, sources),
+        source=sourced(at, sources),
         above_gb=at.number("above_gb", Decimal(0)),
         note=at.text("note", ""),
     )
@@ -202,7 +190,7 @@ def _verb(at: Reader, sources: dict[str, Source], tiers: tuple[Tier, ...]) -> Ve
         keeps=tuple(tier.name for tier in tiers if tier.name not in deletes),
         by=at.one_of("by", words.ACTORS),
         steps=at.texts("steps"),
-        source=_sourced(at, sources),
+        source=sourced(at, sources),
         native=at.text("native", ""),
         command=at.texts("command", ()),
         still_billed=at.texts("still_billed", ()),
@@ -219,7 +207,7 @@ def _clock(at: Reader, sources: dict[str, Source]) -> Clock:
         after=after,
         after_s=_maybe_duration(after),
         effect=at.text("effect"),
-        source=_sourced(at, sources),
+        source=sourced(at, sources),
         deletes=at.texts("deletes", ()),
         do=at.text("do", ""),
     )
@@ -230,7 +218,7 @@ def _spot(at: Reader, sources: dict[str, Source]) -> Spot:
     grace = at.number("grace_s", None)
     return Spot(
         available=at.one_of("available", words.TRI_STATE),
-        source=_sourced(at, sources),
+        source=sourced(at, sources),
         model=at.text("model", ""),
         signal=at.text("signal", ""),
         grace_s=None if grace is None else float(grace),
@@ -270,7 +258,7 @@ def _never_rule(at: Reader, sources: dict[str, Source]) -> NeverRule:
         commands=commands,
         outcome=at.one_of("outcome", words.NEVER_OUTCOMES),
         why=at.text("why"),
-        source=_sourced(at, sources),
+        source=sourced(at, sources),
         unless=at.texts("unless", ()),
         do=at.text("do", ""),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from dataclasses import dataclass
 from importlib import resources
@@ -10,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import HomeError, LeaseholdError, UserError
+from leasehold.model.platform_signs import PlatformSigns
 from leasehold.model.profile import Profile
 
+from .fact_reader import Reader
 from .fact_yaml import read_facts
 from .profile_merge import merge
 from .profile_parse import parse_profile
+from .sign_parse import SIGN_KEYS, parse_signs, parse_sources, some_data, some_keys
 
 _MOST_LINKS = 8
 
@@ -56,17 +60,29 @@ class Shelf:
         except (ValueError, RecursionError) as error:
             raise _damaged(leaves[-1], error) from None
 
-    def _leaves(self, name: str) -> list[_Leaf]:
-        """Find every file of this name, the one that ships first."""
+    def signs(self) -> tuple[PlatformSigns, ...]:
+        """Read every platform's signs; a file of yours that cannot be read is told by whoever loads that platform."""
+        found = []
+        for name in self.names():
+            with contextlib.suppress(LeaseholdError, ValueError, RecursionError):
+                at = Reader(self._laid(self._leaves(name, only=SIGN_KEYS), name, 0, SIGN_KEYS)[0], "")
+                found.append(PlatformSigns(name, at.text("title"), parse_signs(at, parse_sources(at))))
+        return tuple(found)
+
+    def _leaves(self, name: str, only: tuple[str, ...] = ()) -> list[_Leaf]:
+        """Find every file of this name, the one that ships first; of that, only some keys are read where told."""
         leaves = []
         if name in self._shipped():
-            leaves.append(_leaf(name, self._shelf().joinpath(f"{name}.yaml").read_text("utf-8"), f"{name}.yaml", True))
+            text = self._shelf().joinpath(f"{name}.yaml").read_text("utf-8")
+            leaves.append(_leaf(name, some_keys(text, only) if only else text, f"{name}.yaml", True))
         for file in self._files():
             if file.stem == name:
                 leaves.append(_leaf(name, _text(file), str(file), False))
         return leaves
 
-    def _laid(self, leaves: list[_Leaf], name: str, depth: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def _laid(
+        self, leaves: list[_Leaf], name: str, depth: int, only: tuple[str, ...] = ()
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Lay the files over each other: a file of a shipped name corrects it, `extends` names another base."""
         if depth > _MOST_LINKS:
             raise ValueError(f"extends goes round in circles at {name}")
@@ -75,12 +91,12 @@ class Shelf:
         for leaf in leaves:
             base = leaf.data.get("extends", "")
             if base and base != name:
-                below = self._leaves(base) if isinstance(base, str) else []
+                below = self._leaves(base, only) if isinstance(base, str) else []
                 if not below:
                     raise ValueError(f"extends: there is no profile {base!r}")
-                data, origin = self._laid(below, base, depth + 1)
+                data, origin = self._laid(below, base, depth + 1, only)
                 data = {**data, "id": name}
-            data = merge(data, leaf.data)
+            data = merge(data, some_data(leaf.data, only) if only else leaf.data)
             origin = (*origin, leaf.file)
         return data, origin
 

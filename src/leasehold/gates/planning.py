@@ -16,7 +16,6 @@ from leasehold.model.words import ago
 
 from .never_rules import command_warnings, judge_commands
 
-RUNNABLE = ("caretaker", "slurm")
 _IN_A_ROW = "if its cells run one after the other"
 _COUNT_CARDS = "nobody said how many cards the box has: lease plan --cards N"
 
@@ -98,7 +97,7 @@ def _covers(pattern: str, path: str) -> bool:
 
 def _judge_engine(sheet: PlanSheet) -> Finding:
     engine = sheet.profile.engine
-    if engine in RUNNABLE:
+    if sheet.profile.runnable:
         return Finding(Outcome.PASSED, f"runs by the {engine}, detached by {', '.join(sheet.profile.detach)}")
     hint = "plan with it, and run on an SSH box meanwhile; `lease run` says so too"
     return Finding(Outcome.UNKNOWN, f"this version cannot start work through {engine} yet", hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leasehold.errors import Refusal, UserError
 from leasehold.model.box import BoxEntry
+from leasehold.model.lease import Lease
 
 from .projection import box_from_row
 from .store import Ledger
@@ -46,6 +47,38 @@ def record(ledger: Ledger, entry: BoxEntry, *, replace: bool = False) -> None:
         old = find(ledger, entry.name)
         if old != entry:
             append("box_changed" if old else "box_added", "", "", entry.as_dict())
+
+
+def choose_platform(ledger: Ledger, address: str, platform: str, against: list[str]) -> None:
+    """Write down which platform a person named for an ssh: address, and which ones its signs point to instead."""
+    ledger.append("platform_chosen", lease=address, box=address, platform=platform, against=against)
+
+
+def chosen_platform(ledger: Ledger, address: str) -> str:
+    """Return the platform that a person named last for an ssh: address; empty when nobody did."""
+    events = list(ledger.events(lease=address, kind="platform_chosen"))
+    return str(events[-1].data["platform"]) if events else ""
+
+
+def introduce(ledger: Ledger, address: str, platform: str) -> None:
+    """Write down that a person was told what a platform does to money and data, at an ssh: address."""
+    ledger.append("platform_told", lease=address, box=address, platform=platform)
+
+
+def introduced(ledger: Ledger, address: str, platform: str) -> bool:
+    """Whether that was told before."""
+    told = ledger.events(lease=address, kind="platform_told")
+    return any(event.data["platform"] == platform for event in told)
+
+
+def rebook(ledger: Ledger, lease: Lease, platform: str, root: str) -> bool:
+    """Move an open lease to another platform and folder, unless a run of it may be on the box; tell whether it did."""
+    if (lease.platform, lease.root) == (platform, root):
+        return True
+    begun = ledger.query("SELECT 1 FROM runs WHERE lease = ? AND (seen > 0 OR state <> 'planned') LIMIT 1", lease.id)
+    if not begun:
+        ledger.append("lease_rebooked", lease=lease.id, platform=platform, root=root, was=[lease.platform, lease.root])
+    return not begun
 
 
 def remove(ledger: Ledger, name: str) -> None:

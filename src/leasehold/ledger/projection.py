@@ -137,6 +137,11 @@ def _changed(db: sqlite3.Connection, t: float, lease: str, what: str, value: Any
         db.execute("UPDATE leases SET changes = ? WHERE id = ?", (text, lease))
 
 
+def _lease_rebooked(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    row = (data["platform"], data["root"], lease)
+    db.execute("UPDATE leases SET platform = ?, root = ? WHERE id = ? AND closed = 0", row)
+
+
 def _lease_closed(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     db.execute("UPDATE leases SET closed = ? WHERE id = ? AND closed = 0", (t, lease))
 
@@ -237,6 +242,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "lease_disk": _lease_disk,
     "lease_balance": _lease_balance,
     "lease_spot": _lease_spot,
+    "lease_rebooked": _lease_rebooked,
     "lease_closed": _lease_closed,
     "run_planned": _run_planned,
     "run_seen": _run_seen,

@@ -16,6 +16,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.plan import plan_from_dict
 
 from .boxes import Box
+from .first_contact import say_once
 from .home import Home
 
 _MAX_PLAN_BYTES = 4 << 20
@@ -38,6 +39,7 @@ def adopt_run(home: Home, box: Box, word: str, results: Path, report: Report) ->
         results=str(results),
     )  # fmt: skip
     report(Note("attached", f"{run} on {box.name} is now known here; another home started it", {"run": run}))
+    say_once(home, box, home.shelf().load(box.platform), report)
     return books.find_run(home.ledger, run)
 
 

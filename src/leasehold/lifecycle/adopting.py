@@ -22,6 +22,7 @@ from leasehold.model.sheet import Wishes
 from . import handbook, notify
 from .boxes import Box, find_box
 from .check import Gatekeeper
+from .first_contact import say_once
 from .home import Home
 from .launch import connect
 from .lease_notes import note_reached, note_told
@@ -78,6 +79,7 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
         note_reached(home.ledger, lease)
         note_told(home, lease)
         _warn_of_plan(home, box, plan, lease, report)
+        say_once(home, box, profile, report)
         engine.push(_NO_CODE)
         wishes = notify.wishes(home, lease, job)
         stay = handbook.Stay(plan, lease, box, Path("."), results, "lease.yaml")

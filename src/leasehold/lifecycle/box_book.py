@@ -10,33 +10,36 @@ from leasehold import first_call
 from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.kit.paths import UnsafePath, check_name
 from leasehold.ledger import books, box_book
-from leasehold.model.box import LOCAL, SSH, BoxEntry, Flavour
+from leasehold.model.box import LOCAL, PERSON, SSH, BoxEntry, Flavour
 from leasehold.model.lease import Lease
 from leasehold.model.money import HourlyPrice
 from leasehold.model.note import Note, Report
 from leasehold.model.placing import DEFAULT_ROOT, placed
-from leasehold.model.profile import Profile
+from leasehold.model.platform_signs import asked_of_box
 from leasehold.model.verdict import Verdict
 from leasehold.model.words import ago
 from leasehold.transport.flavour import Patience, refuse_shell_only
 from leasehold.transport.host_keys import parse_fingerprint
 from leasehold.transport.paste import PastedSsh, parse_paste
 
+from .approve import terminal_ask
 from .box_check import examine
-from .boxes import unknown_box
+from .boxes import folder_on, unknown_box
 from .first_contact import Contact, meet, say_dangers, say_finding
 from .home import Home
 from .lease_notes import checked_amount, note_spot, tell
 from .metering import cost_text
 from .orders import BoxOrder, BoxWord
 from .places import refuse_durable, say_places
+from .platform_choice import Ask, pick_platform, say_signs, signs_of
 from .relaunch import forget
 
-_DEFAULT_PLATFORM = "generic-ssh"
 _SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
 
 
-def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None = None) -> BoxEntry:
+def add(
+    home: Home, order: BoxOrder, report: Report, patience: Patience | None = None, ask: Ask = terminal_ask
+) -> BoxEntry:
     """Meet the box, show what it is and what its platform does, and write it down; nothing is written otherwise."""
     _check_name(home, order.name)
     if order.fingerprint and not order.contact:
@@ -46,15 +49,24 @@ def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None =
         checked_amount(order.balance)
     entry = _wanted(home, order, old if order.replace else None, report)
     box_book.refuse_duplicate(home.ledger, entry, replace=order.replace)
-    report(Note("box", f"{entry.name}: {entry.address} on {home.shelf().load(entry.platform).title}", entry.as_dict()))
-    if entry.durable:
-        refuse_durable(home, entry)
     held = _open_leases(home, entry.name)
+    signs = signs_of(home, entry)
     if order.contact:
-        entry = _met(entry, _contact(home, entry, order, patience), report)
+        contact = _contact(home, entry, order, patience, asked_of_box(signs.platforms))
+        entry = _met(entry, contact, report)
+        signs = replace(signs, read={**signs.read, **contact.reading.signs})
     if old and held and not order.fingerprint:
         _refuse_other_machine(old, entry, held[0])
+    picked = pick_platform(order, entry, old, signs, ask)
+    entry = _on_platform(home, order, entry, old if order.replace else None, picked)
+    if entry.durable:
+        refuse_durable(home, entry)
+    profile = home.shelf().load(entry.platform)
+    report(Note("box", f"{entry.name}: {entry.address} on {profile.title}", entry.as_dict()))
+    say_signs(profile, replace(signs, chosen=entry.platform_by == PERSON), report)
     box_book.record(home.ledger, entry, replace=order.replace)
+    if old:
+        _rebook(home, old, entry, held, report)
     first_call.forget(home.calls)
     if order.balance:
         tell(home, BoxWord(entry.name, order.balance), time.time())
@@ -62,9 +74,9 @@ def add(home: Home, order: BoxOrder, report: Report, patience: Patience | None =
     for lease in held:
         if order.spot is not None and order.spot != lease.spot:
             note_spot(home.ledger, lease, order.spot)
-    profile = placed(home.shelf().load(entry.platform), entry.root or DEFAULT_ROOT, entry.durable)
-    say_dangers(profile, report, time.time())
-    for line in say_places(entry, profile):
+    here = placed(profile, entry.root or DEFAULT_ROOT, entry.durable)
+    say_dangers(here, report, time.time())
+    for line in say_places(entry, here):
         report(Note("danger", f"  - {line}"))
     _warn_of_twins(home, entry, report)
     return entry
@@ -126,7 +138,7 @@ def _check_name(home: Home, name: str) -> None:
 
 
 def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -> BoxEntry:
-    """Spell the entry that was asked for; what was left out is taken from the old one."""
+    """Spell the entry that was asked for, but its platform and folder; what was left out is taken from the old one."""
     base = old or BoxEntry(order.name, "", "", added_unix=time.time())
     if order.pasted:
         base = _placed(base, order.pasted, report)
@@ -136,21 +148,41 @@ def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -
             f"where is {order.name}? The book has no address for it",
             hint=f"paste the console's ssh command: lease box add {order.name} 'ssh -p 22 root@…'",
         )
-    local = base.address == LOCAL
-    platform = home.shelf().load(order.platform or base.platform or (LOCAL if local else _DEFAULT_PLATFORM))
-    root = order.root or base.root or (str(home.box_root(order.name)) if local else _folder_on(platform))
+    if order.platform:
+        home.shelf().load(order.platform)
+    root = order.root or base.root
     if root and not root.startswith(("/", "~/")):
         raise UserError("box.bad_root", f"--root {root!r} is not absolute", hint="write /folder or ~/folder on the box")
     price = str(HourlyPrice.parse(order.price)) if order.price else base.price
     spot = base.spot if order.spot is None else order.spot
     durable = order.durable.rstrip("/") or base.durable
-    return replace(base, platform=platform.id, price=price, root=root, spot=spot, durable=durable)
+    return replace(base, price=price, root=root, spot=spot, durable=durable)
 
 
-def _folder_on(platform: Profile) -> str:
-    """Our folder on the tier that the profile gives to runs; empty leaves it to the box's home folder."""
-    path = platform.state_tier.path
-    return path.rstrip("/") + "/leasehold" if path.startswith("/") else ""
+def _on_platform(
+    home: Home, order: BoxOrder, entry: BoxEntry, old: BoxEntry | None, picked: tuple[str, str]
+) -> BoxEntry:
+    """Put the entry on its platform; a folder that only followed from another platform follows from this one."""
+    platform, by = picked
+    profile = home.shelf().load(platform)
+    root = entry.root
+    if old and not order.root and old.platform != platform and root == folder_on(home.shelf().load(old.platform)):
+        root = ""
+    local = entry.address == LOCAL
+    root = root or (str(home.box_root(order.name)) if local else folder_on(profile))
+    return replace(entry, platform=profile.id, platform_by=by, root=root)
+
+
+def _rebook(home: Home, old: BoxEntry, entry: BoxEntry, held: list[Lease], report: Report) -> None:
+    """Let open leases follow the box to another platform; one with runs there stays as it is, and is named."""
+    if (old.platform, old.root) == (entry.platform, entry.root):
+        return
+    for lease in held:
+        if lease.root == old.root and not box_book.rebook(home.ledger, lease, entry.platform, entry.root):
+            place = entry.root or "~/.leasehold"
+            text = f"{lease.id} has runs in {lease.root or '~/.leasehold'} and stays there, on {lease.platform}"
+            text += f"; new runs open another lease, in {place}: end the old one with lease down {lease.id}"
+            report(Note("warning", text, {"lease": lease.id}))
 
 
 def _placed(base: BoxEntry, text: str, report: Report) -> BoxEntry:
@@ -178,10 +210,12 @@ def _key_file(pasted: PastedSsh, report: Report) -> str:
     return ""
 
 
-def _contact(home: Home, entry: BoxEntry, order: BoxOrder, patience: Patience | None) -> Contact:
+def _contact(
+    home: Home, entry: BoxEntry, order: BoxOrder, patience: Patience | None, signs: list[tuple[str, str]]
+) -> Contact:
     expected = parse_fingerprint(order.fingerprint) if order.fingerprint else ""
     try:
-        return meet(home, entry, expected, patience)
+        return meet(home, entry, expected, patience, signs)
     except LinkError as error:
         if error.code in _SILENT:
             error.hint = f"{error.hint or 'try ssh by hand'}; or write it down unmet, with --no-contact"

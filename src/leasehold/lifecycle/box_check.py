@@ -17,7 +17,7 @@ from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.openssh import SshTransport
 from leasehold.transport.process import LocalTransport
 
-from .boxes import find_box, way_in
+from .boxes import find_box, only_plans, way_in
 from .home import Home
 
 # Floors of our own: a parcel, a journal and one small checkpoint must fit.
@@ -36,6 +36,15 @@ _ROOT_STATES = {
 
 def examine(home: Home, entry: BoxEntry, patience: Patience | None = None) -> tuple[Verdict, BoxEntry]:
     """Try the box; return the verdict and the entry with what was learnt."""
+    verdict, learnt = _try(home, entry, patience)
+    profile = home.shelf().load(entry.platform)
+    if profile.runnable:
+        return verdict, learnt
+    what = f"engine: this version cannot start work on {profile.title}, it has no {profile.engine} engine yet"
+    return _verdict([refuses(what, only_plans(entry.platform)), *verdict.findings]), learnt
+
+
+def _try(home: Home, entry: BoxEntry, patience: Patience | None) -> tuple[Verdict, BoxEntry]:
     transport = way_in(home, entry)
     first = isinstance(transport, SshTransport) and not transport.pinned
     try:

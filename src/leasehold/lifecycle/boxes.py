@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from leasehold import first_call
 from leasehold.errors import LinkError, UserError
 from leasehold.ledger import box_book
-from leasehold.model.box import LOCAL, SSH, BoxEntry
+from leasehold.model.box import LOCAL, PERSON, SSH, BoxEntry
 from leasehold.transport import ssh_config
 from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.openssh import SshAddress, SshTransport
@@ -20,12 +20,15 @@ from leasehold.transport.process import LocalTransport
 
 if TYPE_CHECKING:
     from leasehold.model.lease import Lease
+    from leasehold.model.profile import Profile
     from leasehold.platforms.engines.caretaker import CaretakerEngine
     from leasehold.transport.contract import Transport
     from leasehold.transport.sharing import Way
 
     from .home import Home
     from .orders import RunOrder
+
+DEFAULT_PLATFORM = "generic-ssh"
 
 # What a conversation needs is imported when there is one: ssh is called before, and shakes hands meanwhile.
 
@@ -41,6 +44,7 @@ class Box:
     python_hint: str = ""
     price: str = ""  # what the book says it costs
     durable: str = ""  # the folder that the book names for copies
+    chosen: bool = False  # a person named its platform
 
     def connect(self) -> CaretakerEngine:
         """Open one wire; raises LinkError when the box cannot be reached.
@@ -105,13 +109,30 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
         raise UserError("box.no_rehearsal", "only --on local can be rehearsed", hint="lease run --on local --rehearse")
     if name.startswith(SSH):
         address = SshAddress.parse(name[len(SSH) :])
-        return Box(f"ssh:{address}", "generic-ssh", root, _ssh(home, address))
+        return _box_at(home, address, root)
     entry = box_book.find(home.ledger, name)
     if entry is None:
         raise unknown_box(home, name)
     hint = sys.executable if entry.address == LOCAL else entry.python or _interpreter(home, entry.platform)
+    chosen = entry.platform_by == PERSON
     way = way_in(home, entry)
-    return Box(entry.name, entry.platform, root or entry.root, way, hint, entry.price, entry.durable)
+    return Box(entry.name, entry.platform, root or entry.root, way, hint, entry.price, entry.durable, chosen)
+
+
+def _box_at(home: Home, address: SshAddress, root: str) -> Box:
+    """A box that is in no book: on the platform that a person named for it, else on the one that assumes nothing."""
+    platform = box_book.chosen_platform(home.ledger, f"{SSH}{address}")
+    if not platform:
+        return Box(f"{SSH}{address}", DEFAULT_PLATFORM, root, _ssh(home, address))
+    profile = home.shelf().load(platform)
+    hint = profile.environment.interpreter
+    return Box(f"{SSH}{address}", platform, root or folder_on(profile), _ssh(home, address), hint, chosen=True)
+
+
+def folder_on(profile: Profile) -> str:
+    """Our folder on the tier that the profile gives to runs; empty leaves it to the box's home folder."""
+    path = profile.state_tier.path
+    return path.rstrip("/") + "/leasehold" if path.startswith("/") else ""
 
 
 def _interpreter(home: Home, platform: str) -> str:
@@ -177,11 +198,19 @@ def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransp
     return SshTransport(address, home.pins(str(address)), name=entry.name, only_pins=only_pins, links=links)
 
 
+def only_plans(platform: str) -> str:
+    """Say what is possible on a platform whose engine cannot run yet."""
+    return f"lease plan --on {platform} plans and prices the job; run it on a box with SSH"
+
+
 def unknown_box(home: Home, name: str) -> UserError:
     """Say that the book has no such box, and what comes near."""
     if name in home.shelf().names():
+        what = f"{name!r} is a platform, and no box of it was named"
+        if not home.shelf().load(name).runnable:
+            return UserError("box.unknown", f"{what}; this version cannot start work there", hint=only_plans(name))
         add = f"lease box add NAME 'ssh -p … root@…' --platform {name}, then --on NAME"
-        return UserError("box.unknown", f"{name!r} is a platform, and no box of it was named", hint=add)
+        return UserError("box.unknown", what, hint=add)
     import difflib
 
     known = [entry.name for entry in box_book.entries(home.ledger)]

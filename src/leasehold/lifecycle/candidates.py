@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.errors import BoxError, LeaseholdError, LinkError, Refusal
-from leasehold.gates.planning import RUNNABLE
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books, box_book
-from leasehold.model.box import LOCAL
+from leasehold.model.box import LOCAL, SSH
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
@@ -23,11 +22,12 @@ from leasehold.model.sheet import Wishes
 from leasehold.model.verdict import Outcome
 
 from . import check
-from .boxes import Box, box_of, find_box
+from .boxes import Box, box_of, find_box, only_plans
 from .home import Home
 from .launch import Met, connect, generation, refuse_company
 from .orders import RunOrder
 from .plan_inputs import judge_on_box, profile_on
+from .platform_choice import of_address, readings, unnamed
 from .project import CodeTree
 from .resolve import resolve
 
@@ -78,17 +78,30 @@ def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
         names, shown = [word], one_line(word)
         if word != LOCAL and word in home.shelf().names():
             names = [entry.name for entry in box_book.entries(home.ledger) if entry.platform == word]
-            if not names:
+            if not names and not home.shelf().load(word).runnable:
+                yield shown, f"this version cannot start work there ({only_plans(word)})"
+            elif not names:
                 yield shown, f"no box of this platform is in the book (lease box add NAME … --platform {word})"
         for name in names:
             try:
                 box = find_box(home, name, root=root)
+                _refuse_unnamed(home, box)
             except LeaseholdError as error:
                 yield shown, _why(error)
                 continue
             if box.name not in seen:
                 yield (shown if name == word else f"{name} ({shown})"), box
             seen.add(box.name)
+
+
+def _refuse_unnamed(home: Home, box: Box) -> None:
+    """An ssh: address of a known platform is no candidate until a person says which platform it is."""
+    if not box.name.startswith(SSH) or box.chosen:
+        return
+    if any(lease.box == box.name for lease in books.leases(home.ledger, only_open=True)):
+        return
+    if matches := of_address(home, box.transport):
+        raise unnamed(matches, box.name)
 
 
 def _begun_on(home: Home, run: str) -> Lease | None:
@@ -135,10 +148,10 @@ def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], repo
 def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> Met | str:
     """Plan on it, speak to it and audit it; return why not."""
     project = order.job_file.absolute().parent
-    profile = profile_on(home, box, project)
+    shelf, profile = home.shelf(project), profile_on(home, box, project)
     asked = Wishes(order.price, order.balance, spot=order.spot)
     planned = judge_on_box(home, box, plan.job, asked, time.time(), project).verdict
-    if planned.outcome is Outcome.REFUSED or profile.engine not in RUNNABLE:
+    if planned.outcome is Outcome.REFUSED or not profile.runnable:
         return "; ".join(finding.what for finding in planned.against())
     try:
         engine = connect(home, box, report)
@@ -150,7 +163,9 @@ def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> M
             return Met(engine)
         disks: list[dict[str, Any]] = []
         code_inodes = order.prepared[1].inodes if order.prepared else 0
-        verdict, hogs = check.audit(engine, plan.job, profile, check.AuditWish(False, None, disks.extend, code_inodes))
+        signs = readings(shelf, box, bool(order.price or box.price))
+        wish = check.AuditWish(False, None, disks.extend, code_inodes, signs)
+        verdict, hogs = check.audit(engine, plan.job, profile, wish)
         if verdict.outcome is not Outcome.REFUSED or "audit" in order.skip_gates:
             return Met(engine, verdict, tuple(hogs), tuple(disks))
         engine.wire.close()

@@ -11,12 +11,14 @@ from typing import Any
 from leasehold.errors import Refusal, UserError
 from leasehold.gates.audit import AuditReadings, judge_audit, judge_cluster, lacks_room
 from leasehold.gates.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
+from leasehold.gates.platform_signs import SignReadings, judge_signs
 from leasehold.kit.canon import digest
 from leasehold.kit.trackers import tracker_of
 from leasehold.ledger.store import Ledger
 from leasehold.model.job import Job
 from leasehold.model.job_slurm import slurm_options
 from leasehold.model.note import Note, Report
+from leasehold.model.platform_signs import asked_of_box
 from leasehold.model.profile import Profile
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Outcome, Verdict
@@ -78,6 +80,8 @@ class Gatekeeper:
         why = {"because": self.skips.because} if skipped else {}
         self.ledger.append("gate_judged", lease=self.lease, run=self.run, skipped=skipped, **why, **verdict.as_dict())
         self.report(Note("gate", _line(verdict, skipped), verdict.as_dict()))
+        for finding in verdict.warnings():
+            self.report(Note("warning", f"{finding.what}\n      -> {finding.hint}"))
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ class AuditWish:
     with_whom: Company | None = None
     note_disks: NoteDisks | None = None
     code_inodes: int = 0
+    signs: SignReadings | None = None  # of platforms; the box is asked for those that its address cannot show
 
 
 _JUST_THE_BOX = AuditWish()
@@ -102,13 +107,17 @@ def audit(
         root,
         *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path != "/"),
     ]
-    taken = engine.wire.ask("readings", paths=paths)
+    asked = asked_of_box(wish.signs.platforms) if wish.signs else []
+    taken = engine.wire.ask("readings", paths=paths, signs=asked)
     if wish.note_disks is not None:
         wish.note_disks(taken["disks"])
     probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
     shared = probe_sharing(engine, wish.with_whom, profile) if wish.with_whom else ()
     readings = replace(_readings(taken, probes), shared=shared, code_inodes=wish.code_inodes)
     verdict = judge_audit(met_here(job, profile), profile, readings, max(1, len(job.cells)))
+    if wish.signs:
+        seen = replace(wish.signs, read={**wish.signs.read, **_signs(taken)})
+        verdict = Verdict(verdict.gate, (*verdict.findings, *judge_signs(profile, seen)))
     if profile.engine == "slurm":
         answer = engine.wire.ask("slurm_rehearse", slurm=slurm_options(job))
         verdict = Verdict(verdict.gate, (*verdict.findings, judge_cluster(answer)))
@@ -116,6 +125,10 @@ def audit(
     if wish.deep:
         return verdict, [engine.wire.ask("hogs", path=disk["path"], limit_s=_HOGS_LIMIT_S) for disk in disks]
     return verdict, _culprits(engine, disks, root) if lacks_room(verdict) else []
+
+
+def _signs(taken: dict[str, Any]) -> dict[tuple[str, str], str]:
+    return {(str(one["kind"]), str(one["value"])): str(one["seen"]) for one in taken.get("signs") or []}
 
 
 def met_here(job: Job, profile: Profile) -> Job:

@@ -28,6 +28,7 @@ from .home import Home
 from .own_places import own_places, say_home_stays
 from .plan_candidates import plan_candidates
 from .plan_inputs import profile_on
+from .platform_choice import readings
 from .project import RESULTS, CodeTree, read_tree
 from .resolve import environment_of, read_job, run_id
 from .sharing import company
@@ -110,7 +111,8 @@ def _judge(
     try:
         if gate == "env":
             return _environment(engine, job, tree, environment_of(profile))
-        wish = check.AuditWish(bool(wishes.get("deep")), with_whom, code_inodes=tree.inodes)
+        signs = readings(home.shelf(tree.folder), box, bool(box.price))
+        wish = check.AuditWish(bool(wishes.get("deep")), with_whom, code_inodes=tree.inodes, signs=signs)
         verdict, hogs = check.audit(engine, job, profile, wish)
         for hog in hogs:
             report(Note("hogs", check.say_hogs(hog), hog))

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leasehold.errors import LinkError
-from leasehold.model.box import BoxEntry
+from leasehold.ledger import box_book
+from leasehold.model.box import SSH, BoxEntry
 from leasehold.model.note import Note, Report
 from leasehold.model.platform_words import say_clock
-from leasehold.model.profile import STALE_MONTHS, Profile, Source
+from leasehold.model.profile import Clock, Profile, Source
 from leasehold.model.verdict import Finding, Outcome
 from leasehold.transport import host_keys
 from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.openssh import SshTransport
 
-from .boxes import way_in
+from .boxes import Box, way_in
 from .home import Home
 
 _NEW = "pinned; compare it with the console's, if that shows one"
 _VOUCHED = "is in your own known_hosts; pinned"
+_STARTS_NOW = {
+    "opened": "if it was opened today",
+    "stopped": "if it is stopped today",
+    "released": "if it is released today",
+    "run-start": "if the run begins now",
+}
 _MARKS = {Outcome.PASSED: "ok ", Outcome.REFUSED: "NO ", Outcome.UNKNOWN: "?? "}
 
 
@@ -32,15 +40,21 @@ class Contact:
     how: str = ""
 
 
-def meet(home: Home, entry: BoxEntry, expected: str = "", patience: Patience | None = None) -> Contact:
+def meet(
+    home: Home,
+    entry: BoxEntry,
+    expected: str = "",
+    patience: Patience | None = None,
+    signs: Sequence[tuple[str, str]] = (),
+) -> Contact:
     """Connect and pin; with an expected fingerprint, accept that key and no other, whatever was pinned before."""
     transport = way_in(home, entry, only_pins=bool(expected))
     if not isinstance(transport, SshTransport):
-        return Contact(detect(transport, patience=patience))
+        return Contact(detect(transport, patience=patience, signs=signs))
     if expected:
-        return _meet_expected(home, entry, expected, patience)
+        return _meet_expected(home, entry, expected, patience, signs)
     first = not transport.pinned
-    reading = detect(transport, patience=patience)
+    reading = detect(transport, patience=patience, signs=signs)
     vouched = transport.pin_trusted()
     fingerprint = transport.fingerprint()
     if first and fingerprint:
@@ -50,24 +64,38 @@ def meet(home: Home, entry: BoxEntry, expected: str = "", patience: Patience | N
 
 
 def dangers(profile: Profile, now_unix: float) -> list[str]:
-    """List what this platform does to money and data when nobody looks."""
-    lines = [say_clock(clock) for clock in profile.clocks]
+    """List what this platform does to money and data when nobody looks, and how old these facts are."""
+    lines = [_say_dated(clock, now_unix) for clock in profile.clocks]
     for verb in profile.verbs:
         undo = "can be undone" if verb.reversible else "cannot be undone"
         ends = f"ends compute billing: {verb.stops_compute}, all billing: {verb.stops_all}"
-        lines.append(f"`{verb.name}` {ends}; deletes {', '.join(verb.deletes) or 'nothing'}; {undo}")
+        rest = f"; still billed: {', '.join(verb.still_billed)}" if verb.still_billed else ""
+        lines.append(f"`{verb.name}` {ends}; deletes {', '.join(verb.deletes) or 'nothing'}; {undo}{rest}")
     for tier in profile.tiers:
         survives = f"stop: {tier.survives_stop}, balance zero: {tier.survives_balance_zero}"
         lines.append(f"{tier.name} ({tier.place}) survives {survives}, destroy: {tier.survives_destroy}")
-    return lines + sorted({_standing(verb.source, now_unix) for verb in profile.verbs})
+    return [*lines, *_standing(profile, now_unix)]
 
 
 def say_dangers(profile: Profile, report: Report, now_unix: float) -> None:
-    """Report the dangers under one heading."""
+    """Report the dangers under one heading, and what is convenient there under another."""
     lines = dangers(profile, now_unix)
     report(Note("danger", f"what {profile.title} does to money and data:", {"platform": profile.id}))
     for line in lines:
         report(Note("danger", f"  - {line}"))
+    if profile.conveniences:
+        report(Note("convenience", f"what {profile.title} makes easier:", {"platform": profile.id}))
+    for line in profile.conveniences:
+        report(Note("convenience", f"  - {line}"))
+
+
+def say_once(home: Home, box: Box, profile: Profile, report: Report) -> None:
+    """Report them at the first launch on an ssh: address; a box of the book was introduced when it was added."""
+    rented = profile.landlord != "simulated" and profile.traits.kind != "workstation"
+    if not rented or not box.name.startswith(SSH) or box_book.introduced(home.ledger, box.name, profile.id):
+        return
+    say_dangers(profile, report, time.time())
+    box_book.introduce(home.ledger, box.name, profile.id)
 
 
 def say_finding(finding: Finding, report: Report) -> None:
@@ -78,13 +106,15 @@ def say_finding(finding: Finding, report: Report) -> None:
     report(Note(kind, f"  {_MARKS[finding.outcome]} {finding.what}{hint}", data))
 
 
-def _meet_expected(home: Home, entry: BoxEntry, expected: str, patience: Patience | None) -> Contact:
+def _meet_expected(
+    home: Home, entry: BoxEntry, expected: str, patience: Patience | None, signs: Sequence[tuple[str, str]]
+) -> Contact:
     transport = way_in(home, entry, only_pins=True)
     assert isinstance(transport, SshTransport)
     before = transport.fingerprint()
     kept = None if before.startswith(expected) else host_keys.set_aside(transport.pins, time.time())
     try:
-        reading = detect(transport, patience=patience)
+        reading = detect(transport, patience=patience, signs=signs)
         shown = transport.fingerprint()
         if not shown.startswith(expected):
             raise LinkError(
@@ -104,7 +134,28 @@ def _meet_expected(home: Home, entry: BoxEntry, expected: str, patience: Patienc
     return Contact(reading, shown, "is the one you named; pinned")
 
 
-def _standing(source: Source, now_unix: float) -> str:
-    months = source.months_old(now_unix)
-    stale = f"; that is {months} months ago, so look at the console yourself" if months > STALE_MONTHS else ""
-    return f"these facts: confirmed {source.verified}, source: {source.confidence}{stale}"
+def _say_dated(clock: Clock, now_unix: float) -> str:
+    """Say a clock with its day, where it starts now or by an act that could be done now."""
+    if clock.after_s is None or clock.starts not in _STARTS_NOW:
+        return say_clock(clock)
+    day = time.strftime("%Y-%m-%d", time.localtime(now_unix + clock.after_s))
+    return f"{say_clock(clock)}; {_STARTS_NOW[clock.starts]}: {day}"
+
+
+def _standing(profile: Profile, now_unix: float) -> list[str]:
+    """Say how old a profile's facts are, and how many of them somebody should look at again."""
+    sources = [source for _, source in profile.sources()]
+    oldest, newest = min(sources, key=_month), max(sources, key=_month)
+    span = oldest.verified if oldest.verified == newest.verified else f"{oldest.verified} to {newest.verified}"
+    said = f"these {len(sources)} facts: confirmed {span}"
+    read = [source for source in sources if source.confidence != "own"]  # what is vouched for here does not age
+    if not read:
+        return [f"{said}, assumed or vouched for by the profile itself"]
+    months = min(read, key=_month).months_old(now_unix)
+    said += ", the oldest " + ("this month" if months <= 0 else f"{months} month{'s' if months > 1 else ''} ago")
+    doubtful = sum(bool(source.doubt(now_unix)) for source in sources)
+    return [said + (f"; stale or unconfirmed: {doubtful} (lease platforms check {profile.id})" if doubtful else "")]
+
+
+def _month(source: Source) -> str:
+    return source.verified

@@ -14,7 +14,7 @@ from typing import Any
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.launching import judge_no_smoke
 from leasehold.gates.never_rules import command_warnings
-from leasehold.gates.planning import RUNNABLE
+from leasehold.gates.platform_signs import SignReadings
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
@@ -31,9 +31,11 @@ from . import check, handbook, notify, relaunch
 from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
+from .first_contact import say_once
 from .home import Home
 from .lease_notes import note_disks, note_reached, note_told, say_meter
 from .plan_inputs import judge_on_box, profile_on
+from .platform_choice import readings
 from .private_tier import record_place, refuse_shared, warn_shared
 from .project import CodeTree
 from .resolve import Share, environment_of, resolve, run_id
@@ -60,6 +62,7 @@ class Met:
     audit: Verdict | None = None
     hogs: tuple[dict[str, Any], ...] = ()
     disks: tuple[dict[str, Any], ...] = ()
+    signs: SignReadings | None = None  # what the audit is to hold against the box's platform
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ def launch(
         known_seq = _record_plan(home, plan, lease, tree, order)
         engine = engine or connect(home, box, report)
         note_reached(ledger, lease)
+        say_once(home, box, profile, report)
         refuse_company(engine, plan, alongside=order.alongside)
         state = engine.look(plan.run)["state"]
         if state == "absent":
@@ -108,7 +112,9 @@ def launch(
             if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
                 gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
             _pass_plan(home, order, engine, (job, tree), gatekeeper)
-            _pass_gates(order.met or Met(engine), profile, (job, tree), gatekeeper, lease)
+            met = order.met or Met(engine)
+            signs = None if met.audit else readings(home.shelf(tree.folder), box, bool(order.price or lease.price))
+            _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)
         starts = state in ("absent", "failed", "stopped")
         _refuse_shared(engine, profile, job, notify.wishes(home, lease, job), report if starts else None)
         private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
@@ -247,7 +253,7 @@ def refuse_company(engine: CaretakerEngine, plan: Plan, *, alongside: bool) -> N
 
 
 def _refuse_foreign_engine(profile: Profile) -> None:
-    if profile.engine in RUNNABLE:
+    if profile.runnable:
         return
     raise UserError(
         "engine.missing", f"this version cannot start work on {profile.title}: it has no {profile.engine} engine yet",
@@ -280,7 +286,7 @@ def _pass_gates(
     job, tree = job_tree
     engine = met.engine
     disks = list(met.disks)
-    wish = check.AuditWish(note_disks=disks.extend, code_inodes=tree.inodes)
+    wish = check.AuditWish(note_disks=disks.extend, code_inodes=tree.inodes, signs=met.signs)
     verdict, hogs = (met.audit, met.hogs) if met.audit else check.audit(engine, job, profile, wish)
     note_disks(gatekeeper.ledger, lease, profile, disks)
     for hog in hogs:

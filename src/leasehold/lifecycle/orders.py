@@ -21,6 +21,7 @@ class RunOrder:
     job_file: Path
     on: str = ""  # empty: the job's candidates, or this machine when it names none
     root: str = ""
+    platform: str = ""  # of an ssh: address, where a person names it
     rehearse: bool = False
     price: str = ""
     balance: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from leasehold.errors import UserError
@@ -16,6 +17,7 @@ from leasehold.model.sheet import Wishes
 from .boxes import find_box
 from .home import Home
 from .plan_inputs import Planned, judge, judge_on_box, known_of
+from .platform_choice import platform_at
 
 EVERY = "all"
 
@@ -30,6 +32,8 @@ def plan_candidates(
     for name in shelf.names() if EVERY in names else names:
         if box_book.find(home.ledger, name) is not None or name.startswith(SSH):
             box = find_box(home, name, root=wishes.root)
+            if name.startswith(SSH):
+                box = replace(box, platform=platform_at(home, name))
             yield judge_on_box(home, box, job, wishes, now_unix, project)
         elif name == LOCAL:
             known = known_of(home, find_box(home, name, root=wishes.root), wishes, now_unix)

@@ -8,6 +8,7 @@ from typing import Any
 
 LOCAL = "local"
 SSH = "ssh:"
+PERSON = "person"
 
 
 class Flavour(Enum):
@@ -38,6 +39,7 @@ class BoxEntry:
     balance_unix: float = 0.0
     spot: bool = False  # rented as capacity that can be taken away
     durable: str = ""  # a folder on a disk that outlives the box, where results are copied
+    platform_by: str = ""  # "person": somebody named the platform; empty: it was the default
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json and the ledger."""

@@ -18,6 +18,7 @@ CONFIDENCE = ("docs", "third-party", "conflict", "unverified", "own")
 UNCONFIRMED = ("conflict", "unverified")
 KINDS = ("ssh-rental", "cloud-api", "kubernetes", "slurm", "ssh", "notebook", "workstation")
 ENGINES = ("caretaker", "slurm", "kubernetes", "kaggle", "colab")
+RUNNABLE = ("caretaker", "slurm")  # engines that this version can start work through
 ROLES = ("state", "scratch", "durable")
 VERB_KINDS = ("park", "release", "delete-storage", "cheaper", "end", "leave")
 VERB_ENDS = ("stop", "destroy", "nothing")  # which column of the survival matrix a verb makes true
@@ -27,6 +28,10 @@ RATE_UNITS = {"GB/month": HOURS_PER_MONTH, "GB/day": 24, "GB/hour": 1, "month": 
 RELAUNCH = ("systemd", "cron", "onstart:/…")  # for one user with lingering; @reboot; the platform's own start file
 NEVER_OUTCOMES = ("refuse", "warn")
 RATE_WHEN = ("running", "stopped", "always")
+ADDRESS_SIGNS = ("host", "user")  # of the ssh address
+BOX_SIGNS = ("env", "file", "mount")  # seen on the box itself
+SIGN_KINDS = (*ADDRESS_SIGNS, *BOX_SIGNS)
+PRESENCE = ("always", "sometimes", "never")  # on the platform's boxes
 TRI_STATE = (YES, NO, UNKNOWN, "n/a", "host-dependent", "per-platform", "mixed", "image-dependent", "undocumented")
 
 
@@ -196,6 +201,22 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class Sign:
+    """Something that shows whose box this is: part of its ssh address, or a variable, file or mount on it."""
+
+    name: str
+    kind: str  # one of SIGN_KINDS
+    value: str  # a host may hold `*`
+    source: Source
+    presence: str = "sometimes"  # always: its absence contradicts this platform; never: its presence does
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What is read, whichever platform asks for it."""
+        return self.kind, self.value
+
+
+@dataclass(frozen=True)
 class Traits:
     """The runbook's one-word answers; three-valued, since many depend on the host or the image."""
 
@@ -236,6 +257,7 @@ class Profile:
     boot_s: float = 0.0
     gotchas: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    signs: tuple[Sign, ...] = ()  # how a box of this platform is recognised
     relaunch: tuple[str, ...] = ()  # ways to start something after a restart, best first
     origin: tuple[str, ...] = ()  # files it was read from, the last wins
 
@@ -244,6 +266,11 @@ class Profile:
         wanted = name or self.traits.meter_stop_verb
         found = next((verb for verb in self.verbs if wanted in (verb.name, verb.native)), None)
         return found or (None if name else next(iter(self.verbs), None))
+
+    @property
+    def runnable(self) -> bool:
+        """Whether this version can start work there; otherwise the profile is good for plans only."""
+        return self.engine in RUNNABLE
 
     @property
     def parking(self) -> Verb | None:
@@ -300,6 +327,7 @@ class Profile:
         facts += [(f"verb {verb.name}", verb.source) for verb in self.verbs]
         facts += [(f"clock {clock.name}", clock.source) for clock in self.clocks]
         facts += [(f"never {rule.name}", rule.source) for rule in self.environment.rules]
+        facts += [(f"sign {sign.name}", sign.source) for sign in self.signs]
         facts += [("billing", self.billing_source)] if self.billing_source else []
         return [*facts, ("spot", self.spot.source)]
 

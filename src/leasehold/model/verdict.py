@@ -30,6 +30,11 @@ def passes(what: str) -> Finding:
     return Finding(Outcome.PASSED, what)
 
 
+def warns(what: str, hint: str) -> Finding:
+    """A reading that does not stand in the way and must be said: the only passed finding with a hint."""
+    return Finding(Outcome.PASSED, what, hint)
+
+
 def refuses(what: str, hint: str = "") -> Finding:
     """A reading that stands in the way, and what to do about it."""
     return Finding(Outcome.REFUSED, what, hint)
@@ -69,6 +74,10 @@ class Verdict:
     def against(self) -> tuple[Finding, ...]:
         """Return the findings that stand in the way."""
         return tuple(finding for finding in self.findings if finding.outcome is not Outcome.PASSED)
+
+    def warnings(self) -> tuple[Finding, ...]:
+        """Return the findings that pass and must be said all the same."""
+        return tuple(finding for finding in self.findings if finding.outcome is Outcome.PASSED and finding.hint)
 
     def objections(self, more: str) -> tuple[str, str]:
         """Spell an error's seen and hint: one finding and its hint, or each with its hint below it and then more."""

@@ -10,6 +10,7 @@ import re
 import secrets
 import selectors
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from leasehold.errors import BoxError, LinkError
@@ -73,12 +74,19 @@ class DoorReading:
     round_trip_s: float = 0.0
     root_state: str = ""  # good, unmade, unwritable, unreadable, undeletable; empty when not asked
     root: str = ""
+    signs: Mapping[tuple[str, str], str] = field(default_factory=dict)  # yes, no, unknown, by kind and value
 
 
 def detect(
-    transport: SshTransport | LocalTransport, root: str | None = None, patience: Patience | None = None
+    transport: SshTransport | LocalTransport,
+    root: str | None = None,
+    patience: Patience | None = None,
+    signs: Sequence[tuple[str, str]] = (),
 ) -> DoorReading:
-    """Try the door; with a root, also write, read and delete a file in it. Raises LinkError when nobody answers."""
+    """Try the door; with a root, also write, read and delete a file in it. Raises LinkError when nobody answers.
+
+    signs are what a platform's boxes have, as (kind, value): env, file or mount, and its name.
+    """
     patience = patience or Patience()
     begun = time.monotonic()
     talk = _enter(transport, patience)
@@ -86,9 +94,11 @@ def detect(
         return talk
     try:
         heard = _Heard(talk.noise_text(), time.monotonic() - begun, *_converse(talk, root, patience.answer_s))
+        seen = _ask_signs(talk, signs, patience.answer_s)
     finally:
         talk.link.close()
-    return _reading(heard, _ask_sftp(transport, patience) if isinstance(transport, SshTransport) else None)
+    sftp = _ask_sftp(transport, patience) if isinstance(transport, SshTransport) else None
+    return replace(_reading(heard, sftp), signs=seen)
 
 
 def refuse_closed_door(transport: Transport, *, thorough: bool = False) -> None:
@@ -225,9 +235,20 @@ def _converse(talk: _Talk, root: str | None, answer_s: float) -> tuple[float, di
     talk.say("facts")
     facts = {word: talk.must_hear(word, answer_s) for word in ("shell", "system", "python")}
     if root is not None:
-        talk.say("root " + "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8")))
+        talk.say(f"root {_octal(root)}")
         facts["root"] = talk.must_hear("root", answer_s)
     return min(trips), facts
+
+
+def _ask_signs(talk: _Talk, signs: Sequence[tuple[str, str]], answer_s: float) -> dict[tuple[str, str], str]:
+    """Look for signs of platforms, all in one round trip."""
+    if signs:
+        talk.say("\n".join(f"sign {n} {kind} {_octal(value)}" for n, (kind, value) in enumerate(signs)))
+    return {sign: talk.must_hear(f"sign {n} ", answer_s) for n, sign in enumerate(signs)}
+
+
+def _octal(text: str) -> str:
+    return "".join(f"\\0{byte:03o}" for byte in text.encode("utf-8"))
 
 
 def _reading(heard: _Heard, sftp: tuple[Flavour, Finding] | None) -> DoorReading:

@@ -14,6 +14,15 @@ while read -r word rest; do
     done;
     V=; if [ -n "$P" ]; then V=$("$P" -I -S -c "import platform; print(platform.python_version())" 2>/dev/null); fi;
     echo "$hello python $V $P" ;;
+  sign)
+    n=${rest%% *}; rest=${rest#* }; k=${rest%% *}; v=$(printf %b "${rest#* }"); s=unknown;
+    case "$k" in
+    env) if env | grep -q "^$v="; then s=yes; else grep -qz "^$v=" /proc/1/environ 2>/dev/null;
+      case "$?" in 0) s=yes ;; 1) s=no ;; esac; fi ;;
+    mount) grep -qF " $v " /proc/self/mounts 2>/dev/null; case "$?" in 0) s=yes ;; 1) s=no ;; esac ;;
+    file) if [ -e "$v" ] || [ -h "$v" ]; then s=yes; elif [ -x "${v%/*}/" ]; then s=no; fi ;;
+    esac;
+    echo "$hello sign $n $s" ;;
   root)
     R=$(printf %b "$rest"; echo x); R=${R%x};
     case "$R" in "") R="$HOME/.leasehold" ;; "~/"*) R="$HOME/${R#??}" ;; esac;

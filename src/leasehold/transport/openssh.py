@@ -106,6 +106,14 @@ class SshTransport:
         """Ask ssh what the user's own config says of this host."""
         return ssh_config.said(tuple(self._ssh), self.target())
 
+    def destination(self) -> tuple[str, str]:
+        """Return host and user as the user's config has them; a user that is only ssh's default is left out."""
+        config = self.config()
+        user = self.address.user or config.get("user", "")
+        if not self.address.user and user == ssh_config.unset(tuple(self._ssh)).get("user"):
+            user = ""
+        return config.get("hostname") or self.address.host, user
+
     def _words(self, terminal: str = "no", more: Mapping[str, str] = _NOTHING) -> list[str]:
         self.pins.parent.mkdir(parents=True, exist_ok=True)
         options = {

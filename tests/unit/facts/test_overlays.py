@@ -176,6 +176,14 @@ def test_a_removed_entry_can_be_written_anew(own):
             "extends: runpod\ntiers:\n  - {name: volume disk, survives: {stop: true}}\n",
             "tiers[volume disk].survives.stop",
         ),
+        ("extends: runpod\nsigns:\n  - {name: x, source: storage}\n", "signs[x].name a sign has exactly one of"),
+        ("extends: runpod\nsigns:\n  - {name: pod variable, file: /x}\n", "exactly one of host, user, env"),
+        ("extends: runpod\nsigns:\n  - {name: x, env: A B, source: storage}\n", "signs[x].env"),
+        ("extends: runpod\nsigns:\n  - {name: x, file: relative, source: storage}\n", "signs[x].file"),
+        ("extends: runpod\nsigns:\n  - {name: x, host: here, source: storage}\n", "signs[x].host"),
+        ("extends: runpod\nsigns:\n  - {name: relay address, presence: always}\n", "must be sometimes"),
+        ("extends: runpod\nsigns:\n  - {name: x, env: A, presence: often, source: storage}\n", "signs[x].presence"),
+        ("extends: runpod\nsigns:\n  - {name: x, env: A}\n", "signs[x].source is missing"),
         ("extends: runpod\nid: other\n", "other"),
         ("extends: runpod\nnotes: [hf_AbCdEfGhIjKlMnOpQrStUvWx]\n", "key or token"),
         ("title: [\n", "line"),
@@ -189,6 +197,20 @@ def test_a_mistake_names_the_file_and_the_key(own, text, said):
     assert error.message.partition(":")[0].endswith("mine.yaml")
     assert said in error.message
     assert "platforms-own.md" in error.hint
+
+
+def test_signs_are_read_by_themselves_as_with_the_whole_profile(own):
+    shelf = own(
+        mine="extends: runpod\nid: mine\nsigns:\n  - {name: pod variable, env: OTHER}\n"
+        "remove: {clocks: [a stopped pod bills its disk twofold]}\n",
+        broken="signs: [",
+        runpod="sources:\n  seen: {url: 'https://x.example', verified: 2026-11, confidence: own}\n"
+        "signs:\n  - {name: mine, file: /etc/mine, source: seen}\n",
+    )
+    read = {known.platform: (known.title, known.signs) for known in shelf.signs()}
+    whole = {name: shelf.load(name) for name in shelf.names() if name != "broken"}
+    assert read == {name: (profile.title, profile.signs) for name, profile in whole.items()}
+    assert [sign.value for sign in whole["mine"].signs] == ["ssh.runpod.io", "OTHER", "/etc/mine"]
 
 
 def test_circles_are_noticed(own):
@@ -232,3 +254,7 @@ def test_the_examples_of_the_page_load(own):
     outcomes = {rule.name: rule.outcome for rule in shelf.load("lambda").environment.rules}
     assert (outcomes["apt full-upgrade"], outcomes["no docker"]) == ("warn", "refuse")
     assert len(outcomes) == len(Shelf().load("lambda").environment.rules) + 1
+    assert [(sign.kind, sign.value, sign.presence) for sign in lab.signs] == [
+        ("host", "*.gpu.example.org", "sometimes"),
+        ("mount", "/scratch", "always"),
+    ]

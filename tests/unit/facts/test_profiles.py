@@ -34,13 +34,14 @@ REQUIRED = {
     ("tiers", "*", "rates", "*"): "amount currency per when source",
     ("verbs", "*"): "name kind ends stops_compute stops_all reversible by steps source",
     ("clocks", "*"): "name starts after effect source",
+    ("signs", "*"): "name source",
     ("spot",): "available source",
     ("environment",): "contract",
 }
 
 
 def is_required(path: tuple[Any, ...]) -> bool:
-    place = tuple("*" if at and at[-1] in ("sources", "tiers", "verbs", "clocks", "rates") else key
+    place = tuple("*" if at and at[-1] in ("sources", "tiers", "verbs", "clocks", "rates", "signs") else key
                   for key, at in ((key, path[:index]) for index, key in enumerate(path[:-1])))  # fmt: skip
     return path[-1] in REQUIRED.get(place, "").split()
 

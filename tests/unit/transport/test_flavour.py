@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +55,19 @@ def test_noise_before_the_answer_is_skipped_and_shown_harmless(noise: str) -> No
     assert reading.python
     assert reading.noise.isprintable()
     assert bool(reading.noise) == bool(noise.strip().strip("\x00\x07"))
+
+
+def test_signs_of_a_platform_are_looked_for_in_the_same_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RENTED_BOX", "x")
+    there, gone = tmp_path / "it's here", tmp_path / "gone"
+    there.touch()
+    asked = [("env", "RENTED_BOX"), ("file", str(there)), ("file", str(gone)), ("mount", "/"), ("mount", str(tmp_path))]
+    reading = detect(LocalTransport(), signs=asked)
+    assert [reading.signs[one] for one in asked] == ["yes", "yes", "no", "yes", "no"]
+    below = ("file", f"{gone}/below")
+    assert detect(LocalTransport(), signs=[below]).signs == {below: "unknown"}, "its folder cannot be searched"
 
 
 def test_a_root_is_probed_only_when_asked_for(tmp_path: object) -> None:

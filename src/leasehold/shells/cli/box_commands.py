@@ -51,13 +51,14 @@ def box_add(args: Namespace) -> int:
         durable=args.durable,
     )
     notes: list[Note] = []
-    entry = api.box_add(api.open_home(), order, notes.append if args.json else Screen().report)
+    home = api.open_home()
+    entry = api.box_add(home, order, notes.append if args.json else Screen().report)
     if args.json:
         said = [{"kind": note.kind, "text": note.text, "data": note.data} for note in notes]
         output.as_json({"box": entry.as_dict(), "notes": said})
     else:
         known = "in the book" if order.contact else "in the book, unmet"
-        output.say(f"{entry.name} is {known}. Next: lease box test {entry.name}, or lease run --on {entry.name}")
+        output.say(f"{entry.name} is {known}. {api.box_next(home, entry)}")
         output.data(entry.name)
     return 0
 

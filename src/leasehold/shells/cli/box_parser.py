@@ -94,7 +94,12 @@ def _add(acts: Verbs) -> None:
         "pasted", metavar="SSH", nargs="?", default="", help="the console's ssh command, pasted whole and quoted"
     )
     add.add_argument("--ssh", default="", metavar="SSH", help="the same, as an option: a command, address or alias")
-    add.add_argument("--platform", default="", metavar="ID", help="whose rules hold there (default: generic-ssh)")
+    add.add_argument(
+        "--platform",
+        default="",
+        metavar="ID",
+        help="whose rules hold there (default: asked where its signs show a platform, else generic-ssh)",
+    )
     add.add_argument("--price", default="", metavar="1.98USD/h", help="what it costs, so that the meter can be shown")
     add.add_argument(
         "--balance", default="", metavar="37.5CNY", help="what its account holds, so that its end gets a date"

@@ -30,6 +30,7 @@ def run(args: Namespace) -> int:
         job_file=Path(args.job),
         on=args.on,
         root=args.root,
+        platform=args.platform,
         rehearse=args.rehearse,
         price=args.price,
         balance=args.balance,

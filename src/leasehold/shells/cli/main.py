@@ -212,6 +212,12 @@ def _run(verbs: _Verbs) -> None:
         metavar="NAME",
         help="pass by a gate (audit, env, smoke, launch); needs --because, and is recorded",
     )
+    run.add_argument(
+        "--platform",
+        default="",
+        metavar="ID",
+        help="with --on ssh:…: whose rules hold there; remembered (lease platforms)",
+    )
     add_sweep_options(run)
     run.add_argument("--because", default="", metavar="WHY", help="why a gate is skipped")
     run.add_argument("--root", default="", metavar="DIR", help="our folder on the box (default: ~/.leasehold there)")

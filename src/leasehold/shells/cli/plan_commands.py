@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold import api
 from leasehold.errors import UserError
+from leasehold.model.platform_signs import say_sign
 from leasehold.model.platform_words import first_lines, say_clock, say_source, say_survival, say_verb
 from leasehold.model.verdict import Outcome
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from leasehold.model.profile import NeverRule, Profile
 
 _EXIT_REFUSED = 3
+_PRESENCE = {"always": " on every box", "sometimes": "", "never": " on none of its boxes"}
 _DETAILED = 2  # up to so many candidates are shown whole
 
 
@@ -49,7 +51,7 @@ def plan(args: Namespace) -> int:
 
 def fetch(args: Namespace) -> int:
     """lease fetch"""
-    order = api.RunOrder(Path(args.job), args.on, args.root, price=args.price, detach=args.detach)
+    order = api.RunOrder(Path(args.job), args.on, args.root, args.platform, price=args.price, detach=args.detach)
     outcome = api.fetch(api.open_home(), order, output.Screen(args.json).report)
     if args.json:
         output.as_json({"run": outcome.run, "lease": outcome.lease, "state": outcome.state})
@@ -78,7 +80,8 @@ def platforms(args: Namespace) -> int:
         output.as_json({"platforms": [_spelled(profile) for profile in found]})
         return 0
     output.table(
-        [_row(profile) for profile in found], ["PLATFORM", "STOPS THE METER", "ENDS ALL", "DELETES", "CONFIRMED"]
+        [_row(profile) for profile in found],
+        ["PLATFORM", "RUNS", "STOPS THE METER", "ENDS ALL", "DELETES", "CONFIRMED"],
     )
     output.say("more: lease platforms show NAME;  your own: docs/platforms-own.md")
     return 0
@@ -105,10 +108,11 @@ def _doubt(name: str, what: str, source: Any, why: str) -> dict[str, str]:
 def _row(profile: Profile) -> list[str]:
     verb = profile.verb()
     oldest = min(source.verified for _, source in profile.sources())
+    runs = "yes" if profile.runnable else "plans only"
     if verb is None:
-        return [profile.id, "-", "-", "-", oldest]
+        return [profile.id, runs, "-", "-", "-", oldest]
     name = f"{verb.name} {verb.native}".strip()
-    return [profile.id, name, verb.stops_all, ", ".join(verb.deletes) or "nothing", oldest]
+    return [profile.id, runs, name, verb.stops_all, ", ".join(verb.deletes) or "nothing", oldest]
 
 
 def _spelled(profile: Profile) -> dict[str, Any]:
@@ -118,7 +122,8 @@ def _spelled(profile: Profile) -> dict[str, Any]:
 def _show(profile: Profile, now_unix: float) -> None:
     for line in first_lines(profile):
         output.data(line)
-    output.data(f"\n{profile.id}: {profile.title}  ({profile.traits.kind}; runs by {profile.engine})")
+    runs = f"runs by {profile.engine}" if profile.runnable else f"plans only: it has no {profile.engine} engine yet"
+    output.data(f"\n{profile.id}: {profile.title}  ({profile.traits.kind}; {runs})")
     output.data("\nwhat survives what")
     rows = [say_survival(tier) for tier in profile.tiers]
     output.table(rows, ["TIER", "WHERE", "ROLES", "STOP", "DESTROY", "BALANCE 0"])
@@ -158,6 +163,10 @@ def _show_rest(profile: Profile, now_unix: float) -> None:
     for title, lines in (("conveniences", profile.conveniences), ("notes", profile.notes)):
         for line in (f"\n{title}", *(f"  {line}" for line in lines)) if lines else ():
             output.data(line)
+    if profile.signs:
+        output.data("\nhow its boxes are recognised")
+    for sign in profile.signs:
+        output.data(f"  {sign.name}: {say_sign(sign)}{_PRESENCE[sign.presence]}")
     output.data("\nsources")
     for what, source in profile.sources():
         output.data(f"  {what}: {say_source(source, now_unix)}")

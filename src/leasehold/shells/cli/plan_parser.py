@@ -46,6 +46,7 @@ def add_plan_parsers(verb: AddVerb) -> None:
     fetch.add_argument("job", nargs="?", default="lease.yaml", help="job file (default: lease.yaml)")
     fetch.add_argument("--on", required=True, metavar="BOX", help="which box")
     fetch.add_argument("--root", default="", metavar="DIR", help="our folder on the box")
+    fetch.add_argument("--platform", default="", metavar="ID", help="with --on ssh:…: whose rules hold there")
     fetch.add_argument("--price", default="", metavar="P", help="what an hour costs in this mode")
     fetch.add_argument("--detach", "-d", action="store_true", help="return once it is under way")
     platforms = verb(
