@@ -134,6 +134,8 @@ def _rows(home: Home, lines: list[RunLine]) -> list[dict[str, Any]]:
 
 def show(home: Home, word: str) -> dict[str, Any]:
     """Say everything this home knows of a run."""
+    from leasehold.model.nonfinite import lines
+
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     events = [
@@ -142,7 +144,8 @@ def show(home: Home, word: str) -> dict[str, Any]:
     ]
     now = time.time()
     row = _row(record.line(), lease, _cost(home, lease, now), now)
-    return {**row, "plan": json.loads(record.plan_json), "events": events}
+    held = {"nonfinite": lines(record.nonfinite())}
+    return {**row, **held, "plan": json.loads(record.plan_json), "events": events}
 
 
 def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> str:
@@ -280,6 +283,7 @@ def _row(line: RunLine, lease: Lease, cost: str, now: float) -> dict[str, Any]:
         "seen_s_ago": int(now - line.seen_unix) if line.seen_unix else None,
         "home": line.home_since,
         "receipt": line.receipt,
+        "nonfinite": line.nonfinite,
         "waived": list(line.waived),
         "cost": cost,
         "price": lease.price,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.kit.canon import digest
+from leasehold.model.nonfinite import summary
 from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, Receipt, Strength
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
@@ -194,9 +195,16 @@ def _judge_parked(run: RunReadings) -> list[Finding]:
     findings = []
     covered = set(run.receipt.cells) if run.receipt else set()
     for cell in run.promised:
-        where = "home, hash-equal, loads (receipt)" if cell in covered else "NOT home; it stays on the parked box"
+        where = _home(run, cell) if cell in covered else "NOT home; it stays on the parked box"
         findings.append(passes(f"{run.run}/{cell}: {where}"))
     return findings + _judge_moved(run, looked=False) + _judge_life(run)
+
+
+def _home(run: RunReadings, cell: str) -> str:
+    """Say what the receipt proves; numbers that are not finite shut no gate, and are never passed over."""
+    named = run.receipt.nonfinite if run.receipt else ()
+    held = summary(entry for entry in named if str(entry.get("path", "")).startswith(f"{cell}/"))
+    return f"home, hash-equal, loads (receipt){f'; holds {held}' if held else ''}"
 
 
 def _judge_doubt(doubt: str, checked: str) -> Finding:
@@ -212,7 +220,7 @@ def _all_proven(readings: TeardownReadings) -> bool:
 
 def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
     if cell in covered:
-        return passes(f"{run.run}/{cell}: home, hash-equal, loads (receipt)")
+        return passes(f"{run.run}/{cell}: {_home(run, cell)}")
     if cell in run.waived:
         return passes(f"{run.run}/{cell}: given up by a person (waiver)")
     if run.state in ("failed", "stopped"):

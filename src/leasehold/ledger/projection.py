@@ -30,7 +30,8 @@ _RUN_COLUMNS = (
     "run, lease, box, name, state, reason, project, results, created, seen, seq, plan, receipt, home_since, waived"
 )
 
-LINE = "run, lease, box, name, state, reason, results, created, seen, home_since, waived, receipt <> ''"
+LINE = "run, lease, box, name, state, reason, results, created, seen, home_since, waived, receipt <> '', "
+LINE += "substr(receipt, 1, 12) = '{\"nonfinite\"'"
 _RUN_FIELDS = tuple(field.name for field in fields(RunRecord))
 
 
@@ -73,7 +74,7 @@ def run_from_row(row: tuple[Any, ...]) -> RunRecord:
 
 def line_from_row(row: tuple[Any, ...]) -> RunLine:
     """Read a row of `SELECT {LINE} FROM runs`."""
-    return RunLine._make((*row[:10], _cells(row[10]), bool(row[11])))
+    return RunLine._make((*row[:10], _cells(row[10]), bool(row[11]), bool(row[12])))
 
 
 def _cells(text: str | None) -> tuple[str, ...]:
@@ -199,7 +200,9 @@ def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> N
 
 def _receipt_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     receipt = {**data["receipt"], **({"home_s": data["home_s"]} if data.get("home_s") else {})}
-    text = json.dumps(receipt, sort_keys=True, ensure_ascii=False)
+    # What is not finite comes first: a list of runs sees it without reading receipts, which are long.
+    order = sorted(receipt, key=lambda name: (name != "nonfinite", name))
+    text = json.dumps({name: receipt[name] for name in order}, ensure_ascii=False)
     db.execute("UPDATE runs SET receipt = ?, home_since = ? WHERE run = ?", (text, data["export"], run))
 
 

@@ -21,11 +21,13 @@ from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
 from leasehold.model.lease import RunRecord
+from leasehold.model.nonfinite import summary
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.receipt import Receipt
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .nonfinite import notes_of
 from .pull.listing import Asked, Place, forget_marks
 from .pull.pace import Pace
 from .pull.streams import Way
@@ -91,7 +93,11 @@ class _Homecoming:
         ] or finished  # what was given up may lack all
         done = _already_home(self.ledger, self.record, self.folders, self.engine, (self.plan, cells))
         if done is not None:
-            self.report(Note("already_home", f"already home and verified: {self.folders.export}"))
+            held = summary(done.nonfinite)
+            what = f"already home, hash-equal, loads, but holds {held}" if held else "already home and verified"
+            self.report(Note("already_home", f"{what}: {self.folders.export}"))
+            for note in notes_of(done.nonfinite):
+                self.report(note)
             return done
         try:
             return self._bring(cells, seen, wish, begun)
@@ -142,7 +148,9 @@ class _Homecoming:
         forget_marks(self.folders.partial)
         _into_export(self.ledger, self.record, self.folders, (receipt, _trained_s(seen, cells)))
         where = self.folders.export / "receipt.json"
-        self.report(Note("receipt", f"receipt written: {where}", receipt.as_dict()))
+        held = summary(receipt.nonfinite)
+        named = f"; it names {held}" if held else ""
+        self.report(Note("receipt", f"receipt written: {where}{named}", receipt.as_dict()))
         return receipt
 
     def _asked(self, cells: list[str]) -> Asked:

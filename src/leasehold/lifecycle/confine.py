@@ -25,6 +25,7 @@ _READERS_AT_ONCE = 4
 _TOGETHER = 32
 _SMALL_BYTES = 64 << 10
 _PLAIN = ("json", "jsonl", "csv", "npy", "safetensors", "bytes")
+_MOST_NAMED = 64  # keys or tensors with numbers that are not finite, in one answer
 _QUESTION_BYTES = 16 << 10  # of paths in one question
 _TOGETHER_S = 60.0  # for each of a group; one that takes longer has its own time alone
 _TORCH_START_S = 120.0  # importing torch from a cold or networked disk
@@ -172,12 +173,27 @@ def _judge_reading(request: LoadRequest, answer: dict[str, object], confinement:
 
 
 def _is_reading(reading: dict[str, object]) -> bool:
-    if set(reading) != set(_ANSWER_TYPES):
+    if set(reading) != {*_ANSWER_TYPES, "numbers"} or not _is_numbers(reading["numbers"]):
         return False
     if not all(type(reading[name]) is kind for name, kind in _ANSWER_TYPES.items()):
         return False
     lists = [value for value in reading.values() if isinstance(value, list)]
     return all(isinstance(item, str) for each in lists for item in each)
+
+
+def _is_numbers(value: object) -> bool:
+    """Whether it is what a reader says of numbers; None where it looked at none."""
+    if value is None:
+        return True
+    if not isinstance(value, dict) or set(value) != {"nan", "inf", "where", "more", "unread"}:
+        return False
+    counts = [value[name] for name in ("nan", "inf", "more")]
+    where = value["where"]
+    if type(value["unread"]) is not str or not isinstance(where, list) or len(where) > _MOST_NAMED:
+        return False
+    if not all(isinstance(row, list) and len(row) == 2 and type(row[0]) is str for row in where):
+        return False
+    return all(type(count) is int and count >= 0 for count in [*counts, *(row[1] for row in where)])
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -
         "manifest_sha256": receipt.manifest_sha256,
         "receipt_sha256": receipt.digest,
         "status": "pull_verified",
+        "nonfinite": list(receipt.nonfinite),
         "verified_by": {"leasehold": leasehold.__version__, "python": platform.python_version()},
     }
 

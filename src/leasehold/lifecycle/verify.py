@@ -21,6 +21,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt, receipt_from_dict
 
+from . import nonfinite
 from .confine import LoadRequest, LoadResult, check_loads
 from .facts import run_facts
 
@@ -43,6 +44,7 @@ def write_receipt(
     report(Note("hashes_equal", f"hashes equal: {count} {'file' if count == 1 else 'files'}"))
     results = _check_loads(place, plan, manifest)
     report(Note("loads", f"every artifact loads: {_counted(results)}"))
+    found = nonfinite.facts_of(place / "cells", results)
     receipt = Receipt(
         run=plan.run,
         plan_sha256=plan.sha256,
@@ -54,7 +56,10 @@ def write_receipt(
         opaque=tuple(sorted({name for result in results for name in _opaque(result)})),
         confinement=tuple(results[0].confinement) if results else (),
         verified_unix=int(time.time()),
+        nonfinite=found,
     )
+    for note in nonfinite.notes_of(found):
+        report(note)
     write_json(str(place / "run.json"), run_facts(plan, seen, receipt, place))
     write_json(str(place / "receipt.json"), receipt.as_dict())
     return receipt
@@ -196,6 +201,7 @@ def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
         "tensors": result.reading.get("tensors", 0),
         "numel": result.reading.get("numel", 0),
         "torch_load": result.torch_load,
+        "numbers": nonfinite.word_of(result),
     }
 
 

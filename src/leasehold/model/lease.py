@@ -159,6 +159,7 @@ class RunLine(NamedTuple):
     home_since: str
     waived: tuple[str, ...]
     receipt: bool
+    nonfinite: bool = False  # its receipt names files with NaN or infinity
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,12 @@ class RunRecord:
         """What a list says of it."""
         return RunLine(
             self.run, self.lease, self.box, self.name, self.state, self.reason, self.results, self.created_unix,
-            self.seen_unix, self.home_since, self.waived, bool(self.receipt_json),
+            self.seen_unix, self.home_since, self.waived, bool(self.receipt_json), bool(self.nonfinite()),
         )  # fmt: skip
+
+    def nonfinite(self) -> list[dict[str, Any]]:
+        """List the files at home that hold NaN or infinity, as the receipt names them."""
+        return list(json.loads(self.receipt_json).get("nonfinite", ())) if '"nonfinite"' in self.receipt_json else []
 
     def settled(self) -> list[str]:
         """List cells that are home or were given up."""

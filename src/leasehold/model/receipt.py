@@ -27,9 +27,11 @@ class Receipt:
     opaque: tuple[str, ...]
     confinement: tuple[str, ...]
     verified_unix: int
+    nonfinite: tuple[dict[str, Any], ...] = ()  # files that hold NaN or infinity: path, nan, inf, where, more
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell as stored."""
+        """Spell as stored; a receipt without such files is spelled as it was before they were looked for."""
+        held = {"nonfinite": list(self.nonfinite)} if self.nonfinite else {}
         return {
             "schema": RECEIPT_SCHEMA,
             "run": self.run,
@@ -42,6 +44,7 @@ class Receipt:
             "opaque": list(self.opaque),
             "confinement": list(self.confinement),
             "verified_unix": self.verified_unix,
+            **held,
         }
 
     @property
@@ -65,6 +68,7 @@ def receipt_from_dict(value: dict[str, Any]) -> Receipt:
         opaque=tuple(value["opaque"]),
         confinement=tuple(value["confinement"]),
         verified_unix=value["verified_unix"],
+        nonfinite=tuple(value.get("nonfinite", ())),
     )
 
 

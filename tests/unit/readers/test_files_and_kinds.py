@@ -54,6 +54,7 @@ def test_a_reading_is_plain_json(reading_of):
         "keys": ["a"],
         "opaque": [],
         "notes": [],
+        "numbers": {"nan": 0, "inf": 0, "where": [], "more": 0, "unread": ""},
     }
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Dict, List, Tuple
 
 from leasehold.kit.checkpoint_file import CHUNK_BYTES, PICKLED, SCHEMA, root_digest
-from leasehold.kit.readers.finite import Finding, Span, scan
+from leasehold.kit.readers.finite import Finding, Span
 from leasehold.kit.readers.reading import Limits, Reading, Unreadable, legible
-from leasehold.kit.readers.safetensors import read_safetensors, spans_and_metadata
+from leasehold.kit.readers.safetensors import read_safetensors_numbers, spans_and_metadata
 from leasehold.kit.readers.source import Source
-from leasehold.kit.readers.torch_legacy import MAGIC, legacy_spans
-from leasehold.kit.readers.torch_zip import read_torch, storage_spans
+from leasehold.kit.readers.torch_legacy import MAGIC
+from leasehold.kit.readers.torch_zip import read_torch_numbers
+
+_MOST_NAMED = 5
 
 
 def read_checkpoint(source: Source, limits: Limits) -> Reading:
@@ -23,9 +26,9 @@ def read_checkpoint(source: Source, limits: Limits) -> Reading:
         return _with_notes(reading, [finite_note(found)])
     if head[8:9] != b"{":
         raise Unreadable("is no checkpoint we know: it begins with %r" % head[:8])
-    reading = read_safetensors(source, limits)
+    reading, found = read_safetensors_numbers(source, limits)
     spans, metadata = spans_and_metadata(source, limits)
-    finite = finite_note(scan(source, spans))
+    finite = finite_note(found)
     if metadata.get("schema") != SCHEMA:
         return _with_notes(reading, [finite])
     _check_digest(source, metadata.get("digest", ""))
@@ -35,13 +38,6 @@ def read_checkpoint(source: Source, limits: Limits) -> Reading:
 def is_torch(head: bytes) -> bool:
     """Whether a file begins as torch.save writes it, now or before 1.6."""
     return head.startswith((b"PK\x03\x04", MAGIC))
-
-
-def read_torch_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
-    """Read what torch.save wrote, and scan its numbers."""
-    reading = read_torch(source, limits)
-    spans = legacy_spans if source.read_at(0, min(source.size, len(MAGIC))) == MAGIC else storage_spans
-    return reading, scan(source, spans(source, limits))
 
 
 def _ours(reading: Reading, facts: Dict[str, str], spans: List[Span], finite: str) -> Reading:
@@ -57,7 +53,8 @@ def _ours(reading: Reading, facts: Dict[str, str], spans: List[Span], finite: st
         "metrics: %s" % _fact(facts, "metrics"),
     ]
     opaque = tuple("a pickle in %s" % legible(name) for name in pickled[:100])
-    return Reading("checkpoint", reading.bytes, reading.tensors, reading.numel, keys, opaque, (*notes, *reading.notes))
+    said = (*notes, *reading.notes)
+    return replace(reading, kind="checkpoint", keys=keys, opaque=opaque, notes=said)
 
 
 def _check_digest(source: Source, digest: str) -> None:
@@ -91,18 +88,11 @@ def finite_note(found: Finding) -> str:
     """Say what a scan came to."""
     if not found.checked_bytes:
         return "finite: nothing to check"
-    if not found.bad:
+    if not found.numbers.bad:
         return "finite: all of %d bytes of floating-point numbers" % found.checked_bytes
-    return "NOT FINITE: %d NaN or infinite, in %s" % (found.bad, ", ".join(map(legible, found.where)))
+    named = ", ".join(name for name, _ in found.numbers.where[:_MOST_NAMED])
+    return "NOT FINITE: %d NaN or infinite, in %s" % (found.numbers.bad, named)
 
 
 def _with_notes(reading: Reading, notes: List[str]) -> Reading:
-    return Reading(
-        reading.kind,
-        reading.bytes,
-        reading.tensors,
-        reading.numel,
-        reading.keys,
-        reading.opaque,
-        (*notes, *reading.notes),
-    )
+    return replace(reading, notes=(*notes, *reading.notes))

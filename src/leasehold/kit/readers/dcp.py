@@ -10,17 +10,17 @@ import hashlib
 import os
 from typing import Dict, List, NamedTuple, Set, Tuple
 
-from leasehold.kit.readers.checkpoints import finite_note, is_torch, read_torch_numbers
+from leasehold.kit.readers.checkpoints import finite_note, is_torch
 from leasehold.kit.readers.finite import Finding
 from leasehold.kit.readers.pickle_ops import operations
-from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable, legible
 from leasehold.kit.readers.shards import open_shard, plain_name, shard_json
 from leasehold.kit.readers.source import Source
+from leasehold.kit.readers.torch_zip import read_torch_numbers
 
 OUR_LIST = "leasehold.json"
 _LIST = ".metadata"
 _HEAD_BYTES = 16
-_MOST_NAMED = 5
 
 
 class Part(NamedTuple):
@@ -35,8 +35,8 @@ class _Tally:
     """What the parts of all shards were found to hold together."""
 
     def __init__(self) -> None:
-        self.tensors = self.numel = self.checked_bytes = self.bad = self.unread = 0
-        self.where: List[str] = []
+        self.tensors = self.numel = self.checked_bytes = self.unread = 0
+        self.numbers = NumberTally()
         self.opaque: Set[str] = set()
 
     def add(self, name: str, reading: Reading, found: Finding) -> None:
@@ -44,13 +44,11 @@ class _Tally:
         self.numel += reading.numel
         self.opaque.update(reading.opaque)
         self.checked_bytes += found.checked_bytes
-        self.bad += found.bad
-        if found.bad and name not in self.where and len(self.where) < _MOST_NAMED:
-            self.where.append(name)
+        self.numbers.add(name, found.numbers.nan, found.numbers.inf)
 
     def notes(self) -> List[str]:
-        found = Finding(self.checked_bytes, self.bad, tuple(self.where))
-        if not self.unread or found.bad:
+        found = Finding(self.checked_bytes, self.numbers.numbers())
+        if not self.unread or found.numbers.bad:
             return [finite_note(found)]
         return ["%d parts are no torch files, so their numbers were not looked at" % self.unread]
 
@@ -79,7 +77,9 @@ def read_dcp(path: str, limits: Limits) -> Reading:
     keys.extend(sorted({name.partition(".")[0] for name in names}))
     opaque = tuple(sorted(tally.opaque))[: limits.max_opaque]
     count = tally.tensors or len(names)
-    return Reading("dcp", total, count, tally.numel, keys.names(), opaque, tuple(notes + keys.notes()))
+    return Reading(
+        "dcp", total, count, tally.numel, keys.names(), opaque, tuple(notes + keys.notes()), tally.numbers.numbers()
+    )
 
 
 def _read_shard(source: Source, shard: str, parts: List[Part], tally: _Tally, limits: Limits) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, NamedTuple, Tuple
+from typing import Dict, Iterable, NamedTuple, Tuple, Union
 
+from leasehold.kit.readers.reading import Numbers, NumberTally
 from leasehold.kit.readers.source import Source
 
 # Width of an element, and the bits of its exponent (of all its numbers, where only they together mean NaN).
@@ -16,6 +17,7 @@ _EXPONENTS: Dict[str, Tuple[int, int]] = {
     "F8_E4M3": (1, 0x7F),
 }
 _SAME = {"C64": "F32", "C128": "F64"}
+_WITHOUT_INFINITY = ("F8_E4M3",)
 _BLOCK_BYTES = 1 << 16  # big numbers are quickest while they fit the cache
 
 
@@ -32,40 +34,84 @@ class Finding(NamedTuple):
     """What a scan found."""
 
     checked_bytes: int
-    bad: int  # elements that are NaN or infinite
-    where: Tuple[str, ...]  # names of the first few spans that hold some
+    numbers: Numbers
+
+
+class Counter:
+    """Count NaN and infinity in a stream of elements that comes in pieces of any size."""
+
+    def __init__(self, dtype: str, skip_bytes: int = 0, big_endian: bool = False) -> None:
+        self.nan = self.inf = 0
+        self._dtype, self._skip, self._big = dtype, skip_bytes, big_endian
+        self._width = _EXPONENTS[_SAME.get(dtype, dtype)][0]
+        self._held = b""
+
+    def take(self, piece: Union[bytes, memoryview]) -> None:
+        """Count in what came; an element that is cut at the end waits for the rest."""
+        data = self._held + bytes(piece[self._skip :])
+        self._skip = max(0, self._skip - len(piece))
+        whole = len(data) - len(data) % self._width
+        self._held = data[whole:]
+        # Backwards, a big-endian array is a little-endian one in another order.
+        nan, inf = count_nonfinite(data[:whole][::-1] if self._big else data[:whole], self._dtype)
+        self.nan += nan
+        self.inf += inf
+
+
+def knows(dtype: str) -> bool:
+    """Whether a type has NaN or infinity, and is one that can be counted here."""
+    return _SAME.get(dtype, dtype) in _EXPONENTS
 
 
 def scan(source: Source, spans: Iterable[Span]) -> Finding:
     """Read every span of floating-point numbers and count what is not finite."""
-    checked = bad = 0
-    where: List[str] = []
+    checked, tally = 0, NumberTally()
     for span in spans:
-        if _SAME.get(span.dtype, span.dtype) not in _EXPONENTS:
+        if not knows(span.dtype):
             continue
-        found = sum(count_bad(bytes(piece), span.dtype) for piece in source.pieces(span.offset, span.bytes))
+        counter = Counter(span.dtype)
+        for piece in source.pieces(span.offset, span.bytes):
+            counter.take(piece)
         checked += span.bytes
-        bad += found
-        if found and len(where) < 5:
-            where.append(span.name)
-    return Finding(checked, bad, tuple(where))
+        tally.add(span.name, counter.nan, counter.inf)
+    return Finding(checked, tally.numbers())
 
 
 def count_bad(data: bytes, dtype: str) -> int:
-    """Count the elements whose exponent has all bits set."""
+    """Count the elements that are not finite."""
+    return sum(count_nonfinite(data, dtype))
+
+
+def count_nonfinite(data: bytes, dtype: str) -> Tuple[int, int]:
+    """Count the elements whose exponent has all bits set: NaN, and infinite."""
     kind = _SAME.get(dtype, dtype)
-    width, mask = _EXPONENTS[kind]
+    width = _EXPONENTS[kind][0]
     whole = len(data) - len(data) % width
     if 1 not in data[width - 1 : whole : width].translate(_FULL[kind]):
-        return 0  # no number is large enough: nearly every piece of a good file
-    return sum(_count_lanes(data[at : min(at + _BLOCK_BYTES, whole)], kind) for at in range(0, whole, _BLOCK_BYTES))
+        return 0, 0  # no number is large enough: nearly every piece of a good file
+    nan = inf = 0
+    for at in range(0, whole, _BLOCK_BYTES):
+        bad, infinite = _count_lanes(data[at : min(at + _BLOCK_BYTES, whole)], kind)
+        nan, inf = nan + bad - infinite, inf + infinite
+    return nan, inf
 
 
-def _count_lanes(block: bytes, kind: str) -> int:
-    """Take the block as one number: an exponent that is full overflows into its sign's place when one is added."""
-    width, (mask, one, sign) = _EXPONENTS[kind][0], _LANES[kind]
-    over = ((int.from_bytes(block, "little") & mask) + one) & sign
-    return over.to_bytes(_BLOCK_BYTES, "little")[width - 1 :: width].count(0x80) if over else 0
+def _count_lanes(block: bytes, kind: str) -> Tuple[int, int]:
+    """Take the block as one number: an exponent that is full overflows into its sign's place when one is added.
+
+    Infinity is the exponent alone: without it nothing is left that could overflow when all lower bits are added.
+    """
+    width, (mask, one, sign, low) = _EXPONENTS[kind][0], _LANES[kind]
+    number = int.from_bytes(block, "little")
+    over = ((number & mask) + one) & sign
+    if not over:
+        return 0, 0
+    bad = over.to_bytes(_BLOCK_BYTES, "little")[width - 1 :: width].count(0x80)
+    if kind in _WITHOUT_INFINITY:
+        return bad, 0
+    other = (((number & low) ^ mask) + low) & sign
+    lanes = _BLOCK_BYTES // width  # those past a short block's end are zero, which is not infinity
+    return bad, lanes - other.to_bytes(_BLOCK_BYTES, "little")[width - 1 :: width].count(0x80)
 
 
 def _repeated(lane: int, width: int) -> int:
@@ -79,6 +125,6 @@ def _full(width: int, mask: int) -> bytes:
 
 _FULL = {kind: _full(*shape) for kind, shape in _EXPONENTS.items()}
 _LANES = {
-    kind: tuple(_repeated(lane, width) for lane in (mask, mask & -mask, 1 << 8 * width - 1))
+    kind: tuple(_repeated(lane, width) for lane in (mask, mask & -mask, 1 << 8 * width - 1, (1 << 8 * width - 1) - 1))
     for kind, (width, mask) in _EXPONENTS.items()
 }

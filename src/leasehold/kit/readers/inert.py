@@ -19,6 +19,9 @@ class Inert:
             self.keys = []
         self.keys.append(key)
 
+    def called(self, key: object) -> None:
+        """Hear the key that a dict holds this under; most do not care."""
+
 
 class Name:
     """A global the pickle names: `path` is "module.name", and stays text."""
@@ -40,3 +43,6 @@ class World(Protocol):
 
     def persistent(self, identity: object) -> object:
         """Stand in for an object kept outside the pickle; refuse an identity that means nothing."""
+
+    def saw_nan(self, key: object) -> None:
+        """Hear that a plain number under this key is NaN."""

@@ -8,7 +8,7 @@ import re
 from itertools import accumulate
 from typing import Iterator, List, Optional, Tuple
 
-from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
 
 _PUNCTUATION, _STRING, _WORD, _NON_FINITE, _NUMBER = range(1, 6)  # groups of _TOKEN
@@ -20,6 +20,8 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _PLAIN = rf"[ \t\r\n]*(?:{_PLAIN_STRING}|true|false|null|{_PLAIN_NUMBER})[ \t\r\n]*,"
 _ITEMS = re.compile(rf"(?:{_PLAIN}){{0,1000}}")
 _MEMBERS = re.compile(rf"(?:[ \t\r\n]*{_PLAIN_STRING}[ \t\r\n]*:{_PLAIN}){{0,1000}}")
+_SPELLED = ('"NaN"', '"Infinity"', '"-Infinity"')  # as writers of strict JSON put them
+_KEY_CHARS = 60
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _QUOTED = re.compile(r'"[^"]*"')
 _NO_BRACKETS = re.compile(r"[^\[\]{}]+")
@@ -39,7 +41,8 @@ def read_json(source: Source, limits: Limits) -> Reading:
     for text in decoded_pieces(source):
         checker.feed(text)
     checker.finish()
-    return Reading("json", source.size, keys=checker.keys.names(), notes=tuple(checker.notes()))
+    numbers = checker.numbers.numbers()
+    return Reading("json", source.size, keys=checker.keys.names(), notes=tuple(checker.notes()), numbers=numbers)
 
 
 def check_depth(text: str, limits: Limits) -> None:
@@ -81,7 +84,9 @@ class JsonChecker:
         self._passed = 0  # characters before _held
         self._open: List[str] = []
         self._next = _VALUE
-        self._non_finite = False
+        self.numbers = NumberTally()
+        self._bare = False  # NaN or Infinity stands there as a token, not as text
+        self._path: List[str] = []  # for each open bracket, the key that is being read in it
 
     def feed(self, text: str) -> None:
         """Check more text."""
@@ -98,13 +103,14 @@ class JsonChecker:
 
     def notes(self) -> List[str]:
         """Return what a reader of this file should know."""
-        spoken = ["holds NaN or Infinity, which strict JSON parsers refuse"] if self._non_finite else []
+        spoken = ["holds NaN or Infinity, which strict JSON parsers refuse"] if self._bare else []
         return spoken + self.keys.notes()
 
     def _consume(self, final: bool) -> None:
         text, at = self._held, 0
+        spelled = 'NaN"' in text or 'Infinity"' in text  # then no run is passed over unseen
         while True:
-            at = _end_of(_BLANK, text, self._skip_run(text, at))
+            at = _end_of(_BLANK, text, at if spelled else self._skip_run(text, at))
             token = _token(text, at)
             if token is None or (not final and _may_go_on(token, text)):
                 break
@@ -126,23 +132,35 @@ class JsonChecker:
         if kind == _PUNCTUATION:
             self._punctuate(token, at)
         elif kind == _STRING and self._next in (_KEY, _KEY_OR_END):
+            key = json.loads(token)
+            self._path[-1] = "." + legible(key, _KEY_CHARS)
             if len(self._open) == 1:
-                self.keys.add(json.loads(token))
+                self.keys.add(key)
             self._next = _COLON
         elif self._next in (_VALUE, _VALUE_OR_END):
-            self._non_finite |= kind == _NON_FINITE
+            self._count(kind, token)
             self._next = self._after_value()
         else:
             raise self._fault(at, legible(token, 40))
+
+    def _count(self, kind: int, token: str) -> None:
+        if kind == _NON_FINITE:
+            self._bare = True
+        elif kind != _STRING or token not in _SPELLED:
+            return
+        nan = "NaN" in token
+        self.numbers.add("".join(self._path).lstrip(".") or "the value itself", int(nan), int(not nan))
 
     def _punctuate(self, token: str, at: int) -> None:
         if token in "[{" and self._next in (_VALUE, _VALUE_OR_END):
             if len(self._open) >= self._limits.max_json_depth:
                 raise Unreadable(f"JSON nests deeper than {self._limits.max_json_depth} {self._where(at)}")
             self._open.append(token)
+            self._path.append("[]" if token == "[" else "")
             self._next = _VALUE_OR_END if token == "[" else _KEY_OR_END
         elif token in "]}" and self._closes(token):
             self._open.pop()
+            self._path.pop()
             self._next = self._after_value()
         elif token == "," and self._next == _COMMA_OR_END:
             self._next = _VALUE if self._open[-1] == "[" else _KEY

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-from typing import Iterator, List, Tuple
+from typing import Dict, Iterator, List, Set, Tuple
 
 from leasehold.kit.readers.json_text import check_depth
-from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.reading import KeyList, Limits, Numbers, NumberTally, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
 
+_KEY_CHARS = 60
+_SPELLED = ("NaN", "Infinity", "-Infinity")
+_SIGNS = ("", "+", "-")
+_NAN_WORDS = frozenset(sign + word for sign in _SIGNS for word in ("nan", "NaN", "NAN", "Nan"))
+_INF_WORDS = frozenset(sign + word for sign in _SIGNS for word in ("inf", "Inf", "INF", "infinity", "Infinity"))
+_KIND_ROWS = 100  # by so many rows it is known whether a column holds numbers
 _BOM = b"\xef\xbb\xbf"
 _NO_LINE_END = "the last line has no line end: the writer may have been cut off inside its last value"
 
@@ -26,11 +32,12 @@ def read_jsonl(source: Source, limits: Limits) -> Reading:
         raise Unreadable(f"holds no record: all {source.size} bytes are blank")
     notes = ["holds NaN or Infinity, which strict JSON parsers refuse"] if records.non_finite else []
     notes += [] if ended else [_NO_LINE_END]
-    return Reading("jsonl", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()))
+    numbers = records.numbers.numbers()
+    return Reading("jsonl", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()), numbers=numbers)
 
 
 class _Records:
-    """Parse lines, and remember how many there were and whether one held NaN or Infinity."""
+    """Parse lines, and remember how many there were and which keys held NaN or Infinity."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -38,11 +45,14 @@ class _Records:
         self._decoder = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=self._constant)
         self.count = 0
         self.non_finite = False
+        self.numbers = NumberTally()
+        self._found = False  # in the line at hand
 
     def parse(self, line: bytes, number: int, ended: bool) -> object:
         try:
             text = line.decode("utf-8")
             check_depth(text, self._limits)
+            self._found = 'NaN"' in text or 'Infinity"' in text
             record = self._decoder.decode(text)
         except Unreadable as error:
             raise Unreadable(f"line {number}: {error.reason}") from error
@@ -52,11 +62,25 @@ class _Records:
             torn = "" if ended else "; it is the last line and has no line end, so it is torn"
             raise Unreadable(f"line {number} is not JSON: {legible(str(error))}{torn}") from error
         self.count += 1
+        if self._found:
+            self._name(record, "")
         return record
 
     def _constant(self, name: str) -> float:
-        self.non_finite = True
+        self.non_finite = self._found = True
         return float(name)
+
+    def _name(self, value: object, path: str) -> None:
+        """Count what is not finite by its place in the record; check_depth has bounded how deep that can be."""
+        if isinstance(value, dict):
+            for key, item in value.items():
+                self._name(item, path + "." + legible(key, _KEY_CHARS))
+        elif isinstance(value, list):
+            for item in value:
+                self._name(item, path + "[]")
+        elif isinstance(value, float) or value in _SPELLED:
+            nan = value != value or value == "NaN"  # no other number is a float here
+            self.numbers.add(path.lstrip(".") or "the record itself", int(nan), int(not nan))
 
 
 def read_csv(source: Source, limits: Limits) -> Reading:
@@ -65,7 +89,7 @@ def read_csv(source: Source, limits: Limits) -> Reading:
     # The module's own bound on a value (128 KiB, process-wide) would refuse files that pandas loads.
     outside = csv.field_size_limit(limits.max_line_bytes)
     try:
-        header, count = _check_table(lines)
+        header, count, numbers = _check_table(lines)
     except csv.Error as error:
         raise Unreadable(f"line {lines.number}: {error}") from error
     finally:
@@ -77,21 +101,22 @@ def read_csv(source: Source, limits: Limits) -> Reading:
     notes = [] if lines.ended else [_NO_LINE_END]
     if len(set(header)) < len(header):
         notes.append("the header names a column twice")
-    return Reading("csv", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()))
+    return Reading("csv", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()), numbers=numbers)
 
 
-def _check_table(lines: _CsvLines) -> Tuple[List[str], int]:
+def _check_table(lines: _CsvLines) -> Tuple[List[str], int, Numbers]:
     # strict: otherwise a quote left open at the end of a torn file passes as a value.
     rows = csv.reader(lines, strict=True)
     header = next(rows, [])
     lines.start_row()
     if not any(name.strip() for name in header):
         raise Unreadable("has no header: the first line is blank")
-    return header, _check_rows(rows, lines, len(header))
+    columns = _Columns(header)
+    return header, _check_rows(rows, lines, columns), columns.numbers()
 
 
-def _check_rows(rows: Iterator[List[str]], lines: _CsvLines, width: int) -> int:
-    count = 0
+def _check_rows(rows: Iterator[List[str]], lines: _CsvLines, columns: _Columns) -> int:
+    count, width = 0, len(columns.header)
     for row in rows:
         lines.start_row()
         if not row:  # a blank line
@@ -99,7 +124,47 @@ def _check_rows(rows: Iterator[List[str]], lines: _CsvLines, width: int) -> int:
         count += 1
         if len(row) != width:
             raise Unreadable(f"row {count} (line {lines.number}) has {len(row)} columns, the header has {width}")
+        columns.take(row, count)
     return count
+
+
+class _Columns:
+    """Count NaN and infinity by column; in a column of words, such as language codes, `nan` is a word."""
+
+    def __init__(self, header: List[str]) -> None:
+        self.header = header
+        self._words: Set[int] = set()  # columns that hold something that is no number
+        self._counts: Dict[Tuple[int, bool], int] = {}
+
+    def take(self, row: List[str], number: int) -> None:
+        """Look at one row of as many values as the header has."""
+        for place, value in enumerate(row):
+            if number <= _KIND_ROWS and place not in self._words and not _is_number(value):
+                self._words.add(place)
+            if value in _WORDS or (value[:1] == " " and value.strip() in _WORDS):
+                key = place, value.strip() in _NAN_WORDS
+                self._counts[key] = self._counts.get(key, 0) + 1
+
+    def numbers(self) -> Numbers:
+        """Return what was counted in columns of numbers."""
+        tally = NumberTally()
+        for (place, nan), count in sorted(self._counts.items()):
+            if place not in self._words:
+                tally.add(self.header[place] or "column %d" % (place + 1), count * nan, count * (not nan))
+        return tally.numbers()
+
+
+_WORDS = _NAN_WORDS | _INF_WORDS
+
+
+def _is_number(value: str) -> bool:
+    if not value or value.isspace():
+        return True  # nothing was written, which says nothing about the others
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 class _CsvLines:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import Dict, Tuple
+from typing import Dict, Optional, Tuple
 
-from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
+from leasehold.kit.readers.finite import Counter
+from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
 from leasehold.kit.readers.zip_records import check_record, open_archive
 
@@ -20,6 +21,8 @@ _MAX_DEPTH = 16
 # into deep recursion, which the brackets' depth bounds.
 _TOKEN = re.compile(r"""\s+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]""")
 _DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
+_FLOAT = re.compile(r"([<>=|]?)([fc][0-9]{1,2})")
+_FLOATS = {"f2": "F16", "f4": "F32", "f8": "F64", "c8": "C64", "c16": "C128"}
 _SIZES: Dict[str, Tuple[int, ...]] = {
     "b": (1,),
     "i": (1, 2, 4, 8),
@@ -38,18 +41,37 @@ class NpyHeader:
     numel: int
     header_bytes: int
     data_bytes: int
+    descr: object = ""
+
+    def counter(self) -> Optional[Counter]:
+        """Return what counts its numbers that are not finite; None for a type that has none, or is not looked at."""
+        found = _FLOAT.fullmatch(self.descr) if isinstance(self.descr, str) else None
+        dtype = _FLOATS.get(found.group(2)) if found else None
+        return Counter(dtype, self.header_bytes, found.group(1) == ">") if found and dtype else None
+
+    @property
+    def unread(self) -> bool:
+        """Whether it holds numbers that nobody counts: records, or floats wider than 8 bytes."""
+        floats = isinstance(self.descr, str) and bool(_FLOAT.fullmatch(self.descr))
+        return not isinstance(self.descr, str) or self.descr[1:2] == "V" or (floats and self.counter() is None)
 
 
 def read_npy(source: Source, limits: Limits) -> Reading:
     """Read one array; its data must fill the file exactly."""
     head = source.read_at(0, min(source.size, limits.max_npy_header_bytes + 12))
     header = check_npy(head, source.size, limits)
-    return Reading("npy", source.size, tensors=1, numel=header.numel)
+    counter, tally = header.counter(), NumberTally()
+    if counter is not None:
+        for piece in source.pieces(0, source.size):
+            counter.take(piece)
+        tally.add("the array", counter.nan, counter.inf)
+    numbers = None if header.unread else tally.numbers()
+    return Reading("npy", source.size, tensors=1, numel=header.numel, numbers=numbers)
 
 
 def read_npz(source: Source, limits: Limits) -> Reading:
     """Read every member: its CRC, then its header against its size."""
-    keys, numel = KeyList(limits), 0
+    keys, numel, tally, unread = KeyList(limits), 0, NumberTally(), 0
     records = open_archive(source, limits)
     if not records:
         raise Unreadable("holds no array: the zip is empty")
@@ -58,11 +80,19 @@ def read_npz(source: Source, limits: Limits) -> Reading:
             raise Unreadable(f"holds {record.name!r}, which is no .npy")
         head = check_record(source, record, keep_bytes=limits.max_npy_header_bytes + 12)
         try:
-            numel += check_npy(head, record.bytes, limits).numel
+            header = check_npy(head, record.bytes, limits)
         except Unreadable as error:
             raise Unreadable(f"member {record.name!r}: {error.reason}") from error
+        numel += header.numel
+        unread += header.unread
+        counter = header.counter()
+        if counter is not None:  # the type is known only now, so that a member of floats is read twice
+            check_record(source, record, look=counter.take)
+            tally.add(record.name[: -len(_NPZ_SUFFIX)], counter.nan, counter.inf)
         keys.add(record.name[: -len(_NPZ_SUFFIX)])
-    return Reading("npz", source.size, len(records), numel, keys.names(), notes=tuple(keys.notes()))
+    tally.unread = f"{unread} members of records or wide floats" if unread else ""
+    said = tuple(keys.notes())
+    return Reading("npz", source.size, len(records), numel, keys.names(), (), said, tally.numbers())
 
 
 def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
@@ -82,7 +112,7 @@ def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
             f"shape {header['shape']} of {itemsize}-byte items needs {numel * itemsize} bytes of data,"
             f" the file has {found}"
         )
-    return NpyHeader(numel, start + length, found)
+    return NpyHeader(numel, start + length, found, header["descr"])
 
 
 def _header_place(head: bytes) -> Tuple[int, int]:

@@ -150,8 +150,12 @@ class _Machine:
             raise self.fault(f"sets {len(items)} keys and values on {_shown(target)}")
         keys = items[::2]
         self.check_keys(keys)
-        for key in keys:
+        for key, value in zip(keys, items[1::2]):
             target.set_key(key)
+            if isinstance(value, Inert):
+                value.called(key)
+            elif isinstance(value, float) and value != value:
+                self.world.saw_nan(key)
 
     def check_keys(self, keys: List[object]) -> None:
         for key in keys:

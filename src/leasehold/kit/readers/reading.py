@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Optional, Tuple
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
@@ -47,6 +47,27 @@ DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """A file's floating-point numbers: how many are not finite, and the first keys, columns or tensors with some."""
+
+    nan: int = 0
+    inf: int = 0
+    where: Tuple[Tuple[str, int], ...] = ()
+    more: int = 0  # further names, counted up to a bound
+    unread: str = ""  # what was not looked at, where that is a part of the file only
+
+    @property
+    def bad(self) -> int:
+        """How many are not finite."""
+        return self.nan + self.inf
+
+    def as_dict(self) -> Dict[str, object]:
+        """Return it as plain JSON values."""
+        where = [[name, count] for name, count in self.where]
+        return {"nan": self.nan, "inf": self.inf, "where": where, "more": self.more, "unread": self.unread}
+
+
+@dataclass(frozen=True)
 class Reading:
     """What a file that loads was found to hold."""
 
@@ -57,6 +78,7 @@ class Reading:
     keys: Tuple[str, ...] = ()
     opaque: Tuple[str, ...] = ()
     notes: Tuple[str, ...] = ()
+    numbers: Optional[Numbers] = None  # None: nobody looked at them
 
     def as_dict(self) -> Dict[str, object]:
         """Return the reading as plain JSON values."""
@@ -68,7 +90,35 @@ class Reading:
             "keys": list(self.keys),
             "opaque": list(self.opaque),
             "notes": list(self.notes),
+            "numbers": self.numbers.as_dict() if self.numbers else None,
         }
+
+
+class NumberTally:
+    """Count numbers that are not finite by the name of what holds them; memory is bounded."""
+
+    MOST_SHOWN = 8
+    _MOST_NAMES = 1000
+
+    def __init__(self) -> None:
+        self.nan = self.inf = 0
+        self.unread = ""
+        self._names: Dict[str, int] = {}
+
+    def add(self, name: str, nan: int, inf: int) -> None:
+        """Take what one key, column or tensor holds."""
+        if not nan and not inf:
+            return
+        self.nan += nan
+        self.inf += inf
+        shown = legible(name)
+        if shown in self._names or len(self._names) < self._MOST_NAMES:
+            self._names[shown] = self._names.get(shown, 0) + nan + inf
+
+    def numbers(self) -> Numbers:
+        """Return what was counted."""
+        where = tuple(self._names.items())[: self.MOST_SHOWN]
+        return Numbers(self.nan, self.inf, where, len(self._names) - len(where), self.unread)
 
 
 class KeyList:

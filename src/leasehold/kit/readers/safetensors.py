@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Dict, List, Set, Tuple
 
-from leasehold.kit.readers.finite import Span
+from leasehold.kit.readers.finite import Finding, Span, scan
 from leasehold.kit.readers.json_text import check_depth
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
@@ -27,7 +27,12 @@ _Pairs = List[Tuple[str, object]]
 
 
 def read_safetensors(source: Source, limits: Limits) -> Reading:
-    """Read the header and check that the tensors lie end to end from the header to the end of the file."""
+    """Read the header, check that the tensors lie end to end from it to the end of the file, and scan their numbers."""
+    return read_safetensors_numbers(source, limits)[0]
+
+
+def read_safetensors_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
+    """Read the file as read_safetensors does; return what the scan of its numbers found, too."""
     header = _read_header(source, limits)
     keys, notes = KeyList(limits), []
     spans, numel = [], 0
@@ -42,7 +47,9 @@ def read_safetensors(source: Source, limits: Limits) -> Reading:
     _check_contiguous(spans, source.size - _data_start(source))
     if not spans:
         notes.append("holds no tensors")
-    return Reading("safetensors", source.size, len(spans), numel, keys.names(), notes=tuple(notes + keys.notes()))
+    found = scan(source, spans_and_metadata(source, limits)[0])
+    said = tuple(notes + keys.notes())
+    return Reading("safetensors", source.size, len(spans), numel, keys.names(), (), said, found.numbers), found
 
 
 def spans_and_metadata(source: Source, limits: Limits) -> Tuple[List[Span], Dict[str, str]]:

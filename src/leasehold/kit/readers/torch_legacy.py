@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
-from leasehold.kit.readers.finite import Span
+from leasehold.kit.readers.finite import Finding, Span, scan
 from leasehold.kit.readers.inert import Inert, Name
 from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.pickle_ops import operations_until_stop
@@ -18,25 +18,27 @@ _PROTOCOL = 1001
 _FIRST_BYTES = 1 << 20
 
 
-def read_torch_legacy(source: Source, limits: Limits) -> Reading:
-    """Run the pickles inertly, then prove that the storages fill the rest of the file exactly."""
-    root, world, _ = _run(source, limits)
+def read_torch_legacy(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
+    """Run the pickles inertly, prove that the storages fill the rest of the file exactly, and scan their numbers."""
+    root, world, places = _run(source, limits)
+    found = scan(source, _spans(world, places))
+    tally = world.numbers(found.numbers)
     keys = KeyList(limits)
     if isinstance(root, Inert):
         keys.extend(str(key) for key in root.keys or () if isinstance(key, str))
     notes = ["is in the legacy torch format: it has no checksum, so damage inside numbers is unseen", *keys.notes()]
     opaque = tuple(sorted(world.opaque))
-    return Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes))
+    said = Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes), tally)
+    return said, found._replace(numbers=tally)
 
 
-def legacy_spans(source: Source, limits: Limits) -> List[Span]:
-    """Return where each storage of floating-point numbers lies, of a file that read_torch_legacy has read."""
-    _, world, places = _run(source, limits)
+def _spans(world: "_LegacyWorld", places: Dict[str, Tuple[int, int]]) -> List[Span]:
+    """Say where each storage of floating-point numbers lies."""
     found = []
     for key, (begin, end) in places.items():
         dtype = STORAGE_FLOATS.get(world.storage_types[key])
         if dtype is not None:
-            found.append(Span("storage %s" % key, dtype, begin, end - begin))
+            found.append(Span(world.label(key), dtype, begin, end - begin))
     return found
 
 
@@ -79,7 +81,7 @@ class _LegacyWorld(TorchWorld):
         if len(self.storages) > self._limits.max_items:
             raise Unreadable("the pickle names more than %d storages" % self._limits.max_items)
         self.storage_types[key] = path
-        return Storage(*found)
+        return Storage(*found, key)
 
 
 def _pickle(source: Source, at: int, world: TorchWorld, limits: Limits) -> Tuple[object, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Set, Tuple
 
 from leasehold.kit.readers.inert import Inert, Name
-from leasehold.kit.readers.reading import Limits, Unreadable, legible
+from leasehold.kit.readers.reading import Limits, Numbers, NumberTally, Unreadable, legible
 from leasehold.kit.readers.torch_names import DTYPE_BYTES, PACKED_ELEMENTS, PLAIN, STORAGE_BYTES, full_name
 
 _MAX_NDIM = 64
@@ -17,21 +17,28 @@ _Arguments = Tuple[object, ...]
 class Storage(Inert):
     """A storage whose record was found to have the right size."""
 
-    __slots__ = ("element_bytes", "numel")
+    __slots__ = ("element_bytes", "key", "numel")
 
-    def __init__(self, numel: int, element_bytes: int) -> None:
+    def __init__(self, numel: int, element_bytes: int, key: str = "") -> None:
         super().__init__("storage")
         self.numel = numel
         self.element_bytes = element_bytes
+        self.key = key
 
 
 class Tensor(Inert):
     """A tensor, proven to lie inside its storage."""
 
-    __slots__ = ()
+    __slots__ = ("_labels", "_storage")
 
-    def __init__(self) -> None:
+    def __init__(self, storage: str, labels: Dict[str, str]) -> None:
         super().__init__("tensor")
+        self._storage, self._labels = storage, labels
+
+    def called(self, key: object) -> None:
+        """Remember the first name that a dict gives it, for its storage."""
+        if isinstance(key, (str, int)) and self._storage:
+            self._labels.setdefault(self._storage, legible(key if isinstance(key, str) else "%d" % (key % 2**64)))
 
 
 class TorchWorld:
@@ -47,6 +54,8 @@ class TorchWorld:
         self.numel = 0
         self.without_data = 0
         self.more_opaque = False
+        self.labels: Dict[str, str] = {}  # storage -> the first name that a dict gives a tensor of it
+        self.nan_keys: Dict[str, int] = {}
 
     def name(self, module: str, name: str) -> Name:
         """Stand in for a global; one that is no plain data is remembered as opaque."""
@@ -88,7 +97,26 @@ class TorchWorld:
             )
         self.used_keys.add(key)
         self.storage_types[key] = path
-        return Storage(count * PACKED_ELEMENTS.get(path, 1), element_bytes)
+        return Storage(count * PACKED_ELEMENTS.get(path, 1), element_bytes, key)
+
+    def saw_nan(self, key: object) -> None:
+        """Count a plain number that is NaN, by its key."""
+        name = legible(key) if isinstance(key, str) else "a number"
+        if name in self.nan_keys or len(self.nan_keys) < self._limits.max_opaque:
+            self.nan_keys[name] = self.nan_keys.get(name, 0) + 1
+
+    def label(self, key: str) -> str:
+        """Name a storage by a tensor of it, where a dict names one."""
+        return self.labels.get(key) or "storage %s" % key
+
+    def numbers(self, scanned: Numbers) -> Numbers:
+        """Add the plain numbers that are NaN to what the scan of the storages found, and say what it left out."""
+        untyped = sum(path.endswith("UntypedStorage") for path in self.storage_types.values())
+        where = (*self.nan_keys.items(), *scanned.where)
+        more = scanned.more + max(0, len(where) - NumberTally.MOST_SHOWN)
+        unread = "%d storages of no known type" % untyped if untyped else ""
+        nan = scanned.nan + sum(self.nan_keys.values())
+        return Numbers(nan, scanned.inf, where[: NumberTally.MOST_SHOWN], more, unread)
 
     def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Tensor:
         """Count a tensor after proving that every element lies in the storage."""
@@ -104,16 +132,16 @@ class TorchWorld:
                 f"a tensor of sizes {sizes}, strides {strides} and offset {offset} reaches element {last}"
                 f" of a storage of {room}"
             )
-        return self.count_tensor(sizes)
+        return self.count_tensor(sizes, storage.key)
 
-    def count_tensor(self, sizes: List[int]) -> Tensor:
+    def count_tensor(self, sizes: List[int], storage: str = "") -> Tensor:
         """Count a tensor of these sizes."""
         numel = 1
         for size in sizes:
             numel *= size
         self.tensors += 1
         self.numel += numel
-        return Tensor()
+        return Tensor(storage, self.labels)
 
 
 def _rebuild_tensor(world: TorchWorld, arguments: _Arguments) -> object:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Union
+from typing import Dict, List, Tuple, Union
 
-from leasehold.kit.readers.finite import Span
+from leasehold.kit.readers.finite import Counter, Finding
 from leasehold.kit.readers.inert import Inert
 from leasehold.kit.readers.pickle_machine import run_pickle
-from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable
+from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable
 from leasehold.kit.readers.source import Source
 from leasehold.kit.readers.torch_legacy import MAGIC, read_torch_legacy
 from leasehold.kit.readers.torch_names import STORAGE_FLOATS
@@ -30,6 +30,11 @@ _KNOWN = (
 
 def read_torch(source: Source, limits: Limits) -> Reading:
     """Read the archive, the pickle in it, then every record against its CRC; or the legacy format."""
+    return read_torch_numbers(source, limits)[0]
+
+
+def read_torch_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
+    """Read the file as read_torch does; return what was found of its numbers, too."""
     if source.read_at(0, min(source.size, len(MAGIC))) == MAGIC:
         return read_torch_legacy(source, limits)
     _check_is_zip(source)
@@ -38,9 +43,7 @@ def read_torch(source: Source, limits: Limits) -> Reading:
     world = TorchWorld(_storage_bytes(records), limits)
     root = run_pickle(_pickle(source, records, has_crc, limits), world, limits)
     notes = _check_small_records(source, records, has_crc)
-    for name, record in records.items():
-        if name != "data.pkl":
-            check_record(source, record, has_crc=has_crc)
+    found = _check_storages(source, records, has_crc, world)
     keys = KeyList(limits)
     if isinstance(root, Inert):
         keys.extend(_key_text(key) for key in root.keys or () if isinstance(key, (str, int)))
@@ -48,21 +51,26 @@ def read_torch(source: Source, limits: Limits) -> Reading:
         notes.append("holds no CRCs (torch.serialization.set_crc32_options(False)): damage before hashing is unseen")
     notes += _world_notes(world, records) + keys.notes()
     opaque = tuple(sorted(world.opaque))
-    return Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes))
+    shown = keys.names()
+    said = Reading("torch", source.size, world.tensors, world.numel, shown, opaque, tuple(notes), found.numbers)
+    return said, found
 
 
-def storage_spans(source: Source, limits: Limits) -> List[Span]:
-    """Return where each storage of a known type lies, of a file that read_torch has read."""
-    records = _by_name(open_archive(source, limits))
-    has_crc = any(record.entry.crc for record in records.values())
-    world = TorchWorld(_storage_bytes(records), limits)
-    run_pickle(_pickle(source, records, has_crc, limits), world, limits)
-    found = []
-    for key, path in world.storage_types.items():
-        record, dtype = records["data/" + key], STORAGE_FLOATS.get(path)
-        if dtype is not None:
-            found.append(Span("storage %s" % key, dtype, record.data_at, record.bytes))
-    return found
+def _check_storages(source: Source, records: Dict[str, Record], has_crc: bool, world: TorchWorld) -> Finding:
+    """Read every record but the pickle against its CRC, and count what is not finite on the way."""
+    checked, tally = 0, NumberTally()
+    big = "byteorder" in records and source.read_at(records["byteorder"].data_at, 3) == b"big"
+    for name, record in records.items():
+        if name == "data.pkl":
+            continue
+        key = name[len("data/") :] if name.startswith("data/") else ""
+        dtype = STORAGE_FLOATS.get(world.storage_types.get(key, ""))
+        counter = Counter(dtype, big_endian=big) if dtype else None
+        check_record(source, record, has_crc=has_crc, look=counter.take if counter else None)
+        if counter is not None:
+            checked += record.bytes
+            tally.add(world.label(key), counter.nan, counter.inf)
+    return Finding(checked, world.numbers(tally.numbers()))
 
 
 def _key_text(key: Union[str, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Iterator, List, Tuple, Union
+from typing import Callable, Iterator, List, Optional, Tuple, Union
 
 from leasehold.kit.readers.reading import Limits, Unreadable, legible
 from leasehold.kit.readers.source import CHUNK_BYTES, Source
@@ -21,6 +21,7 @@ from leasehold.kit.readers.zip_directory import (
 )
 
 _LOCAL = struct.Struct("<4s5H3I2H")
+Look = Callable[[Union[bytes, memoryview]], None]
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,15 @@ def open_archive(source: Source, limits: Limits) -> List[Record]:
     return [records[entry.name] for entry in entries]
 
 
-def check_record(source: Source, record: Record, keep_bytes: int = 0, has_crc: bool = True) -> bytes:
-    """Stream a record against its CRC and sizes; return its first `keep_bytes`."""
+def check_record(
+    source: Source, record: Record, keep_bytes: int = 0, has_crc: bool = True, look: Optional[Look] = None
+) -> bytes:
+    """Stream a record against its CRC and sizes; return its first `keep_bytes`. `look` sees every piece."""
     kept = bytearray()
     crc = total = 0
     for piece in _contents(source, record):
+        if look is not None:
+            look(piece)
         crc = zlib.crc32(piece, crc)
         total += len(piece)
         if len(kept) < keep_bytes:

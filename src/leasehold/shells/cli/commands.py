@@ -11,6 +11,7 @@ from typing import Any
 
 from leasehold import api
 from leasehold.errors import BoxError, LinkError, UserError
+from leasehold.model.nonfinite import lines, summary
 from leasehold.model.note import Note
 from leasehold.model.units import parse_duration
 
@@ -18,7 +19,7 @@ from . import output
 from .output import Screen
 from .teardown_screen import show_teardown
 
-_HOME_NEXT = "home and verified. Next, when you need the box no more: lease down {run}"
+_HOME_NEXT = "{what}. Next, when you need the box no more: lease down {run}"
 _STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
 _STATUS_ROOM = ["", "stopping", "", "", "59 min ago", "given up", ""]  # what a refresh may turn up
 _STATUS_COLOURS = {"STATE": {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}}
@@ -57,14 +58,21 @@ def run(args: Namespace) -> int:
         output.say(f"it runs without us now. Next: lease watch {outcome.run}")
         output.data(outcome.run)
     else:
-        output.say(_home_next(outcome.run))
+        output.say(_home_next(outcome.run, outcome.receipt.nonfinite))
         output.data(outcome.export)
     return 0
 
 
-def _home_next(run: str) -> str:
+def _home_next(run: str, nonfinite: Any) -> str:
     """Say what is left to do: nothing where holding the box costs nothing."""
-    return _HOME_NEXT.format(run=run) if _has_meter(run) else "home and verified"
+    what = _home(nonfinite)
+    return _HOME_NEXT.format(what=what, run=run) if _has_meter(run) else what
+
+
+def _home(nonfinite: Any) -> str:
+    """Say how results came home; such as hold NaN or infinity are never called verified alone."""
+    held = summary(nonfinite)
+    return f"home, hash-equal, loads, but holds {held}: look before you use it" if held else "home and verified"
 
 
 def _has_meter(run: str) -> bool:
@@ -185,6 +193,8 @@ def show(args: Namespace) -> int:
     for key in ("run", "state", "reason", "box", "lease", "results", "home", "receipt", "waived", "cost"):
         if value[key] not in ("", [], None):
             output.data(f"{key:10} {value[key]}")
+    for line in value["nonfinite"]:
+        output.data(f"{'not finite':10} {line}")
     output.data(f"{'command':10} {value['plan']['job']['run']}")
     for event in value["events"]:
         if event["kind"] != "run_seen":
@@ -208,7 +218,8 @@ def pull(args: Namespace) -> int:
     if args.json:
         output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
         return 0
-    output.say(_home_next(done.run) if row["lease_open"] else "home and verified; its lease is closed")
+    closed = f"{_home(done.nonfinite)}; its lease is closed"
+    output.say(_home_next(done.run, done.nonfinite) if row["lease_open"] else closed)
     output.data(export)
     return 0
 
@@ -223,6 +234,8 @@ def verify(args: Namespace) -> int:
     output.data(
         f"{value['run']}: {receipt['files']} files, {receipt['bytes']} bytes, equal to the receipt in {value['export']}"
     )
+    for line in lines(receipt.get("nonfinite", ())):
+        output.say(f"not finite: {line}")
     return 0
 
 
@@ -333,7 +346,8 @@ def _list_open(home: Any, json_wanted: bool) -> int:
 
 
 def _status_row(row: dict[str, Any]) -> list[str]:
-    results = "home" if row["receipt"] else "given up" if row["waived"] else "-"
+    home = "home NaN" if row["nonfinite"] else "home"
+    results = home if row["receipt"] else "given up" if row["waived"] else "-"
     seen = "-" if row["seen_s_ago"] is None else f"{api.duration(row['seen_s_ago'])} ago"
     cost = (
         (row["cost"] + ("" if row["lease_open"] else " closed"))

@@ -16,7 +16,7 @@ from leasehold.model.words import one_line, without_secrets
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _QUIET = {"event"}
 _GOOD = {"receipt", "smoke_passed", "detach_proven", "closed", "hashes_equal", "loads"}
-_BAD = {"unknown", "warning", "hogs", "danger", "waiver_asked", "by_hand", "unreachable"}
+_BAD = {"unknown", "warning", "hogs", "danger", "waiver_asked", "by_hand", "unreachable", "nonfinite"}
 _SILENT_EVENTS = {"attempt_starting"}
 
 Colours = Mapping[str, Mapping[str, str]]  # heading of a column -> content of a cell -> colour
@@ -59,7 +59,7 @@ class Screen:
         if note.kind in _QUIET and note.data.get("k") in _SILENT_EVENTS:
             return
         colour = "green" if note.kind in _GOOD else "yellow" if note.kind in _BAD else ""
-        colour = "dim" if note.kind == "event" else colour
+        colour = "dim" if note.kind == "event" else "yellow" if note.data.get("nonfinite") else colour
         text = note.text if note.kind == "by_hand" else "\n".join(one_line(line) for line in note.text.split("\n"))
         say(paint(text, colour) if colour else text)
 
