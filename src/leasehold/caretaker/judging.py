@@ -73,6 +73,8 @@ class Life:
         self._noticed = by_kind.get("preempt_noticed", {})
         still = [event for event in mine if event["k"] in ("stalled", "stall_over")]
         self._ended_stalled = bool(still) and still[-1].get("then") == "again"
+        stopped = by_kind.get("nan_stop", {})
+        self._diverged = str(stopped.get("seen", "")) if stopped else ""
         begun = [event["t"] for event in events if event["k"] in ("run_opened", "resumed")]
         self._run_unix = float(begun[-1]) if begun else 0.0
         self.started_unix = float(self._start.get("at", 0.0))
@@ -106,6 +108,7 @@ class Life:
             oom_kills_then=self._start.get("oom_kills"),
             oom_kills_now=readings.oom_kills(),
             stalled=self._ended_stalled,
+            diverged=self._diverged,
             kernel=kernel.ours,
             kernel_readable=kernel.readable,
             noticed=str(self._noticed.get("by", "")),

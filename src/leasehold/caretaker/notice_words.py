@@ -94,6 +94,10 @@ def _alarm(event: Event) -> str:
     return "%s%s%s" % (event.get("what") or event.get("name"), seen, hint)
 
 
+def _nan_stop(event: Event) -> str:
+    return "Cell %s was stopped, as its job says: its loss is not finite: %s" % (event.get("cell"), event.get("seen"))
+
+
 def _budget(event: Event) -> str:
     used = "%s of %s %s" % (event.get("spent"), event.get("limit"), event.get("currency"))
     if event.get("k") == "budget_warned":
@@ -144,6 +148,7 @@ TELLINGS: Dict[str, Telling] = {
     "scratch_pruned": Telling("remedy", DEFAULT, _pruned),
     "stalled": Telling("stalled", HIGH, _stalled),
     "stall_over": Telling("stalled", DEFAULT, lambda event: "It moves again."),
+    "nan_stop": Telling("alarm", HIGH, _nan_stop),
     "fast_finished": Telling("stalled", HIGH, _early),
     "alarm_raised": Telling("alarm", DEFAULT, _alarm, "name"),
     "alarm_cleared": Telling("alarm", LOW, lambda event: "Over: %s" % (event.get("what") or event.get("name")), "name"),

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional
 
 from leasehold.kit.atomic import write_atomic
-from leasehold.kit.runstate import RunState
+from leasehold.kit.runstate import CellState, RunState
 
 from .layout import RunFolder
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from .alarms import Alarms
     from .sampler import Sampler
     from .series import Series
+    from .training_look import TrainingLook
     from .vitals import Target
 
 _TICK_S = 5.0
+_LOOK_S = 1.0  # at the numbers of each training
 _AFTER_DEFECT_S = 600.0
 
 
@@ -34,6 +36,8 @@ class Patrol:
         self._series: Optional[Series] = None
         self._alarms: Optional[Alarms] = None
         self._recall: Any = None
+        self._training: Optional[TrainingLook] = None
+        self._look_s = float("-inf")
         self._facts: Dict[str, Any] = {}
         self._due_s = float("-inf")
 
@@ -48,6 +52,20 @@ class Patrol:
         except Exception:  # noqa: BLE001 - a defect here must not end the watch over a trainer; it is kept to be read
             self._leave_word()
             self._due_s = time.monotonic() + _AFTER_DEFECT_S
+
+    def last(self, name: str, cell: CellState, known: Iterable[Dict[str, Any]]) -> None:
+        """Look once more at the numbers of an attempt that has ended, before anything is made of its end."""
+        from .quick_look import may_hold_nonfinite
+
+        log = os.path.join(self._folder.attempt(name, cell.attempt), "log")
+        if self._training is None and not may_hold_nonfinite(log):
+            return  # it lived for a moment, and to read its log line by line would take longer
+        try:
+            self._training_look().last(name, cell, self._standing(known), time.monotonic())
+        except OSError:
+            return
+        except Exception:  # noqa: BLE001 - as above: the end of the attempt must be judged whatever happens here
+            self._leave_word()
 
     def facts(self) -> Dict[str, Any]:
         """The last sample; empty before the first."""
@@ -66,20 +84,37 @@ class Patrol:
             self._series.close()
 
     def _step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None], now_s: float) -> None:
-        from .alarms import Alarms, Recall, signs_of
+        from .alarms import Recall, signs_of
         from .sampler import Sampler, record_of
 
-        if self._sampler is None or self._alarms is None:
-            self._sampler, self._alarms = Sampler(self._folder, self._plan), Alarms(known)
+        alarms = self._standing(known)
+        if self._sampler is None:
+            self._sampler = Sampler(self._folder, self._plan)
             self._recall = Recall(cluster=self._plan.get("engine") == "slurm")
         self._sampler.hear(now_s, before)
+        if now_s >= self._look_s:
+            self._look_s = now_s + _LOOK_S
+            for name, cell in list(run.cells.items()):
+                self._training_look().step(name, cell, alarms, now_s)
         if now_s < self._due_s:
             return
         self._due_s = now_s + _TICK_S
-        target = target_of(run, self._alarms.names)
+        target = target_of(run, alarms.names)
         self._facts = self._sampler.sample(target, time.time(), now_s)
         self._facts["kept"] = self._keep(record_of(self._facts, target))
-        self._alarms.judge(signs_of(self._facts, self._recall), self._note)
+        alarms.judge(signs_of(self._facts, self._recall), self._note)
+
+    def _standing(self, known: Iterable[Dict[str, Any]]) -> "Alarms":
+        from .alarms import Alarms
+
+        self._alarms = self._alarms or Alarms(known)
+        return self._alarms
+
+    def _training_look(self) -> "TrainingLook":
+        from .training_look import TrainingLook
+
+        self._training = self._training or TrainingLook(self._folder, self._plan, self._note)
+        return self._training
 
     def _keep(self, record: Dict[str, Any]) -> bool:
         from .series import Series

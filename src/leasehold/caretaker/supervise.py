@@ -232,6 +232,8 @@ class Caretaker:
 
     def _judge(self, name: str, cell: CellState) -> None:
         """Say what follows an attempt that has ended, step by step as far as it goes now."""
+        if cell.state == "ended" and cell.classed != cell.attempt and cell.stage not in cell.passed:
+            self.patrol.last(name, cell, self.journal.events)
         seen = -1
         while cell.state == "ended" and self.run.seq != seen:
             seen = self.run.seq

@@ -33,6 +33,7 @@ _OF_VERDICT = {
     ladder.HANGUP: PROBABILISTIC,
     ladder.KILLED: PROBABILISTIC,
     ladder.STALLED: PROBABILISTIC,
+    ladder.DIVERGED: BUG,  # the same weights and data give the same NaN
 }
 _SAYS = {
     ladder.REBOOT: "the box was restarted under it",
@@ -41,6 +42,7 @@ _SAYS = {
     ladder.OOM: "the kernel killed it for memory: the same run needs more than this box gives",
     ladder.HANGUP: "it was hung up on",
     ladder.STALLED: "it stalled",
+    ladder.DIVERGED: "its loss was not finite, and its job says on_nan: stop",
     ladder.KILLED: "somebody or something killed it from outside",
     ladder.CRASHED: "it crashed, and its log says nothing that is known",
     ladder.EXITED: "it ended with a code of its own, and its log says nothing that is known",
@@ -109,6 +111,9 @@ def classify(verdict: Verdict, suspects: Sequence[Candidate], disk: DiskNow, bro
     certain = top if top is not None and top.confidence == "certain" else None
     if certain is not None and certain.entry.tier <= _HARDWARE_TIER:
         return _by_sign(verdict, certain, suspects)
+    if verdict.word == ladder.DIVERGED:
+        said = (*verdict.evidence, *_lines(suspects))
+        return Classed(BUG, verdict.word, _ids(suspects), _SAYS[verdict.word], said)
     if verdict.word in _FIRST:
         return _by_verdict(verdict)
     if certain is not None and certain.entry.tier < _FALLBACK_TIER and certain.entry.klass in _OF_CATALOGUE:

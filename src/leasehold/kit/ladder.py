@@ -12,7 +12,8 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 EXITED = "exited"  # not vanished: the program ended with a code of its own
 REBOOT, OOM, PREEMPTED, WALLTIME = "reboot", "oom", "preempted", "walltime"
 HANGUP, KILLED, CRASHED, STALLED, UNKNOWN = "hangup", "killed", "crashed", "stalled", "unknown"
-VERDICTS = (EXITED, REBOOT, OOM, PREEMPTED, WALLTIME, HANGUP, KILLED, CRASHED, STALLED, UNKNOWN)
+DIVERGED = "diverged"  # we ended it ourselves because its loss was not finite and the job says: stop
+VERDICTS = (EXITED, REBOOT, OOM, PREEMPTED, WALLTIME, HANGUP, KILLED, CRASHED, STALLED, UNKNOWN, DIVERGED)
 
 CLOCK_TOLERANCE_S = 180.0  # a platform's clock starts before our attempt does, and fires when its scheduler looks
 _BY_ITSELF = {
@@ -35,6 +36,7 @@ class Vanished(NamedTuple):
     oom_kills_then: Optional[int] = None
     oom_kills_now: Optional[int] = None
     stalled: bool = False  # we ended it ourselves because it stood still and the job says: again
+    diverged: str = ""  # what was seen of its loss when we ended it
     kernel: Sequence[str] = ()  # lines of the kernel's log about our own processes
     kernel_readable: bool = False
     noticed: str = ""  # who announced that the box will be taken away
@@ -52,7 +54,7 @@ class Verdict(NamedTuple):
 
 def descend(facts: Vanished) -> Verdict:
     """Go down the ladder; the first rung that holds is the verdict."""
-    for rung in (_reboot, _oom, _preempted, _stalled, _walltime, _exited, _hangup, _crashed, _killed):
+    for rung in (_reboot, _diverged, _oom, _preempted, _stalled, _walltime, _exited, _hangup, _crashed, _killed):
         found = rung(facts)
         if found is not None:
             return found
@@ -66,6 +68,12 @@ def _reboot(facts: Vanished) -> Optional[Verdict]:
     if facts.noticed:
         return Verdict(PREEMPTED, ("announced by %s" % facts.noticed, said))
     return Verdict(REBOOT, (said,))
+
+
+def _diverged(facts: Vanished) -> Optional[Verdict]:
+    if not facts.diverged or (facts.signal is None and not facts.lost):
+        return None
+    return Verdict(DIVERGED, (facts.diverged, "we ended it, as its job says (on_nan: stop)"))
 
 
 def _oom(facts: Vanished) -> Optional[Verdict]:

@@ -1,7 +1,7 @@
 """Read how far a training is from what it prints, in any chunks; time and memory are bounded.
 
 Every counter in a log (a bar, the number after "step") is a track. One track is the training; the others are
-validation, loading or an outer loop, and must not move it. `_Track.rank` says what tells them apart.
+validation, loading or an outer loop, and must not move it. `Track.rank` says what tells them apart.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict, deque
-from typing import Deque, Dict, List, NamedTuple, Optional, Tuple
+from typing import Deque, Dict, List, Mapping, NamedTuple, Optional, Protocol, Tuple
 
+from .progress_counters import Counter, Counters, Epochs, Track
 from .progress_lines import ANY_LOSS, Sight, read_by, read_line, user_pattern, worth_reading
 from .terminal import plain
 
 _LINE_CHARS = 4096  # of a longer line only the beginning is read
 _SLICE_CHARS = 1 << 16
-_MAX_TRACKS, _MAX_METRICS = 16, 16
-_STALE_SIGHTS = 2000  # a training that is silent this long while others move was none
+_MAX_METRICS = 16
 _CURSOR_MOVE = re.compile(r"\x1b\[[0-9;]{0,9}[A-Ha-hJj]")
 
 
@@ -37,26 +37,39 @@ class Progress(NamedTuple):
     restarts: int = 0  # how often the step fell back, as after a resume
 
 
-class Counter(NamedTuple):
-    """One counter of a log: the earliest reading, the last one, and how many there were."""
+class Place(NamedTuple):
+    """Where the training began and is, by which counter."""
 
-    first: int
-    last: int
-    sights: int
-    first_epoch: Optional[float] = None  # the epoch of the earliest reading, where one was named by then
+    track: str
+    first: Optional[int]
+    step: int
+    first_epoch: Optional[float]
+    epoch: Optional[float]
+    in_epoch: bool  # the step begins again with each epoch
+
+
+class Listener(Protocol):
+    """Hears every number of a log, where `now` keeps the newest."""
+
+    def loss(self, value: float, step: Optional[int]) -> None:
+        """Take a loss of the training."""
+
+    def metrics(self, values: Mapping[str, float], step: Optional[int]) -> None:
+        """Take the other numbers of a line."""
 
 
 class ProgressReader:
     """Takes log text as it comes; `now` tells what it says so far."""
 
-    def __init__(self, pattern: str = "auto") -> None:
+    def __init__(self, pattern: str = "auto", listener: Optional[Listener] = None) -> None:
         """Read by guessing (auto), not at all (none), or by a regex with groups step[, total, loss, epoch]."""
+        self._listener = listener
         self._off = pattern == "none"
         self._user = None if pattern in ("auto", "none") else user_pattern(pattern)
         self._held = ""
-        self._counters = _Counters()
+        self._counters = Counters()
         self._last = Sight()  # the training's newest
-        self._epochs = _Epochs()
+        self._epochs = Epochs()
         self._pace = _Pace()
         self._loss: Optional[float] = None
         self._loss_rank = ANY_LOSS
@@ -112,6 +125,15 @@ class ProgressReader:
         return self._epochs.lowest
 
     @property
+    def place(self) -> Optional[Place]:
+        """Where the training is and began, once a counter with a loss is known to be its own."""
+        main = self._counters.main
+        if main is None or not main.has_loss or main.counts_epochs:
+            return None
+        inside = self._epochs.inside(self._last)
+        return Place(main.key, main.first, main.step, self._epochs.first, self._epochs.epoch, inside)
+
+    @property
     def losses(self) -> List[float]:
         """The loss over the whole run, in at most LossHistory.POINTS means."""
         return list(self._history.points)
@@ -129,6 +151,8 @@ class ProgressReader:
             self._metrics[name] = value
         while len(self._metrics) > _MAX_METRICS:
             self._metrics.popitem(last=False)
+        if self._listener is not None and sight.metrics:
+            self._listener.metrics(sight.metrics, sight.step)
         if sight.side or (sight.step is not None and not self._take_step(sight, at)):
             return
         if sight.step is None:
@@ -136,6 +160,8 @@ class ProgressReader:
         if sight.loss is not None and sight.loss_rank <= self._loss_rank:
             self._loss, self._loss_rank, self._seen_at = sight.loss, sight.loss_rank, at
             self._history.add(sight.loss)
+            if self._listener is not None:
+                self._listener.loss(sight.loss, sight.step)
             self._counters.main_has_loss()
 
     def _take_step(self, sight: Sight, at: Optional[float]) -> bool:
@@ -152,7 +178,7 @@ class ProgressReader:
         self._advance(main, moved.before, sight, at)
         return True
 
-    def _take_beside(self, track: _Track, main: _Track, sight: Sight) -> bool:
+    def _take_beside(self, track: Track, main: Track, sight: Sight) -> bool:
         """Learn the epoch from another counter; tell whether a loss beside it is the training's."""
         if track.counts_epochs:
             self._epochs.take(sight)
@@ -161,7 +187,7 @@ class ProgressReader:
             self._epochs.take_loop(track)
         return False
 
-    def _advance(self, track: _Track, before: int, sight: Sight, at: Optional[float]) -> None:
+    def _advance(self, track: Track, before: int, sight: Sight, at: Optional[float]) -> None:
         self._epochs.take(sight)
         new_pass = self._epochs.moved(track, before)
         fell = track.step < before
@@ -207,149 +233,6 @@ class LossHistory:
         if len(self.points) >= self.POINTS:
             self.points = [(first + second) / 2 for first, second in zip(self.points[::2], self.points[1::2])]
             self._stride *= 2
-
-
-class _Track:
-    """One counter of the log and what is known about it."""
-
-    def __init__(self, sight: Sight, born: int) -> None:
-        self.key, self.is_loop, self.total = sight.track, sight.is_loop, sight.total
-        self.born = born
-        self.counts_epochs = sight.track == "epoch"
-        self.step, self.sights, self.sure, self.has_loss = -1, 0, False, False
-        self.earliest: Optional[Tuple[float, int]] = None  # epoch (-1: none named) and step
-        self.rises = 0  # since another counter last began again
-        self.steady = False  # rose twice in a row; an outer loop rises once per pass of the inner one
-
-    def rank(self) -> Tuple[bool, bool, bool, bool, int, int]:
-        """The training is steady, shows a loss, is no loop of epochs, has an end, is long, and moves often."""
-        return (self.steady, self.has_loss, not self.is_loop, self.total is not None, self.total or 0, self.sights)
-
-    def move(self, sight: Sight, epoch: Optional[float]) -> None:
-        """Take the new step."""
-        step = sight.step or 0
-        at = (-1.0 if epoch is None else epoch, step)
-        if self.earliest is None or at < self.earliest or (sight.sure and not self.sure):
-            self.earliest = at  # "found a checkpoint of step 3" is forgotten at the first "step 1/6"
-        if step > self.step >= 0:
-            self.rises += 1
-            self.steady = self.steady or self.rises >= 2
-        self.step, self.sights, self.sure = step, self.sights + 1, self.sure or sight.sure
-        self.total = self.total if sight.total is None else sight.total
-
-    def counter(self, earliest: Tuple[float, int]) -> Counter:
-        """Show it to others."""
-        epoch, step = earliest
-        return Counter(step, self.step, self.sights, None if epoch < 0 else epoch)
-
-    def surrounds(self, main: _Track) -> bool:
-        """Whether this is the loop of epochs around the training."""
-        older = self.born < main.born and (self.total or 0) < (main.total or 0)
-        return self.total is not None and (self.is_loop or (older and not self.steady))
-
-
-class _Moved(NamedTuple):
-    """A track and where it was."""
-
-    track: _Track
-    before: int
-
-
-class _Counters:
-    """All tracks of a log, and which one is the training."""
-
-    def __init__(self) -> None:
-        self.main: Optional[_Track] = None
-        self._tracks: OrderedDict[str, _Track] = OrderedDict()
-        self._sights = 0
-        self._elsewhere = 0  # sights since the training last moved
-
-    @property
-    def all(self) -> Dict[str, Counter]:
-        """Every track that was moved, by its key."""
-        return {track.key: track.counter(track.earliest) for track in self._tracks.values() if track.earliest}
-
-    def move(self, sight: Sight, epoch: Optional[float]) -> Optional[_Moved]:
-        """Move the track of this sight and choose again; None when the sight is not to be believed."""
-        self._sights += 1
-        track = self._tracks.pop(sight.track, None) or _Track(sight, self._sights)
-        self._tracks[sight.track] = track
-        if len(self._tracks) > _MAX_TRACKS:
-            self._tracks.popitem(last=False)
-        if track.sure and not sight.sure:
-            return None  # "next evaluation at step 5000" among real steps
-        before = track.step
-        track.move(sight, epoch)
-        for other in self._tracks.values():
-            if other is not track and track.step < before:
-                other.rises = 0
-            # A line that prints the loss at a bar's step speaks of that bar.
-            if sight.loss is not None and (other is track or (other.total and other.step == track.step > 1)):
-                other.has_loss = True
-        self._choose(track)
-        return _Moved(track, before)
-
-    def main_has_loss(self) -> None:
-        """Note that the training printed its loss apart from its counter."""
-        if self.main is not None:
-            self.main.has_loss = True
-
-    def _choose(self, moved: _Track) -> None:
-        self._elsewhere = 0 if moved is self.main else self._elsewhere + 1
-        if self._elsewhere > _STALE_SIGHTS and self.main is not None:
-            self._tracks.pop(self.main.key, None)
-        likely = [track for track in self._tracks.values() if track.sure or track.rises]
-        best = max(likely, key=_Track.rank) if likely else None
-        if best is not self.main:
-            self.main, self._elsewhere = best, 0
-
-
-class _Epochs:
-    """Which epoch it is, and whether steps count within one."""
-
-    def __init__(self) -> None:
-        self.epoch: Optional[float] = None
-        self.epochs: Optional[int] = None
-        self.lowest: Optional[float] = None
-        self._from_zero = False
-        self._starts_again: Optional[bool] = None  # the step, with each epoch
-        self._at_last_step: Optional[float] = None
-
-    def take(self, sight: Sight) -> None:
-        """Note the epoch that a line of the training names."""
-        self.epoch = self.epoch if sight.epoch is None else sight.epoch
-        self.epochs = self.epochs if sight.epochs is None else sight.epochs
-        if sight.epoch is not None:
-            self.lowest = sight.epoch if self.lowest is None else min(self.lowest, sight.epoch)
-        self._from_zero = self._from_zero or sight.epoch == 0
-
-    def take_loop(self, track: _Track) -> None:
-        """Note the epoch from the bar of the outer loop, which counts those that are over."""
-        self.epoch, self.epochs = float(min(track.step + 1, track.total or 0)), track.total
-
-    def moved(self, track: _Track, before: int) -> bool:
-        """Take a step of the training; tell whether it began a new pass."""
-        rose = self._at_last_step is not None and (self.epoch or 0.0) > self._at_last_step
-        self._at_last_step = self.epoch
-        if track.step >= before:
-            self._starts_again = False if rose and before >= 0 else self._starts_again
-            return False
-        full = track.total is not None and before >= 0.9 * track.total and track.step <= 0.1 * track.total
-        self._starts_again = True if rose or full else self._starts_again
-        return rose or full
-
-    def inside(self, sight: Sight) -> bool:
-        """Whether the step counts within the epoch, as far as is known."""
-        if self._starts_again is not None:
-            return self._starts_again
-        return self.epochs is not None or (sight.epoch is not None and sight.epoch.is_integer())
-
-    @property
-    def remaining(self) -> Optional[float]:
-        """How many epochs come after this one."""
-        if self.epochs is None or self.epoch is None:
-            return None
-        return max(0.0, self.epochs - self.epoch - self._from_zero)
 
 
 class _Pace:

@@ -51,6 +51,8 @@ class CellState:
         self.waits = ""  # why the cluster has not started it yet, or how its last task ended
         self.cluster = ""  # what the cluster last said of its task
         self.given = 0  # the later of two boxes that were given it is the one that has it
+        self.alarms: Dict[str, str] = {}  # of its training that stand: what was seen, by the alarm
+        self.diverged = 0  # the attempt that was ended because its loss was not finite
         self.leaves = ""  # the box that was given it: the attempt here is ended, and then it is given back
 
     def as_dict(self) -> Dict[str, Any]:
@@ -263,6 +265,17 @@ def _fast_finished(run: RunState, event: Dict[str, Any]) -> None:
     _cell(run, event).fast = {key: event.get(key) for key in ("took_s", "expected_s")}
 
 
+def _alarm(run: RunState, event: Dict[str, Any]) -> None:
+    if not event.get("cell"):
+        return  # of the box
+    key = "%s %s" % (event.get("name"), event.get("where", ""))
+    alarms = dict(_cell(run, event).alarms)
+    alarms.pop(key, None)
+    if event.get("k") == "alarm_raised":
+        alarms[key] = "%s (%s)" % (event.get("what"), event.get("seen"))
+    _cell(run, event).alarms = alarms
+
+
 def _cell_state(name: str) -> Any:
     def step(run: RunState, event: Dict[str, Any]) -> None:
         _cell(run, event).state = name
@@ -332,6 +345,9 @@ _STEPS = {
     "stalled": _stalled,
     "stall_over": _stalled,
     "fast_finished": _fast_finished,
+    "alarm_raised": _alarm,
+    "alarm_cleared": _alarm,
+    "nan_stop": _attempt_of("diverged"),
     "cell_finished": _cell_state(FINISHED),
     "cell_failed": _cell_failed,
     "cell_pending": _cell_state("pending"),

@@ -10,7 +10,7 @@ TOPICS: Dict[str, str] = {
     "failed": "a run or a cell failed, or could not be started",
     "remedy": "an attempt ended badly, and what is done about it",
     "stalled": "nothing moves any more, or it ended far too early",
-    "alarm": "a disk, memory or card needs a look",
+    "alarm": "a disk, memory, card or loss needs a look",
     "preempt": "the platform takes the box away",
     "budget": "half, four fifths or all of the budget is used",
     "meter": "the run has ended and the box still bills: 15 min, 1 h, then every 4 h",

@@ -26,7 +26,9 @@ from .watch import describe
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
 _SIGNALLED = 128
 _SHOWN_WAITS = 10
-_DECISIONS = ("failure_classed", "remedy_chosen", "scratch_pruned", "disk_short", "stalled", "fast_finished")
+_DECISIONS = (
+    "nan_stop", "failure_classed", "remedy_chosen", "scratch_pruned", "disk_short", "stalled", "fast_finished",
+)  # fmt: skip
 
 
 def diagnose_files(book: Book, words: list[str], context: Context) -> Diagnosis:

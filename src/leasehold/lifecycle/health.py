@@ -10,10 +10,26 @@ from leasehold.kit.terminal import one_line
 
 _TELLING = (STALLED, FAST_FINISHED, DEAD)
 _REASON_CHARS = 400
+_ALARMS = 20
 
 
 def trouble(status: Mapping[str, Any]) -> str:
     """Say what is wrong with a run that has not failed, in a line; empty when nothing is known to be."""
+    found = [_sick(status), *(text for _, text in alarms_of(status.get("cells")))]
+    return "; ".join(filter(None, found))[:_REASON_CHARS]
+
+
+def alarms_of(cells: Any) -> list[tuple[str, str]]:
+    """List the alarms of trainings that stand, as (cell, text); what an untrusted box says is bounded."""
+    found = []
+    for name, cell in cells.items() if isinstance(cells, dict) else ():
+        listed = cell.get("alarms") if isinstance(cell, dict) else None
+        for text in list(listed.values())[:_ALARMS] if isinstance(listed, dict) else ():
+            found.append((one_line(str(name)), one_line(str(text))[:_REASON_CHARS]))
+    return found[:_ALARMS]
+
+
+def _sick(status: Mapping[str, Any]) -> str:
     said = status.get("health")
     if not isinstance(said, dict) or said.get("state") not in STATES:
         return ""
@@ -26,8 +42,8 @@ def trouble(status: Mapping[str, Any]) -> str:
 
 
 def warnings_of(cells: Mapping[str, Any]) -> list[str]:
-    """Say which cells ended suspiciously soon; what an untrusted box says is not trusted to be figures."""
-    found = []
+    """Say which cells ended suspiciously soon or with an alarm; an untrusted box's figures may be none."""
+    found = [f"cell {name} ended under an alarm: {text}" for name, text in alarms_of(cells)]
     for name, cell in cells.items():
         fast = cell.get("fast") if isinstance(cell, dict) else None
         took, expected = (fast.get(key) for key in ("took_s", "expected_s")) if isinstance(fast, dict) else (None, None)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from leasehold.gates.launching import Continuation
-from leasehold.kit.progress import Counter, ProgressReader
+from leasehold.kit.progress import ProgressReader
+from leasehold.kit.progress_counters import Counter
 from leasehold.model.job import Job
 
 from .project import CodeTree

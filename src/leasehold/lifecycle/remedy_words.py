@@ -69,6 +69,12 @@ def _stalled(event: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"  seen: {line}" for line in _listed(event, "evidence")[:_SHOWN])])
 
 
+def _nan_stop(event: dict[str, Any]) -> str:
+    cell = f"cell {event.get('cell')}, " if event.get("cell") != MAIN else ""
+    lines = [f"STOPPED: {cell}attempt {event.get('attempt')}: its loss is not finite (on_nan: stop)"]
+    return "\n".join([*lines, f"  seen: {event.get('seen')}", "  its checkpoints were not touched"])
+
+
 def _fast(event: dict[str, Any]) -> str:
     took, expected = ago(_number(event, "took_s")), ago(_number(event, "expected_s"))
     return f"WARNING: cell {event.get('cell')} ended after {took}, {expected} were expected: look at its results"
@@ -115,6 +121,7 @@ _TELLERS: dict[str, Callable[[dict[str, Any]], str]] = {
     "disk_short": _short,
     "stalled": _stalled,
     "stall_over": lambda event: "it moves again: no longer stalled",
+    "nan_stop": _nan_stop,
     "fast_finished": _fast,
     "preempt_noticed": _preempt,
     "cell_sealed": _sealed,

@@ -8,21 +8,29 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from leasehold.errors import UserError
 from leasehold.kit.paths import UnsafePath, check_name
 
 from .cells import SEED, Cell, DuplicateCell, Params, Scalar, check_injective, differing, name_cell, product, without
-from .job_words import CELL_WORDS
+from .job_words import CELL_WORDS, ON_NAN
 
 MOST_CELLS = 10_000
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_TAKEN = ("out", "run", "cell", "attempt", "data", "name")
+_TAKEN = ("out", "run", "cell", "attempt", "data", "name", "on_nan")
 _QUEUE = ("config", "task", "epochs")
 _HINT = "for example: cells: {grid: {lr: [0.1, 0.01]}, seeds: 3}"
 Bad = Callable[[str, str, str], UserError]
 ReadFile = Callable[[str], Any]  # its text, or for YAML what it holds
+
+
+class _Row(NamedTuple):
+    """A cell before it has its name: what it is called, its parameters, and what it says of a NaN."""
+
+    given: str
+    params: Params
+    on_nan: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ def parse_cells(value: Any, read_file: ReadFile, bad: Bad) -> Roster:
     return Roster(cells, compare, _at_once(value.get("at_once", 0), bad))
 
 
-def _rows(value: dict[str, Any], read_file: ReadFile, bad: Bad) -> list[tuple[str, Params]]:
+def _rows(value: dict[str, Any], read_file: ReadFile, bad: Bad) -> list[_Row]:
     grid = _axes(value.get("grid", {}), "cells.grid", bad)
     together = _axes(value.get("zip", {}), "cells.zip", bad)
     _check_zip(grid, together, bad)
@@ -60,7 +68,7 @@ def _rows(value: dict[str, Any], read_file: ReadFile, bad: Bad) -> list[tuple[st
     if size > MOST_CELLS:
         raise bad("cells.grid", f"makes {size:,} cells; the most is {MOST_CELLS:,}", "split it into several jobs")
     excluded = [_params(row, f"cells.exclude.{place}", bad) for place, row in _items(value, "exclude", bad)]
-    rows = [("", row) for row in without(product(grid, together), excluded)]
+    rows = [_Row("", row) for row in without(product(grid, together), excluded)]
     rows += [_row(row, f"cells.list.{place}", bad) for place, row in _items(value, "list", bad)]
     if "file" in value:
         rows += _file_rows(value["file"], read_file, bad)
@@ -101,16 +109,27 @@ def _items(value: dict[str, Any], key: str, bad: Bad) -> list[tuple[int, Any]]:
     return list(enumerate(items))
 
 
-def _row(value: Any, key: str, bad: Bad) -> tuple[str, Params]:
+def _row(value: Any, key: str, bad: Bad) -> _Row:
     if isinstance(value, str):
-        return _given(value, key, bad), {}
-    given = ""
+        return _Row(_given(value, key, bad), {})
+    given = on_nan = ""
+    if isinstance(value, dict) and "on_nan" in value:
+        on_nan = _on_nan(value["on_nan"], f"{key}.on_nan", bad)
+        value = {name: item for name, item in value.items() if name != "on_nan"}
     if isinstance(value, dict) and "name" in value:
         given = _given(value["name"], f"{key}.name", bad)
         value = {name: item for name, item in value.items() if name != "name"}
         if not value:
-            return given, {}
-    return given, _params(value, key, bad)
+            return _Row(given, {}, on_nan)
+    return _Row(given, _params(value, key, bad), on_nan)
+
+
+def _on_nan(value: Any, key: str, bad: Bad) -> str:
+    if value == "":  # a table has the column, this row nothing in it
+        return ""
+    if value not in ON_NAN:
+        raise bad(key, f"{value!r} is none of {', '.join(ON_NAN)}", "on_nan: stop ends a cell whose loss is not finite")
+    return str(value)
 
 
 def _params(value: Any, key: str, bad: Bad) -> Params:
@@ -144,7 +163,7 @@ def _scalar(value: Any, key: str, bad: Bad) -> Scalar:
     return value
 
 
-def _with_seeds(rows: list[tuple[str, Params]], value: dict[str, Any], bad: Bad) -> list[tuple[str, Params]]:
+def _with_seeds(rows: list[_Row], value: dict[str, Any], bad: Bad) -> list[_Row]:
     seeds = value.get("seeds")
     if seeds is None:
         return rows
@@ -153,15 +172,20 @@ def _with_seeds(rows: list[tuple[str, Params]], value: dict[str, Any], bad: Bad)
     whole = isinstance(seeds, list) and seeds and all(isinstance(s, int) and not isinstance(s, bool) for s in seeds)
     if not whole or len(set(seeds)) != len(seeds):
         raise bad("cells.seeds", "must be how many, or a list of different whole numbers", "seeds: [0, 1, 2]")
-    if any(SEED in params for _, params in rows):
+    if any(SEED in row.params for row in rows):
         raise bad("cells.seeds", f"a cell has a parameter {SEED} already", "keep one of the two")
     if len(rows) * len(seeds) > MOST_CELLS:
         raise bad("cells.seeds", f"makes {len(rows) * len(seeds):,} cells; the most is {MOST_CELLS:,}", "")
-    return [(given, {**params, SEED: seed}) for given, params in rows for seed in seeds]
+    return [row._replace(params={**row.params, SEED: seed}) for row in rows for seed in seeds]
 
 
-def _named(rows: list[tuple[str, Params]], cost: Any, bad: Bad) -> tuple[Cell, ...]:
-    cells = [Cell(_given(name_cell(row, given), "cells", bad), row, _cost(row, cost, bad)) for given, row in rows]
+def _named(rows: list[_Row], cost: Any, bad: Bad) -> tuple[Cell, ...]:
+    cells = [
+        Cell(
+            _given(name_cell(row.params, row.given), "cells", bad), row.params, _cost(row.params, cost, bad), row.on_nan
+        )
+        for row in rows
+    ]
     try:
         return check_injective(cells)
     except DuplicateCell as error:
@@ -202,7 +226,7 @@ def _at_once(value: Any, bad: Bad) -> int:
     return value
 
 
-def _file_rows(name: Any, read_file: ReadFile, bad: Bad) -> list[tuple[str, Params]]:
+def _file_rows(name: Any, read_file: ReadFile, bad: Bad) -> list[_Row]:
     if not isinstance(name, str) or not name:
         raise bad("cells.file", f"must be a path beside the job file, not {type(name).__name__}", "file: queue.txt")
     text = read_file(name)
@@ -217,7 +241,7 @@ def _file_rows(name: Any, read_file: ReadFile, bad: Bad) -> list[tuple[str, Para
     return _csv_rows(text, wrong) if name.endswith(".csv") else _queue_rows(text, wrong)
 
 
-def _csv_rows(text: str, bad: Bad) -> list[tuple[str, Params]]:
+def _csv_rows(text: str, bad: Bad) -> list[_Row]:
     rows = []
     reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff")), strict=True)
     try:
@@ -231,7 +255,7 @@ def _csv_rows(text: str, bad: Bad) -> list[tuple[str, Params]]:
     return rows
 
 
-def _queue_rows(text: str, bad: Bad) -> list[tuple[str, Params]]:
+def _queue_rows(text: str, bad: Bad) -> list[_Row]:
     """Read `config task [epochs]` lines; blank ones and those with # first are skipped."""
     rows = []
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
@@ -244,7 +268,7 @@ def _queue_rows(text: str, bad: Bad) -> list[tuple[str, Params]]:
             )
         params = {key: _number(word) if key == "epochs" else word for key, word in zip(_QUEUE, words, strict=False)}
         stem = words[0].rsplit("/", 1)[-1].rsplit(".", 1)[0] or words[0]
-        rows.append((name_cell({}, _plain(f"{stem}-{words[1]}")), params))
+        rows.append(_Row(name_cell({}, _plain(f"{stem}-{words[1]}")), params))
     return rows
 
 

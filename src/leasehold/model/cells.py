@@ -25,15 +25,17 @@ class Cell:
     name: str
     params: Mapping[str, Scalar]
     cost: float = 1.0  # relative, or seconds once measured
+    on_nan: str = ""  # tell or stop; empty is as the job says
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for the plan and the wire."""
-        return {"name": self.name, "params": dict(self.params), "cost": self.cost}
+        own = {"on_nan": self.on_nan} if self.on_nan else {}
+        return {"name": self.name, "params": dict(self.params), "cost": self.cost, **own}
 
 
 def cell_from_dict(value: Mapping[str, Any]) -> Cell:
     """Read back a cell that this home spelled itself."""
-    return Cell(value["name"], dict(value["params"]), value.get("cost", 1.0))
+    return Cell(value["name"], dict(value["params"]), value.get("cost", 1.0), value.get("on_nan", ""))
 
 
 class DuplicateCell(Exception):

@@ -87,6 +87,7 @@ class Job:
     evaluate: str = ""
     stall_after_s: float = STALL_AFTER_S  # 0 is never
     on_stall: str = "tell"
+    on_nan: str = "tell"  # of a loss that is not finite; a cell may say otherwise
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
     slurm: Mapping[str, Any] = field(default_factory=dict)
@@ -111,8 +112,9 @@ class Job:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
         del value["cells"], value["at_once"], value["slurm"]
-        for name, usual in (("stall_after_s", STALL_AFTER_S), ("on_stall", "tell"), ("reboot", "nothing")):
-            if value[name] == usual:
+        usual = {"stall_after_s": STALL_AFTER_S, "on_stall": "tell", "on_nan": "tell", "reboot": "nothing"}
+        for name, plain in usual.items():
+            if value[name] == plain:
                 del value[name]
         sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}
         return {**value, **self._newer(), **sweep, **({"slurm": dict(self.slurm)} if self.slurm else {})}

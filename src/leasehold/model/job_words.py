@@ -12,6 +12,7 @@ WHEN_DONE = ("ask", "park")
 REBOOT = ("nothing", "resume")
 AT_LIMIT = ("warn", "stop")
 ON_STALL = ("tell", "again")
+ON_NAN = ("tell", "stop")
 SETUP_FRAMEWORKS = ("keep", "replace")
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _GLOBS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -209,6 +210,13 @@ WORDS = (
     Word("notify", "of what your `lease notify` channels tell you while it runs; false: of nothing", {}),
     Word(
         "stall", "when a live trainer counts as stalled: 45m, off, or {after, then}; 30m by default", {}, example="45m"
+    ),
+    Word(
+        "on_nan",
+        "when the loss is not finite: tell (default), or stop: end that cell, whose checkpoints stay as they are; a "
+        "cell of a list or file may have its own",
+        {"enum": list(ON_NAN)},
+        example="stop",
     ),
     Word(
         "reboot",

@@ -26,7 +26,7 @@ _HEAVY = (
 _LOAD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from leasehold.caretaker import alarms, sampler, series, supervise
+from leasehold.caretaker import alarms, sampler, series, supervise, training_look
 print(" ".join(name for name in sys.argv[2:] if name in sys.modules))
 """
 

@@ -48,6 +48,7 @@ cells: [{lr: 1}]
 slurm: {partition: gpu, time: 8h}
 evaluate: python eval.py
 stall: {after: 45m, then: again}
+on_nan: stop
 """
 
 
@@ -87,6 +88,7 @@ def test_everything_a_job_can_say() -> None:
         evaluate="python eval.py",
         stall_after_s=2700.0,
         on_stall="again",
+        on_nan="stop",
     )
 
 
