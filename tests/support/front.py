@@ -167,7 +167,7 @@ _HEALTHY = {  # what a card with ECC answers to nvidia-smi --query-gpu; a name t
     "clocks_throttle_reasons.sw_thermal_slowdown": "Not Active",
     "clocks_throttle_reasons.sw_power_cap": "Not Active",
 }
-_SMI = """case "$1" in --query-gpu=*) ;; *) exit 0 ;; esac
+_SMI = """case "$1" in --query-gpu=*) ;; "") printf '%%s\\n' %(names)s; exit 0 ;; *) exit 0 ;; esac
 IFS=,
 for card in %(cards)s; do
     row=
@@ -191,7 +191,8 @@ def smi_script(cards: Sequence[str], changes: Sequence[Mapping[str, str]] = ()) 
         known.update(_HEALTHY, name=name, **{"memory.total": mib})
         known.update(changes[number] if number < len(changes) else {})
         answers += "".join("        %d:%s) value='%s' ;;\n" % (number, key, value) for key, value in known.items())
-    return _SMI % {"cards": " ".join(map(str, range(len(cards)))), "answers": answers}
+    names = " ".join("'%s'" % card for card in cards)
+    return _SMI % {"names": names, "cards": " ".join(map(str, range(len(cards)))), "answers": answers}
 
 
 def fake_cards(
