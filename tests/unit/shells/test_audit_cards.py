@@ -27,33 +27,34 @@ def reason(name: str) -> dict[str, str]:
     return {f"clocks_throttle_reasons.{name}": "Active"}
 
 
-@pytest.mark.parametrize(
-    "change, said",
-    [
-        ({"ecc.errors.uncorrected.volatile.total": "2"}, "2 uncorrectable memory errors since boot"),
-        ({"remapped_rows.failure": "Yes"}, "a broken memory row could not be replaced"),
-        ({"gpu_recovery_action": "Reset"}, "the driver asks for recovery: Reset"),
-        (reason("hw_thermal_slowdown"), "the hardware slows it down because it is hot"),
-        (reason("sw_thermal_slowdown"), "the driver slows it down because it is hot"),
-        (reason("hw_power_brake_slowdown"), "its power supply brakes it"),
-        (reason("hw_slowdown"), "the hardware slows it down"),
-    ],
-)
-def test_a_sick_card_refuses_the_launch(me: Front, tmp_path: Path, change: dict[str, str], said: str) -> None:
-    done = me.lease("run", "--detach", **fake_cards(tmp_path, _CARD, changes=[change]))
+_FAULTS = {
+    "2 uncorrectable memory errors since boot": {"ecc.errors.uncorrected.volatile.total": "2"},
+    "a broken memory row could not be replaced": {"remapped_rows.failure": "Yes"},
+    "the driver asks for recovery: Reset": {"gpu_recovery_action": "Reset"},
+    "the hardware slows it down because it is hot": reason("hw_thermal_slowdown"),
+    "the driver slows it down because it is hot": reason("sw_thermal_slowdown"),
+    "its power supply brakes it": reason("hw_power_brake_slowdown"),
+    "the hardware slows it down": reason("hw_slowdown"),
+}
+
+
+def test_each_sick_card_refuses_the_launch(me: Front, tmp_path: Path) -> None:
+    me.job(resources={"gpu": {"count": len(_FAULTS)}})
+    done = me.lease("run", "--detach", **fake_cards(tmp_path, *[_CARD] * len(_FAULTS), changes=[*_FAULTS.values()]))
     assert done.code == _REFUSED, done.out + done.said
-    assert f"GPU 0: {said}" in done.said
+    for number, said in enumerate(_FAULTS):
+        assert f"GPU {number}: {said}" in done.said
     assert not me.runs_on_box()
 
 
-@pytest.mark.parametrize("code", [48, 79, 95])
-def test_a_fatal_xid_of_the_card_refuses_and_can_be_passed_by_with_a_reason(
-    me: Front, tmp_path: Path, code: int
-) -> None:
-    cards = fake_cards(tmp_path, _CARD, kernel=_XID % ("3b", code))
+def test_fatal_xids_refuse_and_can_be_passed_by_with_a_reason(me: Front, tmp_path: Path) -> None:
+    me.job(resources={"gpu": {"count": 3}})
+    log = "\n".join(_XID % pair for pair in (("3b", 48), ("3c", 79), ("3d", 95)))
+    cards = fake_cards(tmp_path, *[_CARD] * 3, kernel=log)
     done = me.lease("check", "audit", **cards)
     assert done.code == _REFUSED
-    assert f"NO  GPU 0: Xid {code} on 0000:3b:00: " in done.said
+    for number, (bus, code) in enumerate((("3b", 48), ("3c", 79), ("3d", 95))):
+        assert f"NO  GPU {number}: Xid {code} on 0000:{bus}:00: " in done.said
     done = me.lease("run", "--detach", "--skip-gate", "audit", "--because", "the provider reset it", **cards)
     assert done.code == 0, done.said
     (judged,) = [event for event in me.events("gate_judged") if event["gate"] == "audit" and event.get("skipped")]
@@ -89,35 +90,29 @@ def test_a_healthy_card_passes_with_what_was_read(me: Front, tmp_path: Path) -> 
     assert "audit: passed" in done.out
 
 
-@pytest.mark.parametrize(
-    "change, kernel, said",
-    [
-        ({}, None, "the kernel log cannot be read"),
-        (
-            {"ecc.mode.current": "[N/A]", "ecc.errors.uncorrected.volatile.total": "[N/A]"},
-            "",
-            "GPU 0: it counts no memory errors (no ECC): they stay unseen",
-        ),
-        (
-            {f"clocks_throttle_reasons.{name}": "[N/A]" for name in (
-                "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")},
-            "",
-            "GPU 0: the driver does not say whether it is slowed down",
-        ),
-        ({"temperature.gpu": "[N/A]"}, "", "GPU 0: it does not say how hot it is"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_seen_is_unknown_and_said(
-    me: Front, tmp_path: Path, change: dict[str, str], kernel: str | None, said: str
-) -> None:
-    cards = fake_cards(tmp_path, _CARD, changes=[change], kernel=kernel)
+def test_what_cannot_be_seen_is_unknown_and_said(me: Front, tmp_path: Path) -> None:
+    slowed = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+    changes = [
+        {"ecc.mode.current": "[N/A]", "ecc.errors.uncorrected.volatile.total": "[N/A]"},
+        {f"clocks_throttle_reasons.{name}": "[N/A]" for name in slowed},
+        {"temperature.gpu": "[N/A]"},
+    ]
+    unseen = [
+        "GPU 0: it counts no memory errors (no ECC): they stay unseen",
+        "GPU 1: the driver does not say whether it is slowed down",
+        "GPU 2: it does not say how hot it is",
+        "the kernel log cannot be read",
+    ]
+    me.job(resources={"gpu": {"count": 3}})
+    cards = fake_cards(tmp_path, *[_CARD] * 3, changes=changes, kernel=None)
     done = me.lease("check", "audit", **cards)
     assert done.code == 0
-    assert f"?   {said}" in done.said
     assert "audit: unknown" in done.out
+    assert all(f"?   {said}" in done.said for said in unseen), done.said
     done = me.lease("run", "--detach", **cards)
     assert done.code == 0, done.said
-    assert said in next(line for line in done.said.splitlines() if line.startswith("gate audit: unknown: "))
+    line = next(line for line in done.said.splitlines() if line.startswith("gate audit: unknown: "))
+    assert all(said in line for said in unseen)
 
 
 def test_a_tool_that_does_not_answer_about_health_is_unknown(me: Front, tmp_path: Path) -> None:
