@@ -55,11 +55,6 @@ class Patrol:
 
     def last(self, name: str, cell: CellState, known: Iterable[Dict[str, Any]]) -> None:
         """Look once more at the numbers of an attempt that has ended, before anything is made of its end."""
-        from .quick_look import may_hold_nonfinite
-
-        log = os.path.join(self._folder.attempt(name, cell.attempt), "log")
-        if self._training is None and not may_hold_nonfinite(log):
-            return  # it lived for a moment, and to read its log line by line would take longer
         try:
             self._training_look().last(name, cell, self._standing(known), time.monotonic())
         except OSError:

@@ -1,18 +1,33 @@
-"""Whether a log may hold a number that is not finite; light, for cells that live for a moment."""
+"""Whether the numbers of an attempt that has ended are worth a look; light, for cells that live for a moment."""
 
 from __future__ import annotations
 
 import os
 
+from leasehold.kit.runstate import CellState
+
+from .layout import RunFolder
+
 _TAIL_BYTES = 64 << 10
 
 
+def worth_a_look(folder: RunFolder, name: str, cell: CellState, followed: bool) -> bool:
+    """Whether an attempt ended and nothing was made of it yet; one nobody followed only if its log may hold NaN."""
+    if cell.state != "ended" or cell.classed == cell.attempt or cell.stage in cell.passed:
+        return False
+    return followed or may_hold_nonfinite(os.path.join(folder.attempt(name, cell.attempt), "log"))
+
+
 def may_hold_nonfinite(path: str) -> bool:
-    """Look for the words in the end of a log; they may still be part of others."""
+    """Look for the words in the end of a log; whether they are a loss is for others to say."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             text = file.read(_TAIL_BYTES).lower()
     except OSError:
         return False
-    return b"nan" in text or b"inf" in text
+    if b"nan" not in text and b"inf" not in text:
+        return False
+    import re
+
+    return re.search(rb"\b(?:nan|inf|infinity)\b", text) is not None

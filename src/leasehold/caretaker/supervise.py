@@ -25,6 +25,7 @@ from .parts import is_made, late
 from .places import Places, hear_roster, in_order, left_alone
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
+from .quick_look import worth_a_look
 from .reaper import adopt_orphans
 from .scrubbing import Scrubber
 from .signing import sign
@@ -232,7 +233,7 @@ class Caretaker:
 
     def _judge(self, name: str, cell: CellState) -> None:
         """Say what follows an attempt that has ended, step by step as far as it goes now."""
-        if cell.state == "ended" and cell.classed != cell.attempt and cell.stage not in cell.passed:
+        if worth_a_look(self.folder, name, cell, is_made(self, "patrol")):
             self.patrol.last(name, cell, self.journal.events)
         seen = -1
         while cell.state == "ended" and self.run.seq != seen:

@@ -73,6 +73,12 @@ def test_a_short_cell_leaves_its_journal_its_records_and_its_results_alone(tmp_p
     assert found == {"attempt-0001", "caretaker.lock", "journal.jsonl", "lock", "plan.json", "sealed.json"}
 
 
+def test_a_short_cell_that_prints_nan_raises_its_alarm_before_its_end(tmp_path: Path) -> None:
+    life = _life(tmp_path, "echo step 1 loss nan; echo step 2 loss nan; " + _WELL, ("-c", _SHORT + _RUN))
+    kinds = life.kinds()
+    assert life.code == 0 and kinds.index("alarm_raised") < kinds.index("stage_passed")
+
+
 @pytest.mark.skipif(platform.python_implementation() != "CPython", reason="only CPython tells what it imports")
 def test_a_short_cell_loads_nothing_that_only_longer_ones_need(tmp_path: Path) -> None:
     life = _life(tmp_path, _WELL, ("-I", "-S", "-X", "importtime", "-c", _BARE, _SOURCES))
