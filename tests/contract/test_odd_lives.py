@@ -12,7 +12,7 @@ from tests.support.beds import Bed, local_bed, ssh_bed
 from tests.support.lives import Life
 
 
-@pytest.mark.parametrize("where", ["local", pytest.param("ssh", marks=pytest.mark.real_ssh)])
+@pytest.mark.parametrize("where", ["local", pytest.param("ssh", marks=[pytest.mark.real_ssh, pytest.mark.full])])
 def test_odd_names_everywhere_come_home_and_verify(where: str, odd_name: str, tmp_path: Path) -> None:
     folder = tmp_path / odd_name
     if where == "ssh":
@@ -34,7 +34,7 @@ def live(bed: Bed, folder: Path, name: str) -> None:
             assert life.run(home=name).wait() == 0, life.explain()
         asked = life.lease("status", "--refresh", "--json", home=name)
         assert asked.wait() == 0, life.explain()
-        [row] = json.loads(asked.said)["runs"]
+        [row] = asked.data["runs"]
         assert (row["state"], row["receipt"], Path(row["home"]).parent.parent) == ("finished", True, life.results(name))
         assert life.lease("verify", life.run_id, home=name).wait() == 0, life.explain()
     finally:

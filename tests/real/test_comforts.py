@@ -140,7 +140,7 @@ def test_a_clock_that_is_wrong_by_hours_changes_nothing_but_what_is_said(tmp_pat
             assert life.run().wait() == 0, life.explain()
             asked = life.lease("status", "--refresh", "--json")
             assert asked.wait() == 0, life.explain()
-            [row] = json.loads(asked.said)["runs"]
+            [row] = asked.data["runs"]
             assert (row["state"], row["receipt"]) == ("finished", True)
         finally:
             life.close()
@@ -229,7 +229,7 @@ def test_a_status_needs_no_stat_program(tmp_path: Path, state: str) -> None:
                 assert lease.wait() == 0, life.explain()
             asked = life.lease("status", "--refresh", "--json")
             assert asked.wait() == 0, life.explain()
-            [row] = json.loads(asked.said)["runs"]
+            [row] = asked.data["runs"]
             assert row["state"] == {"running": "unknown", "finished": "finished"}[state]
             life.release()
             assert lease.wait() == 0, life.explain()

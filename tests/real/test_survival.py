@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -75,7 +74,7 @@ def test_a_run_survives_the_servers_restart_while_its_state_is_unknown_and_never
 
     asked = life.lease("status", life.run_id, "--refresh", "--json")
     assert asked.wait() == 0, life.explain()
-    [row] = json.loads(asked.said)["runs"]
+    [row] = asked.data["runs"]
     assert (row["state"], row["receipt"]) == ("unknown", False)
     assert "last known running" in row["reason"]
     assert row["seen_s_ago"] is not None

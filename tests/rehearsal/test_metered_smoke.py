@@ -35,7 +35,7 @@ def test_a_job_without_a_smoke_is_refused_where_a_price_is_known(me: Front) -> N
     assert "seen: the job toy has no `smoke`, and local bills: 1.98USD/h" in done.said
     assert "smoke: python train.py --steps 3" in done.said and "--skip-gate smoke --because" in done.said
     assert me.runs_on_box() == []
-    assert me.gates() == {"smoke": "refused"}
+    assert me.gates() == {"plan": "passed", "smoke": "refused"}
 
 
 def test_json_says_the_refusal_too(me: Front) -> None:

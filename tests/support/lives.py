@@ -67,6 +67,12 @@ class Lease:
         """What it printed so far."""
         return self._said.read_text(encoding="utf-8", errors="replace")
 
+    @property
+    def data(self) -> Any:
+        """The JSON it printed; warnings on stderr lie in the same file, before it."""
+        said = self.said
+        return json.loads(said if said.startswith("{") else said[said.index("\n{") :])
+
     def wait(self, limit_s: float = PATIENCE_S) -> int:
         """Wait for its end."""
         try:

@@ -109,9 +109,9 @@ def launch(
         state = engine.look(plan.run)["state"]
         if state == "absent":
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
+            _pass_plan(home, order, engine, (job, tree), gatekeeper)
             if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
                 gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
-            _pass_plan(home, order, engine, (job, tree), gatekeeper)
             met = order.met or Met(engine)
             signs = None if met.audit else readings(home.shelf(tree.folder), box, bool(order.price or lease.price))
             _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)

@@ -218,8 +218,8 @@ def test_a_box_that_was_asked_to_stop_and_is_silent_may_still_bill_and_its_relea
     story.now += 8 * HOUR
     (said,) = story.said()
     assert said == (
-        "toy finished 8 h ago and gpu1 may still bill (1.98CNY/h): it was asked to stop and does not answer."
-        " Next: lease down toy --stopped, once the console shows it"
+        "toy finished 8 h ago and gpu1 may still bill (1.98CNY/h, 15.84 CNY so far): it was asked to stop"
+        " and does not answer. Next: lease down toy --stopped, once the console shows it"
     )
     story.now += 12 * 24 * HOUR
     clock, _ = story.said()
