@@ -90,7 +90,7 @@ ci: export CI := true
 ci: export LEASEHOLD_NO_SKIP := 1
 ci: ## what CI runs: system parts, check, every test (a missing part is a failure), then the fast tier on a bare machine
 	tools/system_parts.sh
-	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory -j2 --output-sync=target check
 	$(MAKE) --no-print-directory test-all
 	$(MAKE) --no-print-directory test-bare
 

@@ -52,6 +52,7 @@ def check_one_undisturbed_trainer(life: Life) -> None:
 # ---------------------------------------------------------------- the link, the server, the laptop
 
 
+@pytest.mark.fast
 def test_a_run_survives_a_cut_link_and_the_same_command_reconnects(life: Life) -> None:
     lease = life.run_to_mid_life()
     assert bed_of(life).box.cut() >= 1
@@ -98,6 +99,7 @@ def test_a_box_that_cannot_be_reached_at_launch_is_exit_5_and_starts_nothing(lif
     check_one_undisturbed_trainer(life)
 
 
+@pytest.mark.fast
 def test_a_run_survives_sigkill_of_lease_and_the_identical_command_attaches(life: Life) -> None:
     life.run_to_mid_life().kill()
     again = life.run()
@@ -146,6 +148,7 @@ def test_a_pull_that_is_cut_goes_on_where_it_was(begin: Begin, tmp_path: Path) -
 # ---------------------------------------------------------------- host keys
 
 
+@pytest.mark.fast
 def test_a_changed_host_key_refuses_and_touches_nothing(life: Life) -> None:
     lease = life.run_to_mid_life()
     assert eventually(lambda: "attempt_started" in kinds(life)), life.explain()  # the trainer may be told of before
@@ -180,6 +183,7 @@ def test_a_first_contact_is_pinned_at_home_and_only_there(life: Life) -> None:
 # ---------------------------------------------------------------- the guardians
 
 
+@pytest.mark.fast
 def test_a_killed_caretaker_is_respawned_by_the_keeper(life: Life) -> None:
     lease = life.run_to_mid_life()
     first = life.caretaker()

@@ -76,6 +76,7 @@ def add(
             note_spot(home.ledger, lease, order.spot)
     here = placed(profile, entry.root or DEFAULT_ROOT, entry.durable)
     say_dangers(here, report, time.time())
+    report(Note("danger", f"where files lie on {entry.name}:"))
     for line in say_places(entry, here):
         report(Note("danger", f"  - {line}"))
     _warn_of_twins(home, entry, report)
