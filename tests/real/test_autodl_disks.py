@@ -94,7 +94,9 @@ def test_results_lie_on_the_file_storage_hashed_and_outlive_a_release(me: Front,
 def test_a_copy_that_runs_out_of_inodes_is_a_failure_that_loses_nothing_and_resumes(me: Front, box: AutodlBox) -> None:
     """Bytes are plenty, inodes are not: a log line would have said `synced`."""
     me.job(run="python many.py", artifacts={"sample-*.json": "json"})
-    done = me.lease("run", "--on", BOX, *NO_SMOKE)
+    refused = me.lease("run", "--on", BOX, *NO_SMOKE)
+    assert refused.code == 3 and "inodes free on /root/autodl-fs" in refused.said, refused.said
+    done = me.lease("run", "--on", BOX, *NO_SMOKE, "--skip-gate", "audit")
     assert done.code == 2, done.said
     assert "error[durable.not_copied]" in done.said
     assert "the copy to the durable tier failed" in done.said and "inodes" in done.said

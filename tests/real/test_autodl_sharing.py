@@ -23,7 +23,7 @@ def me(autodl: AutodlCloud, tmp_path: Path) -> Iterator[Front]:
     """Give a person with a job."""
     with front(tmp_path / "me", autodl.environment) as person:
         person.write("train.py", "print('hello')\n")
-        person.job()
+        person.job(checkpoint={"size": "1MB"})  # without it the size of the durable copy is unknown
         yield person
 
 
