@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ODD_NAMES
 from tests.contract.doors import Door, opened
 
 KINDS = [
@@ -30,3 +31,14 @@ def odd_door(
     """Give a door to a box where our folder has a name that shells do not expect."""
     with opened(request.param, tmp_path, odd_name, monkeypatch) as door:
         yield door
+
+
+_ODD_IN_THE_FAST_TIER = ("quotes", "newline")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two odd names stand for all of them in the fast tier."""
+    for item in items:
+        odd = getattr(item, "callspec", None) and item.callspec.params.get("odd_name")  # type: ignore[attr-defined]
+        if odd and odd not in [ODD_NAMES[name] for name in _ODD_IN_THE_FAST_TIER]:
+            item.add_marker(pytest.mark.full)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.front import Done, Front, front
 
+pytestmark = pytest.mark.full  # each of these is several processes
+
 LAB = """
 extends: generic-ssh
 id: {name}

@@ -22,13 +22,18 @@ from hypothesis.stateful import (
 )
 
 from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
+from tests.support.examples import at_most
 
 from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
 
 TROUBLE = (*BOX_TROUBLE, *HOME_TROUBLE, "processes", "another home", "running", "mended promise", "lost")
 WIDER_TROUBLE = ("link", "stranger", "new run", "new run lost", "nothing")
 BOUNDED = settings(
-    max_examples=220, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=at_most(220),
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
 )
 
 

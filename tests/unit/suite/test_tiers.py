@@ -46,10 +46,12 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.full
 def test_collecting_starts_no_process(collected: dict[str, list[str]]) -> None:
     assert collected["started"] == []
 
 
+@pytest.mark.full
 def test_the_fast_tier_plays_each_event_with_each_victim_in_one_phase(collected: dict[str, list[str]]) -> None:
     def cases(tier: str) -> list[list[str]]:
         ids = [name.split("[")[1] for name in collected[tier] if "test_the_identical_command_continues[" in name]
@@ -61,6 +63,7 @@ def test_the_fast_tier_plays_each_event_with_each_victim_in_one_phase(collected:
     assert len(cases("full")) == 2 * len(fast)
 
 
+@pytest.mark.full
 def test_the_fast_tier_leaves_out_the_beds_of_the_full_one(collected: dict[str, list[str]]) -> None:
     contract = [name for name in collected["fast"] if name.startswith("tests/contract/")]
     assert contract
