@@ -12,7 +12,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed-from-lock
 SOURCES := src tests tools $(wildcard bench examples)
 
-JOBS ?= 3
+JOBS ?= 4
 ARGS ?=
 
 # A caller's environment must not leak into the tools.

@@ -12,10 +12,10 @@ import pytest
 
 from tests.support.front import Front, front
 
+pytestmark = pytest.mark.full  # each of these is several processes
+
 TRAIN = """
 import json, os, sys
-
-pytestmark = pytest.mark.full  # each of these is several processes
 out = os.environ["LEASE_OUT"]
 at = os.path.join(out, "at")
 last = int(open(at).read()) if os.path.exists(at) else 0

@@ -11,10 +11,10 @@ import pytest
 from tests.support.front import Front, front
 
 STEPS = 6
+pytestmark = pytest.mark.full  # each of these is several processes
+
 HEAD = """
 import json, os, time
-
-pytestmark = pytest.mark.full  # each of these is several processes
 out = os.environ["LEASE_OUT"]
 saved = os.path.join(out, "at")
 last = int(open(saved).read()) if os.path.exists(saved) else 0
