@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.front import Front, front
+from tests.support.front import Front
 
 pytestmark = pytest.mark.full  # each of these is several processes
 
@@ -31,12 +30,10 @@ AT_ZERO = "on another box the run starts at step 0 unless "
 
 
 @pytest.fixture
-def me(tmp_path: Path) -> Iterator[Front]:
+def me(me: Front) -> Front:
     """Give a person whose training broke on the first box, and who has a second one."""
-    with front(tmp_path) as person:
-        person.write("train.py", TRAIN)
-        person.job()
-        yield person
+    me.write("train.py", TRAIN)
+    return me
 
 
 def broken(me: Front, root: Path) -> tuple[str, str]:

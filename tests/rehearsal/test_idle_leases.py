@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
+from tests.support.front import Done, Front
 
-from tests.support.front import Done, Front, front
-
-TRAIN = """
-import json, os
-print("step 1/1 loss 0.5", flush=True)
-json.dump({"loss": 0.5}, open(os.path.join(os.environ["LEASE_OUT"], "result.json"), "w"))
-"""
 PRICE = ("--price", "1.98USD/h")
 SKIP = ("--skip-gate", "smoke", "--because", "a test")
 IDLE = "! local costs 1.98USD/h, "
-
-
-@pytest.fixture
-def me(tmp_path: Path) -> Iterator[Front]:
-    """Give a person with a job that has no smoke."""
-    with front(tmp_path) as person:
-        person.write("train.py", TRAIN)
-        person.job()
-        yield person
 
 
 def named(done: Done) -> list[str]:

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.front import Front, front
+from tests.support.front import Front
 
-TRAIN = """
-import json, os
-print("step 1/1 loss 0.5", flush=True)
-json.dump({"loss": 0.5}, open(os.path.join(os.environ["LEASE_OUT"], "result.json"), "w"))
-"""
 SMOKE = "python3 -I -S train.py"
 SKIP = ("--skip-gate", "smoke", "--because", "the loader needs the card")
-
-
-@pytest.fixture
-def me(tmp_path: Path) -> Iterator[Front]:
-    """Give a person with a job that has no smoke."""
-    with front(tmp_path) as person:
-        person.write("train.py", TRAIN)
-        person.job()
-        yield person
 
 
 def test_a_job_without_a_smoke_is_refused_where_a_price_is_known(me: Front) -> None:
