@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Run `make test` as a new user does on a bare machine: as an ordinary user, in a fresh copy with a .venv of its own,
-# where no optional part can be found. The parts stay installed; a private mount namespace hides them. Needs root.
+# where no optional part can be found. The parts stay installed: a private mount namespace has programs' folders without
+# them. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,9 +21,8 @@ fi
 
 place=$(mktemp -d "${TMPDIR:-/tmp}/leasehold-bare.XXXXXX")
 trap 'rm -rf "$place"' EXIT
-mkdir "$place/home" "$place/tmp" "$place/repo"
+mkdir "$place/home" "$place/tmp" "$place/repo" "$place/layers"
 git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read -cf - | tar -xf - -C "$place/repo"
-: >"$place/nothing"
 chmod 755 "$place"
 chown -R nobody "$place/home" "$place/tmp" "$place/repo"
 
@@ -35,11 +35,15 @@ done
 unshare --mount --propagation private bash -euo pipefail -c '
   place=$1 hidden=$2; shift 2
   PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
+  mount -t tmpfs tmpfs "$place/layers"
+  for folder in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin; do
+    layer=$place/layers$folder
+    mkdir -p "$layer/upper" "$layer/work"
+    mount -t overlay overlay -o "lowerdir=$folder,upperdir=$layer/upper,workdir=$layer/work" "$folder"
+    for name in $hidden; do rm -f "$folder/$name"; done
+  done
   for name in $hidden; do
-    for program in {/usr/local,/usr}/{sbin,bin}/"$name"; do
-      if [ -e "$program" ]; then mount --bind "$place/nothing" "$program"; fi
-      if [ -x "$program" ]; then echo "bare: $program is not hidden" >&2; exit 1; fi
-    done
+    if found=$(command -v "$name"); then echo "bare: $name is not hidden: $found" >&2; exit 1; fi
   done
   cd "$place/repo"
   exec setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all --no-new-privs env -i "$@"

@@ -41,4 +41,4 @@ if [ ! -e "$stamp" ] || [ "$lock" -nt "$stamp" ]; then
 fi
 
 # Own cache and bytecode: this run must neither read nor leave anything in the other interpreter's.
-PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" -m pytest -q -o cache_dir="$venv/pytest_cache" "${suites[@]}" "$@"
+PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" -m pytest -q -n 2 --tier fast -o cache_dir="$venv/pytest_cache" "${suites[@]}" "$@"

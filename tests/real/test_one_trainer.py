@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.support.beds import Bed, LocalBed, SshBed, local_bed, ssh_bed
 from tests.support.lives import Lease, Life, check_home, check_journal, check_trainers, eventually
 
 ROUNDS = 10
-BATCHES = 5
+BATCHES = int(os.environ.get("LEASEHOLD_TEST_BATCHES", "1"))  # more of them look for rarer races
 HOMES = ("home", "other home")
 
 

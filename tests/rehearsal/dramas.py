@@ -18,6 +18,7 @@ from tests.support.lives import (
     kill,
     kill_group,
 )
+from tests.support.parcels import stock
 
 SMOKE = """printf '{"steps": 0, "sum": 0}' > "$LEASE_OUT/result.json\""""
 Command = Callable[[Life, str], Lease]  # the second argument is LEASEHOLD_PAUSE
@@ -61,9 +62,13 @@ class Drama:
     check: Callable[[Life], None] = check_finished
     rehearsed: bool = False  # on a simulated rental
 
-    def bed(self, folder: Path) -> contextlib.AbstractContextManager[Bed]:
-        """Give the bed it is played on, unless it is played over ssh."""
-        return local_bed(folder, folder / "life" / "home" if self.rehearsed else None)
+    @contextlib.contextmanager
+    def bed(self, folder: Path) -> Iterator[Bed]:
+        """Give the bed it is played on, unless it is played over ssh; a rental begins empty."""
+        with local_bed(folder, folder / "life" / "home" if self.rehearsed else None) as bed:
+            if not self.rehearsed:
+                stock(bed.root)
+            yield bed
 
 
 DRAMAS = {
