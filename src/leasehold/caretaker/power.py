@@ -27,14 +27,14 @@ def power_off(request: Request) -> None:
     name = os.path.basename(command[0])
     if name not in _ALLOWED:
         raise Refused("box.odd_command", "%s does not power a box off" % name)
-    where = shutil.which(name, path=_PLACES) or shutil.which(command[0])  # the system's own before any other on PATH
-    if where is None:
-        raise Refused("box.no_shutdown", "this box has no %s; power it off in the console" % name)
     for run in _runs(request.root):
         holding.require(run, request.args)
     busy = _busy(request.root)
     if busy:
         raise Refused("box.busy", "%s still has live processes here" % ", ".join(busy[:3]))
+    where = shutil.which(name, path=_PLACES) or shutil.which(command[0])  # the system's own before any other on PATH
+    if where is None:
+        raise Refused("box.no_shutdown", "this box has no %s; power it off in the console" % name)
     request.reply({"going": True, "command": [where] + command[1:], "boot": boot_id()})
     subprocess.Popen(
         ["/bin/sh", "-c", _GO, "sh", where] + command[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -198,7 +198,7 @@ def _keygen(what: str, files: _Checked, words: list[str], data: bytes) -> subpro
     asked = ["ssh-keygen", "-Y", what, "-f", str(files.signers), *words, "-s", str(files.signature)]
     try:
         return subprocess.run(asked, input=data, capture_output=True, check=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise HomeError(
             "approval.no_keygen", "there is no ssh-keygen here to check the signature", hint="install OpenSSH's client"
         ) from None

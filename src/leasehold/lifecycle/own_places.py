@@ -52,6 +52,6 @@ def _tracked(project: Path, prefix: str) -> int:
     asked = ["git", "-C", str(project), "ls-files", "-z", "--cached", "--", f":(literal){prefix}"]
     try:
         done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return 0
     return done.stdout.count(b"\0")

@@ -156,7 +156,7 @@ def _ask_git(folder: Path) -> subprocess.Popen[bytes] | None:
     ]
     try:
         return subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # none, or none that we may start
         return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,14 +23,13 @@ from hypothesis.stateful import (
 )
 
 from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
-from tests.support.examples import at_most
 
 from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
 
 TROUBLE = (*BOX_TROUBLE, *HOME_TROUBLE, "processes", "another home", "running", "mended promise", "lost")
 WIDER_TROUBLE = ("link", "stranger", "new run", "new run lost", "nothing")
 BOUNDED = settings(
-    max_examples=at_most(220),
+    max_examples=220,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -232,6 +232,7 @@ class Teardown(RuleBasedStateMachine):
             assert len(set(intents)) == len(intents) == len(self.world.used)
 
 
+@pytest.mark.full  # fewer sequences would not meet every event that it must meet
 def test_no_sequence_of_events_tears_down_what_is_not_safe():
     Teardown.seen.clear()
     run_state_machine_as_test(Teardown, settings=BOUNDED)

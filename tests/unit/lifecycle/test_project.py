@@ -274,3 +274,11 @@ def test_without_git_installed_the_folder_is_walked(repository, monkeypatch):
     fill(repository, "a.py")
     monkeypatch.setenv("PATH", "/nonexistent")
     assert paths(read_tree(repository)) == ["a.py"]
+
+
+def test_with_a_git_that_may_not_be_started_the_folder_is_walked(repository, tmp_path, monkeypatch):
+    fill(repository, "a.py")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "git").write_text("not a program")
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
+    assert paths(read_tree(repository)) == ["a.py"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from leasehold.transport import host_keys, parcel
 
 
 def make_key(folder: Path, kind: str) -> str:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("no ssh-keygen here (Debian: apt-get install openssh-client)")
     words = ["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "", "-f", str(folder / kind)]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
     return (folder / f"{kind}.pub").read_text().strip()
