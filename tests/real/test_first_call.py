@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.teardown import record_stopped
+from leasehold.lifecycle.stopped_by_hand import record_stopped
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.front import Front, front
 from tests.support.lives import eventually

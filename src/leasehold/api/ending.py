@@ -120,7 +120,8 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     """Record a person's typed word that the meter is stopped."""
     from leasehold.errors import Refusal
     from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.teardown import clocks_after, platform_of, record_stopped
+    from leasehold.lifecycle.stopped_by_hand import record_stopped
+    from leasehold.lifecycle.teardown import clocks_after, platform_of
 
     lease = _lease(home, word)
     if not lease.open:

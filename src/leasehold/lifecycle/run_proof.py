@@ -7,7 +7,7 @@ from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .home import Home
-from .teardown import read_run
+from .teardown_readings import read_run
 
 
 def why_kept(home: Home, engine: CaretakerEngine, record: RunRecord) -> str:

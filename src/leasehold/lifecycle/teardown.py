@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,28 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from leasehold import first_call
-from leasehold.errors import LeaseholdError, LinkError, Refusal, UserError
-from leasehold.gates.teardown import RunReadings, TeardownReadings, judge_approval, judge_teardown
-from leasehold.kit.terminal import one_line
+from leasehold.errors import LeaseholdError, Refusal, UserError
+from leasehold.gates.teardown import TeardownReadings, judge_approval, judge_teardown
 from leasehold.ledger import books, box_book
-from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 from leasehold.model.placing import DEFAULT_ROOT, placed
-from leasehold.model.plan import plan_from_dict
 from leasehold.model.platform_words import say_source
 from leasehold.model.profile import UNKNOWN, Profile, Verb
 from leasehold.model.receipt import Approval
 from leasehold.model.verdict import Verdict
 from leasehold.platforms.contract import BoxState, Landlord
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.platforms.landlords.person import steps
 
 from .boxes import box_of
 from .home import Home
 from .metering import cost_text
-from .sweep.moved import moved_from
-from .take_over import holder_words
-from .verify import home_damage, sealed_entries
+from .teardown_readings import neighbours, read_all
 
 _POLL_LIMIT_S = 120.0
 
@@ -95,10 +89,10 @@ def plan_teardown(home: Home, lease: Lease, verb_name: str = "", facts_checked: 
     if verb is None:
         known = ", ".join(item.name for item in profile.verbs)
         raise UserError("lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}")
-    readings, left = _read(home, lease, verb, records)
+    readings, left = read_all(home, lease, verb, records)
     readings = replace(
         readings,
-        other_leases=_neighbours(home, lease, verb),
+        other_leases=neighbours(home, lease, verb),
         harmless=verb.kind == "park" and verb.reversible and not verb.deletes,
         doubts=tuple(profile.doubts(verb, time.time())),
         facts_checked=facts_checked,
@@ -127,19 +121,6 @@ def platform_of(home: Home, lease: Lease) -> Profile:
     profile = home.shelf(projects[0] if projects else None).load(lease.platform)
     entry = box_book.find(home.ledger, lease.box)
     return placed(profile, lease.root or DEFAULT_ROOT, entry.durable if entry else "")
-
-
-def _neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:
-    """Other open leases on this machine (another --root): a verb that deletes the machine deletes them too."""
-    if not verb.deletes or lease.platform == "rehearsal":
-        return ()
-    held = [other.id for other in books.leases(home.ledger, only_open=True) if other.box == lease.box]
-    return tuple(name for name in held if name != lease.id and _has_unproven_run(home, name))
-
-
-def _has_unproven_run(home: Home, lease_id: str) -> bool:
-    started = [record for record in books.runs(home.ledger, lease=lease_id) if record.seq or record.state != "planned"]
-    return any(record.owed() for record in started)
 
 
 Approve = Callable[[TeardownPlan], Approval]
@@ -190,30 +171,6 @@ def tear_down(
     if approval.key is not None:
         report(Note("approved", f"approved by {approval.by}, signed with the {approval.key.words}"))
     return _act(home, lease, plan, landlord, report)
-
-
-def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "", since_unix: float = 0.0) -> Verb | None:
-    """Record a person's word that the meter stopped: a park goes on counting its disks, anything else is the end.
-
-    since_unix: when it stopped, where the person saw that too; otherwise it counts until now.
-    """
-    first_call.forget(home.calls)
-    name = verb_name or _last_asked(home, lease)
-    verb = platform_of(home, lease).verb(name) if name else None
-    if verb is not None and verb.kind == "park":
-        said: dict[str, Any] = {"by": by, "verb": verb.name, "said": "the box is stopped"}
-        if since_unix:
-            said["since_unix"] = since_unix
-        home.ledger.append("lease_parked", lease=lease.id, **said)
-        return verb
-    home.ledger.append("lease_closed", lease=lease.id, by=by, said="the meter is stopped")
-    return None
-
-
-def _last_asked(home: Home, lease: Lease) -> str:
-    """The verb that was begun last; without any, none is assumed."""
-    begun = [event for event in home.ledger.events(lease=lease.id) if event.kind in ("verb_asked", "intent_recorded")]
-    return str(begun[-1].data["verb"]) if begun else ""
 
 
 def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
@@ -301,69 +258,3 @@ def _require(verdict: Verdict, code: str, message: str) -> None:
         return
     seen, hint = verdict.objections("lease down … --plan shows all it read")
     raise Refusal(code, message, seen=seen, hint=hint)
-
-
-def _read(
-    home: Home, lease: Lease, verb: Verb, records: list[RunRecord]
-) -> tuple[TeardownReadings, list[dict[str, Any]]]:
-    left: list[dict[str, Any]] = []
-    try:
-        engine = box_of(home, lease).connect()
-    except LinkError as error:
-        runs = tuple(_read_home(home, record) for record in records)
-        return TeardownReadings(lease.id, verb.name, False, runs, (), error.message), left
-    try:
-        on_box = {str(run["run"]) for run in engine.runs()}
-        # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
-        earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
-        runs = tuple(read_run(engine, home, record, on_box, left) for record in [*records, *earlier])
-    except LinkError as error:
-        return TeardownReadings(
-            lease.id, verb.name, False, tuple(_read_home(home, r) for r in records), (), error.message
-        ), left
-    finally:
-        engine.wire.close()
-    strangers = tuple(sorted(one_line(run) for run in on_box - {run.run for run in runs}))
-    return TeardownReadings(lease.id, verb.name, True, runs, strangers), left
-
-
-def _read_home(home: Home, record: RunRecord) -> RunReadings:
-    receipt = books.receipt_of(record)
-    if receipt is not None and receipt.plan_sha256 != json.loads(record.plan_json)["plan_sha256"]:
-        receipt = None  # it proves an earlier promise; the job file was mended since
-    export = Path(record.home_since) if record.home_since else None
-    never_started = record.state == "planned" and record.seq == 0
-    return RunReadings(
-        run=record.run,
-        promised=() if never_started else plan_from_dict(json.loads(record.plan_json)).cells,
-        receipt=receipt,
-        waived=record.waived,
-        sealed=sealed_entries(export) if export else {},
-        home_damage=home_damage(export, receipt) if export and receipt else (),
-        state=record.state,
-        moved=moved_from(home, record),
-    )
-
-
-def read_run(
-    engine: CaretakerEngine, home: Home, record: RunRecord, on_box: set[str], left: list[dict[str, Any]]
-) -> RunReadings:
-    """Read one run at home and on the box; files that no promise names are added to left."""
-    readings = _read_home(home, record)
-    if record.run not in on_box:
-        # What was sealed and is absent now counts as changed, unless a person had it removed after its receipt.
-        sealed = {} if books.was_removed(home.ledger, record.run) else readings.sealed
-        return replace(readings, state="absent", sealed=sealed)
-    plan = plan_from_dict(json.loads(record.plan_json))
-    present, rest = engine.fingerprint(record.run, plan.patterns)
-    seen = rest["seen"]
-    left += [{"run": record.run, **entry} for entry in rest["other"]]
-    return replace(
-        readings,
-        promised=plan.cells,
-        present=present,
-        alive=tuple(rest["alive"]),
-        state=seen["state"],
-        held_by_other_home=seen["holder"].get("home") not in ("", None, home.ledger.home_id),
-        held_by=holder_words(seen["holder"]),
-    )

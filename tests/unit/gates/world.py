@@ -22,7 +22,7 @@ import pytest
 from leasehold.errors import LeaseholdError, Refusal
 from leasehold.kit import manifest
 from leasehold.ledger import books
-from leasehold.lifecycle import approve, teardown
+from leasehold.lifecycle import approve, stopped_by_hand, teardown, teardown_readings
 from leasehold.lifecycle.home import Home
 from leasehold.model.job import Artifact, Job
 from leasehold.model.lease import Lease
@@ -142,7 +142,8 @@ class World:
         self._patch = pytest.MonkeyPatch()
         for module in (teardown, approve):
             self._patch.setattr(module, "time", self.clock)
-        self._patch.setattr(teardown, "box_of", lambda home, lease: self.box)
+        for module in (teardown, teardown_readings):
+            self._patch.setattr(module, "box_of", lambda home, lease: self.box)
         self.lease = self._open_lease()
 
     def close(self) -> None:
@@ -287,7 +288,7 @@ class World:
 
     def say_stopped(self) -> None:
         """End the lease on a person's word; the box, and what is on it, may well live on."""
-        teardown.record_stopped(self.home, self.lease, "me")
+        stopped_by_hand.record_stopped(self.home, self.lease, "me")
         self.lease = books.find_lease(self.home.ledger, self.lease.id)
         self.pending = None
 

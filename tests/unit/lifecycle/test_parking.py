@@ -15,7 +15,8 @@ from leasehold.lifecycle.approve import new_request, typed
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.lease_notes import note_reached
 from leasehold.lifecycle.metering import meter_of
-from leasehold.lifecycle.teardown import TeardownPlan, Wanted, record_stopped, tear_down
+from leasehold.lifecycle.stopped_by_hand import record_stopped
+from leasehold.lifecycle.teardown import TeardownPlan, Wanted, tear_down
 from leasehold.model.lease import Lease
 from leasehold.model.receipt import Approval
 from leasehold.platforms.contract import BoxState
