@@ -11,6 +11,10 @@ from leasehold.model.lease import Lease, RunLine, RunRecord
 from .projection import LINE, lease_from_row, line_from_row, run_from_row
 from .store import Ledger
 
+_ENDS_INTENT = (
+    "verb_done", "verb_refused", "verb_asked", "lease_closed", "lease_reopened", "lease_parked", "lease_resumed"
+)  # fmt: skip
+
 if TYPE_CHECKING:  # `lease status` must not pay for what it does not show
     from leasehold.model.receipt import Approval, Receipt
 
@@ -147,6 +151,8 @@ def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> 
         "strength": approval.strength.value,
         "by": approval.by,
         "evidence": approval.request.evidence,
+        "granted_unix": approval.granted_unix,
+        "expires_unix": approval.request.expires_unix,
     }
     if approval.key is not None:
         intent["key"] = approval.key.as_dict()
@@ -159,11 +165,15 @@ def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> 
 
 
 def pending_intent(ledger: Ledger, lease: str) -> dict[str, Any] | None:
-    """Return the act that was approved and begun on this lease and has not ended, if any."""
+    """Return the act that was approved and begun on this lease and has not ended, if any.
+
+    granted_unix says when; a ledger that did not keep it has the time of the record. Where a person is told what to
+    click (verb_asked), telling is the act: it has ended, and the next `lease down` is a question of its own.
+    """
     pending: dict[str, Any] | None = None
     for event in ledger.events(lease=lease):
         if event.kind == "intent_recorded":
-            pending = event.data
-        elif event.kind in ("verb_done", "verb_refused", "lease_closed", "lease_parked", "lease_resumed"):
+            pending = {"granted_unix": event.t, **event.data}
+        elif event.kind in _ENDS_INTENT:
             pending = None
     return pending

@@ -109,7 +109,7 @@ def standing(home: Home, lease: Lease) -> Standing | None:
         if data["box"] == lease.box:
             found = Standing(data["box"], data["verb"], float(data["until_unix"]), data["by"])
             granted = event.t
-    if found is None or found.until_unix < time.time():
+    if found is None or not granted <= time.time() <= found.until_unix:  # a clock set back revives none
         return None
     taken_back = [e.t for e in home.ledger.events(kind="standing_revoked") if e.data["box"] == lease.box]
     return None if any(moment >= granted for moment in taken_back) else found

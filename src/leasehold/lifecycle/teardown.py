@@ -25,6 +25,7 @@ from leasehold.platforms.landlords.person import steps
 
 from .boxes import box_of
 from .home import Home
+from .intents import approved_words, asked_before, still_approved
 from .metering import cost_text
 from .teardown_readings import neighbours, read_all
 
@@ -143,19 +144,20 @@ def tear_down(
         return BoxState.GONE
     begun = books.pending_intent(home.ledger, lease.id)
     if begun and landlord.poll(lease) is BoxState.GONE:  # approved, carried out, and killed before we wrote that down
-        report(Note("intent_resumed", f"`{begun['verb']}` was approved and carried out earlier"))
+        report(Note("intent_resumed", f"{approved_words(begun, lease.id)}, and the platform reports {lease.box} gone"))
         _close(home, lease, begun["verb"], report)
         return BoxState.GONE
+    if said := asked_before(home, lease):
+        report(Note("by_hand", said))
     plan = plan_teardown(home, lease, wanted.verb, wanted.facts_checked)
     _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
     if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
-        report(
-            Note(
-                "intent_resumed",
-                f"`{plan.verb.name}` was approved earlier and not finished; going on with it",
-            )
-        )
-        return _act(home, lease, plan, landlord, report)
+        if still_approved(begun, time.time()):
+            text = f"`{plan.verb.name}` was approved earlier and not finished; going on with it"
+            report(Note("intent_resumed", text))
+            return _act(home, lease, plan, landlord, report)
+        text = f"{approved_words(begun, lease.id)} and was not finished; that approval is no longer valid"
+        report(Note("intent_expired", text))
     approval = approve(plan)
     plan = plan_teardown(
         home, lease, wanted.verb, wanted.facts_checked

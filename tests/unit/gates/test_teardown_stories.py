@@ -312,9 +312,26 @@ def test_a_yes_to_the_first_lease_does_not_open_the_second(world):
 def test_a_crash_before_the_act_is_continued_without_a_second_yes(world):
     assert world.tear_down(Order(behaviour="crash before")) == "crash"
     assert books.pending_intent(world.home.ledger, world.lease.id) is not None
-    world.clock.now += 10 * APPROVAL_LIFE_S
+    world.clock.now += APPROVAL_LIFE_S
     assert world.tear_down(Order()) == "gone"
     assert (world.seen["approval asked for"], intents(world), len(world.landlord.acts)) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("later_s", [APPROVAL_LIFE_S + 1, 400 * 86400, -1])
+def test_a_crash_before_the_act_is_a_question_again_once_its_yes_expired(world, later_s):
+    assert world.tear_down(Order(behaviour="crash before")) == "crash"
+    world.clock.now += later_s
+    assert world.tear_down(Order(flaw="person says no")) == "approval.not_given"
+    assert len(world.landlord.acts) == 1
+    assert world.tear_down(Order()) == "gone"
+    assert (world.seen["approval asked for"], intents(world), len(world.landlord.acts)) == (3, 2, 2)
+
+
+def test_what_the_platform_reports_gone_is_written_down_even_after_its_yes_expired(world):
+    assert world.tear_down(Order(behaviour="crash after")) == "crash"
+    world.clock.now += 400 * 86400
+    assert world.tear_down(Order(flaw="person says no")) == "gone"
+    assert (world.seen["approval asked for"], len(world.landlord.acts)) == (1, 1)
 
 
 def test_a_crash_after_the_act_is_written_down_without_acting_again(world):
@@ -343,13 +360,21 @@ def test_an_intent_does_not_cover_other_evidence(world):
     assert intents(world) == 2
 
 
-@pytest.mark.parametrize("behaviour", ["asked", "unknown"])
-def test_an_end_that_is_not_known_stays_open_and_is_asked_for_again(world, behaviour):
-    assert world.tear_down(Order(behaviour=behaviour)) == behaviour
+def test_an_end_that_is_not_known_stays_open_and_is_asked_for_again(world):
+    assert world.tear_down(Order(behaviour="unknown")) == "unknown"
     assert world.lease.open
-    assert world.tear_down(Order(behaviour=behaviour)) == behaviour
+    assert world.tear_down(Order(behaviour="unknown")) == "unknown"
     assert world.tear_down(Order()) == "gone"
     assert (world.seen["approval asked for"], len(world.landlord.acts)) == (1, 3)
+
+
+def test_steps_for_a_person_are_told_again_only_after_a_new_yes(world):
+    assert world.tear_down(Order(behaviour="asked")) == "asked"
+    assert world.lease.open
+    assert world.tear_down(Order(flaw="person says no", behaviour="asked")) == "approval.not_given"
+    assert len(world.landlord.acts) == 1
+    assert world.tear_down(Order(behaviour="asked")) == "asked"
+    assert (world.seen["approval asked for"], len(world.landlord.acts)) == (3, 2)
 
 
 def test_an_intent_ends_with_its_lease(world):

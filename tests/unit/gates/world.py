@@ -136,6 +136,7 @@ class World:
         self.given: dict[str, tuple[Approval, Any]] = {}  # by nonce: the approval, and the proof it was given for
         self.used: set[str] = set()
         self.pending: tuple[str, str, Any] | None = None  # lease, verb and proof of an act that began
+        self.pending_from = self.pending_until = 0.0  # its yes is good between these
         self.call: Call | None = None
         self.seen: collections.Counter[str] = collections.Counter()
         self._receipts = 0
@@ -327,7 +328,7 @@ class World:
         self.call = None
         self.lease = books.find_lease(self.home.ledger, self.lease.id)
         assert self.lease.open == (outcome != "gone")
-        self.pending = self.pending if self.lease.open else None
+        self.pending = self.pending if self.lease.open and outcome != "asked" else None
         return outcome
 
     def _approving(self, order: Order, call: Call) -> Callable[[teardown.TeardownPlan], Approval]:
@@ -371,11 +372,13 @@ class World:
         self.seen["acted on waivers"] += any(known.waived for _, known in self.concerned())
         if self.call.approval is None:
             assert self.pending == (lease.id, verb.name, proof), "acted without asking, and it was no retry"
+            assert self.pending_from <= self.clock.now <= self.pending_until, "acted on a yes that has expired"
             self.seen["retried"] += 1
             return
         assert self.approval_reasons(self.call) == []
         self.used.add(self.call.approval.request.nonce)
         self.pending = (lease.id, verb.name, proof)
+        self.pending_from, self.pending_until = self.call.approval.granted_unix, self.call.approval.request.expires_unix
 
     def approval_reasons(self, call: Call) -> list[str]:
         """Say why the yes of this call does not cover it; [] when it does, or none was asked for."""

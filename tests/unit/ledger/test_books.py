@@ -185,7 +185,7 @@ def test_nothing_is_pending_at_first(ledger):
     assert books.pending_intent(ledger, "box-1") is None
 
 
-@pytest.mark.parametrize("other", ["verb_asked", "verb_unknown", "run_seen", "note"])
+@pytest.mark.parametrize("other", ["verb_unknown", "run_seen", "note"])
 def test_an_intent_is_pending_until_its_end_is_known(ledger, other):
     books.record_intent(ledger, "box-1", "terminate", approval("n1"))
     ledger.append(other, lease="box-1", run="r", verb="terminate", state="unknown")
@@ -193,7 +193,7 @@ def test_an_intent_is_pending_until_its_end_is_known(ledger, other):
     assert books.pending_intent(ledger, "box-2") is None
 
 
-@pytest.mark.parametrize("end", ["verb_done", "verb_refused", "lease_closed"])
+@pytest.mark.parametrize("end", ["verb_done", "verb_refused", "verb_asked", "lease_closed", "lease_reopened"])
 def test_an_ended_intent_is_no_longer_pending(ledger, end):
     books.record_intent(ledger, "box-1", "terminate", approval("n1"))
     ledger.append(end, lease="box-1", verb="terminate")
