@@ -146,7 +146,8 @@ class Connection:
             operation(request)
             last = frames.pack(number, frames.END)
         except Refused as error:
-            last = frames.pack_json(number, {"code": error.code, "message": str(error)}, frames.ERROR)
+            said = {"code": error.code, "message": str(error), **({"hint": error.hint} if error.hint else {})}
+            last = frames.pack_json(number, said, frames.ERROR)
         except Exception as error:  # noqa: BLE001 - the process boundary: home must hear of it
             said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
             hung_up = isinstance(error, frames.WireError) and self.closed.is_set()  # which is no news to home

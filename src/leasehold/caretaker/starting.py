@@ -18,6 +18,7 @@ from . import detach, holding, roster
 from .cell_work import prepare_cell
 from .handbook import write_handbook
 from .itself import own_argv
+from .job_turn import JobTurn
 from .layout import RunFolder
 from .locks import wait_lock
 from .observing import observe
@@ -40,6 +41,11 @@ def start(request: Request) -> None:
         raise Refused("box.no_proc", "this box has no /proc, so a run on it could not be stopped for sure; use Linux")
     plan = request.args["plan"]
     folder = RunFolder.below(request.root, check_name(plan.get("run"), "run"))
+    with JobTurn(folder, request.args):
+        _start(request, folder, plan)
+
+
+def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with StartLock(folder):
         opened = _open_folder(request, folder, plan)
@@ -76,7 +82,7 @@ def resume(request: Request) -> None:
     plan = read_json(folder.plan)
     if plan is None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
-    with StartLock(folder):
+    with JobTurn(folder, request.args), StartLock(folder):
         seen = observe(folder)
         if seen["terminal"] and seen["caretaker_alive"]:  # it has written its last event and is about to leave
             _let_leave(folder)

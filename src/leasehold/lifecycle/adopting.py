@@ -84,7 +84,13 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
         wishes = notify.wishes(home, lease, job)
         stay = handbook.Stay(plan, lease, box, Path("."), results, "lease.yaml")
         facts = {**handbook.facts_of(home, stay, profile, len(wishes.get("channels", ()))), "project": ""}
-        private = {"notify": wishes, "handbook": facts, "who": whoami(), "environment": dict(plan.environment)}
+        private: dict[str, Any] = {
+            "notify": wishes,
+            "handbook": facts,
+            "who": whoami(),
+            "environment": dict(plan.environment),
+        }
+        private = {**private, "alongside": True}  # the process runs already: nothing is started beside anything
         seen = engine.start(plan, home.ledger.home_id, private)
     finally:
         engine.wire.close()

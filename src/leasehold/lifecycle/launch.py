@@ -124,6 +124,7 @@ def launch(
         facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
         private = {**private, "handbook": facts, "who": whoami(), "given": dict(order.share.given)}
         private["given_up"] = [*books.find_run(ledger, plan.run).waived]
+        private["alongside"] = order.alongside
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     except BaseException:
         if engine is not None:

@@ -22,6 +22,8 @@ from .contract import Link, Transport
 from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet, say
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
+_TAKE_OVER = "lease attach RUN --take-over, once nobody works at that home"
+_REFUSALS = {TAKEN_OVER: _TAKE_OVER, "run.company": ""}  # a gate's no, said by the box; their usual hints
 _INBOX_FRAMES = 256
 _MOST_STATUS_BYTES = 64 << 20  # ten thousand cells are 6 MB
 _AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice
@@ -141,10 +143,9 @@ class Wire:
             if frame.type == frames.ERROR:
                 said = object_of(frame)
                 code, message = one_line(str(said.get("code"))), one_line(str(said.get("message")))
-                if code == TAKEN_OVER:
-                    hint = "lease attach RUN --take-over, once nobody works at that home"
-                    raise Refusal(code, message, seen=f"answer of {self.name} to `{op}`", hint=hint)
-                raise BoxError(code, message, seen=f"answer of {self.name} to `{op}`")
+                hint = one_line(str(said.get("hint") or _REFUSALS.get(code, "")))
+                kind = Refusal if code in _REFUSALS else BoxError
+                raise kind(code, message, seen=f"answer of {self.name} to `{op}`", hint=hint)
             yield frame
 
     def _send(self, parts: Iterable[bytes]) -> None:
