@@ -13,7 +13,7 @@ import shutil
 import zlib
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit import manifest
@@ -134,13 +134,16 @@ class FakeEngine:
         """End the nagging; this box never nagged."""
         self._answer()
 
-    def fingerprint(self, run: str, patterns: List[str]) -> Tuple[Dict[str, List[Dict[str, Any]]], Dict[str, Any]]:
+    def fingerprint(
+        self, run: str, patterns: Sequence[str] = (), whole: Sequence[str] = ()
+    ) -> Tuple[Dict[str, List[Dict[str, Any]]], Dict[str, Any]]:
         """Return artifact stats by cell, and what lives and lies beside them."""
         self._answer()
         found = self._run(run)
-        present = manifest.fingerprints(found.places, patterns)
-        rest = {"seen": self._seen(found), "alive": list(found.alive), "other": _unpromised(found, patterns)}
-        return present, rest
+        present = manifest.fingerprints(found.places, list(patterns))
+        rest = {"seen": self._seen(found), "alive": list(found.alive), "other": _unpromised(found, list(patterns))}
+        remains = {cell: _all_files(found.out(cell)) for cell in whole}
+        return present, {**rest, "other_more": {"files": 0, "bytes": 0}, "remains": remains}
 
     def manifest(self, run: str, cells: List[str], patterns: List[str]) -> bytes:
         """Seal what the patterns name in these cells."""
@@ -223,8 +226,7 @@ class FakeEngine:
     def salvageable(self, run: str, cell: str) -> List[Dict[str, Any]]:
         """List every plain file in a cell's out folder."""
         self._answer()
-        entries = walk(str(self._run(run).out(cell)))
-        return [{"path": entry.path, "bytes": entry.info.st_size} for entry in entries if entry.is_file]
+        return _all_files(self._run(run).out(cell))
 
     def _answer(self) -> None:
         """Break the link when its time has come."""
@@ -285,6 +287,10 @@ class FakeChart:
 
     def leave(self) -> None:
         """There is nothing to end."""
+
+
+def _all_files(folder: Path) -> List[Dict[str, Any]]:
+    return [manifest.stat_entry(entry) for entry in walk(str(folder)) if entry.is_file]
 
 
 def _unpromised(run: FakeRun, patterns: List[str]) -> List[Dict[str, Any]]:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from typing import Any, Dict, List, Tuple
+from typing import List, Tuple
 
 from leasehold.kit import frames, journal, manifest
 from leasehold.kit.atomic import read_json, write_atomic
@@ -14,9 +14,8 @@ from leasehold.kit.paths import UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import hogs, readings, series, shared_notes
+from . import hogs, readings, remains, series, shared_notes
 from .following import Following, parse_logs
-from .layout import RunFolder
 from .observing import observe
 from .platform_shell import Outfit
 from .private_place import find_place
@@ -124,9 +123,12 @@ def fingerprint(request: Request) -> None:
     for name, entries in sorted(manifest.fingerprints(places, plan["patterns"]).items()):
         for start in range(0, max(1, len(entries)), _ENTRIES_A_FRAME):
             request.reply({"cell": name, "entries": entries[start : start + _ENTRIES_A_FRAME]})
+    for name in request.args.get("whole") or ():
+        for entries in remains.batches(folder.out(str(name)), _ENTRIES_A_FRAME):
+            request.reply({"whole": str(name), "entries": entries})
     trainers = [(cell["pid"], cell["started"]) for cell in seen["cells"].values() if cell["pid"]]
     alive = sorted(process.pid for process in processes_of(trainers, folder.mark()))
-    request.reply({"seen": seen, "alive": alive, "other": _unpromised(folder, plan)})
+    request.reply({"seen": seen, "alive": alive, **remains.unpromised(places, plan["patterns"])})
 
 
 def get(request: Request) -> None:
@@ -240,12 +242,9 @@ def send_notices(request: Request) -> None:
 
 def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
-    from leasehold.kit.match import walk
-
-    root = folder_of(request).out(str(request.args["cell"]))
-    for found in walk(root) if os.path.isdir(root) else ():
-        if found.is_file:
-            request.reply({"path": found.path, "bytes": found.info.st_size})
+    for entries in remains.batches(folder_of(request).out(str(request.args["cell"])), _ENTRIES_A_FRAME):
+        for entry in entries:
+            request.reply(entry)
 
 
 def _area(request: Request) -> List[str]:
@@ -287,19 +286,3 @@ def _send_from(request: Request, path: str, offset: int, growing: bool) -> int:
         request.data(chunk)
         offset += len(chunk)
     return offset
-
-
-def _unpromised(folder: RunFolder, plan: Dict[str, Any]) -> List[Dict[str, Any]]:
-    """List files in out/ that no artifact pattern names: what will not come home."""
-    from leasehold.kit.match import compile_pattern, walk
-
-    regexes = [compile_pattern(pattern) for pattern in plan["patterns"]]
-    found = []
-    for name in plan["cells"]:
-        root = folder.out(name)
-        for entry in walk(root) if os.path.isdir(root) else ():
-            if not any(regex.match(entry.path) for regex in regexes):
-                found.append({"cell": name, "path": entry.path, "bytes": entry.info.st_size})
-            if len(found) >= 1000:
-                return found
-    return found

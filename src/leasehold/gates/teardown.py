@@ -15,6 +15,8 @@ from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, 
 from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
 
+from .waivers import judge_given_up
+
 _NAMED = 8  # cells that a line names; more are counted
 
 
@@ -43,6 +45,8 @@ class RunReadings:
     held_by: str = ""  # who and since when, for people
     home_damage: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
+    given_up: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what each waiver covers, by cell
+    remains: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # every file of waived cells on the box now
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,12 @@ class TeardownReadings:
     def evidence(self) -> str:
         """Digest over receipts and waivers: what an approval is bound to."""
         proof = [
-            {"run": r.run, "receipt": r.receipt.digest if r.receipt else "", "waived": sorted(r.waived)}
+            {
+                "run": r.run,
+                "receipt": r.receipt.digest if r.receipt else "",
+                "waived": sorted(r.waived),
+                **({"given_up": r.given_up} if r.given_up else {}),
+            }
             for r in self.runs
         ]
         return digest({"lease": self.lease, "proof": sorted(proof, key=lambda item: str(item["run"]))})
@@ -222,7 +231,8 @@ def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
     if cell in covered:
         return passes(f"{run.run}/{cell}: {_home(run, cell)}")
     if cell in run.waived:
-        return passes(f"{run.run}/{cell}: given up by a person (waiver)")
+        here = run.remains.get(cell) or run.present.get(cell, ())
+        return judge_given_up(run.run, cell, run.given_up.get(cell, ()), here)
     if run.state in ("failed", "stopped"):
         hint = f"resume it with the identical lease run, or: lease waive {run.run} {cell}"
         return refuses(f"{run.run}/{cell}: the run {run.state} without a result, and no waiver", hint)

@@ -153,7 +153,13 @@ def unique(hits: List[List[Found]]) -> List[Found]:
 def stat_entry(found: Found) -> Dict[str, Any]:
     """Spell what is known of a file without reading it."""
     info = found.info
-    return {"path": found.path, "bytes": info.st_size, "mtime_ns": info.st_mtime_ns, "inode": info.st_ino}
+    return {
+        "path": found.path,
+        "bytes": info.st_size,
+        "mtime_ns": info.st_mtime_ns,
+        "ctime_ns": info.st_ctime_ns,
+        "inode": info.st_ino,
+    }
 
 
 def _totals(roster: Dict[str, List[Dict[str, Any]]]) -> Dict[str, int]:
@@ -210,7 +216,7 @@ def _parse_cell(cell: Any, entries: Any) -> None:
 
 
 def _parse_entry(entry: Dict[str, Any]) -> None:
-    for key in ("bytes", "mtime_ns", "inode"):
+    for key in ("bytes", "mtime_ns", "inode", *(("ctime_ns",) if "ctime_ns" in entry else ())):
         if not isinstance(entry[key], int) or isinstance(entry[key], bool) or entry[key] < 0:
             raise ManifestError("%r: %s is %r" % (entry["path"], key, entry[key]))
     sha = entry["sha256"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +15,35 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 
 def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: Report) -> list[dict[str, Any]]:
-    """Copy everything a cell left behind into quarantine, promised or not, as far as it can be read."""
-    kept = []
+    """Copy everything a cell left behind into quarantine, promised or not, as far as it can be read.
+
+    Returns every plain file as the box listed it, with `salvaged`, and the sha256 of the copy where there is one.
+    """
+    found = []
     for entry in engine.salvageable(run, cell):
         path = str(entry["path"])
+        copied: dict[str, Any] = {}
         try:
-            kept.append({"path": path, "bytes": _salvage_one(engine.get(run, "out", cell, path), place, path)})
+            copied = _salvage_one(engine.get(run, "out", cell, path), place, path)
         except (UnsafePath, BoxError) as error:
             report(Note("not_salvaged", f"not salvaged: {one_line(path)}: {one_line(str(error))}"))
-    report(Note("salvaged", f"salvaged {len(kept)} files of {cell} into {place}"))
-    return kept
+        found.append({**entry, **copied, "salvaged": bool(copied)})
+    kept = sum(entry["salvaged"] for entry in found)
+    report(Note("salvaged", f"salvaged {kept} files of {cell} into {place}"))
+    return found
 
 
-def _salvage_one(chunks: Iterator[bytes], place: Path, path: str) -> int:
+def _salvage_one(chunks: Iterator[bytes], place: Path, path: str) -> dict[str, Any]:
     target = Path(join_checked(str(place), path))
     target.parent.mkdir(parents=True, exist_ok=True)
+    sha, size = sha256(), 0
     try:
         with open(target, "wb") as file:
             for chunk in chunks:
                 file.write(chunk)
+                sha.update(chunk)
+                size += len(chunk)
     except BoxError:
         target.unlink()
         raise
-    return target.stat().st_size
+    return {"bytes": size, "sha256": sha.hexdigest()}

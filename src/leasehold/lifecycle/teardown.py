@@ -28,6 +28,7 @@ from .home import Home
 from .intents import approved_words, asked_before, still_approved
 from .metering import cost_text
 from .teardown_readings import neighbours, read_all
+from .teardown_words import not_home, where_results_are
 
 _POLL_LIMIT_S = 120.0
 
@@ -196,18 +197,16 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         time.sleep(1)
         state = landlord.poll(lease)
     if state is BoxState.GONE:
+        for line in not_home(plan.readings, plan.left_behind, plan.verb):
+            report(Note("given_up", line))
         _close(home, lease, plan.verb.name, report)
     elif state is BoxState.PARKED:
         _park(home, lease, plan, report)
     elif state is BoxState.ASKED:
         home.ledger.append("verb_asked", lease=lease.id, verb=plan.verb.name)
         lines = "\n".join(f"  {n}. {step}" for n, step in enumerate(steps(lease, plan.verb), 1))
-        report(
-            Note(
-                "by_hand",
-                f"{_where_results_are(plan)}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting",
-            )
-        )
+        where = where_results_are(plan.readings, plan.left_behind, plan.verb)
+        report(Note("by_hand", f"{where}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting"))
     else:
         _record_unknown(home, lease, plan, state, report)
     return state
@@ -227,12 +226,6 @@ def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxStat
         report(Note("danger", f"  if it is off: {line}"))
     look = f"Once the console shows it off: lease down {lease.id} --stopped"
     report(Note("by_hand", f"  until you have looked it counts as billing{rate}. {look}"))
-
-
-def _where_results_are(plan: TeardownPlan) -> str:
-    if not plan.readings.harmless or all(run.receipt for run in plan.readings.runs):
-        return "everything is home"
-    return "what is not home stays on the box"
 
 
 def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:

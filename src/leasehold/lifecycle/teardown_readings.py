@@ -18,9 +18,11 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import box_of
 from .home import Home
+from .left_behind import left_behind
 from .sweep.moved import moved_from
 from .take_over import holder_words
 from .verify import home_damage, sealed_entries
+from .waivers import covered_by
 
 
 def read_all(
@@ -63,6 +65,7 @@ def _read_home(home: Home, record: RunRecord) -> RunReadings:
         home_damage=home_damage(export, receipt) if export and receipt else (),
         state=record.state,
         moved=moved_from(home, record),
+        given_up=covered_by(home, record),
     )
 
 
@@ -76,13 +79,17 @@ def read_run(
         sealed = {} if books.was_removed(home.ledger, record.run) else readings.sealed
         return replace(readings, state="absent", sealed=sealed)
     plan = plan_from_dict(json.loads(record.plan_json))
-    present, rest = engine.fingerprint(record.run, plan.patterns)
+    home_cells = readings.receipt.cells if readings.receipt else ()
+    present, rest = engine.fingerprint(
+        record.run, plan.patterns, [cell for cell in record.waived if cell not in home_cells]
+    )
     seen = rest["seen"]
-    left += [{"run": record.run, **entry} for entry in rest["other"]]
+    left += left_behind(readings, present, rest)
     return replace(
         readings,
         promised=plan.cells,
         present=present,
+        remains=rest["remains"],
         alive=tuple(rest["alive"]),
         state=seen["state"],
         held_by_other_home=seen["holder"].get("home") not in ("", None, home.ledger.home_id),

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import LinkError, Refusal, UserError
-from leasehold.kit.atomic import write_json
+from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import plan_from_dict
 
+from . import waivers
 from .approve import Ask
 from .boxes import box_of
 from .home import Home, person
 from .results import Folders
 from .salvage import salvage
+
+_NAMED = 8  # files that the question names; more are counted
 
 
 def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) -> Path:
@@ -32,9 +35,9 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
         raise UserError("cell.home", f"{cell} is home and verified; there is nothing to give up")
     place = Folders(Path(record.results), record.run).quarantine(f"waived-{cell}")
     place.mkdir(parents=True)
-    kept, reached = _salvage(home, record, cell, place, report)
+    found, reached = _salvage(home, record, cell, place, report)
     promised = ", ".join(artifact.pattern for artifact in plan.job.artifacts)
-    report(Note("waiver_asked", _warning(record, cell, promised, kept, reached)))
+    report(Note("waiver_asked", _warning(record, cell, promised, found, reached)))
     phrase = f"give up {cell} of {record.run}"
     answer = ask(f"to give it up, type exactly:  {phrase}\n> ").strip()
     if answer != phrase:
@@ -43,17 +46,15 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
             f"{answer!r} is not the phrase; {cell} is not given up",
             hint=f"what was salvaged stays in {place}",
         )
-    by = person()
     facts = {
         "cell": cell,
-        "by": by,
+        "by": person(),
         "lost": promised,
-        "salvaged": len(kept),
+        "salvaged": sum(entry["salvaged"] for entry in found),
         "reached_box": reached,
         "place": str(place),
     }
-    write_json(str(place / "waiver.json"), {**facts, "run": record.run, "files": kept})
-    home.ledger.append("waived", lease=record.lease, run=record.run, **facts)
+    waivers.record(home, record, facts, found)
     return place
 
 
@@ -71,12 +72,18 @@ def _salvage(
     box = box_of(home, books.find_lease(home.ledger, record.lease))
     try:
         engine = box.connect()
+        try:
+            seen = engine.look(record.run)
+        except LinkError:
+            engine.wire.close()
+            raise
     except LinkError as error:
         report(Note("unreachable", f"{box.name} cannot be reached ({error.message}); nothing can be salvaged now"))
         return [], False
     try:
-        seen = engine.look(record.run)
-        if seen["state"] != "absent" and not seen["terminal"]:
+        if seen["state"] == "absent":
+            return [], True
+        if not seen["terminal"]:
             raise Refusal(
                 "run.alive",
                 f"{record.run} is {seen['state']}; a live run cannot be given up",
@@ -87,8 +94,16 @@ def _salvage(
         engine.wire.close()
 
 
-def _warning(record: RunRecord, cell: str, promised: str, kept: list[dict[str, Any]], reached: bool) -> str:
-    salvaged = (
-        f"{len(kept)} files were salvaged, unverified" if reached else "the box is out of reach, NOTHING was salvaged"
-    )
-    return f"giving up {cell} of {record.run}: its promised artifacts ({promised}) will not count as home; {salvaged}"
+def _warning(record: RunRecord, cell: str, promised: str, found: list[dict[str, Any]], reached: bool) -> str:
+    kept = sum(entry["salvaged"] for entry in found)
+    salvaged = f"{kept} files were salvaged, unverified" if reached else "the box is out of reach, NOTHING was salvaged"
+    lines = [
+        f"giving up {cell} of {record.run}: its promised artifacts ({promised}) will not count as home; {salvaged}"
+    ]
+    if not reached:
+        lines.append("this covers no file: if any is on the box when it is to go, lease down refuses and names it")
+    missed = [one_line(str(entry["path"])) for entry in found if not entry["salvaged"]]
+    if missed:
+        more = f" and {len(missed) - _NAMED:,} more" if len(missed) > _NAMED else ""
+        lines.append(f"given up WITHOUT a copy at home: {', '.join(missed[:_NAMED])}{more}")
+    return "\n  ".join(lines)

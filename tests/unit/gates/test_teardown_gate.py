@@ -43,7 +43,7 @@ def readings(*runs: RunReadings, **change: object) -> TeardownReadings:
         HOME,
         replace(HOME, state="stopped"),
         GIVEN_UP,
-        replace(GIVEN_UP, present={"main": [entry("half.pt")]}),
+        replace(GIVEN_UP, remains={"main": [entry("half.pt")]}, given_up={"main": [entry("half.pt", sha256="c" * 64)]}),
         RunReadings("toy-1", (), state="absent"),
     ],
     ids=["home", "home and stopped", "given up", "given up with remains", "planned and never started"],
@@ -105,6 +105,16 @@ REFUSED = {
     ),
     "cell vanished": (replace(HOME, present={}), R, "is gone from the box", "lease pull"),
     "run vanished": (replace(HOME, present={}, state="absent"), R, "is gone from the box", "lease pull"),
+    "given up, and promised files are there": (
+        replace(GIVEN_UP, present={"main": [entry("half.pt")]}), R, "'half.pt' (not known", "lease waive toy-1 main",
+    ),
+    "given up, and other files are there": (
+        replace(GIVEN_UP, remains={"main": [entry("log.txt")]}), R, "'log.txt' (not known", "--take-back",
+    ),
+    "given up, and changed": (
+        replace(GIVEN_UP, remains={"main": [entry(ctime_ns=2)]}, given_up={"main": [entry(ctime_ns=1)]}), R,
+        "'best.pt' (changed since)", "lease waive toy-1 main",
+    ),
     "vanished without a receipt": (RunReadings("toy-1", ("main",), state="absent"), R, "no receipt and no waiver", ""),
     "manifest at home unreadable": (replace(HOME, sealed={}), R, "is new on the box", "lease pull"),
 }  # fmt: skip

@@ -21,8 +21,9 @@ import pytest
 
 from leasehold.errors import LeaseholdError, Refusal
 from leasehold.kit import manifest
+from leasehold.kit.match import walk
 from leasehold.ledger import books
-from leasehold.lifecycle import approve, stopped_by_hand, teardown, teardown_readings
+from leasehold.lifecycle import approve, stopped_by_hand, teardown, teardown_readings, waivers
 from leasehold.lifecycle.home import Home
 from leasehold.model.job import Artifact, Job
 from leasehold.model.lease import Lease
@@ -98,6 +99,7 @@ class Known:
     copy: dict[str, bytes] = field(default_factory=dict)  # every file of the export as it was verified
     proven: tuple[Artifact, ...] = ()  # the promises that the receipt proves
     waived: set[str] = field(default_factory=set)
+    named: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)  # what each waiver saw, by cell
 
 
 @dataclass(frozen=True)
@@ -212,8 +214,15 @@ class World:
         self._record_plan(known.plan)
 
     def waive(self, run: str, cell: str) -> None:
-        self.home.ledger.append("waived", lease=self.known[run].lease, run=run, cell=cell)
+        """Give a cell up as `lease waive` does, with the files that are on the box then, if it answers."""
+        reached = self.box.reachable and self.box.dies_after is None and run in self.box.runs
+        place = self.folder / "waived" / f"{len(list(self.home.ledger.events()))}"
+        place.mkdir(parents=True)
+        files = [manifest.stat_entry(one) for one in walk(str(self.box.runs[run].out(cell)))] if reached else []
+        found = [{**entry, "salvaged": True} for entry in files]
+        waivers.record(self.home, books.find_run(self.home.ledger, run), {"cell": cell, "place": str(place)}, found)
         self.known[run].waived.add(cell)
+        self.known[run].named[cell] = self._every_file(run, cell) if reached else {}
 
     # ------------------------------------------------------------ trouble
 
@@ -398,7 +407,9 @@ class World:
     def proof(self) -> Any:
         """What an approval rests on."""
         numbers = {run: k.receipt_number if k.proven == k.plan.job.artifacts else 0 for run, k in self.known.items()}
-        return self.lease.id, [(run, numbers[run], sorted(k.waived)) for run, k in self.concerned()]
+        return self.lease.id, [
+            (run, numbers[run], sorted(k.waived), str(sorted(k.named.items()))) for run, k in self.concerned()
+        ]
 
     def concerned(self) -> list[tuple[str, Known]]:
         """Runs of this lease, and whatever else of ours lies on its box."""
@@ -425,6 +436,10 @@ class World:
             against += ["the home copy changed"] * (self._export_files(run) != known.copy)
             for cell, sealed in known.sealed.items():
                 against += [f"{cell} changed on the box"] * ((self._stats(here, cell) if here else {}) != sealed)
+        for cell in known.waived - set(known.covered if proven else ()):
+            if here and cell in promised:
+                stray = self._every_file(run, cell).items() - known.named.get(cell, {}).items()
+                against += [f"{cell} was given up without {sorted(stray)}"] * bool(stray)
         if here:
             against += ["it is alive"] * bool(here.alive)
             against += [f"it is {here.state}"] * (here.state not in ("finished", "failed", "stopped"))
@@ -464,6 +479,12 @@ class World:
         paths = [path for path in [*out.glob("*.pt"), out / "sub" / "metrics.json"] if path.exists()]
         infos = {str(path.relative_to(out)): path.lstat() for path in paths}
         return {name: (info.st_size, info.st_mtime_ns, info.st_ino) for name, info in infos.items()}
+
+    def _every_file(self, run: str, cell: str) -> dict[str, tuple[int, ...]]:
+        """Stat all that lies in a cell's folder, without kit.match."""
+        out = self.box.runs[run].out(cell)
+        infos = {str(path.relative_to(out)): path.lstat() for path in out.rglob("*") if path.is_file()}
+        return {name: (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino) for name, info in infos.items()}
 
     def _export_files(self, run: str) -> dict[str, bytes]:
         """Read the home copy; a link is not a copy."""

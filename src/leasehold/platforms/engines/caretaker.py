@@ -163,17 +163,23 @@ class CaretakerEngine:
         return b"".join(self.wire.chunks("manifest", run=run, cells=cells, patterns=list(patterns)))
 
     def fingerprint(
-        self, run: str, patterns: Sequence[str] = ()
+        self, run: str, patterns: Sequence[str] = (), whole: Sequence[str] = ()
     ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
-        """Return artifact stats by cell, and what lives and lies beside them."""
+        """Return artifact stats by cell, and what lives and lies beside them.
+
+        `whole` names cells of which every file is listed, promised or not: by cell, in `remains` of the second part.
+        """
         present: dict[str, list[dict[str, Any]]] = {}
+        remains: dict[str, list[dict[str, Any]]] = {}
         rest: dict[str, Any] = {}
-        for answer in self.wire.objects("fingerprint", run=run, patterns=list(patterns)):
+        for answer in self.wire.objects("fingerprint", run=run, patterns=list(patterns), whole=list(whole)):
             if "cell" in answer:
                 present.setdefault(str(answer["cell"]), []).extend(answer["entries"])
+            elif "whole" in answer:
+                remains.setdefault(str(answer["whole"]), []).extend(answer["entries"])
             else:
                 rest = answer
-        return present, rest
+        return present, {**rest, "remains": remains}
 
     def get(self, run: str, area: str, cell: str, path: str, offset: int = 0) -> Iterator[bytes]:
         """Yield a file's bytes from offset on."""

@@ -11,6 +11,7 @@ from . import output
 
 _NAMED = 5  # cells of one line
 _LEFT = 10
+_UNPROMISED = "no artifact names it"
 _MARKS = {"passed": "ok ", "refused": "NO ", "unknown": "?  "}
 
 
@@ -67,7 +68,15 @@ def _show_left(left: Sequence[Mapping[str, Any]]) -> None:
     if not left:
         return
     total = sum(entry["bytes"] for entry in left)
-    output.say(f"  NOT coming home: {len(left):,} files, {total / 1e6:.2f} MB, that no artifact names:")
-    output.bullets(f"{one['run']}/{one['cell']}: {one['path']} ({one['bytes']} bytes)" for one in left[:_LEFT])
+    files = sum(entry.get("files", 1) for entry in left)
+    promised = sum(entry.get("why", _UNPROMISED) != _UNPROMISED for entry in left)
+    which = f"{promised:,} of them promised or given up" if promised else "that no artifact names"
+    output.say(f"  NOT coming home: {files:,} files, {total / 1e6:.2f} MB, {which}:")
+    shown = sorted(left, key=lambda one: one.get("why", _UNPROMISED) == _UNPROMISED)[:_LEFT]
+    output.bullets(f"{one['run']}/{one['cell']}: {one['path']} ({one['bytes']} bytes){_why(one)}" for one in shown)
     if len(left) > _LEFT:
         output.say(f"    … and {len(left) - _LEFT:,} more: --json has them all")
+
+
+def _why(one: Mapping[str, Any]) -> str:
+    return f", {one['why']}" if one.get("why", _UNPROMISED) != _UNPROMISED else ""
