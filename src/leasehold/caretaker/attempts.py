@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
 from leasehold.kit.atomic import read_json
-from leasehold.kit.procs import marked
-from leasehold.kit.runstate import CellState, RunState
+from leasehold.kit.procs import boot_id, is_alive, marked
+from leasehold.kit.runstate import FAILED, CellState, RunState
 
 from .keeper import Becoming, exit_record, write_exit
 from .layout import RunFolder
@@ -77,7 +77,7 @@ class Attempts:
         self._note_environment(name, cell, place)  # after the exit: what was judged came before it
         if ended is not None:
             self._note_ended(name, cell, ended)
-        elif held or name in self.keepers.values():
+        elif held or name in self.keepers.values() or self._still_runs(place):
             return
         elif os.path.exists(os.path.join(place, "claim")):
             lived = {"ended_unix": self.heard_unix} if self.heard_unix > cell.started_unix > 0 else {}
@@ -86,6 +86,12 @@ class Attempts:
             self._note_ended(name, cell, {"lost": True})
         else:  # no keeper ever claimed it: the same attempt may be given to another
             self.spawn_keeper(name, cell, before_exec)
+
+    def _still_runs(self, place: str) -> bool:
+        """Whether the trainer lives though nobody seems to hold its cell: the lock's file may have been deleted."""
+        started = read_json(os.path.join(place, "started.json")) or {}
+        here = bool(started) and started.get("boot", boot_id()) == boot_id()  # a pid of another node means nothing
+        return here and is_alive(int(started.get("pid") or 0), str(started.get("started")))
 
     def reaped(self, run: RunState, pid: int, status: int, usage: "resource.struct_rusage") -> None:
         """Hear that a child of the caretaker ended: a keeper, or a trainer whose keeper died before it."""
@@ -138,3 +144,11 @@ def failure(cell: CellState) -> str:
     if cell.signal is not None:
         return "attempt %d was ended by signal %d" % (cell.attempt, cell.signal)
     return "attempt %d exited with code %s" % (cell.attempt, cell.code)
+
+
+def reasons(run: RunState) -> str:
+    """Say why the cells failed; a shortage of disk comes first, since home tells it from a failed run."""
+    failed = [(name, cell) for name, cell in run.cells.items() if cell.state == FAILED]
+    said = "; ".join("%s: %s" % (name, failure(cell)) for name, cell in failed)
+    short = [failure(cell) for _, cell in failed if cell.short]
+    return short[0] if short and len(failed) == len(short) else said

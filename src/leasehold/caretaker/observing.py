@@ -46,7 +46,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
     for name, cell in seen["cells"].items():
         here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
         cell["alive"] = here and bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
-        cell["held"] = here and is_held(folder.cell_lock(name))
+        cell["held"] = here and is_held(folder.cell_lock(name), fresh=False)
     status = read_json(folder.status) or {}
     seen.update(
         run=folder.run,

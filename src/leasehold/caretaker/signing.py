@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional
 
+from leasehold.kit.file_lock import ghost_holders
 from leasehold.kit.procs import boot_id, look
 
 from .layout import RunFolder
@@ -24,6 +25,13 @@ def caretaker_identity(folder: RunFolder) -> Optional[List[str]]:
     """Return [pid, started] of the live caretaker, or None."""
     if not is_held(folder.caretaker_lock):
         return None
-    with open(folder.caretaker_lock) as file:
-        words = file.read().split(None, 1)
-    return [words[0], words[1].strip()] if len(words) == 2 else None
+    try:
+        with open(folder.caretaker_lock) as file:
+            words = file.read().split(None, 1)
+    except FileNotFoundError:
+        words = []
+    if len(words) == 2:
+        return [words[0], words[1].strip()]
+    for holder in filter(None, map(look, ghost_holders(folder.caretaker_lock))):  # its lock's file was deleted
+        return [str(holder.pid), holder.started]
+    return None

@@ -16,11 +16,11 @@ from leasehold.kit.journal import Journal
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
 from . import disk_gate, reserve
-from .attempts import Attempts, failure
+from .attempts import Attempts, reasons
 from .chain import SEAL, Chain, all_finished, stage_of
 from .keeper import Wakeups
 from .layout import RunFolder
-from .locks import wait_lock
+from .locks import HeldLock, Superseded, wait_lock
 from .parts import is_made, late
 from .places import Places, hear_roster, in_order, left_alone
 from .platform_shell import hook_failed, say_hook
@@ -62,8 +62,14 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
     if plan is None:
         return 1
     caretaker = Caretaker(folder, plan)
+    caretaker.tenure = HeldLock(folder.caretaker_lock, lock)
     caretaker.open(sign(lock), detach, resume_by)
-    caretaker.live()
+    try:
+        caretaker.live()
+    except Superseded:  # our lock's file was deleted, and another caretaker holds the new one
+        if is_made(caretaker, "patrol"):
+            caretaker.patrol.end()
+        return 0
     if os.path.exists(folder.relaunch):
         from .relaunch import remove
 
@@ -79,6 +85,7 @@ class Caretaker:
     """The loop over cells, with the journal as its only memory."""
 
     keeps: Type[Attempts] = Attempts
+    tenure: Optional[HeldLock] = None  # what makes it the only one
     follow: FrozenSet[str] = frozenset()  # events that need not be durable before the next one is
     work: WorkClock = late("worktime", "WorkClock")
     recovery: Recovery = late("recovering", "Recovery")
@@ -143,6 +150,8 @@ class Caretaker:
         """Turn until the run is over."""
         while not self.run.terminal and not self.leaves():
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
+                if self.tenure is not None and self.tenure.check():
+                    self.note("lock_retaken", path=self.tenure.path)
                 self._reap()
                 self._hear_stop()
                 self._hear_added()
@@ -278,7 +287,7 @@ class Caretaker:
         elif all_finished(self.run):
             self._close_finished()
         else:
-            self.note("run_failed", reason=_reasons(self.run))
+            self.note("run_failed", reason=reasons(self.run))
 
     def _close_finished(self) -> None:
         """Training is done; the run is finished when its results also lie where they outlive the box."""
@@ -385,11 +394,3 @@ class Caretaker:
         value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.write_status(self.folder, value, last=self.run.terminal)
-
-
-def _reasons(run: RunState) -> str:
-    """Say why the cells failed; a shortage of disk comes first, since home tells it from a failed run."""
-    failed = [(name, cell) for name, cell in run.cells.items() if cell.state == FAILED]
-    said = "; ".join("%s: %s" % (name, failure(cell)) for name, cell in failed)
-    short = [failure(cell) for _, cell in failed if cell.short]
-    return short[0] if short and len(failed) == len(short) else said

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
+from leasehold.kit.file_lock import ghost_holders, is_at
+
 from .restoring import CheckpointError
 
 
@@ -23,18 +25,26 @@ class FolderLock:
             import fcntl
         except ImportError:  # Windows
             return
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        while True:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(fd)
+                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                    raise self._taken() from None
+                return
+            if is_at(fd, self._path):
+                break
+            os.close(fd)  # the file was deleted between open and lock
+        if set(ghost_holders(self._path)) - {os.getpid()}:  # who holds a deleted file of this name still saves here
             os.close(fd)
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise CheckpointError(
-                    "another process saves into %s; give each training a folder of its own"
-                    % os.path.dirname(self._path)
-                ) from None
-            return
+            raise self._taken()
         self._fd = fd
+
+    def _taken(self) -> CheckpointError:
+        folder = os.path.dirname(self._path)
+        return CheckpointError("another process saves into %s; give each training a folder of its own" % folder)
 
     def give_back(self) -> None:
         """Let the next one have it."""

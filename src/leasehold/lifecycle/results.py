@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leasehold.errors import HomeError
+from leasehold.kit.file_lock import try_lock
 from leasehold.model.note import Note, Report
 from leasehold.model.units import say_bytes
 
-if sys.platform != "win32":
-    import fcntl
-
 _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 16
+_LOCK_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,17 @@ class Folders:
         if sys.platform == "win32":  # two pulls of one run at once are not fenced there
             yield
             return
-        with open(self.partial.parent / f".{self.run}.lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                report(Note("waiting", "another lease is bringing this run home; waiting for it"))
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        path = str(self.partial.parent / f".{self.run}.lock")
+        lock = try_lock(path)
+        if lock is None:
+            report(Note("waiting", "another lease is bringing this run home; waiting for it"))
+            while lock is None:
+                time.sleep(_LOCK_POLL_S)
+                lock = try_lock(path)
+        try:
             yield
+        finally:
+            os.close(lock)
 
     def check_room(self, folder: Path, need_bytes: int, need_files: int) -> None:
         """Refuse before a byte is fetched when what is missing does not fit, by bytes or by inodes."""

@@ -288,6 +288,7 @@ _TELLERS: dict[str, Any] = {
     "cell_finished": lambda event: f"cell {event['cell']} finished",
     "cell_failed": lambda event: f"cell {event['cell']} failed: {event['why']}",
     "strays_ended": lambda event: f"ended {len(event['pids'])} processes an earlier attempt left behind",
+    "lock_retaken": lambda event: f"{event.get('path')} was deleted while it was held; it is held again",
     "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
     "resumed": lambda event: "resumed",
     "durable_started": lambda event: f"copying the results to {event.get('to')}",

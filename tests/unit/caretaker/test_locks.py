@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import List
+from typing import Iterator, List
 
 import pytest
 
-from leasehold.caretaker.locks import is_held, try_lock, wait_lock
+from leasehold.caretaker.locks import HeldLock, Superseded, is_held, try_lock, wait_lock
 
 SRC = str(Path(__file__).resolve().parents[3] / "src")
 
@@ -127,3 +129,66 @@ def test_a_taker_who_waits_a_moment_gets_past_constant_lookers(path: str) -> Non
 def look_until(path: str, over: threading.Event) -> None:
     while not over.is_set():
         is_held(path)
+
+
+def test_a_holder_whose_file_was_deleted_still_holds(path: str) -> None:
+    with held_elsewhere(path):
+        os.unlink(path)
+        assert is_held(path)
+        assert try_lock(path) is None
+        assert os.path.exists(path)  # made by the attempt, and free: it must not look free either
+        assert is_held(path)
+    assert not is_held(path)
+    os.close(take(path))
+
+
+def test_a_holder_whose_file_was_replaced_still_holds(path: str) -> None:
+    with held_elsewhere(path):
+        other = path + ".new"
+        Path(other).touch()
+        os.replace(other, path)
+        assert is_held(path)
+        assert try_lock(path) is None
+
+
+def test_a_long_holder_makes_its_deleted_file_anew_and_stays_the_only_one(path: str) -> None:
+    held = HeldLock(path, take(path))
+    os.pwrite(held.fd, b"12 34\n", 0)
+    assert not held.check()
+    os.unlink(path)
+    assert held.check()
+    assert not held.check()
+    assert Path(path).read_bytes() == b"12 34\n"
+    assert is_held(path)
+    os.close(held.fd)
+    assert not is_held(path)
+
+
+def test_a_long_holder_leaves_when_somebody_else_holds_the_new_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = HeldLock(path, take(path))
+    os.unlink(path)
+    new = os.open(path, os.O_RDWR | os.O_CREAT)  # as where the kernel does not list its locks
+    fcntl.flock(new, fcntl.LOCK_EX)
+    monkeypatch.setattr(HeldLock, "_RETAKE_S", 0.0)
+    with pytest.raises(Superseded):
+        held.check()
+    os.close(new)
+    os.close(held.fd)
+
+
+@contextlib.contextmanager
+def held_elsewhere(path: str) -> Iterator[None]:
+    """Another process holds the lock."""
+    program = "import sys; from leasehold.caretaker.locks import try_lock; print(try_lock(sys.argv[1])); input()"
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "PYTHONPATH": SRC}
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, path], stdin=pipe, stdout=pipe, bufsize=0, env=environment
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().strip().isdigit()
+        yield
+    finally:
+        holder.kill()
+        holder.communicate()

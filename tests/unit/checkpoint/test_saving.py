@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checkpoint import Checkpointer, CheckpointError, Keep
+from leasehold.checkpoint.locking import FolderLock
 from leasehold.kit.progress import ProgressReader
 from tests.support.front import Tmpfs
 from tests.support.parts import missing_namespaces
@@ -56,6 +58,24 @@ def test_a_second_training_in_the_same_folder_is_refused(folder: Path) -> None:
         with pytest.raises(CheckpointError, match="another process saves into"):
             Checkpointer(str(folder), say=lambda line: None).restore(state={})
     Checkpointer(str(folder), say=lambda line: None).restore(state={})
+
+
+def test_a_second_training_is_refused_though_the_lock_file_was_deleted(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    program = (
+        "import sys; from leasehold.checkpoint.locking import FolderLock; lock = FolderLock(sys.argv[1]); lock.take(); "
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3] / "src")}
+    with subprocess.Popen(
+        [sys.executable, "-c", program + "print('held', flush=True); input()", str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+    ) as first:  # fmt: skip
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"held\n"
+        (folder / ".lock").unlink()
+        with pytest.raises(CheckpointError, match="another process saves into"):
+            FolderLock(str(folder)).take()
+        first.kill()
 
 
 def test_a_part_without_a_state_is_named(folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional
 from leasehold.caretaker.cell_work import prepare_cell
 from leasehold.caretaker.keeper import Becoming
 from leasehold.caretaker.layout import CellFolder, RunFolder
-from leasehold.caretaker.locks import wait_lock
+from leasehold.caretaker.locks import HeldLock, Superseded, wait_lock
 from leasehold.caretaker.signing import sign
 from leasehold.caretaker.supervise import Caretaker
 from leasehold.kit.atomic import read_json
@@ -65,7 +65,11 @@ def task(run: RunFolder, order: Order, environ: Mapping[str, str]) -> int:
     if not caretaker.run.terminal:  # else a wall that was asked for ahead and is not needed
         begin_cell(run, cell)
         prepare_cell(folder, plan, cell)
-    caretaker.live()
+    caretaker.tenure = HeldLock(folder.caretaker_lock, lock)
+    try:
+        caretaker.live()
+    except Superseded:
+        return _say("%s was deleted, and another task cares for %s now" % (folder.caretaker_lock, cell), EX_TEMPFAIL)
     if caretaker.run.terminal:
         end_cell(run, cell, caretaker.watcher if os.path.exists(run.notify) else None)
         return 1 if caretaker.run.state == FAILED else 0
