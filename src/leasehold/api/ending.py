@@ -75,11 +75,11 @@ def park(home: Home, order: DownOrder, report: Report) -> str:
     return down(home, replace(order, verb=park_verb(home, _lease(home, order.word)).name), report)
 
 
-def park_plan(home: Home, word: str) -> TeardownPlan:
+def park_plan(home: Home, word: str, facts_checked: str = "") -> TeardownPlan:
     """Say what parking would do; changes nothing."""
     from leasehold.lifecycle.parking import park_verb
 
-    return down_plan(home, word, park_verb(home, _lease(home, word)).name)
+    return down_plan(home, word, park_verb(home, _lease(home, word)).name, facts_checked)
 
 
 def park_standing(home: Home, word: str, how_long: str) -> Standing:
@@ -157,13 +157,14 @@ def _lease(home: Home, word: str) -> Lease:
 
 
 def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
-    if lease.platform == "rehearsal":
-        from leasehold.rehearsal.landlord import SimulatedLandlord
-
-        return SimulatedLandlord()
     from leasehold.lifecycle.parking import landlord_of
     from leasehold.lifecycle.teardown import platform_of
     from leasehold.platforms.landlords.person import PersonLandlord
 
-    verb = platform_of(home, lease).verb(verb_name)
+    profile = platform_of(home, lease)
+    if profile.landlord == "simulated":
+        from leasehold.rehearsal.landlord import SimulatedLandlord
+
+        return SimulatedLandlord()
+    verb = profile.verb(verb_name)
     return landlord_of(home, lease, verb) if verb is not None else PersonLandlord()

@@ -32,7 +32,7 @@ _COMMAND = re.compile(r"[\w.+-]+(?:\|[\w.+-]+)*(?: [\w.+/-]+(?:\|[\w.+/-]+)*)*\Z
 _KNOWN = (
     "id", "title", "landlord", "engine", "traits", "sources", "detach", "tiers", "verbs", "clocks", "spot",
     "environment", "network", "conveniences", "billing", "billing_source", "boot", "gotchas", "notes", "relaunch",
-    "signs",
+    "signs", "reached",
 )  # fmt: skip
 
 
@@ -64,6 +64,7 @@ def parse_profile(value: Any, origin: tuple[str, ...]) -> Profile:
         gotchas=at.texts("gotchas", ()),
         notes=at.texts("notes", ()),
         signs=parse_signs(at, sources),
+        reached=at.one_of("reached", words.REACHED, "ssh"),
         relaunch=_relaunch(at),
         origin=origin,
     )

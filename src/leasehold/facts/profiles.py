@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,8 +14,10 @@ from leasehold.errors import HomeError, LeaseholdError, UserError
 from leasehold.model.platform_signs import PlatformSigns
 from leasehold.model.profile import Profile
 
+from .fact_lines import key_lines, line_of
 from .fact_reader import Reader
 from .fact_yaml import read_facts
+from .profile_guard import guard
 from .profile_merge import merge
 from .profile_parse import parse_profile
 from .sign_parse import SIGN_KEYS, parse_signs, parse_sources, some_data, some_keys
@@ -35,9 +37,13 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class Shelf:
-    """Profiles by id; folders of overlays come in order, a later one wins."""
+    """Profiles by id; folders of overlays come in order, a later one wins, the project's last.
+
+    A project's files make facts more cautious, never less: what they relax is listed in `relaxed` and not used.
+    """
 
     overlays: tuple[Path, ...] = ()
+    project: tuple[Path, ...] = ()
     folder: Path | None = None  # read in place of the profiles that ship
 
     def names(self) -> list[str]:
@@ -56,18 +62,49 @@ class Shelf:
             profile = parse_profile(data, origin)
             if profile.id != name:
                 raise ValueError(f"it calls itself {profile.id}")
-            return profile
+            return self._guarded(profile)
         except (ValueError, RecursionError) as error:
             raise _damaged(leaves[-1], error) from None
 
     def signs(self) -> tuple[PlatformSigns, ...]:
         """Read every platform's signs; a file of yours that cannot be read is told by whoever loads that platform."""
         found = []
+        own = self._own()
+        known = own.names()
         for name in self.names():
+            shelf = (
+                own if name in known else self
+            )  # a project's file does not change how a known platform is recognised
             with contextlib.suppress(LeaseholdError, ValueError, RecursionError):
-                at = Reader(self._laid(self._leaves(name, only=SIGN_KEYS), name, 0, SIGN_KEYS)[0], "")
+                at = Reader(shelf._laid(shelf._leaves(name, only=SIGN_KEYS), name, 0, SIGN_KEYS)[0], "")
                 found.append(PlatformSigns(name, at.text("title"), parse_signs(at, parse_sources(at))))
         return tuple(found)
+
+    def _own(self) -> Shelf:
+        """The same without the project's files."""
+        return Shelf(self.overlays, (), self.folder)
+
+    def _guarded(self, profile: Profile) -> Profile:
+        """Hold a profile that the project's files have part in against the facts without them."""
+        foreign = {str(file) for file in _listed(self.project)} & set(profile.origin)
+        if not foreign:
+            return profile
+        own = self._own()
+        base = self._base_of(profile.id, own)
+        defines = profile.id not in own.names()
+        used, found = guard(own.load(base) if base else None, profile, defines=defines)
+        lines = {file: key_lines(_text(Path(file))) for file in profile.origin if file in foreign}
+        return replace(used, relaxed=tuple(item.at(_where(lines, item.way)) for item in found))
+
+    def _base_of(self, name: str, own: Shelf) -> str:
+        """Name the nearest profile below this one that is there without the project; empty when there is none."""
+        known = own.names()
+        for _ in range(_MOST_LINKS):
+            if name in known or not name:
+                return name
+            leaves = self._leaves(name)
+            name = str(leaves[0].data.get("extends") or "") if leaves else ""
+        return ""
 
     def _leaves(self, name: str, only: tuple[str, ...] = ()) -> list[_Leaf]:
         """Find every file of this name, the one that ships first; of that, only some keys are read where told."""
@@ -107,7 +144,7 @@ class Shelf:
         return sorted(entry.name[:-5] for entry in self._shelf().iterdir() if entry.name.endswith(".yaml"))
 
     def _files(self) -> list[Path]:
-        return [file for folder in self.overlays if folder.is_dir() for file in sorted(folder.glob("*.yaml"))]
+        return _listed((*self.overlays, *self.project))
 
 
 SHIPPED = Shelf()
@@ -132,6 +169,21 @@ def _leaf(name: str, text: str, file: str, shipped: bool) -> _Leaf:
         return _Leaf(name, data, file, shipped)
     except ValueError as error:
         raise _damaged(leaf, error) from None
+
+
+def _listed(folders: tuple[Path, ...]) -> list[Path]:
+    return [file for folder in folders if folder.is_dir() for file in sorted(folder.glob("*.yaml"))]
+
+
+def _where(lines: dict[str, dict[tuple[str, ...], int]], way: tuple[str, ...]) -> str:
+    """Name the file and line that states a key, the last file that does; else the nearest key above it."""
+    for file in reversed(lines):
+        if way in lines[file]:
+            return f"{file}:{lines[file][way]}"
+    for file in reversed(lines):
+        if line := line_of(lines[file], way):
+            return f"{file}:{line}"
+    return next(reversed(lines))
 
 
 def _text(file: Path) -> str:

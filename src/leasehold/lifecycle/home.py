@@ -42,14 +42,20 @@ class Home:
         """Return the platform profiles: what ships, your overlays, then the project's."""
         from leasehold.facts.profiles import Shelf
 
-        return Shelf(self.overlays(project))
+        return Shelf(self._own_overlays, self._project_overlays(project))
 
     def overlays(self, project: Path | None = None) -> tuple[Path, ...]:
         """Name the folders of overlays: yours, then the project's."""
-        folders = [self.config and self.config / _OVERLAYS]
+        return (*self._own_overlays, *self._project_overlays(project))
+
+    @property
+    def _own_overlays(self) -> tuple[Path, ...]:
+        return (self.config / _OVERLAYS,) if self.config else ()
+
+    def _project_overlays(self, project: Path | None) -> tuple[Path, ...]:
+        """A project may be anybody's: its files make facts more cautious, never less."""
         where = project or self.project
-        folders.append(where and where / _PROJECT / _OVERLAYS)
-        return tuple(folder for folder in folders if folder)
+        return (where / _PROJECT / _OVERLAYS,) if where else ()
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -26,6 +26,7 @@ ACTORS = ("person", "box", "simulated", "scheduler", "nobody", "api")  # api: th
 CLOCK_STARTS = ("opened", "stopped", "idle", "balance-zero", "contract-end", "run-start", "released", "notice")
 RATE_UNITS = {"GB/month": HOURS_PER_MONTH, "GB/day": 24, "GB/hour": 1, "month": HOURS_PER_MONTH, "day": 24, "hour": 1}
 RELAUNCH = ("systemd", "cron", "onstart:/…")  # for one user with lingering; @reboot; the platform's own start file
+REACHED = ("ssh", "here")  # how a box of the platform is called: by an ssh address, or it is this very machine
 NEVER_OUTCOMES = ("refuse", "warn")
 RATE_WHEN = ("running", "stopped", "always")
 ADDRESS_SIGNS = ("host", "user")  # of the ssh address
@@ -235,6 +236,26 @@ class Traits:
 
 
 @dataclass(frozen=True)
+class Relaxed:
+    """A fact that a project's file states less cautiously than the profile without that file; it is not used."""
+
+    key: str  # verbs[terminate].reversible
+    said: str  # by the project's file
+    used: str
+    where: str  # file and line
+    verb: str = ""  # the verb it is about; empty: every verb
+    end: str = ""  # the column of the survival matrix it is about; empty: every column
+    decides: bool = True  # a teardown rests on it
+
+    def about(self, verb: Verb) -> bool:
+        """Whether an act of this verb rests on the fact."""
+        return self.decides and self.verb in ("", verb.name) and self.end in ("", verb.ends)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.key} is {self.said} in this project's file; {self.used} is used"
+
+
+@dataclass(frozen=True)
 class Profile:
     """A platform: everything gates, plans and screens say of it comes from here."""
 
@@ -258,8 +279,10 @@ class Profile:
     gotchas: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     signs: tuple[Sign, ...] = ()  # how a box of this platform is recognised
+    reached: str = "ssh"  # one of REACHED
     relaunch: tuple[str, ...] = ()  # ways to start something after a restart, best first
     origin: tuple[str, ...] = ()  # files it was read from, the last wins
+    relaxed: tuple[Relaxed, ...] = ()  # what a project's file wanted less cautious, and did not get
 
     def verb(self, name: str = "") -> Verb | None:
         """Return the named verb (by its own or its native name), or the meter stop verb when none is named."""
@@ -304,11 +327,12 @@ class Profile:
         return facts
 
     def doubts(self, verb: Verb, now_unix: float) -> list[str]:
-        """Say which of those facts are stale or were never confirmed."""
+        """Say which of those facts are stale, were never confirmed, or are relaxed by a project's file."""
+        relaxed = [str(fact) for fact in self.relaxed if fact.about(verb)]
         if not verb.deletes and verb.reversible:
-            return []
+            return relaxed
         said = [(what, source.doubt(now_unix), source.url) for what, source in self.behind(verb)]
-        return [f"{what}: {doubt}, {url}" for what, doubt, url in said if doubt]
+        return [f"{what}: {doubt}, {url}" for what, doubt, url in said if doubt] + relaxed
 
     def storage_per_hour(self, gigabytes: Mapping[str, Decimal], stopped: bool) -> Money:
         """Reckon one hour of keeping so many GB on each tier, running or stopped."""

@@ -320,11 +320,12 @@ def park(args: Namespace) -> int:
         )
         return 0
     if args.plan:
-        plan = api.park_plan(home, args.lease)
+        plan = api.park_plan(home, args.lease, args.facts_checked)
         output.as_json(plan.as_dict()) if args.json else show_teardown(plan)
         return 0 if plan.verdict.passed else 3
     show_plan = (lambda plan: None) if args.json else show_teardown
-    state = api.park(home, api.DownOrder(args.lease, show=show_plan), Screen(args.json).report)
+    order = api.DownOrder(args.lease, show=show_plan, facts_checked=args.facts_checked)
+    state = api.park(home, order, Screen(args.json).report)
     if args.json:
         output.as_json({"lease": args.lease, "state": state})
     return _ENDS.get(state, 0)

@@ -340,18 +340,22 @@ def _ending(verbs: _Verbs) -> None:
     )
     down.add_argument("lease", nargs="?", default="", metavar="RUN|LEASE", help="left out: lists open leases")
     down.add_argument("--verb", default="", help="which way of stopping (default: what stops the platform's meter)")
-    down.add_argument(
-        "--facts-checked",
-        default="",
-        metavar="SAW",
-        help="what you saw when you looked at stale or unconfirmed facts",
-    )
+    _facts_checked(down)
     how = down.add_mutually_exclusive_group()
     how.add_argument("--plan", action="store_true", help="print what would happen and exit")
     how.add_argument("--request", metavar="FILE", default="", help="write an approval request to sign")
     how.add_argument("--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)")
     how.add_argument("--rehearsal", action="store_true", help="approve for a simulated landlord")
     how.add_argument("--stopped", action="store_true", help="record that you stopped the meter by hand")
+
+
+def _facts_checked(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--facts-checked",
+        default="",
+        metavar="SAW",
+        help="what you saw when you looked at facts that are stale, unconfirmed or relaxed by a project's file",
+    )
 
 
 def _parking(verbs: _Verbs) -> None:
@@ -363,6 +367,7 @@ def _parking(verbs: _Verbs) -> None:
         "  lease park myjob --standing 14d    for two weeks, park this box by itself after every verified result",
     )
     park.add_argument("lease", metavar="RUN|LEASE|BOX")
+    _facts_checked(park)
     what = park.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="print what would happen and exit")
     what.add_argument("--standing", default="", metavar="D", help="approve beforehand, for jobs with when_done: park")

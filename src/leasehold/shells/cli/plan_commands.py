@@ -171,6 +171,10 @@ def _show_rest(profile: Profile, now_unix: float) -> None:
     for what, source in profile.sources():
         output.data(f"  {what}: {say_source(source, now_unix)}")
     output.data(f"read from: {', '.join(profile.origin)}")
+    if profile.relaxed:
+        output.data("\nnot used: a project's file makes facts more cautious, never less (docs/platforms-own.md)")
+    for fact in profile.relaxed:
+        output.data(f"  {fact}")
 
 
 def _show_never(rules: tuple[NeverRule, ...], texts: tuple[str, ...]) -> None:
