@@ -56,7 +56,7 @@ def main() -> None:
 
 def _load(torch: Any, path: str) -> dict[str, object]:
     options = {"map_location": "cpu", "weights_only": True}
-    if "mmap" in inspect.signature(torch.load).parameters:  # torch >= 2.1
+    if "mmap" in inspect.signature(torch.load).parameters and _is_zip(path):  # torch >= 2.1; not its legacy format
         options["mmap"] = True
     try:
         torch.load(path, **options)
@@ -65,6 +65,11 @@ def _load(torch: Any, path: str) -> dict[str, object]:
     except Exception as error:  # noqa: BLE001  the process boundary: whatever torch raises is its answer
         return {"torch_load": f"refused: {_shown(error)}", "by_policy": False}
     return {"torch_load": "ok", "by_policy": False}
+
+
+def _is_zip(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
 
 
 def _allow_harmless(torch: Any) -> None:

@@ -250,3 +250,71 @@ def tar_member(
 
 
 TAR_END = b"\0" * 1024
+
+
+# ---------------------------------------------------------------- torch's DCP
+
+_DCP = "torch.distributed.checkpoint."
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A value that DCP saved in one piece; a tensor when it has a size."""
+
+    name: str
+    shard: str
+    offset: int
+    length: int
+    size: Tuple[int, ...] = ()
+
+
+def dcp_object(path: str, fields: Dict[str, bytes]) -> bytes:
+    return named(_DCP + path) + b")\x81" + mapping(fields) + b"b"
+
+
+def dcp_sizes(sizes: Sequence[int]) -> bytes:
+    return called("torch.Size", tuple_of(*map(number, sizes)))
+
+
+def dcp_chunk(offsets: Sequence[int], sizes: Sequence[int]) -> bytes:
+    return dcp_object("metadata.ChunkStorageMetadata", {"offsets": dcp_sizes(offsets), "sizes": dcp_sizes(sizes)})
+
+
+def _dcp_place(shard: str, offset: int, length: int) -> bytes:
+    fields = {"relative_path": text(shard), "offset": number(offset), "length": number(length)}
+    return dcp_object("filesystem._StorageInfo", fields)
+
+
+def _dcp_index(name: str, offset: Optional[Sequence[int]]) -> bytes:
+    at = b"N" if offset is None else dcp_sizes(offset)
+    return dcp_object("metadata.MetadataIndex", {"fqn": text(name), "offset": at})
+
+
+def _dcp_top(saved: Dict[str, bytes], stored: Sequence[bytes], more: Optional[Dict[str, bytes]] = None) -> bytes:
+    fields = {"state_dict_metadata": mapping(saved), "storage_data": b"}(" + b"".join(stored) + b"u", **(more or {})}
+    return finished(dcp_object("metadata.Metadata", fields))
+
+
+def dcp_list(listed: Sequence[Saved], more: Optional[Dict[str, bytes]] = None) -> bytes:
+    """Write a folder's list; `more` are further fields of it."""
+    saved, stored = {}, []
+    for value in listed:
+        start = (0,) * len(value.size) if value.size else None
+        saved[value.name] = dcp_object("metadata.BytesStorageMetadata", {})
+        if value.size:
+            saved[value.name] = _dcp_tensor_facts(value.size, [dcp_chunk((0,) * len(value.size), value.size)])
+        stored.append(_dcp_index(value.name, start) + _dcp_place(value.shard, value.offset, value.length))
+    return _dcp_top(saved, stored, more)
+
+
+def _dcp_tensor_facts(size: Sequence[int], chunks: Sequence[bytes]) -> bytes:
+    fields = {"size": dcp_sizes(size), "chunks": b"](" + b"".join(chunks) + b"e"}
+    return dcp_object("metadata.TensorStorageMetadata", fields)
+
+
+def dcp_tensor(
+    name: str, size: Sequence[int], chunks: Sequence[bytes], shard: str, length: int, places: Sequence[Sequence[int]]
+) -> bytes:
+    """Write the list of a folder with one tensor, whose parts of this length lie end to end."""
+    stored = [_dcp_index(name, at) + _dcp_place(shard, n * length, length) for n, at in enumerate(places)]
+    return _dcp_top({name: _dcp_tensor_facts(size, chunks)}, stored)

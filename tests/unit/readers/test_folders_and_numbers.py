@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import random
 import struct
 from pathlib import Path
@@ -13,7 +14,22 @@ import pytest
 from leasehold.kit.readers import Unreadable
 from leasehold.kit.readers.finite import count_bad
 from leasehold.kit.readers.folders import read_folder
-from tests.unit.readers.forge import Tensor, called, finished, mapping, number, safetensors, span, text, torch_zip
+from tests.unit.readers.forge import (
+    Saved,
+    Tensor,
+    called,
+    dcp_chunk,
+    dcp_list,
+    dcp_tensor,
+    finished,
+    mapping,
+    named,
+    number,
+    safetensors,
+    span,
+    text,
+    torch_zip,
+)
 
 NAMES = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
@@ -98,13 +114,9 @@ def test_a_nan_in_a_shard_is_seen(hf: Path) -> None:
 # ---------------------------------------------------------------- torch's DCP
 
 
-def place_of(shard: bytes, offset: bytes, length: bytes) -> bytes:
-    return mapping({"relative_path": shard, "offset": offset, "length": length})
-
-
 @pytest.fixture
 def dcp(tmp_path: Path) -> Path:
-    """A folder as DCP writes it, its list spelled by hand."""
+    """A folder as DCP writes it, its list spelled by hand: 30 bytes of two values, and 8 bytes of another."""
     place = tmp_path / "dcp"
     place.mkdir()
     (place / "__0_0.distcp").write_bytes(b"x" * 30)
@@ -114,12 +126,12 @@ def dcp(tmp_path: Path) -> Path:
 
 
 def metadata(place: Path, shard: str = "__1_0.distcp", offset: int = 0, length: int = 8) -> None:
-    listed = {
-        "a": mapping({"fqn": text("model.w"), "at": place_of(text("__0_0.distcp"), number(0), number(20))}),
-        "b": mapping({"fqn": text("model.b"), "at": place_of(text("__0_0.distcp"), number(20), number(10))}),
-        "c": mapping({"fqn": text("optimizer.x"), "at": place_of(text(shard), number(offset), number(length))}),
-    }
-    (place / ".metadata").write_bytes(finished(mapping(listed)))
+    listed = [
+        Saved("model.w", "__0_0.distcp", 0, 20),
+        Saved("model.b", "__0_0.distcp", 20, 10),
+        Saved("optimizer.x", shard, offset, length),
+    ]
+    (place / ".metadata").write_bytes(dcp_list(listed))
 
 
 def test_a_dcp_folder_with_all_its_shards_is_read(dcp: Path) -> None:
@@ -133,8 +145,9 @@ def test_a_dcp_folder_with_all_its_shards_is_read(dcp: Path) -> None:
         ({"shard": "__2_0.distcp"}, "__2_0.distcp cannot be opened"),
         ({"length": 9}, "has 8 bytes, .metadata accounts for 9"),
         ({"length": 10**10}, "accounts for 10000000000"),
-        ({"offset": -4}, "impossible place"),
-        ({"length": 2**70}, "impossible place"),
+        ({"offset": -4}, "no name and numbers"),
+        ({"length": 2**70}, "no name and numbers"),
+        ({"length": 2**61, "offset": 2**61 + 2**61 - 1}, "impossible place"),
         ({"shard": "../../../etc/passwd"}, "no plain file name"),
         ({"shard": "/etc/passwd"}, "no plain file name"),
     ],
@@ -168,18 +181,17 @@ def part(values: list, more: bytes = b"") -> bytes:
     return torch_zip(finished(mapping({"w": tensor, **({"more": more} if more else {})})), {"0": raw})
 
 
-def fill(place: Path, *parts: bytes, overlap: int = 0) -> None:
+def fill(place: Path, *parts: bytes, overlap: int = 0, size: tuple = ()) -> None:
     """Write one shard of these parts and the list of them."""
-    listed, at = {}, 0
+    listed, at = [], 0
     for count, data in enumerate(parts):
         begin = max(0, at - overlap)
-        where = place_of(text("__0_0.distcp"), number(begin), number(at + len(data) - begin))
-        listed[f"p{count}"] = mapping({"fqn": text(f"model.layer{count}"), "at": where})
+        listed.append(Saved(f"model.layer{count}", "__0_0.distcp", begin, at + len(data) - begin, size))
         at += len(data)
     for old in place.glob("*.distcp"):
         old.unlink()
     (place / "__0_0.distcp").write_bytes(b"".join(parts))
-    (place / ".metadata").write_bytes(finished(mapping(listed)))
+    (place / ".metadata").write_bytes(dcp_list(listed))
 
 
 def test_every_part_of_a_shard_is_read_as_the_torch_file_it_is(dcp: Path) -> None:
@@ -211,8 +223,73 @@ def test_parts_that_overlap_are_refused(dcp: Path) -> None:
     assert "model.layer1 begins inside the part before it" in refusal(dcp)
 
 
-def test_parts_of_another_kind_are_said_to_be_unread(dcp: Path) -> None:
-    assert "3 parts are no torch files, so their numbers were not looked at" in read_folder(str(dcp)).notes
+def test_values_that_are_no_torch_files_are_said_to_be_unread(dcp: Path) -> None:
+    notes = read_folder(str(dcp)).notes
+    assert "finite: nothing to check; not looked at: 3 parts that are no torch files" in notes
+
+
+def test_a_shard_of_zeros_is_no_tensor(dcp: Path) -> None:
+    good = part([1.0, 2.0])
+    fill(dcp, good, size=(2,))
+    assert read_folder(str(dcp)).numel == 2
+    (dcp / "__0_0.distcp").write_bytes(b"\0" * len(good))
+    assert "is no tensor: it begins with b'\\x00" in refusal(dcp)
+
+
+def test_a_tensor_of_another_size_than_the_list_says_is_refused(dcp: Path) -> None:
+    fill(dcp, part([1.0, 2.0]), size=(3,))
+    assert "holds 2 numbers, .metadata says 3" in refusal(dcp)
+
+
+def test_bytes_between_two_parts_are_refused(dcp: Path) -> None:
+    one, two = part([1.0]), part([2.0])
+    (dcp / "__0_0.distcp").write_bytes(one + b"\0" * 7 + two)
+    (dcp / "__1_0.distcp").unlink()
+    listed = [Saved("a", "__0_0.distcp", 0, len(one)), Saved("b", "__0_0.distcp", len(one) + 7, len(two))]
+    (dcp / ".metadata").write_bytes(dcp_list(listed))
+    assert "7 bytes before b belong to no part" in refusal(dcp)
+
+
+CHUNK = dcp_chunk((0,), (3,))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "places", "seen"),
+    [
+        ([CHUNK], [(0,)], "hold 3 numbers of its 6"),
+        ([CHUNK, dcp_chunk((3,), (3,))], [(0,)], "says nowhere where w lies (from 3)"),
+        ([CHUNK, dcp_chunk((4,), (3,))], [(0,), (4,)], "reaches past its end"),
+        ([dcp_chunk((0,), (4,)), dcp_chunk((3,), (2,))], [(0,), (3,)], "lie over each other"),
+        ([dcp_chunk((0, 0), (3, 2))], [(0, 0)], "another number of dimensions"),
+        ([dcp_chunk((0,), (6,))], [(0,), (3,)], "gives a place to w, which was not saved"),
+        ([dcp_chunk((0,), (6,))], [(0,), (0,)], "two places"),
+    ],
+)
+def test_chunks_that_do_not_make_up_their_tensor_are_refused(dcp: Path, chunks: list, places: list, seen: str) -> None:
+    data = part([1.0, 2.0, 3.0])
+    (dcp / "__0_0.distcp").write_bytes(data * len(places))
+    (dcp / ".metadata").write_bytes(dcp_tensor("w", (6,), chunks, "__0_0.distcp", len(data), places))
+    assert seen in refusal(dcp)
+
+
+@pytest.mark.parametrize("where", ["planner_data", "storage_meta"])
+def test_a_dcp_list_that_would_run_a_command_names_it(dcp: Path, tmp_path: Path, where: str) -> None:
+    canary = tmp_path / "canary"
+    attack = called("os.system", text(f"touch '{canary}'"))
+    pickle.loads(finished(attack))
+    assert canary.exists()  # torch reads the list with a bare pickle.load
+    canary.unlink()
+    fill(dcp, part([1.0]))
+    size = (dcp / "__0_0.distcp").stat().st_size
+    (dcp / ".metadata").write_bytes(dcp_list([Saved("a", "__0_0.distcp", 0, size)], {where: attack}))
+    assert read_folder(str(dcp)).opaque == ("os.system",)
+    assert not canary.exists()
+
+
+def test_a_dcp_list_that_changes_a_known_class_is_refused(dcp: Path) -> None:
+    changed = named("torch.Size") + mapping({"x": number(1)}) + b"b"
+    (dcp / ".metadata").write_bytes(dcp_list([Saved("a", "__0_0.distcp", 0, 30)], {"planner_data": changed}))
+    assert "changes torch.Size itself" in refusal(dcp)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -257,6 +334,7 @@ def test_every_pattern_of_the_short_types_is_judged_as_its_definition_says() -> 
     assert count_bad(halves, "BF16") == sum(not math.isfinite(value) for value in brains)
     assert count_bad(bytes(range(256)), "F8_E5M2") == 8
     assert count_bad(bytes(range(256)), "F8_E4M3") == 2
+    assert [count_bad(bytes(range(256)), kind) for kind in ("F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0")] == [1, 1, 1]
 
 
 def test_a_torch_file_with_a_nan_says_so(reading_of) -> None:

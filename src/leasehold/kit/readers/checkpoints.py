@@ -86,12 +86,17 @@ def _fact(facts: Dict[str, str], key: str) -> str:
 
 def finite_note(found: Finding) -> str:
     """Say what a scan came to."""
-    if not found.checked_bytes:
-        return "finite: nothing to check"
-    if not found.numbers.bad:
-        return "finite: all of %d bytes of floating-point numbers" % found.checked_bytes
-    named = ", ".join(name for name, _ in found.numbers.where[:_MOST_NAMED])
-    return "NOT FINITE: %d NaN or infinite, in %s" % (found.numbers.bad, named)
+    unread = "; not looked at: %s" % found.numbers.unread if found.numbers.unread else ""
+    if found.numbers.bad:
+        named = ", ".join(name for name, _ in found.numbers.where[:_MOST_NAMED])
+        return "NOT FINITE: %d NaN or infinite, in %s%s" % (found.numbers.bad, named, unread)
+    read = ["all of %d bytes of floating-point numbers" % found.checked_bytes] if found.checked_bytes else []
+    plain, infinite = found.plain
+    if plain:
+        read.append(
+            "%d plain numbers%s" % (plain, " (%d of them infinite, as bounds are)" % infinite if infinite else "")
+        )
+    return "finite: %s%s" % (" and ".join(read) or "nothing to check", unread)
 
 
 def _with_notes(reading: Reading, notes: List[str]) -> Reading:

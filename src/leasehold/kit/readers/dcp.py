@@ -1,19 +1,20 @@
 """Folders that torch's DCP wrote: a pickled list of what lies where, and shards that hold one torch file after another.
 
-The list's pickle is never run: its texts and numbers are taken in order. Every part that it names is then read as the
-torch file it is, by the reader that reads those, so that checksums, opaque classes and NaN are seen here, too.
+Every part that the list (dcp_metadata.py) names is read as the torch file it is, by the reader that reads those, so
+that checksums, opaque classes and NaN are seen here, too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from typing import Dict, List, NamedTuple, Set, Tuple
+from typing import Dict, Iterable, List, Set, Tuple
 
 from leasehold.kit.readers.checkpoints import finite_note, is_torch
+from leasehold.kit.readers.dcp_metadata import Part, read_listing
 from leasehold.kit.readers.finite import Finding
-from leasehold.kit.readers.pickle_ops import operations
 from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable, legible
+from leasehold.kit.readers.safetensors import read_safetensors_numbers
 from leasehold.kit.readers.shards import open_shard, plain_name, shard_json
 from leasehold.kit.readers.source import Source
 from leasehold.kit.readers.torch_zip import read_torch_numbers
@@ -21,36 +22,37 @@ from leasehold.kit.readers.torch_zip import read_torch_numbers
 OUR_LIST = "leasehold.json"
 _LIST = ".metadata"
 _HEAD_BYTES = 16
-
-
-class Part(NamedTuple):
-    """A stretch of a shard, and the saved value that it belongs to."""
-
-    offset: int
-    length: int
-    name: str
+_MOST_UNREAD = 8  # parts that are named as holding what was not looked at
 
 
 class _Tally:
     """What the parts of all shards were found to hold together."""
 
-    def __init__(self) -> None:
+    def __init__(self, opaque: Iterable[str]) -> None:
         self.tensors = self.numel = self.checked_bytes = self.unread = 0
+        self.plain, self.infinite = 0, 0
         self.numbers = NumberTally()
-        self.opaque: Set[str] = set()
+        self.opaque: Set[str] = set(opaque)
+        self._unread_inside: Dict[str, None] = {}
 
     def add(self, name: str, reading: Reading, found: Finding) -> None:
         self.tensors += reading.tensors
         self.numel += reading.numel
         self.opaque.update(reading.opaque)
         self.checked_bytes += found.checked_bytes
+        self.plain, self.infinite = self.plain + found.plain[0], self.infinite + found.plain[1]
         self.numbers.add(name, found.numbers.nan, found.numbers.inf)
+        if found.numbers.unread and len(self._unread_inside) < _MOST_UNREAD:
+            self._unread_inside["%s in %s" % (found.numbers.unread, legible(name))] = None
+
+    def found(self) -> Finding:
+        """Return what is known of the numbers of all parts."""
+        unread = ["%d parts that are no torch files" % self.unread] if self.unread else []
+        self.numbers.unread = ", ".join([*unread, *self._unread_inside])
+        return Finding(self.checked_bytes, self.numbers.numbers(), (self.plain, self.infinite))
 
     def notes(self) -> List[str]:
-        found = Finding(self.checked_bytes, self.numbers.numbers())
-        if not self.unread or found.numbers.bad:
-            return [finite_note(found)]
-        return ["%d parts are no torch files, so their numbers were not looked at" % self.unread]
+        return [finite_note(self.found())]
 
 
 def read_dcp(path: str, limits: Limits) -> Reading:
@@ -59,16 +61,14 @@ def read_dcp(path: str, limits: Limits) -> Reading:
         if source.size > limits.max_pickle_bytes:
             raise Unreadable(".metadata has %d bytes; at most %d are read" % (source.size, limits.max_pickle_bytes))
         data = source.read_at(0, source.size)
-    parts, names = _parts(data, limits)
-    if not parts:
-        raise Unreadable(".metadata names no shard")
-    total, tally = len(data), _Tally()
+    parts, names, opaque = read_listing(data, limits)
+    total, tally = len(data), _Tally(opaque)
     for shard, listed in sorted(parts.items()):
         with open_shard(path, plain_name(shard)) as source:
             _read_shard(source, shard, listed, tally, limits)
             total += source.size
     extra = sorted(set(_shards(path)) - set(parts))
-    notes = ["%d shards, all there, sizes add up" % len(parts), *tally.notes()]
+    notes = ["%d shards, all there, every byte accounted for" % len(parts), *tally.notes()]
     if extra:
         notes.append("%d shards are not named by .metadata, such as %s" % (len(extra), legible(extra[0])))
     if os.path.exists(os.path.join(path, OUR_LIST)):
@@ -78,76 +78,50 @@ def read_dcp(path: str, limits: Limits) -> Reading:
     opaque = tuple(sorted(tally.opaque))[: limits.max_opaque]
     count = tally.tensors or len(names)
     return Reading(
-        "dcp", total, count, tally.numel, keys.names(), opaque, tuple(notes + keys.notes()), tally.numbers.numbers()
+        "dcp", total, count, tally.numel, keys.names(), opaque, tuple(notes + keys.notes()), tally.found().numbers
     )
 
 
 def _read_shard(source: Source, shard: str, parts: List[Part], tally: _Tally, limits: Limits) -> None:
-    """Prove that the parts fill the shard without overlap, and read each."""
+    """Prove that the parts fill the shard without overlap and without a hole, and read each."""
     at = 0
-    for part in sorted(parts):
+    for part in sorted(parts, key=_place_of):
         if part.offset < at:
             raise Unreadable("%s: %s begins inside the part before it" % (shard, legible(part.name)))
+        if part.offset > at:
+            raise Unreadable("%s: %d bytes before %s belong to no part" % (shard, part.offset - at, legible(part.name)))
         at = part.offset + part.length
     if source.size != at:
         raise Unreadable("%s has %d bytes, .metadata accounts for %d" % (shard, source.size, at))
-    for part in sorted(parts):
-        if not is_torch(source.read_at(part.offset, min(part.length, _HEAD_BYTES))):
-            tally.unread += part.length > 0
-            continue
+    for part in sorted(parts, key=_place_of):
         try:
-            reading, found = read_torch_numbers(source.window(part.offset, part.length), limits)
+            _read_part(source, part, tally, limits)
         except Unreadable as problem:
             raise Unreadable("%s in %s %s" % (legible(part.name), shard, problem.reason)) from problem
-        tally.add(part.name, reading, found)
 
 
-def _parts(data: bytes, limits: Limits) -> Tuple[Dict[str, List[Part]], List[str]]:
-    """Find each shard's parts, and the saved names, in the order of the pickle's plain values; nothing is built."""
-    atoms = _atoms(data, limits)
-    parts: Dict[str, Dict[Part, None]] = {}
-    names: Dict[str, None] = {}
-    name = ""
-    for at, word in enumerate(atoms):
-        if word == "relative_path" and at + 5 < len(atoms):
-            if (atoms[at + 2], atoms[at + 4]) == ("offset", "length"):
-                shard, part = _part(atoms[at + 1 : at + 6 : 2], name)
-                parts.setdefault(shard, {})[part] = None
-        elif word == "fqn" and at + 1 < len(atoms) and isinstance(atoms[at + 1], str):
-            name = str(atoms[at + 1])
-            names[name] = None
-    return {shard: list(listed) for shard, listed in parts.items()}, list(names)
+def _read_part(source: Source, part: Part, tally: _Tally, limits: Limits) -> None:
+    """Read a part as the file that it is; one that an extension of torch's changed is counted as unread."""
+    head = source.read_at(part.offset, min(part.length, _HEAD_BYTES))
+    if part.transformed or (part.numel is None and not is_torch(head)):
+        tally.unread += 1
+        return
+    window = source.window(part.offset, part.length)
+    if is_torch(head):
+        reading, found = read_torch_numbers(window, limits)
+    elif head[8:9] == b"{":
+        reading, found = read_safetensors_numbers(window, limits)
+    else:
+        raise Unreadable("is no tensor: it begins with %r" % head[:8])
+    if part.numel is not None and reading.tensors == 1 and reading.numel != part.numel:
+        raise Unreadable("holds %d numbers, .metadata says %d" % (reading.numel, part.numel))
+    if part.numel is not None and not reading.tensors and not reading.opaque:
+        raise Unreadable("holds no tensor, .metadata says that it is one")
+    tally.add(part.name, reading, found)
 
 
-def _part(words: List[object], name: str) -> Tuple[str, Part]:
-    shard, offset, length = words
-    if not isinstance(shard, str) or not isinstance(offset, int) or not isinstance(length, int):
-        raise Unreadable(".metadata describes a shard by something that is no name and numbers")
-    if offset < 0 or length < 0 or offset + length > 2**62:
-        raise Unreadable(".metadata gives %s an impossible place" % legible(shard))
-    return shard, Part(offset, length, name)
-
-
-def _atoms(data: bytes, limits: Limits) -> List[object]:
-    """List the text and numbers a pickle pushes, in order, following its memo for them alone."""
-    atoms: List[object] = []
-    memo: Dict[int, object] = {}
-    last: object = None
-    for code, argument, _ in operations(data, limits):
-        name = chr(code)
-        if name in "hjg":  # BINGET, LONG_BINGET, GET
-            last = memo.get(int(str(argument)))
-            atoms += [last] if last is not None else []
-        elif name in "qrp":  # BINPUT, LONG_BINPUT, PUT
-            memo[int(str(argument))] = last
-        elif code == 0x94:  # MEMOIZE
-            memo[len(memo)] = last
-        elif isinstance(argument, (str, int)) and name not in "\x80\x95cR":
-            last = argument
-            atoms.append(argument)
-        else:
-            last = None
-    return atoms
+def _place_of(part: Part) -> Tuple[int, int]:
+    return part.offset, part.length
 
 
 def _check_our_list(path: str) -> str:

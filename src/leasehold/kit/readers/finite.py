@@ -7,17 +7,23 @@ from typing import Dict, Iterable, NamedTuple, Tuple, Union
 from leasehold.kit.readers.reading import Numbers, NumberTally
 from leasehold.kit.readers.source import Source
 
-# Width of an element, and the bits of its exponent (of all its numbers, where only they together mean NaN).
+# Width of an element, and the bits of its exponent: all of them set mean NaN or infinity.
 _EXPONENTS: Dict[str, Tuple[int, int]] = {
     "F64": (8, 0x7FF0 << 48),
     "F32": (4, 0x7F80 << 16),
     "BF16": (2, 0x7F80),
     "F16": (2, 0x7C00),
-    "F8_E5M2": (1, 0x7C),
-    "F8_E4M3": (1, 0x7F),
 }
-_SAME = {"C64": "F32", "C128": "F64"}
-_WITHOUT_INFINITY = ("F8_E4M3",)
+# Types of one byte: the bytes that mean NaN, and those that mean infinity.
+_BYTES: Dict[str, Tuple[bytes, bytes]] = {
+    "F8_E5M2": (b"\x7d\x7e\x7f\xfd\xfe\xff", b"\x7c\xfc"),
+    "F8_E4M3": (b"\x7f\xff", b""),
+    "F8_E4M3FNUZ": (b"\x80", b""),
+    "F8_E5M2FNUZ": (b"\x80", b""),
+    "F8_E4M3B11FNUZ": (b"\x80", b""),
+    "F8_E8M0": (b"\xff", b""),
+}
+_SAME = {"C32": "F16", "C64": "F32", "C128": "F64"}
 _BLOCK_BYTES = 1 << 16  # big numbers are quickest while they fit the cache
 
 
@@ -35,6 +41,7 @@ class Finding(NamedTuple):
 
     checked_bytes: int
     numbers: Numbers
+    plain: Tuple[int, int] = (0, 0)  # numbers outside of arrays that were looked at, and the infinite ones of them
 
 
 class Counter:
@@ -43,7 +50,7 @@ class Counter:
     def __init__(self, dtype: str, skip_bytes: int = 0, big_endian: bool = False) -> None:
         self.nan = self.inf = 0
         self._dtype, self._skip, self._big = dtype, skip_bytes, big_endian
-        self._width = _EXPONENTS[_SAME.get(dtype, dtype)][0]
+        self._width = 1 if dtype in _BYTES else _EXPONENTS[_SAME.get(dtype, dtype)][0]
         self._held = b""
 
     def take(self, piece: Union[bytes, memoryview]) -> None:
@@ -60,16 +67,16 @@ class Counter:
 
 def knows(dtype: str) -> bool:
     """Whether a type has NaN or infinity, and is one that can be counted here."""
-    return _SAME.get(dtype, dtype) in _EXPONENTS
+    return _SAME.get(dtype, dtype) in _EXPONENTS or dtype in _BYTES
 
 
-def scan(source: Source, spans: Iterable[Span]) -> Finding:
+def scan(source: Source, spans: Iterable[Span], big_endian: bool = False) -> Finding:
     """Read every span of floating-point numbers and count what is not finite."""
     checked, tally = 0, NumberTally()
     for span in spans:
         if not knows(span.dtype):
             continue
-        counter = Counter(span.dtype)
+        counter = Counter(span.dtype, big_endian=big_endian)
         for piece in source.pieces(span.offset, span.bytes):
             counter.take(piece)
         checked += span.bytes
@@ -85,6 +92,9 @@ def count_bad(data: bytes, dtype: str) -> int:
 def count_nonfinite(data: bytes, dtype: str) -> Tuple[int, int]:
     """Count the elements whose exponent has all bits set: NaN, and infinite."""
     kind = _SAME.get(dtype, dtype)
+    if kind in _BYTES:
+        nans, infinities = _BYTES[kind]
+        return sum(map(data.count, nans)), sum(map(data.count, infinities))
     width = _EXPONENTS[kind][0]
     whole = len(data) - len(data) % width
     if 1 not in data[width - 1 : whole : width].translate(_FULL[kind]):
@@ -107,8 +117,6 @@ def _count_lanes(block: bytes, kind: str) -> Tuple[int, int]:
     if not over:
         return 0, 0
     bad = over.to_bytes(_BLOCK_BYTES, "little")[width - 1 :: width].count(0x80)
-    if kind in _WITHOUT_INFINITY:
-        return bad, 0
     other = (((number & low) ^ mask) + low) & sign
     lanes = _BLOCK_BYTES // width  # those past a short block's end are zero, which is not infinity
     return bad, lanes - other.to_bytes(_BLOCK_BYTES, "little")[width - 1 :: width].count(0x80)

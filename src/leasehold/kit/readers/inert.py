@@ -14,13 +14,37 @@ class Inert:
         self.of = of
         self.keys: Optional[List[object]] = None
 
-    def set_key(self, key: object) -> None:
+    def set_item(self, key: object, value: object) -> None:
+        """Keep the key; the value has been seen."""
         if self.keys is None:
             self.keys = []
         self.keys.append(key)
 
+    def set_state(self, state: object) -> None:
+        """Take the state that BUILD sets; most keep none of it."""
+
     def called(self, key: object) -> None:
         """Hear the key that a dict holds this under; most do not care."""
+
+
+class Kept(Inert):
+    """An inert value that keeps what was put into it, for a reader that looks at the structure afterwards."""
+
+    __slots__ = ("arguments", "pairs", "state")
+
+    def __init__(self, of: str, arguments: Tuple[object, ...] = ()) -> None:
+        super().__init__(of)
+        self.arguments = arguments
+        self.pairs: List[Tuple[object, object]] = []
+        self.state: object = None
+
+    def set_item(self, key: object, value: object) -> None:
+        """Keep both."""
+        self.pairs.append((key, value))
+
+    def set_state(self, state: object) -> None:
+        """Keep the state; a second one replaces the first, as it does for an object."""
+        self.state = state
 
 
 class Name:
@@ -41,8 +65,17 @@ class World(Protocol):
     def call(self, called: Name, arguments: Tuple[object, ...]) -> object:
         """Stand in for calling or instantiating a global."""
 
+    def change(self, named: Name) -> None:
+        """Take note that the pickle sets the state of a global itself; refuse one that stands for plain data."""
+
     def persistent(self, identity: object) -> object:
         """Stand in for an object kept outside the pickle; refuse an identity that means nothing."""
 
-    def saw_nan(self, key: object) -> None:
-        """Hear that a plain number under this key is NaN."""
+    def make(self, kind: str) -> Inert:
+        """Make an empty dict."""
+
+    def see_number(self, value: float) -> None:
+        """Take a plain floating-point number of the pickle."""
+
+    def name_nan(self, key: object) -> None:
+        """Take the key under which a dict holds a number that is NaN."""

@@ -14,7 +14,6 @@ from leasehold.kit.readers.inert import Inert, Name, World
 from leasehold.kit.readers.pickle_ops import GLOBAL, INST, STOP, operations
 from leasehold.kit.readers.reading import Limits, Unreadable
 
-_ATOMS = (int, float, str, bytes, type(None))  # bool is an int
 _UNHASHABLE = ("dict", "set", "bytearray")
 _BUILTIN = ("dict", "set", "frozenset", "bytearray", "storage", "tensor")  # what these take is known
 
@@ -48,6 +47,11 @@ class _Machine:
         return Unreadable(f"pickle {seen} (byte {self.at})")
 
     def push(self, value: object) -> None:
+        self.stack.append(value)
+
+    def push_number(self, value: object) -> None:
+        assert isinstance(value, float)  # the decoders of G and F give nothing else
+        self.world.see_number(value)
         self.stack.append(value)
 
     def pop(self) -> object:
@@ -110,7 +114,7 @@ class _Machine:
 
     def make_dict(self, _: object) -> None:
         items = self.pop_mark()
-        self.push(Inert("dict"))
+        self.push(self.world.make("dict"))
         self.set_items(items)
 
     def make_set(self, kind: str) -> None:
@@ -151,11 +155,11 @@ class _Machine:
         keys = items[::2]
         self.check_keys(keys)
         for key, value in zip(keys, items[1::2]):
-            target.set_key(key)
+            target.set_item(key, value)
             if isinstance(value, Inert):
                 value.called(key)
             elif isinstance(value, float) and value != value:
-                self.world.saw_nan(key)
+                self.world.name_nan(key)
 
     def check_keys(self, keys: List[object]) -> None:
         for key in keys:
@@ -163,9 +167,13 @@ class _Machine:
                 raise self.fault(f"uses {_shown(key)} as a key")
 
     def build(self, _: object) -> None:
-        self.pop()  # the state; what it holds has been seen while it was built
-        if isinstance(self.top(), (list, tuple, *_ATOMS)):
-            raise self.fault(f"sets the state of {_shown(self.top())}")
+        state, target = self.pop(), self.top()  # what the state holds has been seen while it was built
+        if isinstance(target, Name):
+            self.world.change(target)
+        elif isinstance(target, Inert):
+            target.set_state(state)
+        else:
+            raise self.fault(f"sets the state of {_shown(target)}")
 
     def global_op(self, pair: object) -> None:
         assert isinstance(pair, tuple)  # the decoder of c and i gives a pair of texts
@@ -231,14 +239,15 @@ def _tuple_of(count: int) -> _Step:
 
 
 _RUN: Dict[int, _Step] = {
-    **dict.fromkeys(b"KMJGTUBCXILFSV\x8e\x8c\x8d\x8a\x8b", _Machine.push),
+    **dict.fromkeys(b"GF", _Machine.push_number),
+    **dict.fromkeys(b"KMJTUBCXILSV\x8e\x8c\x8d\x8a\x8b", _Machine.push),
     0x96: lambda machine, _: machine.push(Inert("bytearray")),
     ord("N"): _constant(None),
     0x88: _constant(True),
     0x89: _constant(False),
     ord(")"): _constant(()),
     ord("]"): lambda machine, _: machine.push([]),
-    ord("}"): lambda machine, _: machine.push(Inert("dict")),
+    ord("}"): lambda machine, _: machine.push(machine.world.make("dict")),
     0x8F: lambda machine, _: machine.push(Inert("set")),
     ord("("): _Machine.mark,
     ord("0"): _Machine.pop_op,

@@ -43,6 +43,8 @@ def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
         if at < frame_end < following:
             raise Unreadable(f"pickle has an operation at byte {at} that crosses the end of its frame")
         if code == _FRAME:
+            if at < frame_end:  # CPython's C unpickler skips the rest of the outer frame, its Python one refuses
+                raise Unreadable(f"pickle begins a frame at byte {at}, inside another one: readers differ about it")
             frame_end = following + _as_index(argument, at)
             if frame_end > len(data):
                 raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")

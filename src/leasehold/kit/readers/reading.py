@@ -38,6 +38,7 @@ class Limits:
     max_inflate_ratio: int = 200
     ratio_free_bytes: int = _GIB  # an array of zeros deflates 1000:1 and is no bomb at this size
     max_items: int = 1_000_000  # tensors a header may name
+    max_dcp_parts: int = 200_000
     max_keys: int = 10_000
     max_key_chars: int = 256
     max_opaque: int = 1_000

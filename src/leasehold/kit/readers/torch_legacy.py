@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tarfile
 from typing import Dict, List, Tuple
 
 from leasehold.kit.readers.finite import Finding, Span, scan
-from leasehold.kit.readers.inert import Inert, Name
+from leasehold.kit.readers.inert import Inert, Kept, Name, World
 from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.pickle_ops import operations_until_stop
+from leasehold.kit.readers.plain_world import PlainWorld
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
-from leasehold.kit.readers.torch_names import STORAGE_BYTES, STORAGE_FLOATS
+from leasehold.kit.readers.torch_names import STORAGE_BYTES
 from leasehold.kit.readers.torch_world import Storage, TorchWorld
 
 MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -20,42 +22,63 @@ _FIRST_BYTES = 1 << 20
 
 def read_torch_legacy(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
     """Run the pickles inertly, prove that the storages fill the rest of the file exactly, and scan their numbers."""
-    root, world, places = _run(source, limits)
-    found = scan(source, _spans(world, places))
+    _refuse_tar(source)
+    root, big_endian, world, places = _run(source, limits)
+    found = scan(source, _spans(world, places), big_endian)
     tally = world.numbers(found.numbers)
     keys = KeyList(limits)
     if isinstance(root, Inert):
         keys.extend(str(key) for key in root.keys or () if isinstance(key, str))
     notes = ["is in the legacy torch format: it has no checksum, so damage inside numbers is unseen", *keys.notes()]
+    notes += ["was written on a big-endian machine"] if big_endian else []
     opaque = tuple(sorted(world.opaque))
     said = Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes), tally)
-    return said, found._replace(numbers=tally)
+    return said, Finding(found.checked_bytes, tally, world.plain)
+
+
+def _refuse_tar(source: Source) -> None:
+    """Refuse what torch.load could take for a tar: it tries that first, and runs other pickles than those read here."""
+    head = source.read_at(0, min(source.size, tarfile.BLOCKSIZE))
+    try:
+        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError, OverflowError):
+        return
+    raise Unreadable("is a tar and a torch file in one: readers would see two different files")
 
 
 def _spans(world: "_LegacyWorld", places: Dict[str, Tuple[int, int]]) -> List[Span]:
     """Say where each storage of floating-point numbers lies."""
     found = []
     for key, (begin, end) in places.items():
-        dtype = STORAGE_FLOATS.get(world.storage_types[key])
-        if dtype is not None:
+        dtype = world.float_dtype(key)
+        if dtype:
             found.append(Span(world.label(key), dtype, begin, end - begin))
     return found
 
 
-def _run(source: Source, limits: Limits) -> Tuple[object, "_LegacyWorld", Dict[str, Tuple[int, int]]]:
-    """Return the value, what its pickle asked for, and where each storage begins and ends."""
+def _run(source: Source, limits: Limits) -> Tuple[object, bool, "_LegacyWorld", Dict[str, Tuple[int, int]]]:
+    """Return the value, whether its numbers are big-endian, what its pickle asked for, and where each storage lies."""
     at = len(MAGIC)
     if source.read_at(0, min(at, source.size)) != MAGIC:
         raise Unreadable("does not begin with the magic number of torch's legacy format")
-    plain = _LegacyWorld(limits)
-    protocol, at = _pickle(source, at, plain, limits)
-    if protocol != _PROTOCOL:
-        raise Unreadable("its protocol version is %s, not %d" % (legible(repr(protocol)), _PROTOCOL))
-    _, at = _pickle(source, at, plain, limits)  # the writer's byte order and integer sizes
+    protocol, at = _pickle(source, at, PlainWorld("protocol version", limits), limits)
+    if type(protocol) is not int or protocol != _PROTOCOL:
+        seen = legible(str(protocol)) if type(protocol) is int and abs(protocol) < 2**64 else type(protocol).__name__
+        raise Unreadable("its protocol version is %s, not %d" % (seen, _PROTOCOL))
+    facts, at = _pickle(source, at, PlainWorld("system facts", limits), limits)
     world = _LegacyWorld(limits)
     root, at = _pickle(source, at, world, limits)
-    names, at = _pickle(source, at, plain, limits)
-    return root, world, _places(source, at, _names(names), world.storages)
+    names, at = _pickle(source, at, PlainWorld("list of storages", limits), limits)
+    return root, _is_big_endian(facts), world, _places(source, at, _names(names), world.storages)
+
+
+def _is_big_endian(facts: object) -> bool:
+    if not isinstance(facts, Kept) or facts.of != "dict":
+        raise Unreadable("its system facts are no dict")
+    little = [value for key, value in facts.pairs if key == "little_endian"]
+    if any(type(value) is not bool for value in little):
+        raise Unreadable("its byte order is neither little nor big")
+    return little[-1:] == [False]
 
 
 class _LegacyWorld(TorchWorld):
@@ -66,7 +89,11 @@ class _LegacyWorld(TorchWorld):
         self.storages: Dict[str, Tuple[int, int]] = {}  # key -> elements, bytes of one
 
     def persistent(self, identity: object) -> object:
-        """Give the storage that ('storage', type, key, location, numel, view) means."""
+        """Give the storage that ('storage', type, key, location, numel, view) means; a module's class stays a name."""
+        if isinstance(identity, tuple) and len(identity) == 4 and identity[0] == "module":
+            if not isinstance(identity[1], Name):
+                raise Unreadable("pickle refers to a module by something that is no class")
+            return identity[1]
         if not isinstance(identity, tuple) or len(identity) != 6 or identity[0] != "storage":
             raise Unreadable("pickle refers to an outside object that is no legacy storage")
         _, kind, key, location, numel, view = identity
@@ -80,11 +107,11 @@ class _LegacyWorld(TorchWorld):
             raise Unreadable("storage %s is named twice with different sizes" % legible(key))
         if len(self.storages) > self._limits.max_items:
             raise Unreadable("the pickle names more than %d storages" % self._limits.max_items)
-        self.storage_types[key] = path
+        self.take_type(key, path)
         return Storage(*found, key)
 
 
-def _pickle(source: Source, at: int, world: TorchWorld, limits: Limits) -> Tuple[object, int]:
+def _pickle(source: Source, at: int, world: World, limits: Limits) -> Tuple[object, int]:
     """Run the pickle that begins here; return its value and where it ends."""
     size = _FIRST_BYTES
     while True:

@@ -45,21 +45,21 @@ STORAGE_BYTES: Dict[str, int] = {
     "torch.UntypedStorage": 1,
 }
 # By the names that the scan for NaN knows.
-_FLOATS = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "complex128": "C128", "complex64": "C64",
+FLOATS = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
+    "complex128": "C128", "complex64": "C64", "complex32": "C32",
+    "float8_e4m3fn": "F8_E4M3", "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2": "F8_E5M2",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0",
 }  # fmt: skip
-STORAGE_FLOATS: Dict[str, str] = {
-    f"torch.{device}{name}": _FLOATS[dtype]
-    for name, dtype in _STORAGE_DTYPES.items()
-    for device in ("", "cuda.")
-    if dtype in _FLOATS
+STORAGE_DTYPE: Dict[str, str] = {  # the untyped ones are missing: what they hold follows from the tensors over them
+    f"torch.{device}{name}": dtype for name, dtype in _STORAGE_DTYPES.items() for device in ("", "cuda.")
 }
 # Elements of a tensor that share one element of its storage.
 PACKED_ELEMENTS: Dict[str, int] = {"torch.QUInt4x2Storage": 2, "torch.QUInt2x4Storage": 4}
 
 _BUILTIN_DATA = ("bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "set")
 _BUILTIN_OTHER = ("object", "range", "slice", "str", "tuple")
-_NUMPY_CALLS = ("multiarray.scalar", "multiarray._reconstruct", "numeric._frombuffer")
+NUMPY_CALLS = ("multiarray.scalar", "multiarray._reconstruct", "numeric._frombuffer")
 _TORCH = (
     "torch.Size",
     "torch.Tensor",
@@ -86,7 +86,7 @@ PLAIN: FrozenSet[str] = frozenset(
     [
         *(f"builtins.{name}" for name in (*_BUILTIN_DATA, *_BUILTIN_OTHER)),
         *(f"collections.{name}" for name in ("OrderedDict", "defaultdict", "Counter", "deque")),
-        *(f"numpy.{core}.{name}" for core in ("core", "_core") for name in _NUMPY_CALLS),
+        *(f"numpy.{core}.{name}" for core in ("core", "_core") for name in NUMPY_CALLS),
         *(f"torch.{name}" for name in DTYPE_BYTES),
         *STORAGE_BYTES,
         *_TORCH,
@@ -96,6 +96,9 @@ PLAIN: FrozenSet[str] = frozenset(
         "numpy.ndarray",
     ]
 )
+
+# What holds numbers that are not in a storage: nobody looks at them.
+NUMPY_VALUES: FrozenSet[str] = frozenset(f"numpy.{core}.{name}" for core in ("core", "_core") for name in NUMPY_CALLS)
 
 # Python 2 names, which pickle protocols 0 to 2 still write (torch.save uses 2).
 _OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}

@@ -6,7 +6,16 @@ from typing import Callable, Dict, List, Set, Tuple
 
 from leasehold.kit.readers.inert import Inert, Name
 from leasehold.kit.readers.reading import Limits, Numbers, NumberTally, Unreadable, legible
-from leasehold.kit.readers.torch_names import DTYPE_BYTES, PACKED_ELEMENTS, PLAIN, STORAGE_BYTES, full_name
+from leasehold.kit.readers.torch_names import (
+    DTYPE_BYTES,
+    FLOATS,
+    NUMPY_VALUES,
+    PACKED_ELEMENTS,
+    PLAIN,
+    STORAGE_BYTES,
+    STORAGE_DTYPE,
+    full_name,
+)
 
 _MAX_NDIM = 64
 _MAX_SIZE = 2**63
@@ -50,12 +59,14 @@ class TorchWorld:
         self.opaque: Set[str] = set()
         self.used_keys: Set[str] = set()
         self.storage_types: Dict[str, str] = {}
+        self.views: Dict[str, Set[str]] = {}  # storage without a type -> the types of the tensors over it
         self.tensors = 0
         self.numel = 0
         self.without_data = 0
         self.more_opaque = False
         self.labels: Dict[str, str] = {}  # storage -> the first name that a dict gives a tensor of it
-        self.nan_keys: Dict[str, int] = {}
+        self.plain_numbers = self.plain_nan = self.plain_inf = self.numpy_values = 0
+        self._bad_keys: Dict[str, int] = {}
 
     def name(self, module: str, name: str) -> Name:
         """Stand in for a global; one that is no plain data is remembered as opaque."""
@@ -74,9 +85,15 @@ class TorchWorld:
             return rebuild(self, arguments)
         if called.path in _DICTS:
             return _filled_dict(arguments)
+        self.numpy_values += called.path in NUMPY_VALUES
         if called.path == "torch.Size" and len(arguments) == 1 and isinstance(arguments[0], tuple):
             return arguments[0]
         return Inert(called.path.rpartition(".")[2] if called.path in PLAIN else called.path)
+
+    def change(self, named: Name) -> None:
+        """Refuse to change what stands for plain data: whoever loads the file would go on with the changed class."""
+        if named.path in PLAIN or named.path in _CALLS:
+            raise Unreadable(f"pickle changes {legible(named.path)} itself: the state of a class is no data")
 
     def persistent(self, identity: object) -> object:
         """Give the storage that ('storage', type, key, location, numel) means."""
@@ -96,14 +113,40 @@ class TorchWorld:
                 f" its record has {found}"
             )
         self.used_keys.add(key)
-        self.storage_types[key] = path
+        self.take_type(key, path)
         return Storage(count * PACKED_ELEMENTS.get(path, 1), element_bytes, key)
 
-    def saw_nan(self, key: object) -> None:
-        """Count a plain number that is NaN, by its key."""
+    def take_type(self, key: str, path: str) -> None:
+        """Remember a storage's type; torch uses the first one for every tensor over it."""
+        if self.storage_types.setdefault(key, path) != path:
+            raise Unreadable(f"storage {legible(key)} is named twice with different types")
+
+    def make(self, kind: str) -> Inert:
+        """Make an empty dict."""
+        return Inert(kind)
+
+    def see_number(self, value: float) -> None:
+        """Count a plain number, and whether it is finite."""
+        self.plain_numbers += 1
+        if value - value != 0:
+            self.plain_nan += value != value
+            self.plain_inf += value == value  # not counted as bad: schedulers keep such a bound
+
+    def name_nan(self, key: object) -> None:
+        """Remember the key of a plain number that is NaN."""
         name = legible(key) if isinstance(key, str) else "a number"
-        if name in self.nan_keys or len(self.nan_keys) < self._limits.max_opaque:
-            self.nan_keys[name] = self.nan_keys.get(name, 0) + 1
+        if name in self._bad_keys or len(self._bad_keys) < self._limits.max_opaque:
+            self._bad_keys[name] = self._bad_keys.get(name, 0) + 1
+
+    def dtype(self, key: str) -> str:
+        """Return the type of a storage's elements; empty when none or several are known."""
+        known = STORAGE_DTYPE.get(self.storage_types.get(key, ""))
+        views = self.views.get(key, ())
+        return known or (next(iter(views)) if len(views) == 1 else "")
+
+    def float_dtype(self, key: str) -> str:
+        """Return the type of a storage's floating-point numbers by the name that the scan knows; else empty."""
+        return FLOATS.get(self.dtype(key), "")
 
     def label(self, key: str) -> str:
         """Name a storage by a tensor of it, where a dict names one."""
@@ -111,12 +154,23 @@ class TorchWorld:
 
     def numbers(self, scanned: Numbers) -> Numbers:
         """Add the plain numbers that are NaN to what the scan of the storages found, and say what it left out."""
-        untyped = sum(path.endswith("UntypedStorage") for path in self.storage_types.values())
-        where = (*self.nan_keys.items(), *scanned.where)
+        where = (*self._plain_where(), *scanned.where)
         more = scanned.more + max(0, len(where) - NumberTally.MOST_SHOWN)
-        unread = "%d storages of no known type" % untyped if untyped else ""
-        nan = scanned.nan + sum(self.nan_keys.values())
-        return Numbers(nan, scanned.inf, where[: NumberTally.MOST_SHOWN], more, unread)
+        return Numbers(scanned.nan + self.plain_nan, scanned.inf, where[: NumberTally.MOST_SHOWN], more, self._unread())
+
+    @property
+    def plain(self) -> Tuple[int, int]:
+        """How many plain floating-point numbers were looked at, and how many of them are infinite."""
+        return self.plain_numbers, self.plain_inf
+
+    def _plain_where(self) -> List[Tuple[str, int]]:
+        nameless = self.plain_nan - sum(self._bad_keys.values())
+        return [*self._bad_keys.items(), *([("plain numbers", nameless)] if nameless > 0 else [])]
+
+    def _unread(self) -> str:
+        untyped = sum(not self.dtype(key) for key in self.storage_types)
+        counts = ((untyped, "storages of no known type"), (self.numpy_values, "NumPy values"))
+        return ", ".join("%d %s" % (count, what) for count, what in counts if count)
 
     def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Tensor:
         """Count a tensor after proving that every element lies in the storage."""
@@ -139,6 +193,8 @@ class TorchWorld:
         numel = 1
         for size in sizes:
             numel *= size
+        if numel >= _MAX_SIZE:
+            raise Unreadable("a tensor has more than 2**63 elements, so torch refuses it")
         self.tensors += 1
         self.numel += numel
         return Tensor(storage, self.labels)
@@ -153,7 +209,10 @@ def _rebuild_tensor(world: TorchWorld, arguments: _Arguments) -> object:
 def _rebuild_tensor_v3(world: TorchWorld, arguments: _Arguments) -> object:
     _at_least(arguments, 7, "_rebuild_tensor_v3")
     storage, offset, size, stride = arguments[:4]
-    return world.add_tensor(storage, offset, size, stride, _dtype_bytes(arguments[6]))
+    item_bytes = _dtype_bytes(arguments[6])
+    if isinstance(storage, Storage) and isinstance(arguments[6], Name):
+        world.views.setdefault(storage.key, set()).add(arguments[6].path[len("torch.") :])
+    return world.add_tensor(storage, offset, size, stride, item_bytes)
 
 
 def _rebuild_meta(world: TorchWorld, arguments: _Arguments) -> object:
@@ -199,7 +258,7 @@ def _filled_dict(arguments: _Arguments) -> Inert:
             made.keys = list(initial.keys)
         for pair in initial if isinstance(initial, list) else ():  # how Python 2 wrote an OrderedDict
             if isinstance(pair, (list, tuple)) and len(pair) == 2:
-                made.set_key(pair[0])
+                made.set_item(*pair)
     return made
 
 

@@ -11,7 +11,6 @@ from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable
 from leasehold.kit.readers.source import Source
 from leasehold.kit.readers.torch_legacy import MAGIC, read_torch_legacy
-from leasehold.kit.readers.torch_names import STORAGE_FLOATS
 from leasehold.kit.readers.torch_world import TorchWorld
 from leasehold.kit.readers.zip_directory import STORED
 from leasehold.kit.readers.zip_records import Record, check_record, open_archive
@@ -64,13 +63,13 @@ def _check_storages(source: Source, records: Dict[str, Record], has_crc: bool, w
         if name == "data.pkl":
             continue
         key = name[len("data/") :] if name.startswith("data/") else ""
-        dtype = STORAGE_FLOATS.get(world.storage_types.get(key, ""))
+        dtype = world.float_dtype(key)
         counter = Counter(dtype, big_endian=big) if dtype else None
         check_record(source, record, has_crc=has_crc, look=counter.take if counter else None)
         if counter is not None:
             checked += record.bytes
             tally.add(world.label(key), counter.nan, counter.inf)
-    return Finding(checked, world.numbers(tally.numbers()))
+    return Finding(checked, world.numbers(tally.numbers()), world.plain)
 
 
 def _key_text(key: Union[str, int]) -> str:

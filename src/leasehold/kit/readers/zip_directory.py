@@ -6,6 +6,7 @@ the directory ending exactly where its end record begins.
 
 from __future__ import annotations
 
+import stat
 import struct
 from dataclasses import dataclass
 from typing import Dict, List, Tuple
@@ -21,6 +22,7 @@ MAX_16 = 0xFFFF
 MAX_32 = 0xFFFFFFFF
 
 _MAX_NAME_CHARS = 1024
+_DOS_FOLDER = 0x10
 
 _END = struct.Struct("<4s4H2IH")
 _LOCATOR = struct.Struct("<4sIQI")
@@ -104,10 +106,17 @@ def _parse_entry(raw: bytes, at: int) -> Tuple[Entry, int]:
         raise Unreadable(f"zip directory entry at byte {at} is malformed")
     raw_name = raw[name_at : name_at + name_len]
     name = check_name(raw_name)
+    if not _is_plain_file(fields[15]):
+        raise Unreadable(f"zip entry {name!r} is marked as a folder, a link or a device: torch reads no bytes of it")
     if flags & ~_KNOWN_FLAGS:
         raise Unreadable(f"zip entry {name!r} is encrypted or uses unknown features (flags {flags:#x})")
     size, stored, offset = _widen(raw[name_at + name_len : end], (size, stored, fields[16]), name)
     return Entry(name, raw_name, flags, method, crc, stored, size, offset), end
+
+
+def _is_plain_file(attributes: int) -> bool:
+    """Whether neither the DOS half (bit 4: a folder) nor the Unix half says that an entry is anything but a file."""
+    return not attributes & _DOS_FOLDER and stat.S_IFMT(attributes >> 16) in (0, stat.S_IFREG)
 
 
 def _widen(extra: bytes, values: Tuple[int, int, int], name: str) -> Tuple[int, int, int]:
