@@ -118,6 +118,18 @@ def _linked(kind: bytes) -> bytes:
         (tar_member(b"long", b"../" * 40 + b"evil", kind=b"L") + tar_member(b"a", b"x") + TAR_END, "path '../../"),
         (tar_member(b"pax", b"20 path=/etc/passwd\n", kind=b"x") + tar_member(b"a", b"x") + TAR_END, "absolute"),
         (tar_member(b"pax", b"15 size=999999\n", kind=b"x") + tar_member(b"a", b"x") + TAR_END, "size is given by"),
+        (tar_member(b"pax", b"10 path=b\n", kind=b"g") + tar_member(b"a", b"x") + TAR_END, "names every member"),
+        (tar_member(b"pax", b"15 size=999999\n", kind=b"g") + tar_member(b"a", b"x") + TAR_END, "size is given by"),
+        (tar_member(b"pax", b"21 GNU.sparse.name=b\n", kind=b"x") + tar_member(b"a", b"x") + TAR_END, "sparse tar"),
+        (tar_member(b"pax", b"22 GNU.sparse.major=1\n", kind=b"g") + tar_member(b"a", b"x") + TAR_END, "sparse tar"),
+        (
+            tar_member(b"l", b"one", kind=b"L")
+            + tar_member(b"pax", b"10 path=b\n", kind=b"x")
+            + tar_member(b"a", b"x")
+            + TAR_END,
+            "two extensions name one member",
+        ),
+        (tar_member(b"a\x1b[2J", b"x") + TAR_END, "control characters"),
         (tar_member(b"pax", b"99 path=a\n", kind=b"x") + tar_member(b"a", b"x") + TAR_END, "malformed"),
         (tar_member(b"pax", b"0 =\n", kind=b"x") + tar_member(b"a", b"x") + TAR_END, "malformed"),
         (_linked(b"1"), "links and devices are refused"),

@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 from leasehold.kit.readers.inert import Inert, Kept, Name
 from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.reading import Limits, Unreadable, legible
-from leasehold.kit.readers.torch_names import PLAIN, full_name
+from leasehold.kit.readers.torch_names import LAYOUTS, PLAIN, full_name
 
 _DCP = "torch.distributed.checkpoint."
 _SHARDS = "torch.distributed._shard.sharded_tensor.metadata."
@@ -95,6 +95,8 @@ class _MetadataWorld:
         """Make an object that keeps its arguments; a torch.Size is the tuple that it is made of."""
         if called.path == "torch.Size" and len(arguments) == 1 and isinstance(arguments[0], tuple):
             return arguments[0]
+        if called.path == "torch.serialization._get_layout" and not LAYOUTS.issuperset(map(str, arguments)):
+            raise Unreadable(".metadata names a layout that torch does not know")
         if called.path in ("builtins.dict", "collections.OrderedDict") and not arguments:
             return Kept("dict")
         return Kept(called.path, arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from leasehold.kit.readers.finite import Counter
 from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable, legible
@@ -19,16 +19,17 @@ _MAX_DEPTH = 16
 
 # Header text may hold these tokens and nothing else: without operators and names, literal_eval cannot be led
 # into deep recursion, which the brackets' depth bounds.
-_TOKEN = re.compile(r"""\s+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]""")
+_TOKEN = re.compile(r"""[ \t\n]+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]""")
 _DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
+_UNIT = re.compile(r"\[([0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)(/[0-9]{1,9})?|generic)\]")
 _FLOAT = re.compile(r"([<>=|]?)([fc][0-9]{1,2})")
 _FLOATS = {"f2": "F16", "f4": "F32", "f8": "F64", "c8": "C64", "c16": "C128"}
 _SIZES: Dict[str, Tuple[int, ...]] = {
     "b": (1,),
     "i": (1, 2, 4, 8),
     "u": (1, 2, 4, 8),
-    "f": (2, 4, 8, 12, 16),
-    "c": (8, 16, 24, 32),
+    "f": (2, 4, 8, 16),
+    "c": (8, 16, 32),
     "m": (8,),
     "M": (8,),
 }
@@ -133,7 +134,7 @@ def _parse_header(raw: bytes, encoding: str) -> Dict[str, object]:
         raise Unreadable(f".npy header is not {encoding} text (byte {error.start})") from error
     _check_tokens(text)
     try:
-        header = ast.literal_eval(text.strip())
+        header = ast.literal_eval(text.strip(" \t\n"))
     except (ValueError, SyntaxError, TypeError) as error:
         raise Unreadable(f".npy header is no Python literal: {legible(text)}") from error
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
@@ -172,8 +173,21 @@ def _item_bytes(descr: object) -> int:
     if isinstance(descr, tuple) and len(descr) == 2:  # (base, shape): a subarray; depth is bounded already
         return _item_bytes(descr[0]) * _element_count(_as_shape(descr[1]))
     if isinstance(descr, list):
+        _check_field_names(descr)
         return sum(_field_bytes(field) for field in descr)
     raise Unreadable(f".npy dtype {legible(repr(descr))} is not understood")
+
+
+def _check_field_names(fields: List[object]) -> None:
+    """Refuse a name or a title that comes twice, as NumPy does."""
+    names: List[object] = []
+    for field in fields:
+        name = field[0] if isinstance(field, tuple) and field else ""
+        names += [part for part in (name if isinstance(name, tuple) else (name,)) if part != ""]
+    if not all(isinstance(name, str) for name in names):
+        raise Unreadable(".npy dtype has a field whose name is no text")
+    if len(set(names)) != len(names):
+        raise Unreadable(".npy dtype names a field twice")
 
 
 def _field_bytes(field: object) -> int:
@@ -190,6 +204,9 @@ def _as_shape(shape: object) -> object:
 def _plain_bytes(descr: str) -> int:
     match = _DESCR.fullmatch(descr)
     kind, size = (match.group(1), match.group(2)) if match else ("", "")
+    unit = match.group(3) if match else None
+    if unit is not None and (kind not in ("m", "M") or not _UNIT.fullmatch(unit)):
+        raise Unreadable(f".npy dtype {legible(repr(descr))} has a unit that NumPy does not know")
     if kind == "O":
         raise Unreadable("holds pickled Python objects (dtype object), which are never loaded")
     if kind in ("S", "a", "U", "V"):

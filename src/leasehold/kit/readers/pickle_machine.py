@@ -15,6 +15,7 @@ from leasehold.kit.readers.pickle_ops import GLOBAL, INST, STOP, operations
 from leasehold.kit.readers.reading import Limits, Unreadable
 
 _UNHASHABLE = ("dict", "set", "bytearray")
+_STATELESS = ("set", "frozenset", "bytearray", "storage")
 _BUILTIN = ("dict", "set", "frozenset", "bytearray", "storage", "tensor")  # what these take is known
 
 
@@ -170,7 +171,7 @@ class _Machine:
         state, target = self.pop(), self.top()  # what the state holds has been seen while it was built
         if isinstance(target, Name):
             self.world.change(target)
-        elif isinstance(target, Inert):
+        elif isinstance(target, Inert) and target.of not in _STATELESS:
             target.set_state(state)
         else:
             raise self.fault(f"sets the state of {_shown(target)}")
@@ -211,7 +212,7 @@ class _Machine:
             raise self.fault(f"calls with {_shown(arguments)} instead of a tuple")
         if isinstance(called, Name):
             self.push(self.world.call(called, arguments))
-        elif isinstance(called, Inert):
+        elif isinstance(called, Inert) and called.of not in _BUILTIN:
             self.push(Inert(called.of))
         else:
             raise self.fault(f"calls {_shown(called)}")

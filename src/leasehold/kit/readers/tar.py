@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Tuple
 
 from leasehold.kit.paths import UnsafePath, check_relative
@@ -11,6 +12,7 @@ from leasehold.kit.readers.source import Source
 _BLOCK = 512
 _FILES = (b"0", b"\0", b"7")
 _NAME_BYTES = 1 << 16
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def read_tar(source: Source, limits: Limits) -> Reading:
@@ -28,15 +30,16 @@ def read_tar(source: Source, limits: Limits) -> Reading:
         if at > source.size:
             raise Unreadable("cut short: %s ends at byte %d, the tar has %d" % (legible(name), at, source.size))
         if kind in (b"L", b"x", b"g"):
-            pending.update(_extension(source, kind, data_at, size))
+            found = _extension(source, kind, data_at, size)
+            if pending.keys() & found.keys():
+                raise Unreadable("two extensions name one member (byte %d): readers differ about which one counts" % at)
+            pending.update(found)
             continue
         members += 1
         if members > limits.max_items:
             raise Unreadable("holds more than %d members" % limits.max_items)
         name = pending.pop("path", name)
         _check_member(kind, name, at)
-        if "size" in pending:
-            raise Unreadable("a member's size is given by an extension, which is for files above 8 GiB")
         keys.add(name.rpartition("/")[2].partition(".")[2] or name)
     _check_end(source, at)
     if not members:
@@ -76,7 +79,19 @@ def _extension(source: Source, kind: bytes, at: int, size: int) -> Dict[str, str
         record, data = data[len(length) + 1 : int(length)], data[int(length) :]
         key, _, value = record.rstrip(b"\n").partition(b"=")
         fields[key.decode("utf-8", "replace")] = value.decode("utf-8", "surrogateescape")
-    return {key: fields[key] for key in ("path", "size") if key in fields and kind == b"x"}
+    _check_fields(fields, kind)
+    return {"path": fields["path"]} if "path" in fields else {}
+
+
+def _check_fields(fields: Dict[str, str], kind: bytes) -> None:
+    """Refuse what would give members another size or content, and names that hold for all that follow."""
+    if "size" in fields:
+        raise Unreadable("a member's size is given by an extension, which is for files above 8 GiB")
+    sparse = next((key for key in fields if key.startswith("GNU.sparse.")), None)
+    if sparse is not None:
+        raise Unreadable("is a sparse tar (%s): readers differ about what its members hold" % legible(sparse))
+    if kind == b"g" and ("path" in fields or "linkpath" in fields):
+        raise Unreadable("a global extension names every member that follows")
 
 
 def _check_member(kind: bytes, name: str, at: int) -> None:
@@ -86,6 +101,8 @@ def _check_member(kind: bytes, name: str, at: int) -> None:
         raise Unreadable("%s is no file (type %r): links and devices are refused" % (legible(name), kind))
     if name in (".", "./"):
         return
+    if _CONTROL.search(name):
+        raise Unreadable("member before byte %d: the name %s holds control characters" % (at, legible(name)))
     try:
         check_relative(name[2:] if name.startswith("./") else name)
     except UnsafePath as problem:

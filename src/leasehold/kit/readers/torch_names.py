@@ -97,6 +97,11 @@ PLAIN: FrozenSet[str] = frozenset(
     ]
 )
 
+LAYOUTS: FrozenSet[str] = frozenset(
+    "torch.%s" % name
+    for name in ("strided", "jagged", "_mkldnn", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+)
+
 # What holds numbers that are not in a storage: nobody looks at them.
 NUMPY_VALUES: FrozenSet[str] = frozenset(f"numpy.{core}.{name}" for core in ("core", "_core") for name in NUMPY_CALLS)
 
