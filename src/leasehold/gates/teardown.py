@@ -13,6 +13,8 @@ from leasehold.kit.canon import digest
 from leasehold.model.nonfinite import summary
 from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, Receipt, Strength
 from leasehold.model.units import say_bytes
+from leasehold.model.unread import summary as summary_unread
+from leasehold.model.unread import unread
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
 
 from .waivers import judge_given_up
@@ -213,7 +215,10 @@ def _home(run: RunReadings, cell: str) -> str:
     """Say what the receipt proves; numbers that are not finite shut no gate, and are never passed over."""
     named = run.receipt.nonfinite if run.receipt else ()
     held = summary(entry for entry in named if str(entry.get("path", "")).startswith(f"{cell}/"))
-    return f"home, hash-equal, loads (receipt){f'; holds {held}' if held else ''}"
+    loads = run.receipt.loads if run.receipt else ()
+    passed_over = summary_unread(unread(loads, cell))
+    read = f"{passed_over} (receipt)" if passed_over else "loads (receipt)"
+    return f"home, hash-equal, {read}{f'; holds {held}' if held else ''}"
 
 
 def _judge_doubt(doubt: str, checked: str) -> Finding:

@@ -20,6 +20,7 @@ from leasehold.model.job import Artifact
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt, receipt_from_dict
+from leasehold.model.unread import summary as summary_unread
 
 from . import nonfinite
 from .confine import LoadRequest, LoadResult, check_loads
@@ -43,7 +44,7 @@ def write_receipt(
     count = int(manifest["totals"]["files"])
     report(Note("hashes_equal", f"hashes equal: {count} {'file' if count == 1 else 'files'}"))
     results = _check_loads(place, plan, manifest)
-    report(Note("loads", f"every artifact loads: {_counted(results)}"))
+    report(Note("loads", _loads_words(results)))
     found = nonfinite.facts_of(place / "cells", results)
     receipt = Receipt(
         run=plan.run,
@@ -203,6 +204,15 @@ def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
         "torch_load": result.torch_load,
         "numbers": nonfinite.word_of(result),
     }
+
+
+def _loads_words(results: list[LoadResult]) -> str:
+    """Say what was read; files without a reader are hash-equal, and no more is known of them."""
+    passed_over = summary_unread(result.path for result in results if result.reading.get("kind") == "bytes")
+    if not passed_over:
+        return f"every artifact loads: {_counted(results)}"
+    read = _counted([result for result in results if result.reading.get("kind") != "bytes"])
+    return f"{f'loads: {read}; ' if read else ''}hash-equal only: {passed_over}"
 
 
 def _counted(results: list[LoadResult]) -> str:
