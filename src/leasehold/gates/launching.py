@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
+from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown, warns
 
 _RANK = r"^(?:\[[^\]\n]{0,40}\]:?)?[ \t|+]*"  # torchrun writes "[rank0]: " before each line, groups write "  | "
 _TRACEBACK = re.compile(_RANK + r"(?:Exception Group )?Traceback \(most recent call last\):", re.MULTILINE)
@@ -42,6 +42,9 @@ class SmokeReadings:
     continuation: Continuation | None = None  # None: the kill check was not asked for
     timed_out: bool = False
     notes: tuple[str, ...] = field(default_factory=tuple)
+    twins: tuple[
+        tuple[str, str, str], ...
+    ] = ()  # an artifact, whose name it would take at home, what it is called there
 
 
 def judge_smoke(readings: SmokeReadings) -> Verdict:
@@ -64,11 +67,17 @@ def judge_smoke(readings: SmokeReadings) -> Verdict:
             refuses(f"{path}: promised, and the smoke did not write it", _WRITE_HINT) for path in readings.missing
         ]
         findings += [refuses(f"{text}") for text in readings.unloadable]
+        findings += [_twin(*twin) for twin in readings.twins]
         if readings.loaded:
             findings.append(passes(f"{readings.loaded} artifacts of the smoke load as promised"))
     if readings.continuation is not None:
         findings.append(judge_continuation(readings.continuation))
     return Verdict("smoke", tuple(findings))
+
+
+def _twin(path: str, other: str, name: str) -> Finding:
+    what = f"{path} and {other} have the same name on some file systems; at home {path} is called {name}"
+    return warns(what, "nothing is lost; give it another name if something looks for it there")
 
 
 def judge_no_smoke(job: str, box: str, meter: str) -> Verdict:

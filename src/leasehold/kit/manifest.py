@@ -87,7 +87,7 @@ class Listed:
         self._names: Dict[str, _Names] = {}
 
     def check(self, rows: Any) -> List[Row]:
-        """Check the next [cell, path, bytes, mtime_ns]; all that came so far can stand side by side."""
+        """Check the next [cell, path, bytes, mtime_ns]; on the box, all that came so far can stand side by side."""
         checked = []
         try:
             for cell, path, size, mtime_ns in rows:
@@ -106,7 +106,7 @@ class Listed:
 
 
 class _Names:
-    """The paths of one cell: no two alike where case does not count, and none below another."""
+    """The paths of one cell: none twice, and none below another. Where case does not count is home's concern."""
 
     def __init__(self, cell: str) -> None:
         self._cell = cell
@@ -115,13 +115,13 @@ class _Names:
 
     def add(self, path: Any) -> None:
         """Take one more, or say what it cannot stand beside."""
-        folded = check_relative(path).casefold()
-        if folded in self._files:
-            raise ManifestError("cell %s: two paths are equal, or differ only in case: %r" % (self._cell, path))
-        if folded in self._folders:
+        checked = check_relative(path)
+        if checked in self._files:
+            raise ManifestError("cell %s: two paths are equal: %r" % (self._cell, path))
+        if checked in self._folders:
             raise ManifestError("cell %s: a file lies below another file, %r" % (self._cell, path))
-        self._files.add(folded)
-        folder = folded.rpartition("/")[0]
+        self._files.add(checked)
+        folder = checked.rpartition("/")[0]
         while folder and folder not in self._folders:
             if folder in self._files:
                 raise ManifestError("cell %s: %r lies below another file" % (self._cell, path))

@@ -139,8 +139,9 @@ class _Homecoming:
             manifest = self._read_manifest(pulled, cells)
             _pull_evidence(self.engine, self.plan, self.folders.partial, seen)
             receipt = write_receipt(
-                self.folders.partial, self.plan, manifest, pulled.manifest, seen, self.report, proved=pulled.sums
-            )
+                self.folders.partial, self.plan, manifest, pulled.manifest, seen, self.report, proved=pulled.sums,
+                names=pulled.home_names,
+            )  # fmt: skip
         except VerifyError as error:
             if error.code != "artifact.unsealable":  # of that nothing that came is suspect
                 _to_quarantine(self.ledger, self.record, self.folders, error)
@@ -255,14 +256,18 @@ def _already_home(
         return None
     present, _ = engine.fingerprint(record.run, plan.patterns)
     for cell, entries in sealed_entries(folders.export).items():
-        kept = [{key: entry[key] for key in ("path", "bytes", "mtime_ns", "inode")} for entry in entries]
-        if kept != present.get(cell):
+        if _states(entries) != _states(present.get(cell, ())):
             return None
     if home_damage(folders.export, receipt):
         return None
     if books.receipt_of(record) != receipt:  # killed between the rename and the ledger: recover it
         _record_receipt(ledger, record, folders, (receipt, _trained_s(engine.look(record.run), cells)))
     return receipt
+
+
+def _states(entries: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Spell what lies on a box so that two looks at it can be compared; they may list it in another order."""
+    return sorted(tuple(entry[key] for key in ("path", "bytes", "mtime_ns", "inode")) for entry in entries)
 
 
 def _trained_s(seen: dict[str, Any], cells: list[str]) -> float:
@@ -295,6 +300,8 @@ def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dic
 
 
 def _to_quarantine(ledger: Ledger, record: RunRecord, folders: Folders, error: VerifyError) -> None:
+    if not folders.partial.is_dir():
+        return  # nothing came
     place = folders.quarantine("refused")
     place.parent.mkdir(parents=True, exist_ok=True)
     os.rename(folders.partial, place)

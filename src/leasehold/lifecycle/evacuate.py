@@ -21,6 +21,7 @@ from leasehold.model.units import say_bytes
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .bring_home import PullWish
+from .home_names import HomeNames, Probe
 from .orders import Evacuation
 from .pull.listing import Asked, Place
 from .pull.pace import Pace
@@ -59,9 +60,13 @@ def _record(ledger: Ledger, record: RunRecord, folders: Folders, pulled: Pulled,
     known = _entries(folders.evacuated, record.run)
     fresh = _sealed(pulled, record.run)
     new = sorted(key for key, entry in fresh.items() if known.get(key, {}).get("sha256") != entry["sha256"])
+    names = _names(known, folders.evacuated)
     for file in pulled.files:
         if not file.skipped:
-            target = join_checked(str(folders.evacuated / "cells" / file.cell), file.path)
+            name = names.of(file.cell, file.path)
+            if name != file.path:
+                fresh[file.key]["home"] = name
+            target = join_checked(str(folders.evacuated / "cells" / file.cell), name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.replace(file.target, target)  # only a proved copy replaces the one before it
     cells: dict[str, list[dict[str, Any]]] = {}
@@ -94,6 +99,14 @@ def _sealed(pulled: Pulled, run: str) -> dict[str, dict[str, Any]]:
     if any(entries.get(key, {}).get("sha256") != digest for key, digest in pulled.sums.items()):
         raise VerifyError("artifact.bad_manifest", "the box's manifest is not of the files that it sent")
     return {key: entries[key] for key in pulled.sums}
+
+
+def _names(known: dict[str, dict[str, Any]], folder: Path) -> HomeNames:
+    """What was evacuated before keeps its name."""
+    names = HomeNames(Probe(folder))
+    for key, entry in known.items():
+        names.keep(key.split("/", 1)[0], entry["path"], str(entry.get("home", entry["path"])))
+    return names
 
 
 def _patterns(plan: Plan) -> list[str]:

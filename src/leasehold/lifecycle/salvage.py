@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError
-from leasehold.kit.paths import UnsafePath, join_checked
+from leasehold.kit.paths import UnsafePath, check_relative, join_checked
 from leasehold.kit.terminal import one_line
 from leasehold.model.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .home_names import HomeNames, Probe
 
 
 def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: Report) -> list[dict[str, Any]]:
@@ -20,11 +22,17 @@ def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: R
     Returns every plain file as the box listed it, with `salvaged`, and the sha256 of the copy where there is one.
     """
     found = []
+    place.mkdir(parents=True, exist_ok=True)
+    names = HomeNames(Probe(place))
     for entry in engine.salvageable(run, cell):
         path = str(entry["path"])
         copied: dict[str, Any] = {}
         try:
-            copied = _salvage_one(engine.get(run, "out", cell, path), place, path)
+            name = names.of(cell, check_relative(path))
+            copied = _salvage_one(engine.get(run, "out", cell, path), place, name)
+            if name != path:
+                copied["home"] = name
+                report(Note("renamed", f"{one_line(path)} is {one_line(name)} here: another file has its name"))
         except (UnsafePath, BoxError) as error:
             report(Note("not_salvaged", f"not salvaged: {one_line(path)}: {one_line(str(error))}"))
         found.append({**entry, **copied, "salvaged": bool(copied)})

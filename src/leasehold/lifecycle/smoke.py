@@ -18,6 +18,7 @@ from leasehold.model.verdict import Verdict
 from leasehold.transport import here
 
 from .confine import LoadRequest, check_loads
+from .home_names import twins
 from .kill_check import check_continuing
 from .project import CodeTree
 from .smoke_trial import Folders, Trial, lay_out, run_once
@@ -69,6 +70,9 @@ def _with_artifacts(readings: SmokeReadings, job: Job, out: Path) -> SmokeReadin
         for artifact, hit in zip(job.artifacts, hits, strict=True)
         for found in hit
     ]
+    found = twins({file.path for hit in hits for file in hit})
+    alike = tuple((one_line(twin.path), one_line(twin.other), one_line(twin.name)) for twin in found)
     results = check_loads(requests)
     bad = tuple(f"{os.path.relpath(r.path, out)} does not load: {one_line(r.reason)}" for r in results if not r.ok)
-    return replace(readings, missing=missing, unloadable=bad, loaded=sum(1 for result in results if result.ok))
+    loaded = sum(1 for result in results if result.ok)
+    return replace(readings, missing=missing, unloadable=bad, loaded=loaded, twins=alike)

@@ -23,6 +23,7 @@ from leasehold.model.receipt import Receipt, receipt_from_dict
 from leasehold.model.unread import summary as summary_unread
 
 from . import nonfinite
+from .home_names import notes_of_names
 from .confine import LoadRequest, LoadResult, check_loads
 from .facts import run_facts
 
@@ -33,17 +34,18 @@ _NONE: Mapping[str, str] = {}
 
 def write_receipt(
     place: Path, plan: Plan, manifest: dict[str, Any], data: bytes, seen: dict[str, Any], report: Report, *,
-    proved: Mapping[str, str] = _NONE,
+    proved: Mapping[str, str] = _NONE, names: Mapping[str, str] = _NONE,
 ) -> Receipt:  # fmt: skip
     """Check a pulled run in place and write receipt.json and run.json beside it.
 
     proved: sums that were taken of the home copy while it came, by cell/path; those files are not read once more.
+    names: files that are called otherwise here than on the box, as cell/path.
     """
-    _check_roster(place, manifest)
-    _check_hashes(place, manifest, proved)
+    _check_roster(place, manifest, names)
+    _check_hashes(place, manifest, names, proved)
     count = int(manifest["totals"]["files"])
     report(Note("hashes_equal", f"hashes equal: {count} {'file' if count == 1 else 'files'}"))
-    results = _check_loads(place, plan, manifest)
+    results = _check_loads(place, plan, manifest, names)
     report(Note("loads", _loads_words(results)))
     found = nonfinite.facts_of(place / "cells", results)
     receipt = Receipt(
@@ -58,8 +60,9 @@ def write_receipt(
         confinement=tuple(results[0].confinement) if results else (),
         verified_unix=int(time.time()),
         nonfinite=found,
+        home_names=names,
     )
-    for note in nonfinite.notes_of(found):
+    for note in (*nonfinite.notes_of(found), *notes_of_names(names)):
         report(note)
     write_json(str(place / "run.json"), run_facts(plan, seen, receipt, place))
     write_json(str(place / "receipt.json"), receipt.as_dict())
@@ -85,8 +88,8 @@ def home_damage(export: Path, receipt: Receipt) -> tuple[str, ...]:
         return (f"{export / 'manifest.json'} is not the one the receipt was written for",)
     try:
         manifest = manifests.parse(json.loads(data), receipt.run)
-        _check_roster(export, manifest)
-        _check_hashes(export, manifest)
+        _check_roster(export, manifest, receipt.home_names)
+        _check_hashes(export, manifest, receipt.home_names)
     except (OSError, ValueError, manifests.ManifestError, VerifyError) as error:
         return (f"the copy at home no longer fits its receipt: {error}",)
     return ()
@@ -107,12 +110,21 @@ def holds_all_of(newer: Path, older: Path) -> bool:
     mine, before = _sums(newer), _sums(older)
     if not before or before.items() - mine.items():
         return False
-    ours = {"manifest.json", "receipt.json", "run.json", *(f"cells/{key}" for key in before)}
+    called, were = names_at(newer), names_at(older)
+    ours = {"manifest.json", "receipt.json", "run.json", *(f"cells/{were.get(key, key)}" for key in before)}
     found = {item.path for item in walk(str(older)) if item.is_file}
     if any(path not in ours and not path.startswith("evidence/") for path in found):
         return False
-    pairs = ((newer / "cells" / key, older / "cells" / key) for key in before)
+    pairs = (
+        (newer / "cells" / called.get(key, key), older / "cells" / were.get(key, key)) for key in before
+    )  # fmt: skip
     return all(one.exists() and two.exists() and one.samefile(two) for one, two in pairs)  # else it may be damaged
+
+
+def names_at(export: Path) -> Mapping[str, str]:
+    """Say which files of an export are called otherwise there than on the box, as cell/path."""
+    receipt = read_receipt(export)
+    return receipt.home_names if receipt else _NONE
 
 
 def _sums(export: Path) -> dict[str, str]:
@@ -120,8 +132,17 @@ def _sums(export: Path) -> dict[str, str]:
     return {f"{cell}/{entry['path']}": str(entry["sha256"]) for cell, found in entries for entry in found}
 
 
-def _check_roster(place: Path, manifest: dict[str, Any]) -> None:
-    promised = {f"{cell}/{entry['path']}" for cell, entries in manifest["cells"].items() for entry in entries}
+def _at_home(place: Path, cell: str, path: str, names: Mapping[str, str]) -> str:
+    """Return where a file of the manifest lies here."""
+    key = f"{cell}/{path}"
+    return join_checked(str(place / "cells"), names.get(key, key))
+
+
+def _check_roster(place: Path, manifest: dict[str, Any], names: Mapping[str, str]) -> None:
+    keys = [f"{cell}/{entry['path']}" for cell, entries in manifest["cells"].items() for entry in entries]
+    promised = {names.get(key, key) for key in keys}
+    if len(promised) != len(keys) or set(names) - set(keys):
+        raise VerifyError("artifact.unexpected", "the names that the receipt gives the files here do not fit the files")
     root = place / "cells"
     found = {item.path: item for item in walk(str(root))} if root.is_dir() else {}
     missing, extra = sorted(promised - found.keys()), sorted(found.keys() - promised)
@@ -139,10 +160,12 @@ def _check_roster(place: Path, manifest: dict[str, Any]) -> None:
             raise VerifyError("artifact.not_plain", f"{one_line(path)} is not a plain file")
 
 
-def _check_hashes(place: Path, manifest: dict[str, Any], proved: Mapping[str, str] = _NONE) -> None:
+def _check_hashes(
+    place: Path, manifest: dict[str, Any], names: Mapping[str, str], proved: Mapping[str, str] = _NONE
+) -> None:
     for cell, entries in manifest["cells"].items():
         for entry in entries:
-            path = join_checked(str(place / "cells" / cell), entry["path"])
+            path = _at_home(place, cell, entry["path"], names)
             if os.path.getsize(path) != entry["bytes"]:
                 raise VerifyError(
                     "artifact.size_differs",
@@ -160,12 +183,12 @@ def _check_hashes(place: Path, manifest: dict[str, Any], proved: Mapping[str, st
                 )
 
 
-def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any]) -> list[LoadResult]:
+def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any], names: Mapping[str, str]) -> list[LoadResult]:
     requests = []
     for cell, entries in manifest["cells"].items():
         for entry in entries:
             artifact = _promise(plan, entry["path"])
-            path = join_checked(str(place / "cells" / cell), entry["path"])
+            path = _at_home(place, cell, entry["path"], names)
             requests.append(LoadRequest(path, artifact.loads, artifact.allow_opaque, artifact.keys))
     python = os.environ.get("LEASEHOLD_PYTHON") or None  # an interpreter with torch, for the second opinion
     results = check_loads(requests, python=python, wall_s=_WALL_S, memory_bytes=_MEMORY_BYTES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -28,10 +29,13 @@ class Receipt:
     confinement: tuple[str, ...]
     verified_unix: int
     nonfinite: tuple[dict[str, Any], ...] = ()  # files that hold NaN or infinity: path, nan, inf, where, more
+    home_names: Mapping[str, str] = field(default_factory=dict)  # of files called otherwise here: cell/path, both
 
     def as_dict(self) -> dict[str, Any]:
         """Spell as stored; a receipt without such files is spelled as it was before they were looked for."""
-        held = {"nonfinite": list(self.nonfinite)} if self.nonfinite else {}
+        held: dict[str, Any] = {"nonfinite": list(self.nonfinite)} if self.nonfinite else {}
+        if self.home_names:
+            held["home_names"] = dict(self.home_names)
         return {
             "schema": RECEIPT_SCHEMA,
             "run": self.run,
@@ -69,6 +73,7 @@ def receipt_from_dict(value: dict[str, Any]) -> Receipt:
         confinement=tuple(value["confinement"]),
         verified_unix=value["verified_unix"],
         nonfinite=tuple(value.get("nonfinite", ())),
+        home_names={str(path): str(name) for path, name in value.get("home_names", {}).items()},
     )
 
 

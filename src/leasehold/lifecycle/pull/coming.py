@@ -25,6 +25,7 @@ class Coming:
     bytes: int
     mtime_ns: int
     target: str
+    name: str = ""  # its path at home, below its cell's folder
     home: Spans = field(default_factory=Spans)
     asked: Spans = field(default_factory=Spans)  # here, or on its way
     upto: int = 0  # how much of it the box has hashed: that far it may be asked for

@@ -16,6 +16,7 @@ from leasehold.errors import HomeError, VerifyError
 from leasehold.kit.atomic import read_json, write_all
 from leasehold.kit.manifest import Listed, ManifestError, Row
 from leasehold.kit.paths import UnsafePath, join_checked
+from leasehold.lifecycle.home_names import HomeNames, Probe, named
 
 from .arrivals import NAME as ARRIVALS
 from .coming import Coming
@@ -130,6 +131,7 @@ class Intake:
         self._place = place
         self._desk = desk
         self._resumes = resumes
+        self._names = HomeNames(Probe(place.folder))
         self._number = 0
         self._waiting: list[Coming] = []  # there is no room for them
         self._lock = threading.Lock()  # a pull that failed may be over before its list; the number is another's then
@@ -166,8 +168,9 @@ class Intake:
     def _coming(self, rows: Iterable[Row]) -> Iterator[Coming]:
         base = str(self._place.folder / "cells") + os.sep
         for cell, path, size, mtime_ns in rows:
-            target = base + cell + os.sep + (path if os.sep == "/" else path.replace("/", os.sep))  # checked when read
-            file = Coming(self._number, cell, path, size, mtime_ns, target)
+            name = self._names.of(cell, path)  # the path was checked when it was read
+            target = base + cell + os.sep + (name if os.sep == "/" else name.replace("/", os.sep))
+            file = Coming(self._number, cell, path, size, mtime_ns, target, name)
             if self._resumes:
                 _part_from_roof(file.target)
                 file.home = self._desk.arrivals.of(file.key, file.target, size)
@@ -178,10 +181,12 @@ class Intake:
 def drop_changed(folder: Path, pieces: Iterable[ListPiece]) -> None:
     """Forget parts of files that an earlier try was to bring and that are no longer listed, or not as they were."""
     now = {(row[0], row[1]): row[2:] for piece in pieces for row in piece.rows}
-    gone = [key for key, was in _listed_before(folder).items() if now.get(key) != was]
+    before = _listed_before(folder)
+    called, calls = named(before, Probe(folder)), named(now, Probe(folder))
+    gone = [key for key, was in before.items() if now.get(key) != was or called[key] != calls[key]]
     for cell, path in gone:
         with contextlib.suppress(UnsafePath, TypeError):
-            where = join_checked(str(folder / "cells" / cell), path)
+            where = join_checked(str(folder / "cells" / cell), called[cell, path])
             with contextlib.suppress(OSError):
                 os.unlink(where)
             with contextlib.suppress(OSError):  # an emptied folder may stand where a file belongs now
@@ -214,7 +219,7 @@ def _listed_before(folder: Path) -> dict[tuple[str, str], Any]:
     before: dict[tuple[str, str], Any] = {}
     for line in lines[:-1]:  # a torn last one was never acted on
         with contextlib.suppress(ValueError, TypeError):
-            before.update({(cell, path): (size, mtime_ns) for cell, path, size, mtime_ns in json.loads(line)})
+            before.update({(str(cell), str(path)): (size, at) for cell, path, size, at in json.loads(line)})
     return before
 
 
@@ -222,7 +227,7 @@ def _listed_by_older(folder: Path) -> dict[tuple[str, str], Any]:
     kept = read_json(str(folder / _OLDER_NAME)) or read_json(str(folder / "manifest.json")) or {}
     try:
         return {
-            (cell, entry["path"]): (entry["bytes"], entry["mtime_ns"])
+            (str(cell), str(entry["path"])): (entry["bytes"], entry["mtime_ns"])
             for cell, entries in kept["cells"].items()
             for entry in entries
         }

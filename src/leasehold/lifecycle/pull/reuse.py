@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
+from leasehold.kit.atomic import read_json
 from leasehold.kit.manifest import ManifestError, parse
-from leasehold.kit.paths import join_checked
+from leasehold.kit.paths import UnsafePath, join_checked
 
 
 class AtHome:
@@ -57,11 +58,16 @@ def _listed(folder: Path, run: str) -> list[tuple[tuple[str, int], Path]]:
         cells = parse(json.loads((folder / "manifest.json").read_bytes()), run)["cells"]
     except (OSError, ValueError, RecursionError, ManifestError):
         return []
-    return [
-        ((str(entry["sha256"]), int(entry["bytes"])), Path(join_checked(str(folder / "cells" / cell), entry["path"])))
-        for cell, entries in cells.items()
-        for entry in entries
-    ]
+    names = (read_json(str(folder / "receipt.json")) or {}).get("home_names", {})
+    found = []
+    for cell, entries in cells.items():
+        for entry in entries:
+            name = entry.get("home", entry["path"])
+            key = f"{cell}/{name}"
+            with contextlib.suppress(UnsafePath, AttributeError):
+                place = join_checked(str(folder / "cells"), names.get(key, key))
+                found.append(((str(entry["sha256"]), int(entry["bytes"])), Path(place)))
+    return found
 
 
 def _sum(path: Path) -> str:

@@ -54,6 +54,11 @@ class Pulled:
         """How much it is."""
         return sum(file.bytes for file in self.files)
 
+    @property
+    def home_names(self) -> dict[str, str]:
+        """The files that are called otherwise here than on the box, as cell/path."""
+        return {file.key: f"{file.cell}/{file.name}" for file in self.files if file.name != file.path}
+
 
 @dataclass(frozen=True)
 class Begun:

@@ -17,7 +17,7 @@ from leasehold.lifecycle.fan_out import Call, fan_out
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.refresh import STALE_BEAT_S, by_run
 from leasehold.lifecycle.results import Folders
-from leasehold.lifecycle.verify import sealed_entries
+from leasehold.lifecycle.verify import names_at, sealed_entries
 from leasehold.model.box import LOCAL
 from leasehold.model.cells import Cell
 from leasehold.model.lease import RunRecord
@@ -80,7 +80,10 @@ def numbers_at(home: Home, found: Standing) -> dict[str, tuple[Path, list[str]]]
     files = {(part.run, cell): entries for part in found.parts for cell, entries in part.files.items()}
     places = {}
     for account in found.accounts:
-        names = [str(entry["path"]) for entry in files.get((account.run, account.cell), ())]
+        paths = [str(entry["path"]) for entry in files.get((account.run, account.cell), ())]
+        called = names_at(at[account.run]) if account.run in at else {}
+        keys = [f"{account.cell}/{path}" for path in paths]
+        names = [called.get(key, key).partition("/")[2] for key in keys]
         folder = at[account.run] / "cells" / account.cell if account.run in at else None
         if folder is not None and folder.is_dir():
             places[account.cell] = (folder, [name for name in names if name.endswith(_NUMBERS)])
