@@ -11,6 +11,7 @@ import pytest
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
 from tests.support.front import Front, front
+from tests.support.screens import Session
 from tests.support.security_key import PRESENT, SK_ED25519, VERIFIED, Ed25519SecurityKey, armor
 
 KEY = Ed25519SecurityKey()
@@ -31,8 +32,16 @@ def person(tmp_path: Path) -> Iterator[Front]:
         yield made
 
 
+def enrol(person: Front, options: str) -> None:
+    person.write("key.pub", KEY.line + "\n")
+    (person.home / "allowed_signers").unlink(missing_ok=True)
+    demands = "--verify-required" if options else ""
+    said = Session(person, "unused").type(f"lease signer add key.pub --name me {demands}", ("type exactly", "allow me"))
+    assert "proves a touch" in said and "allowed: me, " in said
+
+
 def approve(person: Front, flags: int, options: str = "") -> tuple[int, str]:
-    (person.home / "allowed_signers").write_text(f'me namespaces="leasehold-approval"{options} {KEY.line}\n')
+    enrol(person, options)
     request = person.project / "ask.json"
     signature = KEY.sign(request.read_bytes(), "leasehold-approval", flags)
     request.with_name("ask.json.sig").write_bytes(armor(signature))
@@ -55,6 +64,7 @@ def test_only_a_touched_security_key_takes_a_lease_down(person):
     code, said = approve(person, PRESENT | VERIFIED, ",verify-required")
     assert code == 0, said
     assert f"approved by me, signed with the {SK_ED25519} key SHA256:" in said
+    assert "allowed since 20" in said
     (intent,) = person.events("intent_recorded")
     assert (intent["key"]["kind"], intent["key"]["flags"]) == (SK_ED25519, PRESENT | VERIFIED)
     assert person.events("lease_closed")

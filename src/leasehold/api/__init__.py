@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from leasehold.api.hygiene import disk, disk_empty, disk_free, disk_picked, disk_undo, gpu, gpu_kill
     from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
+    from leasehold.api.signing import signer_add, signer_confirm, signer_list, signer_remove
     from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
     from leasehold.api.running import (
         clock,
@@ -148,6 +149,10 @@ __all__ = [
     "notify_list",
     "notify_remove",
     "notify_test",
+    "signer_add",
+    "signer_confirm",
+    "signer_list",
+    "signer_remove",
     "open_home",
     "open_leases",
     "park",
@@ -186,6 +191,7 @@ _ROOMS = (
     "leasehold.api.running",
     "leasehold.api.front",
     "leasehold.api.notifying",
+    "leasehold.api.signing",
     "leasehold.lifecycle.orders",
     "leasehold.lifecycle.adopting",
     "leasehold.api.boxes",

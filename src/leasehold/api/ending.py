@@ -58,7 +58,9 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
     def approve(plan: TeardownPlan) -> Approval:
         order.show(plan)
         if order.approve not in ("typed", "rehearsal"):
-            return ways.signed(Path(order.approve), home.signers)
+            from leasehold.lifecycle.signers import allowed_lines
+
+            return ways.signed(Path(order.approve), home.signers, allowed_lines(home.ledger))
         request = ways.new_request(plan.readings)
         if order.approve == "rehearsal":
             return ways.rehearsed(request)

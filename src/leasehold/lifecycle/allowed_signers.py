@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import struct
+from collections.abc import Container
 from dataclasses import dataclass
 
 VERIFY_REQUIRED, NO_TOUCH_REQUIRED = "verify-required", "no-touch-required"
@@ -27,6 +29,28 @@ class Signer:
     key: bytes
     options: tuple[str, ...]  # those of ours, in lower case
     cert_authority: bool = False
+    line: str = ""  # its text
+    name: str = ""  # whom it speaks of, as it stands there
+
+    @property
+    def mark(self) -> str:
+        """The hash by which the ledger knows the line."""
+        return mark_of(self.line)
+
+    @property
+    def kind(self) -> str:
+        """The key's kind."""
+        size = int(struct.unpack(">I", self.key[:4])[0])
+        return self.key[4 : 4 + size].decode("ascii", "replace")
+
+    @property
+    def fingerprint(self) -> str:
+        """The key's fingerprint as ssh-keygen prints it."""
+        return "SHA256:" + base64.b64encode(hashlib.sha256(self.key).digest()).decode().rstrip("=")
+
+    def made(self, key: bytes, authority: bytes) -> bool:
+        """Whether it speaks of a key, or of the authority that certified it."""
+        return self.key == (authority if self.cert_authority else key)
 
 
 @dataclass(frozen=True)
@@ -39,10 +63,19 @@ class AllowedSigners:
     def lines_of(self, key: bytes, authority: bytes, option: str) -> list[int]:
         """Number the lines of a key, or of the authority that certified it, that have an option."""
         return [
-            signer.number
-            for signer in self.signers
-            if option in signer.options and signer.key == (authority if signer.cert_authority else key)
+            signer.number for signer in self.signers if option in signer.options and signer.made(key, authority)
         ]
+
+    def only(self, marks: Container[str]) -> AllowedSigners:
+        """Leave the other lines empty; what they demand of a key holds all the same."""
+        kept = {signer.number for signer in self.signers if signer.mark in marks}
+        lines = [line if number in kept else "" for number, line in enumerate(self.plain.split("\n"), 1)]
+        return AllowedSigners("\n".join(lines), self.signers)
+
+
+def mark_of(line: str) -> str:
+    """Hash a line's text."""
+    return hashlib.sha256(line.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def parse_signers(content: str) -> AllowedSigners:
@@ -80,7 +113,8 @@ def _parse_line(line: str, number: int) -> tuple[str, Signer | None]:
     else:
         others = ",".join(name for name in names if name.lower() not in _OURS)
         kept = " ".join(part for part in (people, others, key_text) if part)
-    return kept, Signer(number, key, ours, any(name.lower() == "cert-authority" for name in names))
+    authority = any(name.lower() == "cert-authority" for name in names)
+    return kept, Signer(number, key, ours, authority, line.strip(), people.strip('"'))
 
 
 def _principals(line: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,8 +56,8 @@ def write_request(request: ApprovalRequest, path: Path) -> None:
         raise HomeError("approval.unwritable", f"{path}: {error}") from None
 
 
-def signed(path: Path, signers: Path) -> Approval:
-    """Check PATH and PATH.sig against the allowed signers of this home."""
+def signed(path: Path, signers: Path, enrolled: Mapping[str, float]) -> Approval:
+    """Check PATH and PATH.sig against those lines of a file that were enrolled, by mark, each with since when."""
     request, data = _read_request(path)
     signature = path.with_name(path.name + ".sig")
     if not signature.exists():
@@ -70,10 +70,12 @@ def signed(path: Path, signers: Path) -> Approval:
         raise UserError(
             "approval.no_signers",
             f"there is no {signers}",
-            hint='put a line there: NAME namespaces="leasehold-approval" ssh-ed25519 AAAA…',
+            hint="a person enrols a key: lease signer add KEY.pub",
         )
     parsed = _read_signature(signature)
-    allowed = _read_signers(signers)
+    everyone = _read_signers(signers)
+    since_unix = _require_enrolled(parsed, everyone, enrolled, signers)
+    allowed = everyone.only(enrolled)
     with tempfile.TemporaryDirectory(prefix="leasehold-approval-") as place:
         # Private copies: ssh-keygen must check the very bytes whose flags are judged below.
         files = _Checked(Path(place, "signature"), Path(place, "allowed_signers"), signature, signers)
@@ -82,7 +84,7 @@ def signed(path: Path, signers: Path) -> Approval:
         who = _principal(files)
         _verify(files, who, path, data)
     _require_person(parsed, allowed, files)
-    key = SigningKey(parsed.key_kind, parsed.fingerprint, parsed.flags)
+    key = SigningKey(parsed.key_kind, parsed.fingerprint, parsed.flags, since_unix)
     return Approval(request, Strength.SIGNED, who, time.time(), key)
 
 
@@ -170,6 +172,22 @@ def _read_signers(path: Path) -> AllowedSigners:
             f"{path}, {error}",
             hint='such a line reads: NAME namespaces="leasehold-approval",verify-required KEY-TYPE AAAA…',
         ) from None
+
+
+def _require_enrolled(
+    signature: SshSignature, everyone: AllowedSigners, enrolled: Mapping[str, float], file: Path
+) -> float:
+    """Say since when a key is allowed; a line that nobody enrolled allows none. An unknown key is ssh-keygen's to name."""
+    mine = [signer for signer in everyone.signers if signer.made(signature.key, signature.authority)]
+    since = [enrolled[signer.mark] for signer in mine if signer.mark in enrolled]
+    if mine and not since:
+        raise Refusal(
+            "approval.signer_not_confirmed",
+            f"{file}, line {mine[0].number}, names the {mine[0].kind} key {mine[0].fingerprint}, and nobody allowed it",
+            seen="the line was written or changed by something other than `lease signer`",
+            hint=f"if the key is yours, on a terminal: lease signer confirm {mine[0].fingerprint}",
+        )
+    return max(since, default=0.0)
 
 
 def _principal(files: _Checked) -> str:

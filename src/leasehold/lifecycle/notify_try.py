@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from leasehold.errors import UserError
+
 from .boxes import find_box
 from .home import Home
-from .notify import Channel, chosen, resolved, shown
+from .notify import Channel, channels, chosen, resolved, shown
 from .plan_inputs import profile_on
 from .resolve import environment_of
 
@@ -26,7 +28,7 @@ class Tried:
 def try_channels(home: Home, word: str = "", box: str = "") -> Tried:
     """Send one notice to each channel, as a box would when a run has ended."""
     found = chosen(home, word)
-    results = _from_box(home, found, box) if box else _from_home(found)
+    results = _from_box(home, found, box) if box else _from_home(_sends(found, "your home"))
     pairs = zip(found, results, strict=False)
     failed = tuple(f"{one['name']}, {shown(one)}: {result['problem']}" for one, result in pairs if result["problem"])
     hint = ""
@@ -35,17 +37,33 @@ def try_channels(home: Home, word: str = "", box: str = "") -> Tried:
     return Tried(len(found), failed, box or "here", hint)
 
 
+def announce(home: Home, title: str, text: str, event: str) -> tuple[int, list[str]]:
+    """Send a message from this home to every channel; return how many took it, and what went wrong with which."""
+    sent, problems = 0, []
+    message = {"title": title, "text": text, "event": event, "run": "", "state": event, "priority": "high"}
+    for one in channels(home):
+        try:
+            (result,) = _from_home([{"channel": resolved(one), "message": message}])
+            problem = str(result["problem"])[:300]
+        except UserError as error:
+            problem = str(error)
+        if problem:
+            problems.append(f"{one['name']}, {shown(one)}: {problem}")
+        sent += not problem
+    return sent, problems
+
+
 def _sends(found: list[Channel], sender: str) -> list[dict[str, Any]]:
     text = f"A test from lease notify test, sent from {sender}: this is how a box will tell you that a run has ended."
     what = {"title": "leasehold test", "text": text, "event": "test", "run": "", "state": "test", "priority": "default"}
     return [{"channel": resolved(one), "message": what} for one in found]
 
 
-def _from_home(found: list[Channel]) -> list[dict[str, Any]]:
+def _from_home(sends: list[dict[str, Any]]) -> list[dict[str, Any]]:
     from leasehold.transport.parcel import run_door
 
     results: list[dict[str, Any]] = []
-    for send in _sends(found, "your home"):
+    for send in sends:
         said = run_door(["notice"], json.dumps({"sends": [send]}).encode("utf-8"), timeout_s=150.0)
         results += json.loads(said)["results"] if said else [{"problem": "the sender said nothing"}]
     return results

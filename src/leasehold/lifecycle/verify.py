@@ -23,9 +23,9 @@ from leasehold.model.receipt import Receipt, receipt_from_dict
 from leasehold.model.unread import summary as summary_unread
 
 from . import nonfinite
-from .home_names import notes_of_names
 from .confine import LoadRequest, LoadResult, check_loads
 from .facts import run_facts
+from .home_names import notes_of_names
 
 _WALL_S = 3600.0
 _MEMORY_BYTES = 4 << 30

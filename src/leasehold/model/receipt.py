@@ -9,6 +9,8 @@ from typing import Any
 
 from leasehold.kit.canon import digest
 
+from .words import utc_minute
+
 RECEIPT_SCHEMA = "leasehold.receipt/1"
 APPROVAL_SCHEMA = "leasehold.approval/1"
 APPROVAL_LIFE_S = 15 * 60
@@ -115,19 +117,22 @@ class SigningKey:
     kind: str
     fingerprint: str
     flags: int | None = None  # as signed: 0x01 touched, 0x04 PIN or fingerprint checked; None: not a security key
+    since_unix: float = 0.0  # since when a person allows it here
 
     def as_dict(self) -> dict[str, Any]:
         """Spell as stored."""
         flags = {} if self.flags is None else {"flags": self.flags}
-        return {"kind": self.kind, "fingerprint": self.fingerprint, **flags}
+        since = {"since_unix": self.since_unix} if self.since_unix else {}
+        return {"kind": self.kind, "fingerprint": self.fingerprint, **flags, **since}
 
     @property
     def words(self) -> str:
         """Name the key for people."""
+        since = f", allowed since {utc_minute(self.since_unix)}" if self.since_unix else ""
         if self.flags is None:
-            return f"{self.kind} key {self.fingerprint}"
+            return f"{self.kind} key {self.fingerprint}{since}"
         checked = ", PIN or fingerprint checked" if self.flags & 0x04 else ""
-        return f"{self.kind} key {self.fingerprint} (touched{checked}; flags 0x{self.flags:02x})"
+        return f"{self.kind} key {self.fingerprint} (touched{checked}; flags 0x{self.flags:02x}){since}"
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from leasehold.kit.terminal import one_line
 
-__all__ = ["ago", "one_line", "without_secrets"]
+__all__ = ["ago", "one_line", "utc_minute", "without_secrets"]
+
+
+def utc_minute(unix: float) -> str:
+    """Spell a moment for people, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix))
 
 
 def ago(seconds: float) -> str:

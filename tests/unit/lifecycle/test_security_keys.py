@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from leasehold.errors import Refusal, UserError
 from leasehold.gates.teardown import RunReadings, TeardownReadings
 from leasehold.lifecycle import approve
-from leasehold.lifecycle.allowed_signers import SignersError, parse_signers
+from leasehold.lifecycle.allowed_signers import SignersError, mark_of, parse_signers
 from leasehold.lifecycle.ssh_signature import MAX_FILE_BYTES, SignatureError, parse_signature
-from leasehold.model.receipt import Strength
+from leasehold.model.receipt import Approval, Strength
 from tests.support.security_key import (
     PRESENT,
     SK_ED25519,
@@ -49,6 +49,12 @@ def asked(tmp_path: Path) -> tuple[Path, bytes]:
     return path, path.read_bytes()
 
 
+def signed(path: Path, file: Path) -> Approval:
+    """Check a signature where every line of the file was enrolled."""
+    text = file.read_text(errors="surrogateescape") if file.exists() else ""
+    return approve.signed(path, file, {mark_of(line.strip()): 1.0 for line in text.split("\n")})
+
+
 def signers(path: Path, line: str) -> Path:
     place = path.with_name("allowed_signers")
     place.write_text(line + "\n")
@@ -71,7 +77,7 @@ def keygen_accepts(path: Path, line: str) -> bool:
 
 def refused(path: Path, line: str) -> Refusal:
     with pytest.raises(Refusal) as caught:
-        approve.signed(path, signers(path, line))
+        signed(path, signers(path, line))
     return caught.value
 
 
@@ -97,17 +103,18 @@ def test_a_touched_key_approves_and_kind_and_flags_are_recorded(asked, kind, fla
     path, data = asked
     key = KEYS[kind]
     put(path, key.sign(data, approve.NAMESPACE, flags))
-    approval = approve.signed(path, signers(path, f"me {OURS} {key.line}"))
+    approval = signed(path, signers(path, f"me {OURS} {key.line}"))
     assert (approval.strength, approval.by) == (Strength.SIGNED, "me")
     assert approval.key is not None
-    assert approval.key.as_dict() == {"kind": key.kind, "fingerprint": approval.key.fingerprint, "flags": flags}
+    known = {"kind": key.kind, "fingerprint": approval.key.fingerprint, "flags": flags, "since_unix": 1.0}
+    assert approval.key.as_dict() == known
     assert ("PIN or fingerprint checked" in approval.key.words) == bool(flags & VERIFIED)
 
 
 def test_the_recorded_fingerprint_is_the_one_that_ssh_keygen_prints(asked, tmp_path):
     path, data = asked
     put(path, ED25519.sign(data, approve.NAMESPACE, PRESENT))
-    approval = approve.signed(path, signers(path, f"me {ED25519.line}"))
+    approval = signed(path, signers(path, f"me {ED25519.line}"))
     (tmp_path / "key.pub").write_text(ED25519.line + "\n")
     said = subprocess.run(["ssh-keygen", "-lf", str(tmp_path / "key.pub")], capture_output=True, text=True, check=True)
     assert approval.key is not None
@@ -122,7 +129,7 @@ def test_no_touch_required_in_the_signers_file_does_not_relax_it(asked, option):
     assert error.code == "approval.not_touched"
     assert "line 1, has no effect" in error.seen
     put(path, ED25519.sign(data, approve.NAMESPACE, PRESENT))
-    assert approve.signed(path, signers(path, f"me {option} {ED25519.line}")).by == "me"
+    assert signed(path, signers(path, f"me {option} {ED25519.line}")).by == "me"
 
 
 def test_flags_changed_after_signing_break_the_signature(asked):
@@ -145,7 +152,7 @@ def test_a_key_without_touch_may_not_hide_behind_a_second_signature_file(asked, 
         return real(*args)
 
     monkeypatch.setattr(approve, "_principal", swapping)
-    approval = approve.signed(path, signers(path, f"me {ED25519.line}"))
+    approval = signed(path, signers(path, f"me {ED25519.line}"))
     assert approval.key is not None
     assert approval.key.flags == PRESENT
 
@@ -165,7 +172,7 @@ def test_verify_required_demands_more_than_a_touch(asked, kind, options):
     assert error.code == "approval.not_verified"
     assert "line 2" in error.message
     put(path, key.sign(data, approve.NAMESPACE, PRESENT | VERIFIED))
-    assert approve.signed(path, signers(path, f"# keys\nme {options} {key.line} comment")).by == "me"
+    assert signed(path, signers(path, f"# keys\nme {options} {key.line} comment")).by == "me"
 
 
 def test_one_line_that_demands_it_is_enough(asked):
@@ -179,7 +186,7 @@ def test_another_keys_demand_is_none_of_this_key(asked):
     path, data = asked
     put(path, ED25519.sign(data, approve.NAMESPACE, PRESENT))
     lines = f"me verify-required {ECDSA.line}\nme {ED25519.line}"
-    assert approve.signed(path, signers(path, lines)).by == "me"
+    assert signed(path, signers(path, lines)).by == "me"
 
 
 def test_a_plain_key_cannot_meet_the_demand(asked, tmp_path):
@@ -192,7 +199,7 @@ def test_a_plain_key_cannot_meet_the_demand(asked, tmp_path):
     error = refused(path, f"me verify-required {public}")
     assert error.code == "approval.not_verified"
     assert "not a security key" in error.seen
-    approval = approve.signed(path, signers(path, f"me {public}"))
+    approval = signed(path, signers(path, f"me {public}"))
     assert approval.key is not None
     assert (approval.key.kind, approval.key.flags) == ("ssh-ed25519", None)
     assert "flags" not in approval.key.as_dict()
@@ -222,7 +229,7 @@ def test_a_certified_security_key_is_held_to_the_same(asked, options, critical, 
     if code is not None:
         assert refused(path, line).code == code
         return
-    approval = approve.signed(path, signers(path, line))
+    approval = signed(path, signers(path, line))
     assert approval.key is not None
     assert (approval.key.kind, approval.key.flags) == (SK_ED25519, flags)
 
@@ -332,7 +339,7 @@ def test_a_line_with_our_options_that_cannot_be_parsed_is_named(asked, line):
     path, data = asked
     put(path, ED25519.sign(data, approve.NAMESPACE, PRESENT))
     with pytest.raises(UserError) as caught:
-        approve.signed(path, signers(path, f"me {ED25519.line}\n{line}"))
+        signed(path, signers(path, f"me {ED25519.line}\n{line}"))
     assert caught.value.code == "approval.bad_signers"
     assert "line 2" in caught.value.message
 
@@ -341,7 +348,7 @@ def test_a_signer_with_a_space_in_the_name_is_known(asked):
     path, data = asked
     put(path, ED25519.sign(data, approve.NAMESPACE, PRESENT | VERIFIED))
     for options in ("", "verify-required "):
-        assert approve.signed(path, signers(path, f'"me too" {options}{ED25519.line}')).by == "me too"
+        assert signed(path, signers(path, f'"me too" {options}{ED25519.line}')).by == "me too"
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))

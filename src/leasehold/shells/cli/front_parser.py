@@ -1,4 +1,4 @@
-"""Parsers of the front door: init, check, attach, tunnel, notify, completion."""
+"""Parsers of the front door: init, check, attach, tunnel, notify, signer, completion."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ def add_front_parsers(verb: AddVerb) -> None:
     _check(verb)
     _attach(verb)
     _notify(verb)
+    _signer(verb)
 
 
 def _init(verb: AddVerb) -> None:
@@ -130,3 +131,23 @@ def _notify(verb: AddVerb) -> None:
     completion = verb("completion", "print shell completion", "  source <(lease completion bash)")
     completion.add_argument("shell", nargs="?", default="bash", choices=("bash", "zsh", "fish"))
     completion.add_argument("--runs", action="store_true", help=argparse.SUPPRESS)
+
+
+def _signer(verb: AddVerb) -> None:
+    signer = verb(
+        "signer",
+        "which ssh keys may approve a teardown by a signature; a person allows one on a terminal",
+        "  lease signer add ~/.ssh/id_ed25519_sk.pub --verify-required\n"
+        "  lease signer list\n"
+        "  lease signer confirm SHA256:…         a line that something else put into allowed_signers\n"
+        "  lease signer remove SHA256:…",
+    )
+    signer.add_argument("action", choices=("add", "confirm", "list", "remove"))
+    signer.add_argument(
+        "what", nargs="?", default="", help="add: file of a public key, or -; else its fingerprint, name or line number"
+    )
+    signer.add_argument("--name", default="", metavar="NAME", help="add: whose key it is (default: you)")
+    signer.add_argument(
+        "--verify-required", action="store_true", help="add: a signature counts only with a PIN or fingerprint checked"
+    )
+    signer.add_argument("--ca", action="store_true", help="add: the key of an authority that certifies keys")

@@ -80,7 +80,7 @@ def _main(words: list[str]) -> int:
 
 
 _COMMANDS = (
-    "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "completion", "status", "watch", "logs",
+    "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "signer", "completion", "status", "watch", "logs",
     "show", "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
     "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
 )  # fmt: skip
@@ -102,7 +102,7 @@ def _room(command: str) -> Any:
         return import_module(".sweep_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
-    if command in ("notify", "adopt"):
+    if command in ("notify", "adopt", "signer"):
         return import_module(f".{command}_commands", __package__)
     if command in _DOCTOR:
         return import_module(".doctor_commands", __package__)
