@@ -58,8 +58,9 @@ def test_nobody_else_can_read_what_a_run_writes(person: Front, tmp_path: Path) -
     started = person.lease("run", "--on", "local", "--detach", prefix=_OPEN_TO_ALL)
     assert started.code == 0, started.said
     assert eventually(lambda: any(b"secret" in log.read_bytes() for log in log_of(person)))
-    assert open_below(person.box_root) == []
     (made,) = person.box_root.glob("active/*/work/main/made")
+    by_setup = f"{made.relative_to(person.box_root)} -rw-r--r--"
+    assert open_below(person.box_root) == [by_setup], "its folder is closed"
     assert made.read_text().strip() == "0022", "what setup installs is for every user of the box"
 
     copied = person.lease("pull", "toy", prefix=_OPEN_TO_ALL)  # of the live run
@@ -67,7 +68,7 @@ def test_nobody_else_can_read_what_a_run_writes(person: Front, tmp_path: Path) -
     assert eventually(lambda: "finished" in person.lease("status", "--refresh", "--json").out)
     pulled = person.lease("pull", "toy", prefix=_OPEN_TO_ALL)
     assert pulled.code == 0, (copied.said, pulled.said)
-    assert open_below(person.box_root) == []
+    assert open_below(person.box_root) == [by_setup]
     results = person.project / "lease-results"
     assert [name for name in ("export", "evacuated", "quarantine") if open_to_others(results / name)] == []
     (log,) = results.glob("export/*/evidence/main/attempt-0001/log")

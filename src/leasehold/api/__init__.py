@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     )
     from leasehold.api.hygiene import disk, disk_empty, disk_free, disk_picked, disk_undo, gpu, gpu_kill
     from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
-    from leasehold.api.signing import signer_add, signer_confirm, signer_list, signer_remove
     from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
     from leasehold.api.running import (
         clock,
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
         watch,
     )
     from leasehold.api.seeing import patrol, plot
+    from leasehold.api.signing import signer_add, signer_confirm, signer_list, signer_remove
     from leasehold.api.sweeps import (
         run_fleet,
         sweep_pace,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def main(argv: List[str]) -> int:
     """Dispatch; imports stay behind each door so that keeper and caretaker stay small."""
     door = argv[0] if argv else ""
+    os.umask(0o077)  # whoever started us: a log may hold a secret before anything can write over it
     if door == "serve" and len(argv) == 2:
         with unhinted():
             from . import answers  # noqa: F401 - serve has it at once

@@ -211,7 +211,7 @@ def _take(folder: RunFolder, what: Attempt) -> Optional[int]:
 
 def _start(folder: RunFolder, plan: Dict[str, Any], kept: Kept, before_exec: Callable[[], None]) -> Kept:
     log = os.path.join(folder.attempt(kept.what.cell, kept.what.number), "log")
-    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     pid = os.fork()
     if pid == 0:
         before_exec()

@@ -172,10 +172,20 @@ def serve(root: str) -> int:
     writer = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # a stray print must not land between frames
     widen(writer.fileno())  # to sshd
+    _close_to_others(os.path.join(root, "active"))
     connection = Connection(root, sys.stdin.buffer, writer)
     connection.run(OPERATIONS)
     connection.finish(_FINISH_S)
     return 0
+
+
+def _close_to_others(folder: str) -> None:
+    """An older version left it open, and logs may hold secrets."""
+    try:
+        if os.stat(folder).st_mode & 0o077:
+            os.chmod(folder, 0o700)
+    except OSError:  # somebody else's, or a file system without modes
+        pass
 
 
 def _pass_on(out: int, fd: int, span: Tuple[int, int]) -> int:

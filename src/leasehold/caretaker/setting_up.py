@@ -25,6 +25,7 @@ from .scrubbing import redactor_of
 from .setup_words import installer_of
 
 REFUSED_CODE = 78  # EX_CONFIG
+_INSTALLED, _PRIVATE = 0o022, 0o077  # what set-up installs is for every user of the box; what we write is not
 
 
 class Place(NamedTuple):
@@ -91,8 +92,10 @@ def _set_up(place: Place, before: Dict[str, Any]) -> int:
     _record_before(place, before, prepared, present)
     try:
         shell = ["/bin/sh", "-c", prepared.setup]  # it inherits the cell's lock, as a trainer does
+        os.umask(_INSTALLED)
         code = subprocess.call(shell, env={**environ, **prepared.environ}, cwd=place.work, close_fds=False)
     finally:
+        os.umask(_PRIVATE)
         frameworks.drop_alias(prepared.alias)
     if code == 0:
         return 0

@@ -69,7 +69,7 @@ class Ledger:
         self._clock = clock
         self._redactor = redactor or Redactor()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             self._prepare()
         except (sqlite3.Error, OSError) as error:

@@ -62,9 +62,7 @@ class AllowedSigners:
 
     def lines_of(self, key: bytes, authority: bytes, option: str) -> list[int]:
         """Number the lines of a key, or of the authority that certified it, that have an option."""
-        return [
-            signer.number for signer in self.signers if option in signer.options and signer.made(key, authority)
-        ]
+        return [signer.number for signer in self.signers if option in signer.options and signer.made(key, authority)]
 
     def only(self, marks: Container[str]) -> AllowedSigners:
         """Leave the other lines empty; what they demand of a key holds all the same."""

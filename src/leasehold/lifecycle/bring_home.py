@@ -32,7 +32,7 @@ from .pull.listing import Asked, Place, forget_marks
 from .pull.pace import Pace
 from .pull.streams import Way
 from .pull.whole import Begun, Opened, Pulled, begin_chart, open_list, pull
-from .results import Folders
+from .results import Folders, private
 from .verify import holds_all_of, home_damage, read_receipt, sealed_entries, write_receipt
 
 _MAX_LOGS = 1000
@@ -295,15 +295,19 @@ def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dic
         _, cell, path = wanted[number]
         target = partial / "evidence" / cell / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "wb") as file:
+        with open(target, "wb", opener=_private) as file:
             file.writelines(chunk for _, chunk in parts)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _to_quarantine(ledger: Ledger, record: RunRecord, folders: Folders, error: VerifyError) -> None:
     if not folders.partial.is_dir():
         return  # nothing came
     place = folders.quarantine("refused")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    private(place.parent)
     os.rename(folders.partial, place)
     write_json(str(place / "reason.json"), error.as_dict())
     error.hint = (error.hint + "; " if error.hint else "") + f"what came is kept in {place}"
@@ -317,7 +321,7 @@ def _into_export(ledger: Ledger, record: RunRecord, folders: Folders, proved: tu
     place = None
     if folders.export.exists():  # an older export of the same run: never overwritten, set aside
         place = folders.quarantine("superseded")
-        place.parent.mkdir(parents=True, exist_ok=True)
+        private(place.parent)
         ledger.append("receipt_void", lease=record.lease, run=record.run, moved_to=str(place))
         os.rename(folders.export, place)
     os.rename(folders.partial, folders.export)

@@ -27,7 +27,7 @@ from .pull.listing import Asked, Place
 from .pull.pace import Pace
 from .pull.streams import Way
 from .pull.whole import Pulled, open_chart, pull
-from .results import Folders
+from .results import Folders, private
 
 _QUIET_S = 5.0  # a file that nobody has written for so long is taken to be whole
 _NAMED = 20
@@ -38,6 +38,7 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
     """Take home what is whole of a run that goes on; the second call takes only what is new."""
     folders = Folders(Path(record.results), record.run)
     folders.make()
+    private(folders.evacuated.parent)
     plan = plan_from_dict(json.loads(record.plan_json))
     with folders.one_at_a_time(report):
         opened = open_chart(engine, Asked(record.run, list(plan.cells), _patterns(plan), _QUIET_S))

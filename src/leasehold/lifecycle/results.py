@@ -21,6 +21,11 @@ _SPARE_INODES = 16
 _LOCK_POLL_S = 0.1
 
 
+def private(folder: Path) -> None:
+    """Make a folder that is its owner's: logs and checkpoints may hold secrets. One that is there stays as it is."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 @dataclass(frozen=True)
 class Folders:
     """Where a run's results stand at home."""
@@ -58,7 +63,9 @@ class Folders:
     def make(self) -> None:
         """Make the folders; refused with a way out where nothing can be written."""
         try:
-            self.partial.parent.mkdir(parents=True, exist_ok=True)
+            self.results.mkdir(parents=True, exist_ok=True)
+            private(self.export.parent)
+            self.partial.parent.mkdir(exist_ok=True)
             ignore = self.results / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n")

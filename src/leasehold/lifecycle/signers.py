@@ -91,7 +91,9 @@ def add(home: Home, key: str, name: str, options: tuple[str, ...], ask: Ask, rep
     try:
         (signer,) = parse_signers(line).signers
     except (ValueError, SignersError):
-        raise UserError("signer.bad_key", f"not a public key: {one_line(key)[:60]}", hint="one line: KIND BASE64") from None
+        raise UserError(
+            "signer.bad_key", f"not a public key: {one_line(key)[:60]}", hint="one line: KIND BASE64"
+        ) from None
     new = _entry(signer, 0.0)
     _allow(home, new, ask, report)
     before = _text(home)
@@ -126,7 +128,9 @@ def _allow(home: Home, entry: Enrolled, ask: Ask, report: Report) -> None:
     )  # fmt: skip
     question = f"{entry.words}\nA signature of this key {proves}.\nto let it approve on this home"
     require_phrase(ask, question, f"allow {entry.name}", "no key was allowed")
-    _announce(home, f"{entry.words} may approve from now on: allowed by {person()}. Not you? lease signer remove", report)
+    _announce(
+        home, f"{entry.words} may approve from now on: allowed by {person()}. Not you? lease signer remove", report
+    )
     home.ledger.append("signer_allowed", line_sha256=entry.mark, by=person(), key=entry.as_dict())
     report(Note("signer", f"allowed: {entry.words}"))
 

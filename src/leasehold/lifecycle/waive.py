@@ -17,7 +17,7 @@ from . import waivers
 from .approve import Ask
 from .boxes import box_of
 from .home import Home, person
-from .results import Folders
+from .results import Folders, private
 from .salvage import salvage
 
 _NAMED = 8  # files that the question names; more are counted
@@ -34,6 +34,7 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
     if receipt and cell in receipt.cells:
         raise UserError("cell.home", f"{cell} is home and verified; there is nothing to give up")
     place = Folders(Path(record.results), record.run).quarantine(f"waived-{cell}")
+    private(place.parent)
     place.mkdir(parents=True)
     found, reached = _salvage(home, record, cell, place, report)
     promised = ", ".join(artifact.pattern for artifact in plan.job.artifacts)

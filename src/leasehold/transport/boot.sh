@@ -16,7 +16,7 @@ if [ "$verb" = status ]; then
   done;
   echo end; exit 0;
 fi;
-umask g-w,o-w;
+umask 077;
 if [ -w "$R/caretaker" ] && [ -d "$R/active" ]; then :;
 elif w=$(mkdir -p "$R/caretaker" 2>&1 && mkdir -p "$R/active" 2>&1) && [ -w "$R/caretaker" ]; then :; else r=;
   for d in /workspace /root/autodl-tmp /data /mnt /scratch /var/tmp; do

@@ -60,4 +60,6 @@ def _key(word: str) -> str:
     try:
         return sys.stdin.read(65536) if word == "-" else Path(word).expanduser().read_text("utf-8")[:65536]
     except (OSError, ValueError) as error:
-        raise UserError("signer.bad_key", f"{one_line(word)}: {error}", hint="give the file that ends in .pub") from None
+        raise UserError(
+            "signer.bad_key", f"{one_line(word)}: {error}", hint="give the file that ends in .pub"
+        ) from None
