@@ -177,7 +177,7 @@ def _read_signers(path: Path) -> AllowedSigners:
 def _require_enrolled(
     signature: SshSignature, everyone: AllowedSigners, enrolled: Mapping[str, float], file: Path
 ) -> float:
-    """Say since when a key is allowed; a line that nobody enrolled allows none. An unknown key is ssh-keygen's to name."""
+    """Say since when a key is allowed; a line that nobody enrolled allows none."""
     mine = [signer for signer in everyone.signers if signer.made(signature.key, signature.authority)]
     since = [enrolled[signer.mark] for signer in mine if signer.mark in enrolled]
     if mine and not since:

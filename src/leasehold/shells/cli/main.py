@@ -80,8 +80,8 @@ def _main(words: list[str]) -> int:
 
 
 _COMMANDS = (
-    "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "signer", "completion", "status", "watch", "logs",
-    "show", "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
+    "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "signer", "completion", "status", "watch",
+    "logs", "show", "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms", "doctor", "lint",
     "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
