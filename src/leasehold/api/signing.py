@@ -23,9 +23,10 @@ def signer_list(home: Home) -> list[Enrolled]:
 def signer_add(home: Home, key: str, name: str, options: tuple[str, ...], report: Report) -> Enrolled:
     """Have a person enrol a public key on the terminal."""
     from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.home import person
     from leasehold.lifecycle.signers import add
 
-    return add(home, key, name, options, lambda question: terminal_ask(question, _HINT), report)
+    return add(home, key, name or person(), options, lambda question: terminal_ask(question, _HINT), report)
 
 
 def signer_confirm(home: Home, word: str, report: Report) -> Enrolled:

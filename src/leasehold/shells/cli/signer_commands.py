@@ -23,7 +23,7 @@ def signer(args: Namespace) -> int:
     home, report = api.open_home(), output.Screen(quiet=args.json).report
     if args.action == "add":
         options = (*(("verify-required",) if args.verify_required else ()), *(("cert-authority",) if args.ca else ()))
-        entry = api.signer_add(home, _key(args.what), args.name or _person(), options, report)
+        entry = api.signer_add(home, _key(args.what), args.name, options, report)
     elif args.action == "confirm":
         entry = api.signer_confirm(home, args.what, report)
     else:
@@ -48,12 +48,6 @@ def _list(args: Namespace) -> int:
     if not found:
         output.say("no key may approve by a signature: lease signer add KEY.pub")
     return 0
-
-
-def _person() -> str:
-    from leasehold.lifecycle.home import person
-
-    return person()
 
 
 def _key(word: str) -> str:
