@@ -80,6 +80,7 @@ def test_a_folder_of_an_older_version_is_closed(person: Front) -> None:
     active = person.box_root / "active"
     active.mkdir(parents=True)
     active.chmod(0o755)
+    person.job()
     started = person.lease("run", "--on", "local", "--detach")
     assert started.code == 0, started.said
     assert not open_to_others(active)
