@@ -73,7 +73,6 @@ def test_nobody_else_can_read_what_a_run_writes(person: Front, tmp_path: Path) -
     assert [name for name in ("export", "evacuated", "quarantine") if open_to_others(results / name)] == []
     (log,) = results.glob("export/*/evidence/main/attempt-0001/log")
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    assert not open_to_others(person.home)
 
 
 def test_a_folder_of_an_older_version_is_closed(person: Front) -> None:
