@@ -42,9 +42,9 @@ def take_back_waiver(home: Home, word: str, cell: str) -> str:
 
 def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") -> TeardownPlan:
     """Say what a teardown would do and whether the gate lets it; changes nothing."""
-    from leasehold.lifecycle.teardown import plan_teardown
+    from leasehold.lifecycle.teardown import Wanted, plan_teardown
 
-    return plan_teardown(home, _lease(home, word), verb, facts_checked)
+    return plan_teardown(home, _lease(home, word), Wanted(verb, facts_checked))
 
 
 def down(home: Home, order: DownOrder, report: Report) -> str:

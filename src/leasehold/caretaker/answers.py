@@ -32,6 +32,7 @@ _BY_PLACE = {
         "get": "get",
     },
     "observing": {"look": "look", "runs": "runs"},
+    "proving": {"prove": "prove"},
     "trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
     "pruning": {"prune": "prune"},
     "many_files": {"get_many": "get_many"},

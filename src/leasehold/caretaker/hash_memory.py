@@ -22,6 +22,7 @@ class HashMemory:
         files = kept.get("files") if kept.get("schema") == SCHEMA else None
         self._known: Dict[str, Any] = files if isinstance(files, dict) else {}
         self._fresh: Dict[str, Any] = {}
+        self._doubted = False
         self._saved_at = time.monotonic()
 
     def find(self, key: str, info: os.stat_result) -> Optional[Dict[str, Any]]:
@@ -38,6 +39,18 @@ class HashMemory:
             return
         self._fresh[key] = {"is": _identity(info), **what}
         if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
+            self.save()
+
+    def doubt(self, key: str, sha256: str) -> None:
+        """Forget a sum that a full read contradicts: the file was changed behind its own times."""
+        noted = self._known.get(key)
+        if isinstance(noted, dict) and noted.get("sha256") != sha256:
+            del self._known[key]
+            self._doubted = True
+
+    def save_doubts(self) -> None:
+        """Keep what was forgotten, if anything was."""
+        if self._doubted:
             self.save()
 
     def save(self) -> None:

@@ -17,6 +17,7 @@ from leasehold.model.unread import summary as summary_unread
 from leasehold.model.unread import unread
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
 
+from .box_copy import ReadInFull, judge_box_copy
 from .waivers import judge_given_up
 
 _NAMED = 8  # cells that a line names; more are counted
@@ -49,6 +50,9 @@ class RunReadings:
     moved: tuple[Moved, ...] = ()
     given_up: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what each waiver covers, by cell
     remains: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # every file of waived cells on the box now
+    read: ReadInFull = field(default_factory=ReadInFull)  # files that the box has just read to their end
+    in_full: bool = False  # each file that is home must have been read so
+    unread: tuple[tuple[str, str], ...] = ()  # what of it could not be read on the box, and what to do about that
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class TeardownReadings:
     reachable: bool
     runs: tuple[RunReadings, ...]
     strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
+    unreadable: tuple[tuple[str, str], ...] = ()  # runs on the box, known or not, that do not say what they are
     unreachable_because: str = ""
     other_leases: tuple[str, ...] = ()  # open leases on the same machine with runs that are not home
     harmless: bool = False  # a park: it can be undone and deletes nothing
@@ -99,6 +104,9 @@ def judge_teardown(readings: TeardownReadings) -> Verdict:
                 "bring it home from where it was started",
             )
         )
+    for name, why in readings.unreadable:
+        hint = "look at it there and mend it, or bring it home from where it was started"
+        findings.append(unknown(f"run {name} on this box cannot be read: {why}", hint))
     for run in readings.runs:
         findings += _judge_parked(run) if readings.harmless else _judge_run(run, readings.reachable)
     findings += [_judge_doubt(doubt, readings.facts_checked) for doubt in readings.doubts]
@@ -156,7 +164,7 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
     findings += _judge_moved(run, reachable)
     findings += _judge_life(run, reachable)
     if reachable:
-        findings += _judge_changes(run, covered)
+        findings += judge_box_copy(run.run, covered, run.sealed, run.present, run.read, run.in_full)
     if not findings and run.state not in ("planned", "absent"):
         findings.append(passes(f"{run.run}: it promised no results"))
     return findings
@@ -188,7 +196,7 @@ def _say_left(run: RunReadings, gone: list[Moved], them: str) -> str:
 
 
 def _judge_life(run: RunReadings, reachable: bool = True) -> list[Finding]:
-    findings = []
+    findings = [unknown(f"{run.run}: {what}", hint) for what, hint in run.unread]
     if run.held_by_other_home:
         who = f": {run.held_by}" if run.held_by else ""
         hint = f"act from there, or: lease attach {run.run} --take-over"
@@ -236,8 +244,8 @@ def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
     if cell in covered:
         return passes(f"{run.run}/{cell}: {_home(run, cell)}")
     if cell in run.waived:
-        here = run.remains.get(cell) or run.present.get(cell, ())
-        return judge_given_up(run.run, cell, run.given_up.get(cell, ()), here)
+        here = run.remains.get(cell) or run.present.get(cell, [])
+        return judge_given_up(run.run, cell, run.given_up.get(cell, []), here)
     if run.state in ("failed", "stopped"):
         hint = f"resume it with the identical lease run, or: lease waive {run.run} {cell}"
         return refuses(f"{run.run}/{cell}: the run {run.state} without a result, and no waiver", hint)
@@ -245,30 +253,6 @@ def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
         f"{run.run}/{cell}: no receipt and no waiver",
         f"lease pull {run.run}   (or: lease waive {run.run} {cell})",
     )
-
-
-def _judge_changes(run: RunReadings, covered: set[str]) -> list[Finding]:
-    """Compare path, bytes, mtime and inode of every artifact with what was sealed."""
-    findings = []
-    for cell in sorted(covered):
-        sealed = {entry["path"]: entry for entry in run.sealed.get(cell, [])}
-        present = {entry["path"]: entry for entry in run.present.get(cell, [])}
-        for path in sorted(sealed.keys() | present.keys()):
-            problem = _difference(sealed.get(path), present.get(path))
-            if problem:
-                findings.append(refuses(f"{run.run}/{cell}: {path!r} {problem}", f"lease pull {run.run}"))
-    return findings
-
-
-def _difference(sealed: dict[str, Any] | None, present: dict[str, Any] | None) -> str:
-    if present is None:
-        return "is gone from the box since it was sealed"
-    if sealed is None:
-        return "is new on the box since the results were sealed"
-    for key in ("bytes", "mtime_ns", "inode"):
-        if sealed.get(key) != present.get(key):
-            return f"changed on the box since it was sealed ({key} {sealed.get(key)} -> {present.get(key)})"
-    return ""
 
 
 def _as_said(holds: bool, what: str) -> Finding:

@@ -77,6 +77,14 @@ def latest_of(ledger: Ledger, lease: str, *kinds: str) -> str:
     return str(rows[0][0]) if rows else ""
 
 
+def latest_on_run(ledger: Ledger, run: str, *kinds: str) -> str:
+    """Say which of these kinds of event happened last to a run; empty when none did."""
+    marks = ",".join("?" * len(kinds))
+    newest = f"SELECT kind FROM events WHERE run = ? AND kind IN ({marks}) ORDER BY seq DESC LIMIT 1"
+    rows = ledger.query(newest, run, *kinds)
+    return str(rows[0][0]) if rows else ""
+
+
 def find_run(ledger: Ledger, word: str) -> RunRecord:
     """Find a run by id, by an unambiguous beginning, or by its job's name (the newest)."""
     rows = ledger.query("SELECT * FROM runs WHERE run = ?", word)

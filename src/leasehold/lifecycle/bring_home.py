@@ -114,8 +114,14 @@ class _Homecoming:
         if len(self.plan.cells) == 1 and read_receipt(self.folders.export) is None:
             with contextlib.suppress(BoxError):  # there is no such list: looking says why
                 begun = begin_chart(self.engine, self._asked(list(self.plan.cells)), look=True)
-                return begun.seen, begun
-        return self.engine.look(self.record.run), None
+                return self._said(begun.seen), begun
+        return self._said(self.engine.look(self.record.run)), None
+
+    def _said(self, seen: dict[str, Any]) -> dict[str, Any]:
+        """Say what of the run's journal cannot be read, and what its state rests on instead."""
+        if seen.get("journal"):
+            self.report(Note("warning", f"{self.plan.run}: {one_line(str(seen['journal']))}"))
+        return seen
 
     def _incomplete(self, cells: list[str]) -> tuple[str, ...]:
         """Name cells that lack something of what was promised, by what lies on the box now."""
@@ -254,9 +260,12 @@ def _already_home(
     receipt = read_receipt(folders.export)
     if receipt is None or sorted(receipt.cells) != sorted(cells) or receipt.plan_sha256 != plan.sha256:
         return None
+    if books.latest_on_run(ledger, record.run, "box_differs", "receipt_written") == "box_differs":
+        return None  # the box was read in full, and holds other bytes than came home
     present, _ = engine.fingerprint(record.run, plan.patterns)
     for cell, entries in sealed_entries(folders.export).items():
-        if _states(entries) != _states(present.get(cell, ())):
+        names = _compared(entries)
+        if _states(entries, names) != _states(present.get(cell, ()), names):
             return None
     if home_damage(folders.export, receipt):
         return None
@@ -265,9 +274,15 @@ def _already_home(
     return receipt
 
 
-def _states(entries: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Spell what lies on a box so that two looks at it can be compared; they may list it in another order."""
-    return sorted(tuple(entry[key] for key in ("path", "bytes", "mtime_ns", "inode")) for entry in entries)
+def _compared(sealed: Iterable[dict[str, Any]]) -> list[str]:
+    """Name what tells a file from a later one; older manifests have no ctime, and are compared without."""
+    known = ("path", "bytes", "mtime_ns", "inode")
+    return [*known, *(["ctime_ns"] if all("ctime_ns" in entry for entry in sealed) else [])]
+
+
+def _states(entries: Iterable[dict[str, Any]], names: list[str]) -> list[tuple[Any, ...]]:
+    """Return what lies on a box so that two looks at it can be compared; they may list it in another order."""
+    return sorted(tuple(entry.get(name) for name in names) for entry in entries)
 
 
 def _trained_s(seen: dict[str, Any], cells: list[str]) -> float:

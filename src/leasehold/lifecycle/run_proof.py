@@ -7,14 +7,14 @@ from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .home import Home
-from .teardown_readings import read_run
+from .teardown_readings import Look, read_run
 
 
 def why_kept(home: Home, engine: CaretakerEngine, record: RunRecord) -> str:
     """Say why a run must stay on the box; empty when every cell is home or waived and nothing changed since."""
     if not record.receipt_json and not record.waived:
         return f"its results are not home: lease pull {record.run}"
-    readings = read_run(engine, home, record, {record.run}, [])
+    readings = read_run(engine, home, record, {record.run}, [], Look(in_full=True))
     verdict = judge_teardown(TeardownReadings(record.lease, "delete-run", reachable=True, runs=(readings,)))
     against = verdict.against()
     return "" if verdict.passed else against[0].what if against else "nothing is known of it"

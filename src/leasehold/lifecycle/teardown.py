@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from .boxes import box_of
 from .home import Home
 from .intents import approved_words, asked_before, still_approved
 from .metering import cost_text
-from .teardown_readings import neighbours, read_all
+from .teardown_readings import Look, neighbours, read_all
 from .teardown_words import not_home, where_results_are
 
 _POLL_LIMIT_S = 120.0
@@ -83,19 +84,30 @@ class TeardownPlan:
         }
 
 
-def plan_teardown(home: Home, lease: Lease, verb_name: str = "", facts_checked: str = "") -> TeardownPlan:
-    """Read the box, the ledger and the home copies, and judge; changes nothing."""
+@dataclass(frozen=True)
+class Wanted:
+    """What a person wants done: the verb (empty: what stops the meter), and what they saw of doubtful facts."""
+
+    verb: str = ""
+    facts_checked: str = ""
+
+
+def plan_teardown(home: Home, lease: Lease, wanted: Wanted, look: Look | None = None) -> TeardownPlan:
+    """Read the box, the ledger and the home copies, and judge; changes nothing on the box."""
+    verb_name, facts_checked = wanted.verb, wanted.facts_checked
     records = books.runs(home.ledger, lease=lease.id)
     profile = platform_of(home, lease)
     verb = profile.verb(verb_name)
     if verb is None:
         known = ", ".join(item.name for item in profile.verbs)
         raise UserError("lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}")
-    readings, left = read_all(home, lease, verb, records)
+    harmless = verb.kind == "park" and verb.reversible and not verb.deletes
+    look = look or Look()
+    readings, left = read_all(home, lease, verb, records, replace(look, in_full=look.in_full and not harmless))
     readings = replace(
         readings,
         other_leases=neighbours(home, lease, verb),
-        harmless=verb.kind == "park" and verb.reversible and not verb.deletes,
+        harmless=harmless,
         doubts=tuple(profile.doubts(verb, time.time())),
         facts_checked=facts_checked,
     )
@@ -128,14 +140,6 @@ def platform_of(home: Home, lease: Lease) -> Profile:
 Approve = Callable[[TeardownPlan], Approval]
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a person wants done: the verb (empty: what stops the meter), and what they saw of doubtful facts."""
-
-    verb: str = ""
-    facts_checked: str = ""
-
-
 def tear_down(
     home: Home, lease: Lease, wanted: Wanted, landlord: Landlord, approve: Approve, report: Report
 ) -> BoxState:
@@ -150,22 +154,25 @@ def tear_down(
         return BoxState.GONE
     if said := asked_before(home, lease):
         report(Note("by_hand", said))
-    plan = plan_teardown(home, lease, wanted.verb, wanted.facts_checked)
+    plan = plan_teardown(home, lease, wanted, Look(report=report))
     _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
     if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
         if still_approved(begun, time.time()):
             text = f"`{plan.verb.name}` was approved earlier and not finished; going on with it"
             report(Note("intent_resumed", text))
+            plan = _look_again(home, lease, wanted, report)
+            if plan.readings.evidence != begun["evidence"]:
+                raise Refusal("teardown.refused", "the receipts or waivers changed meanwhile; nothing was done")
             return _act(home, lease, plan, landlord, report)
         text = f"{approved_words(begun, lease.id)} and was not finished; that approval is no longer valid"
         report(Note("intent_expired", text))
     approval = approve(plan)
-    plan = plan_teardown(
-        home, lease, wanted.verb, wanted.facts_checked
-    )  # a person may have thought for minutes: look again
-    _require(plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done")
-    judged = judge_approval(plan.readings, approval, time.time(), landlord.simulated, not plan.verb.reversible)
-    _require(judged, "approval.refused", "the approval does not cover this; nothing was done")
+    approved_unix = time.time()  # what follows may take longer than an approval lives: it was given in time
+    covers = partial(judge_approval, simulated=landlord.simulated, irreversible=not plan.verb.reversible)
+    uncovered = "the approval does not cover this; nothing was done"
+    _require(covers(plan.readings, approval, approved_unix), "approval.refused", uncovered)
+    plan = _look_again(home, lease, wanted, report)
+    _require(covers(plan.readings, approval, approved_unix), "approval.refused", uncovered)
     if plan.readings.doubts:
         home.ledger.append(
             "facts_checked", lease=lease.id, said=wanted.facts_checked, doubts=list(plan.readings.doubts)
@@ -174,6 +181,16 @@ def tear_down(
     if approval.key is not None:
         report(Note("approved", f"approved by {approval.by}, signed with the {approval.key.words}"))
     return _act(home, lease, plan, landlord, report)
+
+
+def _look_again(home: Home, lease: Lease, wanted: Wanted, report: Report) -> TeardownPlan:
+    """Look once more right before the act, and have the box read all that the act deletes and that is home.
+
+    A person may have thought for minutes, and times prove nothing about what was written behind them.
+    """
+    plan = plan_teardown(home, lease, wanted, Look(in_full=True, report=report))
+    _require(plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done")
+    return plan
 
 
 def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from leasehold.errors import LinkError
+from leasehold.gates.box_copy import ReadInFull, everything, suspects
 from leasehold.gates.teardown import RunReadings, TeardownReadings
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.lease import Lease, RunRecord
+from leasehold.model.note import Report, silent
 from leasehold.model.plan import plan_from_dict
 from leasehold.model.profile import Verb
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .box_reading import read_in_full
 from .boxes import box_of
 from .home import Home
 from .left_behind import left_behind
@@ -24,9 +27,19 @@ from .take_over import holder_words
 from .verify import home_damage, sealed_entries
 from .waivers import covered_by
 
+_NAMED = 100  # files that an event names; more are counted
+
+
+@dataclass(frozen=True)
+class Look:
+    """How closely the box is looked at: in_full has it read every file that is home, which may take long."""
+
+    in_full: bool = False
+    report: Report = silent
+
 
 def read_all(
-    home: Home, lease: Lease, verb: Verb, records: list[RunRecord]
+    home: Home, lease: Lease, verb: Verb, records: list[RunRecord], look: Look
 ) -> tuple[TeardownReadings, list[dict[str, Any]]]:
     """Read every run of the lease and of the box, at home and on the box; and list what no promise names."""
     left: list[dict[str, Any]] = []
@@ -34,20 +47,22 @@ def read_all(
         engine = box_of(home, lease).connect()
     except LinkError as error:
         runs = tuple(_read_home(home, record) for record in records)
-        return TeardownReadings(lease.id, verb.name, False, runs, (), error.message), left
+        return TeardownReadings(lease.id, verb.name, False, runs, (), unreachable_because=error.message), left
     try:
-        on_box = {str(run["run"]) for run in engine.runs()}
+        there = {str(run["run"]): one_line(str(run.get("problem") or "")) for run in engine.runs()}
+        on_box = {run for run, problem in there.items() if not problem}
         # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
         earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
-        runs = tuple(read_run(engine, home, record, on_box, left) for record in [*records, *earlier])
+        known = [record for record in [*records, *earlier] if not there.get(record.run)]
+        runs = tuple(read_run(engine, home, record, on_box, left, look) for record in known)
     except LinkError as error:
-        return TeardownReadings(
-            lease.id, verb.name, False, tuple(_read_home(home, r) for r in records), (), error.message
-        ), left
+        home_only = tuple(_read_home(home, record) for record in records)
+        return TeardownReadings(lease.id, verb.name, False, home_only, (), unreachable_because=error.message), left
     finally:
         engine.wire.close()
     strangers = tuple(sorted(one_line(run) for run in on_box - {run.run for run in runs}))
-    return TeardownReadings(lease.id, verb.name, True, runs, strangers), left
+    unreadable = tuple(sorted((one_line(run), problem) for run, problem in there.items() if problem))
+    return TeardownReadings(lease.id, verb.name, True, runs, strangers, unreadable), left
 
 
 def _read_home(home: Home, record: RunRecord) -> RunReadings:
@@ -70,19 +85,32 @@ def _read_home(home: Home, record: RunRecord) -> RunReadings:
 
 
 def read_run(
-    engine: CaretakerEngine, home: Home, record: RunRecord, on_box: set[str], left: list[dict[str, Any]]
+    engine: CaretakerEngine,
+    home: Home,
+    record: RunRecord,
+    on_box: set[str],
+    left: list[dict[str, Any]],
+    look: Look,
 ) -> RunReadings:
-    """Read one run at home and on the box; files that no promise names are added to left."""
-    readings = _read_home(home, record)
+    """Read one run at home and on the box; files that no promise names are added to left.
+
+    Files are read in full before their stats are taken: whoever writes them meanwhile is seen by one or the other.
+    """
+    readings = replace(_read_home(home, record), in_full=look.in_full)
     if record.run not in on_box:
         # What was sealed and is absent now counts as changed, unless a person had it removed after its receipt.
         sealed = {} if books.was_removed(home.ledger, record.run) else readings.sealed
         return replace(readings, state="absent", sealed=sealed)
     plan = plan_from_dict(json.loads(record.plan_json))
     home_cells = readings.receipt.cells if readings.receipt else ()
+    wanted = everything(readings.sealed, home_cells) if look.in_full else {}
+    read = read_in_full(engine, record.run, wanted, look.report)
     present, rest = engine.fingerprint(
         record.run, plan.patterns, [cell for cell in record.waived if cell not in home_cells]
     )
+    if not look.in_full:
+        read = read_in_full(engine, record.run, suspects(readings.sealed, present, home_cells), look.report)
+    _note_differing(home, record, readings, read)
     seen = rest["seen"]
     left += left_behind(readings, present, rest)
     return replace(
@@ -94,7 +122,31 @@ def read_run(
         state=seen["state"],
         held_by_other_home=seen["holder"].get("home") not in ("", None, home.ledger.home_id),
         held_by=holder_words(seen["holder"]),
+        read=read,
+        unread=_unread(record.run, seen),
     )
+
+
+def _unread(run: str, seen: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """List what of a run could not be read on the box, each with the way on: none of it counts as nothing."""
+    found = []
+    holder, take_over = seen["holder"], f"lease attach {run} --take-over"
+    if holder.get("unreadable"):
+        found.append((f"who holds it is unknown: {one_line(str(holder['unreadable']))}", take_over))
+    elif not holder.get("home"):
+        found.append(("who holds it is unknown: its holder.json is gone", take_over))
+    if seen.get("unproven"):
+        found.append((f"its state is unknown: {one_line(str(seen.get('journal')))}", f"lease stop {run}"))
+    return tuple(found)
+
+
+def _note_differing(home: Home, record: RunRecord, readings: RunReadings, read: ReadInFull) -> None:
+    """Write down that the receipt is of other bytes than the box has now: the next pull must not find it done."""
+    sealed = {(cell, one["path"]): one["sha256"] for cell, entries in readings.sealed.items() for one in entries}
+    differing = [key for key, one in read.entries.items() if one.get("sha256", sealed[key]) != sealed[key]]
+    if differing:
+        names = [f"{cell}/{path}" for cell, path in differing]
+        home.ledger.append("box_differs", lease=record.lease, run=record.run, files=names[:_NAMED], count=len(names))
 
 
 def neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:

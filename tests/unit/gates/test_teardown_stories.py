@@ -93,7 +93,7 @@ def test_a_slow_landlord_is_polled_to_the_end(world):
 
 def test_looking_changes_nothing(world):
     before = list(world.home.ledger.events())
-    plan = teardown.plan_teardown(world.home, world.lease)
+    plan = teardown.plan_teardown(world.home, world.lease, teardown.Wanted())
     assert plan.verdict.passed
     assert list(world.home.ledger.events()) == before
     told = plan.as_dict()
@@ -104,7 +104,7 @@ def test_looking_changes_nothing(world):
 
 def test_an_unknown_verb_is_named_with_the_known_ones(world):
     with pytest.raises(UserError) as caught:
-        teardown.plan_teardown(world.home, world.lease, "explode")
+        teardown.plan_teardown(world.home, world.lease, teardown.Wanted("explode"))
     assert caught.value.code == "lease.unknown_verb"
     assert "stop-by-hand" in caught.value.hint
 
@@ -112,12 +112,32 @@ def test_an_unknown_verb_is_named_with_the_known_ones(world):
 # ---------------------------------------------------------------- what stands in the way
 
 
-@pytest.mark.parametrize("how", sorted(set(BOX_TROUBLE) - {"new below"}))
+@pytest.mark.parametrize("how", sorted(set(BOX_TROUBLE) - {"new below", "mapped", "second name"}))
 def test_a_changed_artifact_on_the_box_stops_it_until_it_is_home_again(world, how):
     world.tamper_with_box("toy-1", "main", how)
     assert world.tear_down(Order()) == "teardown.refused"
     assert world.seen["approval asked for"] == 0, "nobody is asked about what may not be"
     world.set_right()
+    assert world.tear_down(Order()) == "gone"
+
+
+def test_a_write_that_moved_no_time_is_found_by_reading_right_before_the_act(world):
+    world.tamper_with_box("toy-1", "main", "mapped")
+    assert world.tear_down(Order()) == "teardown.refused"
+    assert (world.landlord.acts, intents(world)) == ([], 0)
+    world.set_right()
+    assert world.tear_down(Order()) == "gone"
+
+
+@pytest.mark.parametrize("how", ["in place", "mapped"])
+def test_a_write_while_the_person_thinks_is_found(world, how):
+    changed = Order(meanwhile=lambda: world.tamper_with_box("toy-1", "main", how))
+    assert world.tear_down(changed) == "teardown.refused"
+    assert (world.landlord.acts, intents(world)) == ([], 0)
+
+
+def test_a_second_name_alone_changes_no_byte_and_stops_nothing(world):
+    world.tamper_with_box("toy-1", "main", "second name")
     assert world.tear_down(Order()) == "gone"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
+import mmap
 import os
 import shutil
 import tempfile
@@ -95,7 +96,7 @@ class Known:
     started: bool
     receipt_number: int = 0  # which of all receipts; 0: none
     covered: tuple[str, ...] = ()
-    sealed: dict[str, dict[str, tuple[int, int, int]]] = field(default_factory=dict)
+    sealed: dict[str, dict[str, tuple[Any, ...]]] = field(default_factory=dict)
     copy: dict[str, bytes] = field(default_factory=dict)  # every file of the export as it was verified
     proven: tuple[Artifact, ...] = ()  # the promises that the receipt proves
     waived: set[str] = field(default_factory=set)
@@ -238,6 +239,16 @@ class World:
             shutil.copystat(__file__, path)
         elif how == "grow":
             path.write_bytes(path.read_bytes() + b"!")
+        elif how == "in place":  # and the time set back, as tools do that keep times
+            before = path.stat()
+            path.write_bytes(path.read_bytes()[::-1])
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        elif how == "mapped" and path.stat().st_size:  # in memory no time moves at all
+            with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+                mapped[0] ^= 1
+        elif how == "second name":  # its ctime moves, and nothing else
+            os.link(path, path.with_name("second-name"))
+            path.with_name("second-name").unlink()
         elif how == "delete":
             path.unlink()
         elif how == "replace":  # equal bytes and times in another inode
@@ -473,12 +484,15 @@ class World:
                 target.write_bytes((here.out(cell) / entry["path"]).read_bytes())
         (export / "manifest.json").write_bytes(data)
 
-    def _stats(self, here: FakeRun, cell: str) -> dict[str, tuple[int, int, int]]:
-        """Stat what the patterns name, without kit.match."""
+    def _stats(self, here: FakeRun, cell: str) -> dict[str, tuple[Any, ...]]:
+        """Stat and read what the patterns name, without kit.match."""
         out = here.out(cell)
         paths = [path for path in [*out.glob("*.pt"), out / "sub" / "metrics.json"] if path.exists()]
         infos = {str(path.relative_to(out)): path.lstat() for path in paths}
-        return {name: (info.st_size, info.st_mtime_ns, info.st_ino) for name, info in infos.items()}
+        return {
+            name: (info.st_size, info.st_mtime_ns, info.st_ino, (out / name).read_bytes())
+            for name, info in infos.items()
+        }
 
     def _every_file(self, run: str, cell: str) -> dict[str, tuple[int, ...]]:
         """Stat all that lies in a cell's folder, without kit.match."""
@@ -503,7 +517,7 @@ NONSENSE = {
     "deep": b"[" * 20000,
 }
 HOME_TROUBLE = ("all", "flip", "delete", "add", "link", "manifest", *NONSENSE)
-BOX_TROUBLE = ("touch", "grow", "replace", "delete", "new", "new below")
+BOX_TROUBLE = ("touch", "grow", "replace", "delete", "new", "new below", "in place", "mapped", "second name")
 
 
 def known_manifest(export: Path) -> bytes:

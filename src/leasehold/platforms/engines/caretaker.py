@@ -181,6 +181,16 @@ class CaretakerEngine:
                 rest = answer
         return present, {**rest, "remains": remains}
 
+    def prove(self, run: str, items: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+        """Have the box read files [cell, path] in full; yield {upto} bytes of these, and {entries} with their sums."""
+        before = 0
+        for start in range(0, len(items), _FILES_A_REQUEST):
+            upto = 0
+            for answer in self.wire.objects("prove", run=run, items=items[start : start + _FILES_A_REQUEST]):
+                upto = int(answer.get("upto", upto))
+                yield {**answer, "upto": before + upto}
+            before += upto
+
     def get(self, run: str, area: str, cell: str, path: str, offset: int = 0) -> Iterator[bytes]:
         """Yield a file's bytes from offset on."""
         return self.wire.chunks("get", run=run, area=area, cell=cell, path=path, offset=offset)
