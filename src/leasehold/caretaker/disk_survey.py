@@ -13,7 +13,7 @@ from .disk_classes import cache_links, known_places
 from .disk_units import Unit
 from .disk_walk import Bounds, Walk
 from .layout import RunFolder
-from .observing import observe
+from .observing import state_of
 from .open_files import OpenFiles
 from .proc_table import ProcessTable
 from .quarantine import stamps
@@ -143,6 +143,6 @@ def _runs(root: str) -> Dict[str, Any]:
     for name in names:
         place = RunFolder(os.path.join(folder, name))
         if os.path.exists(place.plan):
-            seen = observe(place)
+            seen = state_of(place)
             found[name] = {"state": seen["state"], "terminal": seen["terminal"], "caretaker": seen["caretaker_alive"]}
     return found

@@ -14,7 +14,7 @@ from leasehold.kit.procs import MARK, environment, is_alive
 from . import gpu_query
 from .gpu_query import Listed
 from .layout import RunFolder
-from .observing import observe
+from .observing import state_of
 from .proc_table import Entry, ProcessTable
 
 YOUNG_S = 120.0  # R§33.1: a trainer that starts right now is not listed yet
@@ -197,7 +197,7 @@ def _run_names(root: str) -> List[str]:
 
 
 def _live_runs(root: str) -> Set[str]:
-    return {name for name in _run_names(root) if not observe(RunFolder.below(root, name))["terminal"]}
+    return {name for name in _run_names(root) if not state_of(RunFolder.below(root, name))["terminal"]}
 
 
 def _end_one(pid: int, started: str, grace_s: float) -> Dict[str, Any]:

@@ -14,7 +14,7 @@ from leasehold.kit.paths import NAME
 
 from .layout import RunFolder
 from .locks import wait_lock
-from .observing import observe
+from .observing import state_of
 from .refusing import Refused
 
 _WAIT_S = 30.0
@@ -60,7 +60,7 @@ def refuse_company(folder: RunFolder) -> None:
     for name in names:
         if name == folder.run or not NAME.match(name) or job_of(name) != job_of(folder.run):
             continue
-        seen = observe(RunFolder(os.path.join(above, name)))
+        seen = state_of(RunFolder(os.path.join(above, name)))
         if not seen["terminal"] and seen["state"] != "absent":
             raise Refused(
                 "run.company",

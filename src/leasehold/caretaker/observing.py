@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json
+from leasehold.kit.layouts import JOURNAL, words
 from leasehold.kit.paths import NAME
 from leasehold.kit.procs import boot_id, is_alive
-from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
+from leasehold.kit.runstate import FAILED, FINISHED, RunState
 
+from . import holding
 from .handbook import place_of
 from .layout import RunFolder
 from .locks import is_held
+from .retelling import retell
 from .run_requests import folder_of
-from .serve import Request
+from .serve import Refused, Request
 from .slurm import is_slurm
+from .soundness import problem_of, refuse_newer
 
 if TYPE_CHECKING:
     from .slurm.gather import Gatherer
@@ -29,25 +33,37 @@ def look(request: Request) -> None:
 
 
 def runs(request: Request) -> None:
-    """List the runs this box knows."""
+    """List the runs this box knows, and with their `problem` those that cannot be read."""
     folder = os.path.join(request.root, "active")
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for name in filter(NAME.match, names):  # .ipynb_checkpoints and the like are no runs of ours
-        place = RunFolder.below(request.root, name)
-        if os.path.exists(place.plan):
-            request.reply(observe(place))
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        names = []
+    for name in names:
+        problem = _problem(os.path.join(folder, name), name)
+        if problem:
+            request.reply({"run": name, "problem": problem, "state": "unknown", "terminal": False})
+        elif NAME.match(name) and os.path.exists(os.path.join(folder, name, "plan.json")):
+            request.reply(observe(RunFolder.below(request.root, name)))
+
+
+def _problem(path: str, name: str) -> str:
+    """Say why what lies there cannot be judged; .ipynb_checkpoints and the like are no runs of ours."""
+    if NAME.match(name):
+        return problem_of(RunFolder(path))
+    return "its name is none of a run" if os.path.lexists(os.path.join(path, "plan.json")) else ""
 
 
 def observe(folder: RunFolder) -> Dict[str, Any]:
     """Fold the journal and check it against locks and processes."""
     cluster = gatherer_of(folder)
-    run, offset = _folded(folder, cluster)
+    status = read_json(folder.status) or {}  # before the journal, which then says all that it says, and more
+    run, offset, journal_words, unproven = _folded(folder, cluster, status)
     seen = run.as_dict()
     for name, cell in seen["cells"].items():
         here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
         cell["alive"] = here and bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
         cell["held"] = here and is_held(folder.cell_lock(name), fresh=False)
-    status = read_json(folder.status) or {}
     seen.update(
         run=folder.run,
         folder=folder.path,
@@ -61,22 +77,41 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         health=status.get("health"),
         now_unix=time.time(),
         boot=boot_id(),
-        holder=read_json(folder.holder) or {},
+        holder=holding.read(folder),
+        journal=journal_words,
+        unproven=unproven,
         place=place_of(folder),
     )
     return seen
 
 
-def _folded(folder: RunFolder, cluster: "Optional[Gatherer]") -> Tuple[RunState, int]:
-    """Fold the run's journal, gathered first where a cluster cares for its cells; return where it ends too."""
+def state_of(folder: RunFolder) -> Dict[str, Any]:
+    """Observe a run for whoever keeps house; one that this version cannot read is unknown, and not over."""
+    try:
+        return observe(folder)
+    except Refused:
+        return {"state": "unknown", "terminal": False, "caretaker_alive": False, "cells": {}}
+
+
+def _folded(
+    folder: RunFolder, cluster: "Optional[Gatherer]", status: Dict[str, Any]
+) -> Tuple[RunState, int, str, bool]:
+    """Fold the run's journal, gathered first where a cluster cares for its cells; return where it ends too.
+
+    And what of it cannot be read, in words, and whether the state therefore is not proven.
+    """
     if cluster is not None:
-        return cluster.gather(), cluster.offset
-    events, offset = journal.read_from(folder.journal, 0)
-    return fold(events), offset
+        return cluster.gather(), cluster.offset, "", False
+    found = journal.scan(folder.journal)
+    if any(event.get("layout", JOURNAL) != JOURNAL for event in found.events):
+        raise Refused("layout.newer", words("the journal of %s" % folder.run, "newer", JOURNAL))
+    told = retell(found, status, begun=os.path.isdir(os.path.join(folder.path, "cells")))
+    return told.run, found.offset, told.words, told.unproven
 
 
 def gatherer_of(folder: RunFolder) -> "Optional[Gatherer]":
     """Who folds the journals of a run whose cells a cluster cares for; None where one caretaker has them all."""
+    refuse_newer(folder)
     plan = read_json(folder.plan)
     if plan is None or not is_slurm(plan):
         return None

@@ -11,7 +11,7 @@ from leasehold.kit.paths import NAME
 
 from .blobs import BlobStore
 from .layout import RunFolder
-from .observing import observe
+from .observing import state_of
 from .serve import Refused, Request
 from .trees import COMING, LIST, blobs_named, trees_locked
 
@@ -71,6 +71,6 @@ def _in_use(root: str) -> Optional[Set[str]]:
             if os.path.exists(run.plan):
                 return None
             continue
-        if observe(run)["state"] != "finished":
+        if state_of(run)["state"] != "finished":
             used.add(str(plan["tree"]))
     return used

@@ -9,6 +9,7 @@ from leasehold.kit.paths import UnsafePath
 
 from .layout import RunFolder
 from .refusing import Refused
+from .soundness import refuse_newer
 
 if TYPE_CHECKING:  # sealing takes a hint from here, without a connection
     from .serve import Request
@@ -27,6 +28,7 @@ def folder_of(request: Request) -> RunFolder:
 
 def plan_of(request: Request, folder: RunFolder) -> Dict[str, Any]:
     """Read the run's plan, with the promises as home knows them now: those may be mended after the run."""
+    refuse_newer(folder)
     plan = folder.read_plan()
     if plan is None:
         raise Refused("run.damaged", "%s does not hold a plan" % folder.plan)

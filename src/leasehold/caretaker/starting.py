@@ -26,6 +26,7 @@ from .reaper import end_processes, poke
 from .serve import Refused, Request
 from .signing import caretaker_identity
 from .slurm import engine as slurm
+from .soundness import refuse_newer
 from .stopping import request_stop
 
 _START_LOCK_WAIT_S = 30.0
@@ -174,6 +175,11 @@ class StartLock:
         if fd is None:
             raise Refused("run.busy", "another command has been starting %s for 30 s" % self._folder.run)
         self._fd = fd
+        try:
+            refuse_newer(self._folder)
+        except Refused:
+            os.close(fd)
+            raise
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)

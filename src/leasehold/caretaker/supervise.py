@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.journal import Journal
+from leasehold.kit.layouts import STATUS
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
 
 from . import disk_gate, reserve
@@ -387,7 +388,9 @@ class Caretaker:
             return
         self.beat_at = now
         value = self.run.as_dict()
-        value.update({"run": self.folder.run, "heartbeat_unix": round(time.time(), 3), "caretaker_pid": os.getpid()})
+        value.update(
+            schema=STATUS, run=self.folder.run, heartbeat_unix=round(time.time(), 3), caretaker_pid=os.getpid()
+        )
         value["work"] = self.work.figures(self.journal.events, self.run, time.time())
         value["readings"] = self.patrol.facts()
         value["health"] = self._health()

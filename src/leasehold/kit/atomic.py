@@ -59,6 +59,22 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
     return value if isinstance(value, dict) else None
 
 
+def read_object(path: str) -> Optional[Dict[str, Any]]:
+    """Return the object in path, None only when nothing is there; what cannot be read raises ValueError."""
+    try:
+        with open(path, "rb") as file:
+            value = json.loads(file.read().decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ValueError("cannot be read: %s" % (error.strerror or error)) from None
+    except (ValueError, RecursionError):
+        raise ValueError("is garbled") from None
+    if not isinstance(value, dict):
+        raise ValueError("is garbled")
+    return value
+
+
 def write_all(fd: int, data: Union[bytes, memoryview]) -> None:
     """Write every byte; os.write may take only some."""
     view = memoryview(data)

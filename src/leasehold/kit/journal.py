@@ -1,7 +1,8 @@
 """An append-only file of JSON lines whose every prefix is readable.
 
 One writer at a time (the caller holds a lock). A line counts once its newline is on disk; a torn tail is
-what a kill left behind, and the next writer cuts it off.
+what a kill left behind, and the next writer cuts it off. A line that cannot be read before others that can
+(a failing disk, an editor) is passed over by every reader, and nothing after it is ever cut off.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from .atomic import write_all
 from .pause import pause_at
@@ -96,29 +97,64 @@ def _line(event: Event) -> bytes:
     return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode("utf-8") + b"\n"
 
 
+class Scan(NamedTuple):
+    """What a journal says, where its last whole event ends, and which of its lines before that cannot be read."""
+
+    events: List[Event]
+    offset: int
+    bad_lines: List[int]
+
+
 def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event], int]:
-    """Return whole events from byte offset on, at least one however long, and the offset after the last of them."""
+    """Return whole events from byte offset on, at least one however long, and the offset after the last of them.
+
+    A line that cannot be read is passed over if an event follows it; what follows no event may be half written yet.
+    """
     try:
         with open(path, "rb") as file:
             file.seek(offset)
             data = file.read(limit_bytes)
             data += b"" if data.endswith(b"\n") else file.readline()
+            found = _parsed(data, offset)
+            if not found.events and data:  # nothing but lines that cannot be read, as far as was looked
+                found = _parsed(data + file.read(), offset)
     except FileNotFoundError:
         return [], 0
-    events = []
-    for line in _whole_lines(data):
-        try:
-            event = json.loads(line)
-        except (
-            ValueError,
-            RecursionError,
-        ):  # a torn line that a later write completed into nonsense: the prefix ends here
-            break
-        if not isinstance(event, dict) or not isinstance(event.get("n"), int):
-            break
+    return found.events, found.offset
+
+
+def scan(path: str) -> Scan:
+    """Read a journal from its beginning, and say which lines cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return _parsed(file.read(), 0)
+    except FileNotFoundError:
+        return Scan([], 0, [])
+
+
+def _parsed(data: bytes, offset: int) -> Scan:
+    found = Scan([], offset, [])
+    events, end, bad, doubtful = found.events, offset, found.bad_lines, []
+    at = offset
+    for number, line in enumerate(_whole_lines(data), 1):
+        at += len(line)
+        event = _event(line)
+        if event is None:
+            doubtful.append(number)
+            continue
         events.append(event)
-        offset += len(line)
-    return events, offset
+        bad += doubtful
+        doubtful = []
+        end = at
+    return Scan(events, end, bad)
+
+
+def _event(line: bytes) -> Optional[Event]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):  # torn, or a torn line that a later write completed into nonsense
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("n"), int) else None
 
 
 def _whole_lines(data: bytes) -> Iterator[bytes]:

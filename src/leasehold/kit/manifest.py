@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from .canon import canonical, digest
+from .layouts import words
 from .match import Found, Matches, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
 from .sums import new_sha256
@@ -66,8 +67,10 @@ def encode(manifest: Dict[str, Any]) -> bytes:
 
 def parse(value: Any, run: str) -> Dict[str, Any]:
     """Check a manifest that came from an untrusted box and return it."""
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+    if not isinstance(value, dict) or "schema" not in value:
         raise ManifestError("not a manifest of schema %s" % SCHEMA)
+    if value["schema"] != SCHEMA:
+        raise ManifestError(words("the manifest", value["schema"], SCHEMA, str(value.get("leasehold") or "")))
     if value.get("run") != run:
         raise ManifestError("the manifest is of run %r, not of %r" % (value.get("run"), run))
     cells = value.get("cells")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import leasehold
 from leasehold.errors import HomeError
 from leasehold.kit.pause import pause_at
 from leasehold.kit.redact import Redactor
@@ -127,10 +128,11 @@ class Ledger:
         self._db.execute(_SYNCED)
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
+            writer = self._writer()
             raise HomeError(
                 "ledger.newer",
-                f"{self.path} was written by a newer leasehold (schema {version})",
-                hint="upgrade leasehold",
+                f"{self.path} was written by a newer leasehold (schema {version}; this version reads {SCHEMA_VERSION})",
+                hint="upgrade leasehold" + (f" to {writer} or newer" if writer else ""),
             )
         if version == SCHEMA_VERSION:
             projection.create(self._db)
@@ -140,7 +142,16 @@ class Ledger:
         with self.transaction():
             if self._db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:  # nobody was quicker
                 self._fold_again()
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES ('leasehold', ?)", (leasehold.__version__,))
                 self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    def _writer(self) -> str:
+        """Say which version gave the ledger its layout; empty where it did not write that down."""
+        try:
+            rows = self._db.execute("SELECT value FROM meta WHERE key = 'leasehold'").fetchall()
+        except sqlite3.Error:  # a newer layout may have another table for it
+            return ""
+        return str(rows[0][0])[:40] if rows and rows[0][0] != leasehold.__version__ else ""
 
     def _fold_again(self) -> None:
         projection.drop(self._db)

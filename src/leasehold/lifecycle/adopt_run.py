@@ -8,7 +8,9 @@ from typing import Any
 
 from leasehold.errors import BoxError, UserError
 from leasehold.kit.canon import digest
+from leasehold.kit.layouts import PLAN, NewerLayout, require
 from leasehold.kit.paths import UnsafePath, check_name
+from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.job_words import LOADERS
 from leasehold.model.lease import RunRecord
@@ -26,8 +28,10 @@ def adopt_run(home: Home, box: Box, word: str, results: Path, report: Report) ->
     """Find a run on the box by id, beginning or job name, and write it into this home's ledger."""
     engine = box.connect()
     try:
-        names = [str(run["run"]) for run in engine.runs()]
-        run = _choose(names, word, box.name)
+        there = {str(run["run"]): str(run.get("problem") or "") for run in engine.runs()}
+        run = _choose(list(there), word, box.name)
+        if there[run]:
+            raise BoxError("run.unreadable", f"{run} on {box.name} cannot be read: {one_line(there[run])}")
         data = b"".join(_bounded(engine.get(run, "run", "", "plan.json")))
     finally:
         engine.wire.close()
@@ -65,6 +69,7 @@ def _check_plan(data: bytes, run: str) -> dict[str, Any]:
     """A run's name holds the hash of its job and code: a plan that does not fit its name is not its plan."""
     try:
         value = json.loads(data)
+        require(value, PLAN, f"the plan of {run}")
         plan = plan_from_dict(value)
         check_name(plan.run, "run")
         for cell in plan.cells:
@@ -73,6 +78,8 @@ def _check_plan(data: bytes, run: str) -> dict[str, Any]:
         fits = plan.run == run and named in run and plan.sha256 == value.get("plan_sha256")
         if not fits or any(artifact.loads not in LOADERS for artifact in plan.job.artifacts):
             raise ValueError("its hash does not fit its name")
+    except NewerLayout as error:
+        raise BoxError("layout.newer", one_line(str(error))) from None
     except (ValueError, KeyError, TypeError, AttributeError, UnsafePath) as error:
         raise BoxError("run.damaged", f"the plan of {run} on the box cannot be trusted: {error}") from None
     return dict(value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import leasehold
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.launching import judge_no_smoke
 from leasehold.gates.never_rules import command_warnings
@@ -122,7 +123,13 @@ def launch(
         private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
         stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
         facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
-        private = {**private, "handbook": facts, "who": whoami(), "given": dict(order.share.given)}
+        private = {
+            **private,
+            "handbook": facts,
+            "who": whoami(),
+            "version": leasehold.__version__,
+            "given": dict(order.share.given),
+        }
         private["given_up"] = [*books.find_run(ledger, plan.run).waived]
         private["alongside"] = order.alongside
         seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)

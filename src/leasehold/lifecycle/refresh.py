@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import LeaseholdError, LinkError
+from leasehold.kit.layouts import STATUS, words
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.fleet import FleetTurn
@@ -198,7 +199,10 @@ def by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
             value = json.loads(text)
         except ValueError:
             continue
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value.get("schema", STATUS) != STATUS:
+            reason = one_line(words(f"the status of {value.get('run')}", value["schema"], STATUS))
+            found[str(value.get("run"))] = {"state": "unknown", "reason": reason, "age_s": age_s}
+        elif isinstance(value, dict):
             found[str(value.get("run"))] = {**value, "age_s": age_s}
     return found
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import leasehold
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
@@ -29,6 +30,10 @@ def whoami() -> str:
 
 def holder_words(holder: Mapping[str, Any]) -> str:
     """Say who holds a run and since when, as far as the box knows."""
+    if holder.get("unreadable"):
+        return f"somebody unknown ({one_line(str(holder['unreadable']))[:120]})"
+    if not holder.get("home"):
+        return "somebody unknown (its holder.json is gone)"
     who = one_line(str(holder.get("who") or f"home {str(holder.get('home', ''))[:8]}"))[:120]
     at = holder.get("at_unix")
     return f"{who} since {_moment(at)}" if isinstance(at, (int, float)) and 0 < at < 1e11 else who
@@ -41,7 +46,7 @@ def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
     engine = box.connect()
     try:
         holder = engine.look(record.run).get("holder") or {}
-        if holder.get("home") in ("", None, home.ledger.home_id):
+        if holder.get("home") == home.ledger.home_id:
             report(Note("held", f"{record.run} is held by this home already", {"run": record.run}))
             return
         held = holder_words(holder)
@@ -51,7 +56,7 @@ def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
         stay = handbook.Stay(plan, lease, box, Path(record.project or "."), Path(record.results), "lease.yaml")
         facts = handbook.facts_of(home, stay, profile_on(home, box), len(wishes.get("channels", ())))
         facts = {**facts, "project": record.project}  # whoever attached may not have the project
-        private = {"who": whoami(), "notify": wishes, "handbook": facts}
+        private = {"who": whoami(), "version": leasehold.__version__, "notify": wishes, "handbook": facts}
         seen = engine.take_over(record.run, int(holder.get("epoch", 0)), home.ledger.home_id, private)
     finally:
         engine.wire.close()

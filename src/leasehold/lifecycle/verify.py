@@ -10,9 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import VerifyError
+from leasehold.errors import HomeError, VerifyError
 from leasehold.kit import manifest as manifests
 from leasehold.kit.atomic import read_json, write_json
+from leasehold.kit.layouts import NewerLayout
 from leasehold.kit.match import compile_pattern, walk
 from leasehold.kit.paths import join_checked
 from leasehold.kit.terminal import one_line
@@ -74,6 +75,8 @@ def read_receipt(export: Path) -> Receipt | None:
     value = read_json(str(export / "receipt.json"))
     try:
         return receipt_from_dict(value) if value else None
+    except NewerLayout as error:
+        raise HomeError("layout.newer", f"{export / 'receipt.json'}: {error}") from None
     except (KeyError, TypeError, ValueError):
         return None
 

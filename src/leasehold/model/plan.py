@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.kit.canon import digest
+from leasehold.kit.layouts import PLAN
 
 from .job import Job, job_from_dict
 from .job_slurm import slurm_options
 
-SCHEMA = "leasehold.plan/1"
+SCHEMA = PLAN
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from leasehold.kit.canon import digest
+from leasehold.kit.layouts import require
 
 from .words import utc_minute
 
@@ -61,8 +62,9 @@ class Receipt:
 
 def receipt_from_dict(value: dict[str, Any]) -> Receipt:
     """Read back a stored receipt; KeyError or ValueError when it is not one."""
-    if value.get("schema") != RECEIPT_SCHEMA:
-        raise ValueError(f"not a receipt: schema {value.get('schema')!r}")
+    if "schema" not in value:
+        raise ValueError("not a receipt: it names no schema")
+    require(value, RECEIPT_SCHEMA, "the receipt")
     return Receipt(
         run=value["run"],
         plan_sha256=value["plan_sha256"],

@@ -16,6 +16,7 @@ from leasehold.caretaker.locks import wait_lock
 from leasehold.caretaker.worktime import stretches, trained_s
 from leasehold.kit import journal
 from leasehold.kit.atomic import write_json
+from leasehold.kit.layouts import STATUS
 from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
 
 from . import allocation
@@ -159,7 +160,7 @@ class Gatherer:
             **allocation.used(lent, now),
         }
         value["standing"] = "" if run.terminal else say_standing(run, allocation.say_now(lent), self.problem)
-        value.update(run=self.folder.run, heartbeat_unix=round(now, 3), engine="slurm")
+        value.update(schema=STATUS, run=self.folder.run, heartbeat_unix=round(now, 3), engine="slurm")
         with contextlib.suppress(OSError):
             write_json(self.folder.status, value, durable=False)
 

@@ -1,0 +1,63 @@
+"""Whether what lies in a run's folder can be read: what is missing or garbled is unknown, and never nothing."""
+
+from __future__ import annotations
+
+import os
+
+from leasehold.kit import layouts
+from leasehold.kit.atomic import read_object
+
+from . import holding
+from .layout import RunFolder
+from .refusing import Refused
+
+_EVIDENCE = ("journal", "manifest", "added", "promises")  # files that only a run which was begun has
+
+
+def problem_of(folder: RunFolder) -> str:
+    """Say why a run's folder cannot be judged; empty where it can, or where nothing was ever begun in it."""
+    try:
+        plan = read_object(folder.plan)
+        if plan is not None:
+            require_known(folder)
+            return ""
+    except layouts.NewerLayout as error:
+        return str(error)
+    except ValueError as error:
+        return "its plan.json %s" % error
+    found = _what_lies(folder)
+    return "its plan.json is missing, and %s lies there" % found if found else ""
+
+
+def require_known(folder: RunFolder) -> None:
+    """Raise NewerLayout where the plan is of a layout that this version does not know."""
+    try:
+        plan = read_object(folder.plan)
+    except layouts.NewerLayout:
+        raise
+    except ValueError:
+        return  # whoever needs it says so
+    if plan is not None and plan.get("schema", layouts.PLAN) != layouts.PLAN:
+        writer = str(holding.read(folder).get("version") or "")
+        layouts.require(plan, layouts.PLAN, "the plan.json of %s" % folder.run, writer)
+
+
+def refuse_newer(folder: RunFolder) -> None:
+    """Refuse to touch a run that a newer version has planned."""
+    try:
+        require_known(folder)
+    except layouts.NewerLayout as error:
+        raise Refused("layout.newer", str(error)) from None
+
+
+def _what_lies(folder: RunFolder) -> str:
+    for name in _EVIDENCE:
+        path = str(getattr(folder, name))
+        if os.path.lexists(path):
+            return os.path.basename(path)
+    for name in ("out", "cells"):
+        for place, _, files in os.walk(os.path.join(folder.path, name)):
+            kept = [one for one in files if one != "lock"]
+            if kept:
+                return os.path.relpath(os.path.join(place, min(kept)), folder.path)
+    return ""
