@@ -40,6 +40,17 @@ def take_back_waiver(home: Home, word: str, cell: str) -> str:
     return record.run
 
 
+def harmless(home: Home, word: str, pid: int) -> dict[str, Any]:
+    """Record a person's word that a process in a run's folders is harmless."""
+    from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.harmless import call_harmless
+
+    def ask(question: str) -> str:
+        return terminal_ask(question, "this is typed by a person on a terminal; there is no other way")
+
+    return call_harmless(home, books.find_run(home.ledger, word), pid, ask)
+
+
 def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") -> TeardownPlan:
     """Say what a teardown would do and whether the gate lets it; changes nothing."""
     from leasehold.lifecycle.teardown import Wanted, plan_teardown

@@ -35,6 +35,7 @@ _BY_PLACE = {
     "proving": {"prove": "prove"},
     "trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
     "pruning": {"prune": "prune"},
+    "occupying": {"occupants": "occupants", "clear_occupant": "clear_occupant"},
     "many_files": {"get_many": "get_many"},
     "starting": {
         "start": "start",

@@ -13,7 +13,7 @@ from leasehold.kit.runstate import FAILED, CellState, RunState
 from .keeper import Becoming, exit_record, write_exit
 from .layout import RunFolder
 from .locks import is_held
-from .reaper import end_processes
+from .reaper import adopt_orphans, end_processes
 
 if TYPE_CHECKING:
     import resource
@@ -60,6 +60,8 @@ class Attempts:
             try:
                 before_exec()
                 os.setsid()
+                if self.folder.respawns:
+                    adopt_orphans()  # kept across the exec: whatever its trainer starts, it stays below the keeper
                 Becoming.go("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
             finally:
                 os._exit(127)

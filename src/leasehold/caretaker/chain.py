@@ -6,12 +6,15 @@ idle card) is looked at elsewhere, releases nothing and shuts nothing down.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from leasehold.kit.runstate import FINISHED, CellState, RunState
 
 from .errand import Errand
 from .layout import RunFolder
+
+if TYPE_CHECKING:
+    from .clearing import Clearing
 
 TRAIN, EVALUATE, SEAL = "train", "evaluate", "seal"
 _SEAL_LIMIT_S = 6 * 3600.0  # a terabyte at 50 MB/s
@@ -37,6 +40,7 @@ class Chain:
         self.plan = plan
         self.note = note
         self.at_once_bytes = 0  # results no larger than this are read by ourselves, not by a child
+        self._clearing: Optional[Clearing] = None
         self._errands: Dict[str, Errand] = {}
 
     def passed(self, name: str, cell: CellState) -> None:
@@ -53,8 +57,10 @@ class Chain:
         if cell.sealed == cell.attempt:
             self._finish(name, cell, events)
             return
+        if cell.occupied and self.clearing.waits(name):
+            return
         found = self._read(name, before_exec)
-        if found is None:
+        if found is None or not self._is_free(name, cell, found.get("occupied")):
             return
         if found.get("ok"):
             facts = {key: found.get(key) for key in ("files", "bytes", "sha256", "from_before")}
@@ -76,6 +82,21 @@ class Chain:
             del self._errands[name]
         return found
 
+    @property
+    def clearing(self) -> "Clearing":
+        """What keeps others out of a cell's folders; most cells never need it."""
+        if self._clearing is None:
+            from .clearing import Clearing
+
+            self._clearing = Clearing(self.folder, self.plan, self.note)
+        return self._clearing
+
+    def _is_free(self, name: str, cell: CellState, present: Optional[Dict[str, Any]]) -> bool:
+        """Whether nobody wrote among the results when they were read."""
+        if present is None and not cell.occupied:
+            return True
+        return self.clearing.settle(name, cell, present or {"ours": [], "writes": []})
+
     def busy(self, name: str) -> bool:
         """Whether a cell's artifacts are being read now."""
         return name in self._errands
@@ -85,6 +106,8 @@ class Chain:
         for errand in self._errands.values():
             errand.end()
         self._errands.clear()
+        if self._clearing is not None:
+            self._clearing.end()
 
     def _refuse(self, name: str, cell: CellState, found: Dict[str, Any]) -> None:
         """Exit code 0 without what was promised is a failure, with the list."""

@@ -58,7 +58,7 @@ def main(argv: List[str]) -> int:
         return _tell(door, argv[1:])
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
-        " | judge RUN CELL ATTEMPT | seal RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
+        " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
         " | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
     )
@@ -98,6 +98,10 @@ def _run_errand(door: str, words: List[str]) -> int:
             from .sealing import seal
 
         return seal(folder, words[1])
+    if door == "occupants":
+        from .clearing import occupants
+
+        return occupants(folder, words[1])
     if door == "rescue":
         from .rescuing import rescue
 
@@ -148,4 +152,4 @@ def _tell(door: str, words: List[str]) -> int:
 
 _TELLERS = (("notice", 1), ("nag", 2), ("tell", 2))
 _YIELDS = 5
-_ERRANDS = ("judge", "seal", "prune-scratch", "rescue")
+_ERRANDS = ("judge", "seal", "occupants", "prune-scratch", "rescue")

@@ -23,7 +23,7 @@ from . import reserve
 from .itself import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
-from .reaper import end_processes
+from .reaper import adopt_orphans, end_processes
 
 if TYPE_CHECKING:
     import resource
@@ -69,7 +69,8 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
     with contextlib.suppress(OSError):  # a trainer may fill a disk before the caretaker has its reserve
         reserve.make(os.path.join(folder.attempt(cell, attempt), _ROOM), _ROOM_BYTES)
     kept = _start(folder, plan, Kept(what, lock), signals.clear)
-    end(folder, kept, *_wait(folder, kept.pid, signals))
+    ended = _wait(folder, kept.pid, signals)
+    end(folder, kept, *ended, below=os.getpid())
     if folder.respawns and not is_held(folder.caretaker_lock):
         respawn_caretaker(folder)
     return 0
@@ -81,7 +82,9 @@ def begin(folder: RunFolder, plan: Dict[str, Any], what: Attempt, before_exec: C
     return None if lock is None else _start(folder, plan, Kept(what, lock), before_exec)
 
 
-def end(folder: RunFolder, kept: "Kept", status: int, usage: "resource.struct_rusage", told: bool = False) -> None:
+def end(
+    folder: RunFolder, kept: "Kept", status: int, usage: "resource.struct_rusage", told: bool = False, below: int = 0
+) -> None:
     """Write down how a trainer exited, once nothing of it is left, and let go of its cell."""
     record = exit_record(status, "keeper")
     record["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 3)
@@ -89,7 +92,7 @@ def end(folder: RunFolder, kept: "Kept", status: int, usage: "resource.struct_ru
     record.update({"told": True} if told else {})
     record["ran_s"] = round(time.monotonic() - kept.begun_s, 3)
     cell, attempt = kept.what.cell, kept.what.number
-    record["leftovers"] = end_processes(kept.pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S)
+    record["leftovers"] = end_processes(kept.pid, "", folder.mark(cell, attempt), _LEFTOVER_GRACE_S, below)
     write_exit(folder, folder.attempt(cell, attempt), record)
     os.close(kept.lock)
 
@@ -134,8 +137,9 @@ def exit_record(status: int, by: str) -> Dict[str, Any]:
     return {"code": code, "signal": by_signal, "ended_unix": round(time.time(), 3), "by": by}
 
 
-def respawn_caretaker(folder: RunFolder) -> None:
+def respawn_caretaker(folder: RunFolder, adopts: bool = False) -> None:
     """Start a caretaker in a session of its own; if one lives, the new one leaves at once."""
+    adopt_orphans(False)  # it is to be no child of ours: what is below us is the trainer's
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -143,6 +147,8 @@ def respawn_caretaker(folder: RunFolder) -> None:
             os._exit(0)
         os.execv(sys.executable, own_argv("care", folder.address))
     os.waitpid(child, 0)
+    if adopts:
+        adopt_orphans()
 
 
 class Becoming:
@@ -321,9 +327,11 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Tuple[int, "resource
     pause_s = _CARETAKER_CHECK_S
     next_check = time.monotonic() + pause_s
     while True:
-        done, status, usage = os.wait4(pid, os.WNOHANG)
-        if done:
+        done, status, usage = os.wait4(-1, os.WNOHANG)
+        if done == pid:
             return status, usage, told
+        if done:  # an orphan of the trainer, which the kernel gave to us
+            continue
         if signals.terminate:  # the box is going down: pass it on, then keep waiting for the real exit
             signals.terminate = False
             told = True
@@ -334,6 +342,6 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Tuple[int, "resource
             if not folder.respawns or is_held(folder.caretaker_lock):
                 pause_s = _CARETAKER_CHECK_S
             else:
-                respawn_caretaker(folder)
+                respawn_caretaker(folder, adopts=True)
                 pause_s = min(pause_s * 2, 60.0)
             next_check = time.monotonic() + pause_s

@@ -216,6 +216,11 @@ class RunFolder:
         return os.path.join(self.path, "nagged.json")
 
     @property
+    def cleared(self) -> str:
+        """Processes that a person called harmless though they work in these folders."""
+        return os.path.join(self.path, "cleared.json")
+
+    @property
     def hush(self) -> str:
         """Its presence ends the nagging."""
         return os.path.join(self.path, "hush")

@@ -147,6 +147,8 @@ TELLINGS: Dict[str, Telling] = {
     "remedy_chosen": Telling("remedy", DEFAULT, _remedy),
     "scratch_pruned": Telling("remedy", DEFAULT, _pruned),
     "stalled": Telling("stalled", HIGH, _stalled),
+    "occupied": Telling("stalled", HIGH, lambda event: "It waits, for somebody writes there: %s" % event.get("why")),
+    "occupied_over": Telling("stalled", DEFAULT, lambda event: "Nobody else writes there any more; it goes on."),
     "stall_over": Telling("stalled", DEFAULT, lambda event: "It moves again."),
     "nan_stop": Telling("alarm", HIGH, _nan_stop),
     "fast_finished": Telling("stalled", HIGH, _early),

@@ -17,6 +17,7 @@ from leasehold.kit.runstate import fold
 from . import hogs, readings, remains, series, shared_notes
 from .following import Following, parse_logs
 from .observing import observe
+from .occupying import occupants_of
 from .platform_shell import Outfit
 from .private_place import find_place
 from .reaper import processes_of
@@ -128,7 +129,8 @@ def fingerprint(request: Request) -> None:
             request.reply({"whole": str(name), "entries": entries})
     trainers = [(cell["pid"], cell["started"]) for cell in seen["cells"].values() if cell["pid"]]
     alive = sorted(process.pid for process in processes_of(trainers, folder.mark()))
-    request.reply({"seen": seen, "alive": alive, **remains.unpromised(places, plan["patterns"])})
+    who = occupants_of(folder, seen)
+    request.reply({"seen": seen, "alive": alive, **who, **remains.unpromised(places, plan["patterns"])})
 
 
 def get(request: Request) -> None:

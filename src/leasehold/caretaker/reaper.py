@@ -8,18 +8,18 @@ import sys
 import time
 from typing import Callable, List, Sequence, Tuple
 
-from leasehold.kit.procs import Process, in_groups, is_alive, look, marked
+from leasehold.kit.procs import Process, descendants, in_groups, is_alive, look, marked
 
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def adopt_orphans() -> bool:
-    """Ask the kernel to make us the parent of orphaned descendants, so that their exit codes reach us."""
+def adopt_orphans(wanted: bool = True) -> bool:
+    """Ask the kernel to make us the parent of orphaned descendants, so that their exit codes reach us; or no longer."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes
 
-    return int(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+    return int(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)) == 0
 
 
 def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
@@ -51,15 +51,38 @@ def signal_all(processes: List[Process], group: int, number: int) -> None:
             _quietly(os.kill, process.pid, number)
 
 
-def end_processes(group: int, started: str, mark: str, grace_s: float) -> int:
-    """End what lives of an attempt: TERM, a grace, KILL; return how many there were."""
-    alive = trainer_processes(group, started, mark)
+def end_processes(group: int, started: str, mark: str, grace_s: float, below: int = 0) -> int:
+    """End what lives of an attempt: TERM, a grace, KILL; return how many there were.
+
+    `below` is a subreaper that has no other children: what lives below it belongs to the attempt too, marked or not.
+    """
+
+    def living() -> List[Process]:
+        found = {process.pid: process for process in trainer_processes(group, started, mark)}
+        found.update({process.pid: process for process in (descendants(below) if below else ())})
+        return list(found.values())
+
+    return _end(living, group, grace_s)
+
+
+def end_listed(processes: Sequence[Tuple[int, str]], grace_s: float) -> None:
+    """End these very processes: TERM, a grace, KILL."""
+
+    def living() -> List[Process]:
+        seen = [(look(pid), started) for pid, started in processes]
+        return [one for one, started in seen if one is not None and one.started == started and not one.gone]
+
+    _end(living, 0, grace_s)
+
+
+def _end(living: Callable[[], List[Process]], group: int, grace_s: float) -> int:
+    alive = living()
     count = len(alive)
     signal_all(alive, group, signal.SIGTERM)
     deadline = time.monotonic() + grace_s
     while alive and time.monotonic() < deadline:
         time.sleep(0.05)
-        alive = trainer_processes(group, started, mark)
+        alive = living()
     signal_all(alive, group, signal.SIGKILL)
     return count
 

@@ -28,8 +28,14 @@ _MOST_LISTED = 100
 
 
 def seal(folder: RunFolder, cell: str) -> int:
-    """Answer {ok, files, bytes, sha256, from_before}, or {lacking}; in a child, since it may take hours."""
-    return answer(sealed(folder, cell) or {})
+    """Answer {ok, files, bytes, sha256, from_before}, {lacking}, or {occupied} while somebody still writes there.
+
+    In a child, since it may take hours.
+    """
+    from .clearing import found_in
+
+    present = found_in(folder, cell)
+    return answer({"occupied": present} if any(present.values()) else sealed(folder, cell) or {})
 
 
 def sealed(folder: RunFolder, cell: str, most_bytes: Optional[int] = None) -> Optional[Dict[str, Any]]:

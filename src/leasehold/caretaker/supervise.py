@@ -233,6 +233,8 @@ class Caretaker:
             return
         if (cell.wait_s and self.recovery.waits_s(name, cell) > 0) or self.preemption.left_s() > 0:
             return
+        if cell.attempt and self.folder.respawns and not self.chain.clearing.step(name, cell, self.signals.clear):
+            return  # somebody of an earlier attempt, or a stranger, still writes in its folders
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
             how = {"stage": stage, "cards": self.places.free(self.run)}
@@ -278,7 +280,7 @@ class Caretaker:
         """End the run, if its cells have."""
         open_cells = [cell for cell in self.run.cells.values() if cell.state not in (FINISHED, FAILED)]
         if self.run.state == "stopping" and not all_finished(self.run):
-            if any(cell.state == "ended" and self._went_well(cell) for cell in open_cells):
+            if any(cell.state == "ended" and self._went_well(cell) and not cell.occupied for cell in open_cells):
                 return  # it used its grace to end well: its results are being sealed
             self._end_errands()
             by_budget = (read_json(self.folder.stop) or {}).get("by") == "budget"

@@ -18,6 +18,7 @@ from leasehold.model.unread import unread
 from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
 
 from .box_copy import ReadInFull, judge_box_copy
+from .occupants import judge_occupants
 from .waivers import judge_given_up
 
 _NAMED = 8  # cells that a line names; more are counted
@@ -53,6 +54,8 @@ class RunReadings:
     read: ReadInFull = field(default_factory=ReadInFull)  # files that the box has just read to their end
     in_full: bool = False  # each file that is home must have been read so
     unread: tuple[tuple[str, str], ...] = ()  # what of it could not be read on the box, and what to do about that
+    occupants: tuple[dict[str, Any], ...] = ()  # who works in its folders; `cleared`: a person called it harmless
+    unseen: tuple[str, ...] = ()  # processes that may not be looked into
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,7 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
     findings += _judge_life(run, reachable)
     if reachable:
         findings += judge_box_copy(run.run, covered, run.sealed, run.present, run.read, run.in_full)
+        findings += judge_occupants(run.run, run.occupants, run.unseen)
     if not findings and run.state not in ("planned", "absent"):
         findings.append(passes(f"{run.run}: it promised no results"))
     return findings

@@ -67,6 +67,25 @@ def in_groups(groups: AbstractSet[int]) -> List[Process]:
     return [p for p in processes if p is not None and p.group in groups and not p.gone]
 
 
+def descendants(pid: int) -> List[Process]:
+    """Find live processes below this one, whatever environment, session or group they gave themselves."""
+    children: Dict[int, List[int]] = {}
+    for one in _pids():
+        try:
+            with open("/proc/%d/stat" % one, "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        children.setdefault(int(text[text.rindex(b")") + 2 :].split()[1]), []).append(one)
+    found: List[Process] = []
+    parents = [pid]
+    while parents:
+        below = children.pop(parents.pop(), [])
+        parents += below
+        found += [process for process in map(look, below) if process is not None and not process.gone]
+    return found
+
+
 def session_cpu_s(session: int) -> Optional[float]:
     """Add up the processor time of a session's live processes; None when it has none that can be read."""
     tick_s = 1.0 / os.sysconf("SC_CLK_TCK")

@@ -53,6 +53,7 @@ class CellState:
         self.given = 0  # the later of two boxes that were given it is the one that has it
         self.alarms: Dict[str, str] = {}  # of its training that stand: what was seen, by the alarm
         self.diverged = 0  # the attempt that was ended because its loss was not finite
+        self.occupied = ""  # who writes in its folders, though nobody should at this point; it waits for them
         self.leaves = ""  # the box that was given it: the attempt here is ended, and then it is given back
 
     def as_dict(self) -> Dict[str, Any]:
@@ -261,6 +262,10 @@ def _stalled(run: RunState, event: Dict[str, Any]) -> None:
     _cell(run, event).stalled_unix = 0.0 if over else event.get("since_unix", 0.0)
 
 
+def _occupied(run: RunState, event: Dict[str, Any]) -> None:
+    _cell(run, event).occupied = str(event.get("why", "")) if event.get("k") == "occupied" else ""
+
+
 def _fast_finished(run: RunState, event: Dict[str, Any]) -> None:
     _cell(run, event).fast = {key: event.get(key) for key in ("took_s", "expected_s")}
 
@@ -344,6 +349,8 @@ _STEPS = {
     "disk_short": _disk_short,
     "stalled": _stalled,
     "stall_over": _stalled,
+    "occupied": _occupied,
+    "occupied_over": _occupied,
     "fast_finished": _fast_finished,
     "alarm_raised": _alarm,
     "alarm_cleared": _alarm,

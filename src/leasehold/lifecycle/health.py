@@ -15,7 +15,7 @@ _ALARMS = 20
 
 def trouble(status: Mapping[str, Any]) -> str:
     """Say what is wrong with a run that has not failed, in a line; empty when nothing is known to be."""
-    found = [_sick(status), *(text for _, text in alarms_of(status.get("cells")))]
+    found = [_sick(status), *occupied_in(status.get("cells")), *(text for _, text in alarms_of(status.get("cells")))]
     return "; ".join(filter(None, found))[:_REASON_CHARS]
 
 
@@ -27,6 +27,13 @@ def alarms_of(cells: Any) -> list[tuple[str, str]]:
         for text in list(listed.values())[:_ALARMS] if isinstance(listed, dict) else ():
             found.append((one_line(str(name)), one_line(str(text))[:_REASON_CHARS]))
     return found[:_ALARMS]
+
+
+def occupied_in(cells: Any) -> list[str]:
+    """Say for whom cells wait that write in their folders."""
+    listed = list(cells.values()) if isinstance(cells, dict) else []
+    whys = [cell.get("occupied") for cell in listed if isinstance(cell, dict)]
+    return [f"waits, for somebody writes in its folders: {one_line(str(why))}" for why in whys if why][:_ALARMS]
 
 
 def _sick(status: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .box_reading import read_in_full
 from .boxes import box_of
+from .harmless import with_word
 from .home import Home
 from .left_behind import left_behind
 from .sweep.moved import moved_from
@@ -119,6 +120,8 @@ def read_run(
         present=present,
         remains=rest["remains"],
         alive=tuple(rest["alive"]),
+        occupants=with_word(home, record.run, rest.get("occupants") or ()),
+        unread=tuple(map(str, rest.get("unread") or ())),
         state=seen["state"],
         held_by_other_home=seen["holder"].get("home") not in ("", None, home.ledger.home_id),
         held_by=holder_words(seen["holder"]),

@@ -10,7 +10,7 @@ from typing import Any
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit.env_rules import say_build
 from leasehold.kit.runstate import RunState, fold
-from leasehold.kit.terminal import plain
+from leasehold.kit.terminal import one_line, plain
 from leasehold.ledger.store import Ledger
 from leasehold.model.cells import MAIN
 from leasehold.model.note import Note, Report
@@ -288,6 +288,8 @@ _TELLERS: dict[str, Any] = {
     "cell_finished": lambda event: f"cell {event['cell']} finished",
     "cell_failed": lambda event: f"cell {event['cell']} failed: {event['why']}",
     "strays_ended": lambda event: f"ended {len(event['pids'])} processes an earlier attempt left behind",
+    "occupied": lambda event: f"{_whose(event)}waits; nobody else may write there: {one_line(str(event.get('why')))}",
+    "occupied_over": lambda event: f"{_whose(event)}nobody else writes there any more",
     "lock_retaken": lambda event: f"{event.get('path')} was deleted while it was held; it is held again",
     "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
     "resumed": lambda event: "resumed",

@@ -191,6 +191,14 @@ class CaretakerEngine:
                 yield {**answer, "upto": before + upto}
             before += upto
 
+    def occupants(self, run: str) -> dict[str, Any]:
+        """List who works in a run's folders: {occupants, unread}."""
+        return self.wire.ask("occupants", run=run)
+
+    def clear_occupant(self, run: str, home: str, process: Mapping[str, Any]) -> None:
+        """Note on the box that a person called a process harmless."""
+        self.wire.ask("clear_occupant", run=run, home=home, **process)
+
     def get(self, run: str, area: str, cell: str, path: str, offset: int = 0) -> Iterator[bytes]:
         """Yield a file's bytes from offset on."""
         return self.wire.chunks("get", run=run, area=area, cell=cell, path=path, offset=offset)

@@ -267,6 +267,16 @@ def waive(args: Namespace) -> int:
     return 0
 
 
+def harmless(args: Namespace) -> int:
+    """lease harmless"""
+    facts = api.harmless(api.open_home(), args.run, args.pid)
+    if args.json:
+        output.as_json(facts)
+    else:
+        output.say(f"pid {args.pid} is recorded as harmless until it ends; no other process is covered")
+    return 0
+
+
 # How a verb may end without having ended anything: the box answers still, or nobody knows whether it is off.
 _ENDS = {"held": BoxError.exit_code, "unknown": LinkError.exit_code}
 

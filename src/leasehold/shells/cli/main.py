@@ -81,7 +81,7 @@ def _main(words: list[str]) -> int:
 
 _COMMANDS = (
     "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "signer", "completion", "status",
-    "watch", "logs", "show", "pull", "verify", "stop", "waive", "down", "park", "box", "plan", "fetch", "platforms",
+    "watch", "logs", "show", "pull", "verify", "stop", "waive", "harmless", "down", "park", "box", "plan", "fetch", "platforms",
     "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
@@ -328,6 +328,14 @@ def _ending(verbs: _Verbs) -> None:
     waive.add_argument("run")
     waive.add_argument("cell", nargs="?", default="main")
     waive.add_argument("--take-back", action="store_true", help="the cell is owed again: lease run resumes it")
+    harmless = _verb(
+        verbs,
+        "harmless",
+        "say that a process which works in a run's folders may go on there; asks you to type it",
+        "  lease harmless myjob 4711",
+    )
+    harmless.add_argument("run")
+    harmless.add_argument("pid", type=int, help="as lease down --plan or lease watch names it")
     down = _verb(
         verbs,
         "down",
