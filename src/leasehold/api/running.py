@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -173,34 +172,9 @@ def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Cal
 
 def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any]:
     """End exactly this run's processes and wait until they are gone."""
-    from leasehold.lifecycle.boxes import box_of
-    from leasehold.lifecycle.watch import Watch
-    from leasehold.model.note import Note
+    from leasehold.lifecycle.stopping import stop_run
 
-    record = books.find_run(home.ledger, word)
-    lease = books.find_lease(home.ledger, record.lease)
-    box = box_of(home, lease)
-    engine = box.connect()
-    try:
-        me = home.ledger.home_id
-        seen = engine.stop(record.run, {"id": os.urandom(6).hex(), "by": me, "home": me, "grace_s": grace_s})
-    finally:
-        engine.wire.close()
-    if seen["did"] == "nothing":
-        report(Note("nothing", f"{record.run} had already {seen['state']}"))
-        home.ledger.append(
-            "run_seen",
-            lease=lease.id,
-            run=record.run,
-            state=seen["state"],
-            seq=seen["seq"],
-            reason=seen["reason"],
-        )
-        return seen
-    watch = Watch(record.run, lease.id, box, quiet_to_seq=seen["seq"], tail_bytes=0)
-    state, engine = watch.until_end(home.ledger, None, report)
-    engine.wire.close()
-    return {"run": record.run, "state": state.state, "did": "stopped"}
+    return stop_run(home, books.find_run(home.ledger, word), grace_s, report)
 
 
 def verify(home: Home, word: str) -> dict[str, Any]:

@@ -44,6 +44,7 @@ _BY_PLACE = {
         "hush": "hush",
         "take_over": "take_over",
     },
+    "forcing": {"end_by_force": "end_by_force"},
     "claiming": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
     "sending": {"manifest": "seal", "chart": "chart", "fetch": "fetch", "sums": "sums"},
     "power": {"power_off": "power_off"},

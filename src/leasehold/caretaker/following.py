@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List, Optional, Set
 
 from leasehold.kit import frames, journal
 from leasehold.kit.atomic import read_json
@@ -12,7 +12,7 @@ from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
 
 from .layout import RunFolder
 from .locks import is_held
-from .observing import gatherer_of
+from .observing import gatherer_of, proof_age_s
 from .scrubbing import read_log, redactor_of, whole_words
 from .serve import Request
 
@@ -91,7 +91,7 @@ class Following:
 
     def _tell(self, events: List[Dict[str, Any]], offset: int) -> None:
         fold((event for event in events if event["n"] > self._run.seq), into=self._run)
-        self._request.reply({"events": events, "offset": offset})
+        self._request.reply({"events": events, "offset": offset, "proof_age_s": self._proof_age_s()})
 
     def _first_end(self, events: List[Dict[str, Any]]) -> int:
         """Where the first end of a newest attempt stands among these events."""
@@ -137,7 +137,14 @@ class Following:
             self._beat_at = time.monotonic()
             status = read_json(self._folder.status) or {}
             told = {name: status.get(name) for name in ("work", "readings", "health")}
-            self._request.reply(dict(told, beat_unix=time.time(), deserted=self._deserted()))
+            proven = {"proof_age_s": self._proof_age_s(status)}
+            self._request.reply(dict(told, beat_unix=time.time(), deserted=self._deserted(), **proven))
+
+    def _proof_age_s(self, status: Optional[Dict[str, Any]] = None) -> Optional[float]:
+        """How old the caretaker's last sign of life is; None where nobody beats: at the end, or on a cluster."""
+        if self._run.terminal or self._cluster is not None:
+            return None
+        return proof_age_s(status if status is not None else read_json(self._folder.status) or {})
 
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""

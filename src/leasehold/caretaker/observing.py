@@ -72,6 +72,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         caretaker_alive=is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal,
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
+        proof_age_s=None if run.terminal or cluster is not None else proof_age_s(status),
         work=status.get("work"),
         standing=status.get("standing"),
         health=status.get("health"),
@@ -83,6 +84,12 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         place=place_of(folder),
     )
     return seen
+
+
+def proof_age_s(status: Dict[str, Any]) -> Optional[float]:
+    """How long ago the caretaker last gave a sign of life; None where it never did."""
+    beat = status.get("heartbeat_unix")
+    return round(max(0.0, time.time() - beat), 3) if isinstance(beat, (int, float)) else None
 
 
 def state_of(folder: RunFolder) -> Dict[str, Any]:

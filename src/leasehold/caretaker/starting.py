@@ -16,6 +16,7 @@ from leasehold.kit.runstate import FAILED, STOPPED, fold
 
 from . import detach, holding, roster
 from .cell_work import prepare_cell
+from .forcing import wake
 from .handbook import write_handbook
 from .itself import own_argv
 from .job_turn import JobTurn
@@ -134,10 +135,11 @@ def stop(request: Request) -> None:
             slurm.stop(folder, wish)
             request.reply(dict(observe(folder), did="asked"))
             return
+        woken = wake(folder)
         who = caretaker_identity(folder)
         if who is None or not poke(int(who[0]), who[1]):
             _revive(folder, plan, seen["seq"])
-        request.reply(dict(observe(folder), did="asked"))
+        request.reply(dict(observe(folder), did="asked", woken=woken))
 
 
 def _forget_stop(folder: RunFolder) -> None:

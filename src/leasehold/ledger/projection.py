@@ -176,7 +176,7 @@ def _run_planned(db: sqlite3.Connection, t: float, lease: str, run: str, data: d
 def _run_seen(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     db.execute(
         "UPDATE runs SET state = ?, reason = ?, seen = ?, seq = ? WHERE run = ?",
-        (data["state"], data.get("reason", ""), t, data.get("seq", 0), run),
+        (data["state"], data.get("reason", ""), min(t, data.get("proven_unix", t)), data.get("seq", 0), run),
     )
     _forget_waivers(db, run, data)
     if data.get("work"):

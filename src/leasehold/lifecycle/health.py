@@ -8,6 +8,8 @@ from typing import Any
 from leasehold.kit.predicates import DEAD, FAST_FINISHED, FINISHED, RUNNING, STALLED, STATES, UNKNOWN, Facts, judge
 from leasehold.kit.terminal import one_line
 
+STALE_BEAT_S = 30  # six beats of a caretaker: what is older proves nothing of now
+
 _TELLING = (STALLED, FAST_FINISHED, DEAD)
 _REASON_CHARS = 400
 _ALARMS = 20

@@ -23,12 +23,11 @@ from leasehold.transport.wire import Wire, ask_status
 
 from .boxes import Box, box_of, gateway_of, way_to
 from .fan_out import Call, fan_out
-from .health import trouble
+from .health import STALE_BEAT_S, trouble
 from .home import Home
 from .lease_notes import note_reached
 
 PATIENCE_S = 15.0
-STALE_BEAT_S = 30
 _FRESH_S = 2
 _SHUTDOWN_S = 120  # so long a box that was just asked to stop may still answer
 _TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
@@ -226,19 +225,21 @@ def _events(record: RunRecord, answer: Answer) -> Iterator[tuple[str, dict[str, 
     if isinstance(answer, str):
         yield "run_unreachable", {"why": answer}
         if record.state in ("running", "stopping", "opened", "planned", "unknown"):
-            yield _seen(record, "unknown", f"last known {record.state}; {answer}")
+            yield _seen(record, "unknown", f"last known {record.state}; {answer}", proven_unix=record.seen_unix)
         return
     value = answer.get(record.run)
     if value is None:
         return
     state, age = str(value.get("state")), int(str(value.get("age_s", 0)))
-    if state == "running" and age > STALE_BEAT_S:
-        yield _seen(record, "unknown", f"last known running; no heartbeat on the box for {age} s")
+    lives = state in ("running", "stopping")
+    proven = {"proven_unix": time.time() - age} if lives and value.get("engine") != "slurm" else {}
+    if lives and age > STALE_BEAT_S:
+        yield _seen(record, "unknown", f"last known {state}; no heartbeat on the box for {age} s", **proven)
     else:
         changed = float(str(value.get("changed_unix") or 0))
         seq, work = int(str(value.get("seq", 0))), checked_work(value.get("work"))
         reason = str(value.get("reason", "")) or trouble(value) or one_line(str(value.get("standing") or ""))[:400]
-        yield _seen(record, state, reason, seq=seq, changed_unix=changed, work=work)
+        yield _seen(record, state, reason, seq=seq, changed_unix=changed, work=work, **proven)
 
 
 def _seen(record: RunRecord, state: str, reason: str, **more: Any) -> tuple[str, dict[str, Any]]:

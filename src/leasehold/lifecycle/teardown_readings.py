@@ -121,7 +121,7 @@ def read_run(
         remains=rest["remains"],
         alive=tuple(rest["alive"]),
         occupants=with_word(home, record.run, rest.get("occupants") or ()),
-        unread=tuple(map(str, rest.get("unread") or ())),
+        unseen=tuple(map(str, rest.get("unread") or ())),
         state=seen["state"],
         held_by_other_home=seen["holder"].get("home") not in ("", None, home.ledger.home_id),
         held_by=holder_words(seen["holder"]),

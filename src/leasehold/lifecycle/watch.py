@@ -22,6 +22,7 @@ from .alarm_words import ALARM_TELLERS
 from .boxes import Box
 from .check import record_on_box
 from .fetch_words import FETCH_TELLERS
+from .health import STALE_BEAT_S
 from .minder import Minder
 from .notice_tellers import NOTICE_TELLERS
 from .readings import newest, shape
@@ -32,6 +33,14 @@ _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
 _GIVE_UP_S = 24 * 3600.0
 _FETCH_LOOK_S = 5.0
+
+
+class NotOver(Exception):
+    """The run has not ended in time: its caretaker gives no sign of life, or a process outlives SIGKILL."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 class LogLines:
@@ -72,6 +81,8 @@ class Watch:
     started_log: bool = False
     minder: Minder | None = None  # keeps what beats tell, and warns of the budget
     patience_s: float = _GIVE_UP_S  # for a box that does not answer
+    deadline_s: float = float("inf")  # monotonic: from then on a run that cannot end is not waited for
+    proof_age_s: float | None = None  # of the caretaker's last sign of life, as the box told it last
     fetching: bool = False  # downloads are under way: the trainer's first line may be hours off
 
     def until_end(
@@ -124,6 +135,7 @@ class Watch:
     def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
         for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
+            self._require_progress()
             if self.wants_readings and isinstance(item, dict) and "beat_unix" in item:
                 report(Note("readings", "", newest(item) or shape(engine.wire.ask("readings"))))
 
@@ -140,9 +152,11 @@ class Watch:
             self._log_key = key
             self.logs[self._log_key] = int(item["log"]["offset"])
         elif "events" in item:
+            self._hear_proof(item)
             self._take_events(item, ledger, report)
         elif "beat_unix" in item:
             self._take_beat(item)
+            self._take_proof(item, ledger, report)
             if self.minder is not None:
                 self.minder.beat(item, report)
 
@@ -164,6 +178,44 @@ class Watch:
                 hint="was the box restarted? The identical lease run continues from the last checkpoint",
             )
 
+    def _hear_proof(self, item: dict[str, Any]) -> None:
+        age_s = item.get("proof_age_s")
+        self.proof_age_s = float(age_s) if isinstance(age_s, int | float) else None
+
+    def _take_proof(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+        """Say when the caretaker falls silent though the box answers, and when it is heard again."""
+        self._hear_proof(item)
+        if not self.is_silent:
+            if self._silent:
+                report(Note("link_back", f"the caretaker of {self.run} gives signs of life again"))
+            self._silent = False
+        elif not self._silent:
+            self._silent = True
+            was, seen_unix = self.state.state, time.time() - (self.proof_age_s or 0.0)
+            text = f"state unknown, last known {was}: {self._silence()}, though {self.box.name} answers"
+            report(Note("unknown", text, {"code": "run.silent", "seen_unix": seen_unix}))
+            ledger.append(
+                "run_seen", lease=self.lease, run=self.run, state="unknown", seq=self.state.seq,
+                reason=f"last known {was}; {self._silence()}", proven_unix=seen_unix,
+            )  # fmt: skip
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the caretaker's last sign of life is too old to prove anything."""
+        return self.proof_age_s is not None and self.proof_age_s > STALE_BEAT_S
+
+    def _silence(self) -> str:
+        return f"its caretaker has given no sign of life for {ago(self.proof_age_s or 0.0)}"
+
+    def _require_progress(self) -> None:
+        if time.monotonic() < self.deadline_s or self.state.terminal:
+            return
+        if self.is_silent:
+            raise NotOver(self._silence())
+        stuck = [cell.pid for cell in self.state.cells.values() if cell.state == "running"]
+        if stuck:
+            raise NotOver(f"pid {stuck[0]} has not ended in its grace")
+
     def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
         known = max(self.quiet_to_seq, self.state.seq)
         fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
@@ -183,6 +235,7 @@ class Watch:
             seq=self.state.seq,
             reason=self.state.reason or say_waits(self.state),
             changed_unix=self.state.changed_unix,
+            **({} if self.proof_age_s is None else {"proven_unix": time.time() - self.proof_age_s}),
         )
         if self.minder is not None:
             self.minder.stands(self.state)
@@ -204,6 +257,7 @@ class Watch:
 
     _log_key: str = ""
     _beats_alone: int = 0
+    _silent: bool = False
     _lines: LogLines = field(default_factory=LogLines)
 
 

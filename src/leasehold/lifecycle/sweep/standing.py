@@ -14,8 +14,9 @@ from leasehold.kit.manifest import ManifestError
 from leasehold.ledger import books
 from leasehold.lifecycle.boxes import Box, box_of
 from leasehold.lifecycle.fan_out import Call, fan_out
+from leasehold.lifecycle.health import STALE_BEAT_S
 from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.refresh import STALE_BEAT_S, by_run
+from leasehold.lifecycle.refresh import by_run
 from leasehold.lifecycle.results import Folders
 from leasehold.lifecycle.verify import names_at, sealed_entries
 from leasehold.model.box import LOCAL

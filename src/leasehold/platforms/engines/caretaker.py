@@ -143,6 +143,10 @@ class CaretakerEngine:
         """Ask the run to end."""
         return self.wire.ask("stop", run=run, **wish)
 
+    def end_by_force(self, run: str, home: str, grace_s: float) -> dict[str, Any]:
+        """Have the box end the run's trainers without its caretaker: {ended, left, guards, proof_age_s}."""
+        return self.wire.ask("end_by_force", run=run, home=home, grace_s=grace_s)
+
     def claim(self, run: str, home: str, who: str) -> dict[str, Any]:
         """Hold a run, begun or not, that nobody holds; return how it stands, and whether it is `mine`."""
         return self.wire.ask("claim", run=run, home=home, who=who)
