@@ -12,6 +12,7 @@ from leasehold.gates.launching import Continuation
 from leasehold.kit.progress import ProgressReader
 from leasehold.kit.progress_counters import Counter
 from leasehold.model.job import Job
+from leasehold.model.note import Note, Report
 
 from .project import CodeTree
 from .smoke_trial import Folders, Ready, Trial, lay_out, run_once
@@ -23,16 +24,19 @@ _OURS = re.compile(r"^checkpoint: none in ", re.MULTILINE)  # our Checkpointer, 
 _RESTORED = re.compile(r"^checkpoint: resumes at step (\d{1,18}) from (.+?)(?: \([^()\n]*\))?$", re.MULTILINE)
 
 
-def check_continuing(job: Job, tree: CodeTree, place: Path, whole: Trial) -> Continuation:
+def check_continuing(job: Job, tree: CodeTree, place: Path, whole: Trial, report: Report) -> Continuation:
     """Kill a second smoke halfway and start it again; `whole` is the smoke that ran to its end."""
     folders = lay_out(tree, place)
     request = place / "save-request"
     request.write_bytes(b"")  # our Checkpointer saves at its first step: a smoke is over before its cadence begins
-    first = run_once(job, folders, {"LEASE_SAVE_REQUEST": str(request)}, _halfway(whole, Path(f"{request}.done")))
+    report(Note("smoke_started", "smoke once more, to be killed halfway"))
+    halfway = _halfway(whole, Path(f"{request}.done"))
+    first = run_once(job, folders, {"LEASE_SAVE_REQUEST": str(request)}, halfway, report=report)
     if not first.killed:
         return Continuation(killed=False)
     seen_files = folders.written(tree)
-    second = run_once(job, folders, {"LEASE_ATTEMPT": "2"})
+    report(Note("smoke_started", "smoke again in the same folders, to see where it continues"))
+    second = run_once(job, folders, {"LEASE_ATTEMPT": "2"}, report=report)
     seen = _compare(whole.reader.main or first.reader.main, first.reader, second.reader)
     return replace(seen, killed=True, code=second.code, restored_step=_restored(second, folders), wrote=seen_files)
 

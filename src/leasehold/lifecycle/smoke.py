@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,17 +32,27 @@ def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False)
     """Run the smoke and judge it."""
     here.refuse_no_sh("the smoke")
     report(Note("smoke_started", f"smoke: {job.smoke}"))
-    with tempfile.TemporaryDirectory(prefix="leasehold-smoke-") as place:
+    with ended_if_interrupted(report), tempfile.TemporaryDirectory(prefix="leasehold-smoke-") as place:
         folders = lay_out(tree, Path(place, "first"))
-        trial = run_once(job, folders, {})
+        trial = run_once(job, folders, {}, report=report)
         readings = _read(job, trial, folders)
         if kill_check and readings.code == 0:
-            seen = check_continuing(job, tree, Path(place, "second"), trial)
+            seen = check_continuing(job, tree, Path(place, "second"), trial, report)
             readings = replace(readings, continuation=seen)
     verdict = judge_smoke(readings)
-    if not verdict.passed and readings.output.strip():
+    if not verdict.passed and trial.left_out and readings.output.strip():
         report(Note("log", "\n".join(readings.output.rstrip().split("\n")[-_SHOWN_LINES:])))
     return verdict
+
+
+@contextlib.contextmanager
+def ended_if_interrupted(report: Report) -> Iterator[None]:
+    """Say after Ctrl-C that the smoke did not go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        report(Note("smoke_ended", "the smoke was interrupted, and all its processes were ended"))
+        raise
 
 
 def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:

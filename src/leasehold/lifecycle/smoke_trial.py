@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import os
 import selectors
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,9 +15,12 @@ from leasehold.kit.progress import ProgressReader
 from leasehold.kit.python_names import with_python
 from leasehold.kit.terminal import plain
 from leasehold.model.job import Job
+from leasehold.model.note import Report
 from leasehold.transport import parcel
 
 from .project import CodeTree
+from .smoke_guard import Guarded
+from .smoke_lines import SmokeLines
 
 TIMEOUT_S = 600.0
 _PARCEL = "leasehold.zip"
@@ -27,6 +28,7 @@ _KEPT_OUTPUT = 200_000
 _PIECE = 1 << 16
 _HELD = 1 << 16  # of a line without an end
 _REMARK = "checkpoint: "
+_TICK_S = 1.0
 _LOOK_S = 0.02  # between two looks for the moment of the kill
 _QUIET = {"CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled", "PYTHONUNBUFFERED": "1", "LEASE_SMOKE": "1"}
 
@@ -65,6 +67,7 @@ class Trial:
         self.reader = ProgressReader(job.progress)
         self.code = 0
         self.killed = self.timed_out = False
+        self.left_out = 0  # lines that nobody was shown
         self.begun = time.monotonic()
         self.first_sight: float | None = None  # when a counter was first read
         self.ended = self.begun
@@ -115,49 +118,54 @@ def lay_out(tree: CodeTree, place: Path) -> Folders:
     return folders
 
 
-def run_once(job: Job, folders: Folders, extra: Mapping[str, str], kill_when: Ready = never) -> Trial:
+def run_once(
+    job: Job, folders: Folders, extra: Mapping[str, str], kill_when: Ready = never, *, report: Report
+) -> Trial:
     """Run the smoke to its end, or kill it with all its children when the moment has come or time is out."""
-    trial = Trial(job)
+    trial, lines = Trial(job), SmokeLines(report, TIMEOUT_S)
     child = _start(job, folders, extra)
-    assert child.stdout is not None
-    deadline = trial.begun + TIMEOUT_S
-    with selectors.DefaultSelector() as waiting, child.stdout as pipe:
-        waiting.register(pipe, selectors.EVENT_READ)
-        while True:
-            limit_s = deadline - time.monotonic() if kill_when is never else _LOOK_S
-            piece = os.read(pipe.fileno(), _PIECE) if waiting.select(max(0.0, limit_s)) else None
-            if piece == b"":
-                break
-            if piece:
-                trial.hear(piece)
-            trial.timed_out = time.monotonic() > deadline
-            if not (trial.killed or trial.timed_out) and kill_when(trial):
-                trial.killed = _kill(child)
-            elif trial.timed_out:
-                _kill(child)
-                break
+    try:
+        with child.stdout:
+            _follow(trial, child, lines, kill_when)
+    except BaseException:  # Ctrl-C above all: nothing of the smoke goes on without us
+        child.kill()
+        child.wait()
+        raise
     trial.code = child.wait()
     trial.ended = time.monotonic()
     trial.killed = trial.killed and trial.code == -signal.SIGKILL
     trial.hear(b"\n")  # a last line may lack its end
+    lines.end()
+    trial.left_out = lines.left_out
     return trial
 
 
-def _kill(child: subprocess.Popen[bytes]) -> bool:
-    """End the whole group; it may be gone already."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    return True
+def _follow(trial: Trial, child: Guarded, lines: SmokeLines, kill_when: Ready) -> None:
+    """Read its output until that ends, and kill it when the moment has come or time is out."""
+    deadline = trial.begun + TIMEOUT_S
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(child.stdout, selectors.EVENT_READ)
+        while True:
+            limit_s = min(_TICK_S, deadline - time.monotonic()) if kill_when is never else _LOOK_S
+            piece = os.read(child.stdout.fileno(), _PIECE) if waiting.select(max(0.0, limit_s)) else None
+            if piece == b"":
+                return
+            if piece:
+                trial.hear(piece)
+                lines.hear(piece)
+            lines.tick()
+            trial.timed_out = time.monotonic() > deadline
+            if not (trial.killed or trial.timed_out) and kill_when(trial):
+                trial.killed = child.kill()
+            elif trial.timed_out:
+                child.kill()
+                return
 
 
-def _start(job: Job, folders: Folders, extra: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(job: Job, folders: Folders, extra: Mapping[str, str]) -> Guarded:
     place = folders.place
     named = {"LEASE_OUT": str(folders.out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main"}
     env = {**os.environ, **job.env, **_QUIET, **named, "LEASE_ATTEMPT": "1", **extra}
     env.setdefault("LEASE_DATA", str(place / "data"))  # your own, if you set it; on the box, what was fetched
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(place / _PARCEL)]))
-    env = with_python(env, str(place))  # as on a box: Debian has no `python`
-    return subprocess.Popen(
-        ["/bin/sh", "-c", job.smoke], cwd=folders.work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+    return Guarded(job.smoke, place, folders.work, with_python(env, str(place)))  # as on a box: Debian has no `python`
