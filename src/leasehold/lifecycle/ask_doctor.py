@@ -14,6 +14,7 @@ from leasehold.errors import LinkError, UserError
 from leasehold.kit.evidence import Context, from_readings
 from leasehold.kit.signs import Book
 from leasehold.kit.suspects import ReadLog
+from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -25,6 +26,7 @@ from .watch import describe
 
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
 _SIGNALLED = 128
+_OF_A_STOP = (_SIGNALLED + 15, _SIGNALLED + 9)
 _SHOWN_WAITS = 10
 _DECISIONS = (
     "nan_stop", "failure_classed", "remedy_chosen", "scratch_pruned", "disk_short", "stalled", "fast_finished",
@@ -75,13 +77,14 @@ def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: C
         for cell, state in seen["cells"].items()
         if int(state.get("attempt", 0))
     ]
-    codes = [_exit_code(state) for state in seen["cells"].values()]
+    stopped = seen.get("state") == "stopped"
+    codes = [None if stopped and _is_ours(state) else _exit_code(state) for state in seen["cells"].values()]
     failed = next((code for code in codes if code), 0 if seen.get("state") == "finished" else None)
     measured = from_readings(engine.wire.ask("readings", paths=[root, "/"]), running=True)
     told = replace(
         context,
         exit_code=failed if context.exit_code is None else context.exit_code,
-        own_kill=bool(seen.get("stops")),
+        own_kill=stopped,
         states=(*context.states, *_cluster_states(seen["cells"])),
         inodes_used=measured.inodes_used,
         disk_used=measured.disk_used,
@@ -89,7 +92,20 @@ def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: C
     )
     events = [event for batch in engine.events(record.run, 0, 0) for event in batch["events"]]
     waits = [f"{cell}: {state['waits']}" for cell, state in seen["cells"].items() if state.get("waits")]
-    return replace(diagnose(book, logs, told), done=(*_done(events), *waits[:_SHOWN_WAITS]))
+    ours = [_say_stop(seen)] if stopped else []
+    return replace(diagnose(book, logs, told), done=(*ours, *_done(events), *waits[:_SHOWN_WAITS]))
+
+
+def _is_ours(state: dict[str, Any]) -> bool:
+    """Whether a cell of a run that was stopped ended by a signal that a stop sends."""
+    return _exit_code(state) in _OF_A_STOP
+
+
+def _say_stop(seen: dict[str, Any]) -> str:
+    """Say whose the end was, and by which signals."""
+    sent = sorted({int(state["signal"]) for state in seen["cells"].values() if state.get("signal")})
+    signals = f"; its caretaker sent signal {', '.join(map(str, sent))}" if sent else ""
+    return f"Leasehold ended it: {one_line(str(seen.get('reason') or 'stopped on request'))}{signals}"
 
 
 def _cluster_states(cells: dict[str, Any]) -> list[str]:
