@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 from leasehold.kit.atomic import read_json
 from leasehold.kit.procs import boot_id, is_alive, marked
 from leasehold.kit.runstate import FAILED, CellState, RunState
+from leasehold.kit.subreaper import adopt_orphans
 
 from .keeper import Becoming, exit_record, write_exit
 from .layout import RunFolder
 from .locks import is_held
-from .reaper import adopt_orphans, end_processes
+from .reaper import end_processes
 
 if TYPE_CHECKING:
     import resource

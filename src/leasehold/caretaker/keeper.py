@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 
 from leasehold.kit.atomic import write_json
 from leasehold.kit.procs import MARK, boot_id, look
+from leasehold.kit.subreaper import adopt_orphans
 from leasehold.kit.unhinted import unhinted
 
 from . import reserve
 from .itself import own_argv
 from .layout import RunFolder
 from .locks import is_held, wait_lock
-from .reaper import adopt_orphans, end_processes
+from .reaper import end_processes
 
 if TYPE_CHECKING:
     import resource

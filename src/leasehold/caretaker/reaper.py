@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from typing import Callable, List, Sequence, Tuple
 
 from leasehold.kit.procs import Process, descendants, in_groups, is_alive, look, marked
-
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-def adopt_orphans(wanted: bool = True) -> bool:
-    """Ask the kernel to make us the parent of orphaned descendants, so that their exit codes reach us; or no longer."""
-    if not sys.platform.startswith("linux"):
-        return False
-    import ctypes
-
-    return int(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)) == 0
 
 
 def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:

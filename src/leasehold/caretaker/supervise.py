@@ -15,6 +15,7 @@ from leasehold.kit.atomic import read_json
 from leasehold.kit.journal import Journal
 from leasehold.kit.layouts import STATUS
 from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
+from leasehold.kit.subreaper import adopt_orphans
 
 from . import disk_gate, reserve
 from .attempts import Attempts, reasons
@@ -27,7 +28,6 @@ from .places import Places, hear_roster, in_order, left_alone
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .quick_look import worth_a_look
-from .reaper import adopt_orphans
 from .scrubbing import Scrubber
 from .signing import sign
 

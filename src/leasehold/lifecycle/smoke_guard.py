@@ -17,8 +17,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from leasehold.caretaker.reaper import adopt_orphans
 from leasehold.kit.procs import descendants
+from leasehold.kit.subreaper import adopt_orphans
 
 _SOURCES = str(Path(__file__).resolve().parents[2])
 _MAIN = (
