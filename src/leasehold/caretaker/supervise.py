@@ -1,7 +1,6 @@
 """The caretaker: one per run, the only writer of its journal.
 
-It starts keepers, notices how attempts end, decides what follows, and writes status.json. Killed at any
-byte, the next one folds the journal, looks at the attempt folders and goes on.
+It starts keepers, decides what follows an attempt, and writes status.json. After its death the next one folds the journal.
 """
 
 from __future__ import annotations

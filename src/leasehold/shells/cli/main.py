@@ -81,8 +81,8 @@ def _main(words: list[str]) -> int:
 
 _COMMANDS = (
     "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "signer", "completion", "status",
-    "watch", "logs", "show", "pull", "verify", "stop", "waive", "harmless", "down", "park", "box", "plan", "fetch", "platforms",
-    "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
+    "watch", "logs", "show", "pull", "verify", "stop", "waive", "harmless", "down", "park", "box", "plan", "fetch",
+    "platforms", "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "handbook", "tunnel", "completion")
