@@ -1,6 +1,6 @@
 """The caretaker: one per run, the only writer of its journal.
 
-It starts keepers, decides what follows an attempt, and writes status.json. After its death the next one folds the journal.
+It starts keepers, decides what follows an attempt, and writes status.json. The next one goes on from the journal.
 """
 
 from __future__ import annotations
