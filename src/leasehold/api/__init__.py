@@ -49,6 +49,8 @@ if TYPE_CHECKING:
         handbook,
         init,
         nags,
+        newest_event,
+        reopened,
         tunnel,
         write_new,
     )
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
     from leasehold.api.running import (
         clock,
+        closed_by_word,
         duration,
         fetch,
         leases,
@@ -118,6 +121,7 @@ __all__ = [
     "check",
     "ckpt_inspect",
     "clock",
+    "closed_by_word",
     "convert",
     "diagnose",
     "disk",
@@ -146,6 +150,8 @@ __all__ = [
     "meter_of_run",
     "meters",
     "nags",
+    "newest_event",
+    "reopened",
     "notify_add",
     "notify_kinds",
     "notify_list",

@@ -133,13 +133,14 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     """Record a person's typed word that the meter is stopped."""
     from leasehold.errors import Refusal
     from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.stopped_by_hand import record_stopped
+    from leasehold.lifecycle.stopped_by_hand import record_stopped, refuse_while_on
     from leasehold.lifecycle.teardown import clocks_after, platform_of
 
     lease = _lease(home, word)
     if not lease.open:
         report(Note("already_down", f"{lease.id} is already closed"))
         return lease
+    report(Note("seen", f"{lease.box}: {refuse_while_on(home, lease, _with_api(home, lease))}"))
     for record in books.runs(home.ledger, lease=lease.id):
         if books.receipt_of(record) is None:
             report(Note("warning", f"{record.run} has no receipt at home: if the box is gone, so are its results"))
@@ -156,6 +157,20 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     for line in clocks_after(platform_of(home, lease), parked) if parked else ():
         report(Note("danger", line))
     return books.find_lease(home.ledger, lease.id)
+
+
+def _with_api(home: Home, lease: Lease) -> Landlord | None:
+    """The landlord, where it can be asked whether the box is held."""
+    from leasehold.lifecycle.teardown import platform_of
+
+    profile = platform_of(home, lease)
+    api = any(verb.by == "api" for verb in profile.verbs)
+    if profile.landlord == "simulated" and lease.box != "local" or not (api or profile.landlord == "simulated"):
+        return None
+    from leasehold.platforms.catalog import landlord_named
+    from leasehold.rehearsal.landlord import SimulatedLandlord
+
+    return landlord_named(profile.landlord, lease) if api else SimulatedLandlord()
 
 
 def _lease(home: Home, word: str) -> Lease:

@@ -144,6 +144,20 @@ def handbook(home: Home, word: str) -> dict[str, str]:
     return {"run": run, "text": text}
 
 
+def newest_event(home: Home) -> int:
+    """Say how far the ledger has come; -1 where there is none yet."""
+    return books.newest_event(home.ledger) if (home.path / "ledger.sqlite").exists() else -1
+
+
+def reopened(home: Home, seq: int) -> list[str]:
+    """Say which leases were opened again since then, because their boxes answered."""
+    if seq < 0 or not books.reopened(home.ledger, seq):
+        return []
+    from leasehold.lifecycle.heard_again import reopened_since
+
+    return reopened_since(home, seq)
+
+
 def nags(home: Home) -> list[AnyNag]:
     """Say which boxes bill while no run is live on them; never fails, for it precedes every command."""
     from leasehold.lifecycle.nag import nags as find

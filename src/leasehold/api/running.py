@@ -117,7 +117,7 @@ def refresh(
     from leasehold.model.fleet import FleetTurn
 
     records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
-    held = {lease.id for lease in books.leases(home.ledger, only_open=True)}
+    held = {lease.id for lease in stage.leases_to_ask(home)}
     yield _rows(home, [record.line() for record in records if record.lease not in held]), FleetTurn(0, 0, {})
     for turn in stage.refresh(home, records, patience_s or stage.PATIENCE_S):
         told = [books.find_run(home.ledger, record.run).line() for record in records if record.run in turn.runs]
@@ -204,6 +204,13 @@ def verify(home: Home, word: str) -> dict[str, Any]:
 def leases(home: Home) -> list[Lease]:
     """List the leases whose meter may still run."""
     return books.leases(home.ledger, only_open=True)
+
+
+def closed_by_word(home: Home) -> str:
+    """Say which leases only a person's word closed."""
+    from leasehold.lifecycle.heard_again import say_closed_by_word
+
+    return say_closed_by_word(home)
 
 
 def meters(home: Home) -> list[LeaseMeter]:

@@ -133,6 +133,23 @@ def open_lease(ledger: Ledger, box: str, platform: str, root: str, price: str) -
     return lease_from_row(rows[0])
 
 
+def closed_by_word(ledger: Ledger, lease: str) -> bool:
+    """Whether a lease was closed because a person said so, and no platform."""
+    closed = [event for event in ledger.events(lease=lease) if event.kind == "lease_closed"]
+    return bool(closed) and "said" in closed[-1].data
+
+
+def newest_event(ledger: Ledger) -> int:
+    """Say the number of the last event."""
+    return int(ledger.query("SELECT coalesce(max(seq), 0) FROM events")[0][0])
+
+
+def reopened(ledger: Ledger, seq: int) -> list[tuple[str, dict[str, Any]]]:
+    """List the leases that were opened again after this event, with what was seen."""
+    rows = ledger.query("SELECT lease, data FROM events WHERE seq > ? AND kind = 'lease_reopened' ORDER BY seq", seq)
+    return [(str(lease), json.loads(data)) for lease, data in rows]
+
+
 def was_removed(ledger: Ledger, run: str) -> bool:
     """Whether a person had the run's folder removed from its box, which needs its receipt first."""
     return any(True for _ in ledger.events(run=run, kind="run_removed"))

@@ -147,6 +147,14 @@ def _lease_closed(db: sqlite3.Connection, t: float, lease: str, run: str, data: 
     db.execute("UPDATE leases SET closed = ? WHERE id = ? AND closed = 0", (t, lease))
 
 
+def _lease_reopened(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    """Its box was heard; where nothing proves that it never stopped, it was off from its closing until now."""
+    db.execute("UPDATE leases SET closed = 0 WHERE id = ?", (lease,))
+    if data.get("off_since_unix"):
+        _changed(db, float(data["off_since_unix"]), lease, "state", PARKED)
+    _changed(db, t, lease, "state", RUNNING)
+
+
 def _run_planned(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     plan = json.dumps(data["plan"], sort_keys=True, ensure_ascii=False)
     row = (
@@ -247,6 +255,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "lease_spot": _lease_spot,
     "lease_rebooked": _lease_rebooked,
     "lease_closed": _lease_closed,
+    "lease_reopened": _lease_reopened,
     "run_planned": _run_planned,
     "run_seen": _run_seen,
     "run_work": _run_work,

@@ -164,8 +164,13 @@ def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
 
 def box_of(home: Home, lease: Lease) -> Box:
     """Find the box of a lease again; its folder there stays what it was when the lease was opened."""
-    box = find_box(home, lease.box, root=lease.root, rehearse=lease.platform == "rehearsal")
-    return replace(box, root=lease.root)
+    rehearse = lease.platform == "rehearsal" and lease.box == LOCAL  # a book once took ssh boxes for rehearsals
+    box = replace(find_box(home, lease.box, root=lease.root, rehearse=rehearse), root=lease.root)
+    if lease.open:
+        return box
+    from .heard_again import ClosedBox, note_heard
+
+    return ClosedBox(**vars(box), answered=lambda runs: note_heard(home, lease, runs))
 
 
 def way_to(home: Home, name: str) -> Transport:

@@ -21,6 +21,7 @@ from leasehold.transport import sharing
 from leasehold.transport.contract import Link, Transport
 from leasehold.transport.wire import Wire, ask_status
 
+from . import heard_again
 from .boxes import Box, box_of, gateway_of, way_to
 from .fan_out import Call, fan_out
 from .health import STALE_BEAT_S, trouble
@@ -41,7 +42,8 @@ def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S
     Leave when you like: what was heard by then is recorded, and nothing more is asked.
     """
     wanted = {record.lease for record in records}
-    leases = [lease for lease in books.leases(home.ledger) if lease.open and lease.id in wanted]
+    leases = [lease for lease in leases_to_ask(home) if lease.id in wanted]
+    off = {lease.box for lease in leases if not lease.open}  # of these nobody expects an answer
     boxes = _boxes(home, leases, patience_s)
     calls = [Call(name, box.gateway, box.ask) for name, box in boxes.items()]
     silent: dict[str, str] = {}
@@ -49,7 +51,8 @@ def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S
     try:
         for turn in fan_out(calls):
             answers = {lease: answer for _, said in turn.heard for lease, answer in said.items()}
-            silent.update((name, why) for name, said in turn.heard for why in said.values() if isinstance(why, str))
+            for name, said in turn.heard:
+                silent.update((name, why) for why in said.values() if isinstance(why, str) and name not in off)
             left -= len(turn.heard)
             slowest = max((asked_s for _, asked_s in turn.waiting), default=0.0)
             yield FleetTurn(
@@ -63,6 +66,11 @@ def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S
     finally:
         for box in boxes.values():
             box.leave()
+
+
+def leases_to_ask(home: Home) -> list[Lease]:
+    """List the open leases, and those that a person lately said were stopped: their boxes must not answer."""
+    return [*books.leases(home.ledger, only_open=True), *heard_again.worth_asking(home, time.time())]
 
 
 @dataclass
@@ -208,11 +216,19 @@ def by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
 
 def _record(home: Home, leases: list[Lease], answers: dict[str, Answer], records: list[RunRecord]) -> frozenset[str]:
     """Write down what boxes said of these runs, in one transaction; return the runs."""
-    told = [record for record in records if record.lease in answers]
+    closed = {lease.id for lease in leases if not lease.open}
+    told = [
+        record
+        for record in records
+        if record.lease in answers and not (record.lease in closed and isinstance(answers[record.lease], str))
+    ]
     if not told:
         return frozenset()
     for lease in leases:
-        if isinstance(answers.get(lease.id), dict) and time.time() - lease.since_unix > _SHUTDOWN_S:
+        answer = answers.get(lease.id)
+        if not lease.open and isinstance(answer, dict):
+            heard_again.note_heard(home, lease, answer.values())
+        elif isinstance(answer, dict) and time.time() - lease.since_unix > _SHUTDOWN_S:
             note_reached(home.ledger, lease)  # a box that was stopped and answers is on again
     with home.ledger.transaction() as append:
         for record in told:

@@ -1,15 +1,54 @@
-"""A person's word that the meter stopped, where no landlord can be asked."""
+"""A person's word that the meter stopped, where no landlord can be asked; whoever can be asked is asked first."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from leasehold import first_call
+from leasehold.errors import LeaseholdError, LinkError, Refusal
+from leasehold.kit.terminal import one_line
+from leasehold.model.box import LOCAL
 from leasehold.model.lease import Lease
 from leasehold.model.profile import Verb
+from leasehold.platforms.contract import BoxState, Landlord
 
+from .boxes import box_of
 from .home import Home
+from .refresh import by_run
 from .teardown import platform_of
+
+_LIVE = ("running", "stopping")
+
+
+def refuse_while_on(home: Home, lease: Lease, landlord: Landlord | None) -> str:
+    """Ask the platform, where it has an API, and the box; refuse while either says that it is on.
+
+    Returns what was seen instead, for the person who is about to say that it is stopped.
+    """
+    if landlord is not None:
+        state = landlord.poll(lease)
+        if state is BoxState.HELD:
+            what = f"the platform reports that {lease.box} is still held: its meter runs"
+            raise Refusal("lease.answers", what, hint=f"lease down {lease.id}")
+        if landlord.simulated or state is not BoxState.UNKNOWN:
+            return f"the platform reports it {state.value}"
+    if lease.box == LOCAL:
+        what = f"{lease.id} is this very machine, which is on"
+        raise Refusal("lease.answers", what, hint=f"lease down {lease.id}")
+    try:
+        runs = by_run(box_of(home, lease).told())
+    except LinkError as error:
+        return f"it does not answer now: {one_line(error.message)}"
+    except LeaseholdError as error:
+        return f"it cannot be asked: {one_line(error.message)}"
+    live = [one_line(run) for run, value in runs.items() if value.get("state") in _LIVE]
+    raise Refusal(
+        "lease.answers",
+        f"{lease.box} still answers, so it is not stopped: {lease.id} keeps counting",
+        seen=f"at work there: {', '.join(live)}" if live else "no run is at work on it",
+        hint=f"stop it in the console and wait until it no longer answers, then: lease down {lease.id} --stopped"
+        + (f"\nwhat works there ends by: lease stop {live[0]}" if live else f"\nthe way with all checks: lease down {lease.id}"),
+    )
 
 
 def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "", since_unix: float = 0.0) -> Verb | None:

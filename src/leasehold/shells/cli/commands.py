@@ -347,7 +347,8 @@ def _list_open(home: Any, json_wanted: bool) -> int:
     if json_wanted:
         output.as_json({"leases": rows})
     elif not rows:
-        output.say("no lease is open: nothing that this home knows of can bill")
+        said = api.closed_by_word(home)
+        output.say(f"no lease is open; {said}" if said else "no lease is open: nothing that this home knows of can bill")
     else:
         shown = [{**row, "age": api.duration(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
         keys = ("lease", "box", "age", "cost", "runs")

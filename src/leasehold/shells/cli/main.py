@@ -60,8 +60,11 @@ def _main(words: list[str]) -> int:
     from . import output
 
     try:
-        _nag(args)
-        return int(getattr(_room(args.command), args.command)(args))
+        known = _nag(args)
+        try:
+            return int(getattr(_room(args.command), args.command)(args))
+        finally:
+            _say_reopened(known)
     except LeaseholdError as problem:
         output.error(problem, getattr(args, "json", False))
         return problem.exit_code
@@ -109,18 +112,35 @@ def _room(command: str) -> Any:
     return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
 
 
-def _nag(args: argparse.Namespace) -> None:
-    """Say first, on stderr, what bills for nothing; a completion is asked for by the shell, not by a person."""
+def _nag(args: argparse.Namespace) -> tuple[Any, int] | None:
+    """Say first, on stderr, what bills for nothing; a completion is asked for by the shell, not by a person.
+
+    Returns the home and how far its ledger had come.
+    """
     if args.command == "completion":
+        return None
+    from leasehold import api
+
+    from . import output
+
+    home = api.open_home()
+    for nag in api.nags(home):
+        if nag.answered_by(args.command, _aim(args)):
+            continue  # that is what is being done
+        output.say(output.paint(f"! {nag}", "yellow"))
+    return home, api.newest_event(home)
+
+
+def _say_reopened(known: tuple[Any, int] | None) -> None:
+    """Say last, on stderr, whose box answered though a person had called it stopped."""
+    if known is None:
         return
     from leasehold import api
 
     from . import output
 
-    for nag in api.nags(api.open_home()):
-        if nag.answered_by(args.command, _aim(args)):
-            continue  # that is what is being done
-        output.say(output.paint(f"! {nag}", "yellow"))
+    for text in api.reopened(*known):
+        output.say(output.paint(f"! {text}", "yellow"))
 
 
 def _aim(args: argparse.Namespace) -> str:

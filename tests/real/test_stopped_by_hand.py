@@ -1,0 +1,149 @@
+"""`lease down --stopped` is a person's word: the box is asked first, and one that answers later opens its lease again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.beds import SshBed, ssh_bed
+from tests.support.front import NO_SMOKE, Front, front
+from tests.support.lives import eventually
+from tests.support.screens import Session
+
+pytestmark = pytest.mark.real_ssh
+
+WAITS = """
+import json, os, time
+print("step 1/1 loss 0.5", flush=True)
+while not os.path.exists(os.environ["GO"]):
+    time.sleep(0.01)
+json.dump({}, open(os.path.join(os.environ["LEASE_OUT"], "result.json"), "w"))
+"""
+CAN_BILL = "nothing that this home knows of can bill"
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[SshBed]:
+    with ssh_bed(tmp_path / "far", {"GO": str(tmp_path / "go")}) as box:
+        yield box
+
+
+@pytest.fixture
+def me(tmp_path: Path, bed: SshBed) -> Iterator[Front]:
+    """Somebody whose run is at work on a box of the book that costs money."""
+    with front(tmp_path, bed.environment) as person:
+        person.write("train.py", WAITS)
+        person.job()
+        added = person.lease("box", "add", "gpu1", "--ssh", "box", "--price", "1USD/h")
+        assert added.code == 0, added.said
+        begun = person.lease("run", "--on", "gpu1", "--detach", *NO_SMOKE)
+        assert begun.code == 0, begun.said
+        yield person
+
+
+def finish(person: Front) -> None:
+    (person.folder / "go").touch()
+
+
+def open_leases(person: Front) -> list[dict[str, Any]]:
+    return list(json.loads(person.lease("down", "--json").out)["leases"])
+
+
+def call_it_stopped(person: Front, bed: SshBed) -> None:
+    """Have the box fall silent and a person say that it is stopped."""
+    bed.box.stop()
+    said = Session(person, "unused").type("lease down gpu1 --stopped", ("type exactly", "stopped gpu1-1"))
+    assert "it does not answer now" in said and "gpu1-1 is closed" in said
+
+
+def test_it_is_refused_while_the_box_answers_and_trains(me: Front, bed: SshBed) -> None:
+    refused = me.lease("down", "gpu1", "--stopped")
+    assert refused.code == 3, refused.said
+    assert "error[lease.answers]" in refused.said and "gpu1 still answers" in refused.said
+    assert "at work there: toy-" in refused.said
+    assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-1"]
+    finish(me)
+    assert me.lease("pull", "toy").code in (0, 7)
+
+
+def test_it_is_refused_while_the_box_answers_with_everything_home(me: Front, bed: SshBed) -> None:
+    finish(me)
+    done = me.lease("run", "--on", "gpu1", *NO_SMOKE)
+    assert done.code == 0, done.said
+    refused = me.lease("down", "toy", "--stopped")
+    assert refused.code == 3 and "no run is at work on it" in refused.said
+    call_it_stopped(me, bed)
+    said = me.lease("down")
+    assert CAN_BILL not in said.said
+    assert "no lease is open; closed on a person's word" in said.said and "gpu1-1 (" in said.said
+
+
+def test_a_box_that_trains_on_opens_its_lease_again_when_a_refresh_hears_it(me: Front, bed: SshBed) -> None:
+    call_it_stopped(me, bed)
+    opened = [event for event in me.events("lease_opened")]
+    silent = me.lease("status", "--refresh")
+    assert "is open again" not in silent.said and open_leases(me) == []
+    bed.box.start()
+    heard = me.lease("status", "--refresh")
+    assert "! gpu1 answers, and toy-" in heard.said and " is at work on it" in heard.said
+    assert "but gpu1-1 was closed on a person's word" in heard.said and "counts from its beginning" in heard.said
+    assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-1"]
+    assert me.events("lease_opened") == opened
+    assert me.events("lease_reopened")[0]["seen"] == "it answered"
+    assert "is open again" not in me.lease("status", "--refresh").said, "it is said once"
+    finish(me)
+    assert eventually(lambda: "finished" in me.lease("status", "--refresh").out)
+
+
+def test_whoever_asks_a_run_of_a_closed_lease_opens_it_again(me: Front, bed: SshBed) -> None:
+    call_it_stopped(me, bed)
+    bed.box.start()
+    logs = me.lease("logs", "toy")
+    assert logs.code == 0 and "is open again" in logs.said
+    assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-1"]
+    finish(me)
+
+
+def test_a_box_on_which_nothing_works_any_more_was_off_until_it_was_heard(me: Front, bed: SshBed) -> None:
+    finish(me)
+    assert me.lease("run", "--on", "gpu1", *NO_SMOKE).code == 0
+    call_it_stopped(me, bed)
+    bed.box.start()
+    heard = me.lease("logs", "toy")
+    assert "counts again from now" in heard.said
+    (lease,) = json.loads(me.lease("status", "--json").out)["leases"]
+    assert (lease["lease"], lease["state"]) == ("gpu1-1", "running")
+    assert me.events("lease_reopened")[0]["off_since_unix"] > 0
+
+
+def test_a_launch_where_the_run_works_on_opens_the_old_lease_and_no_second_one(me: Front, bed: SshBed) -> None:
+    call_it_stopped(me, bed)
+    bed.box.start()
+    again = me.lease("run", "--on", "gpu1", "--detach", *NO_SMOKE)
+    assert again.code == 0 and "already there, attached" in again.said, again.said
+    assert "is open again" in again.said
+    assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-1"]
+    finish(me)
+
+
+def test_a_launch_on_a_box_that_is_on_again_opens_a_lease_of_its_own(me: Front, bed: SshBed) -> None:
+    finish(me)
+    assert me.lease("run", "--on", "gpu1", *NO_SMOKE).code == 0
+    call_it_stopped(me, bed)
+    bed.box.start()
+    again = me.lease("run", "--on", "gpu1", "--again", *NO_SMOKE)
+    assert again.code == 0, again.said
+    assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-2"]
+
+
+def test_this_machine_is_on_while_you_type(me: Front) -> None:
+    me.job(name="here", run="python3 -c \"open('result.json','w').write('{}')\"", artifacts=None)
+    finish(me)
+    me.job(name="here")
+    assert me.lease("run", "--price", "1USD/h", *NO_SMOKE).code in (0, 6)
+    refused = me.lease("down", "local", "--stopped")
+    assert refused.code == 3 and "this very machine" in refused.said and "lease down local-" in refused.said
