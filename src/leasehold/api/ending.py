@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import LeaseholdError, UserError
+from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home, person
 from leasehold.lifecycle.orders import DownOrder
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
+from leasehold.model.placing import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.parking import Standing
@@ -175,13 +176,23 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
 
 def _lease(home: Home, word: str) -> Lease:
     """Find a lease by its id, by the box it holds, or by a run that lives on it."""
-    held = [lease for lease in books.leases(home.ledger, only_open=True) if word in (lease.id, lease.box)]
-    if len(held) == 1:
+    every = books.leases(home.ledger)
+    if named := [lease for lease in every if lease.id == word]:
+        return named[0]
+    on_box = [lease for lease in every if lease.box == word]
+    held = [lease for lease in on_box if lease.open]
+    if len(held) > 1:
+        which = "; ".join(f"{lease.id} in {lease.root or DEFAULT_ROOT}" for lease in held)
+        hint = f"say which one: lease down {held[0].id}"
+        raise UserError("lease.ambiguous", f"{len(held)} leases are open on {word}: {which}", hint=hint)
+    if held:
         return held[0]
     try:
-        return books.find_lease(home.ledger, word)
-    except LeaseholdError:
         return books.find_lease(home.ledger, books.find_run(home.ledger, word).lease)
+    except UserError as error:
+        if error.code == "run.unknown" and on_box:
+            return on_box[0]  # closed, which is what is said then
+        raise
 
 
 def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import Refusal, UserError
@@ -11,6 +12,8 @@ from leasehold.model.lease import Lease, RunLine, RunRecord
 from .projection import LINE, lease_from_row, line_from_row, run_from_row
 from .store import Ledger
 
+_LIVE = ("opened", "running", "stopping", "unknown")
+_PART = re.compile(r"-b[0-9a-f]{6}\Z")  # which box of a sweep
 _ENDS_INTENT = (
     "verb_done", "verb_refused", "verb_asked", "lease_closed", "lease_reopened", "lease_parked", "lease_resumed"
 )  # fmt: skip
@@ -86,10 +89,10 @@ def latest_on_run(ledger: Ledger, run: str, *kinds: str) -> str:
 
 
 def find_run(ledger: Ledger, word: str) -> RunRecord:
-    """Find a run by id, by an unambiguous beginning, or by its job's name (the newest)."""
+    """Find a run by id, by its job's name (see _named), or by an unambiguous beginning."""
     rows = ledger.query("SELECT * FROM runs WHERE run = ?", word)
     if not rows and word:  # an unset shell variable must not mean "the only run"
-        rows = ledger.query("SELECT * FROM runs WHERE name = ? ORDER BY created DESC LIMIT 1", word)
+        rows = _named(ledger, word)
     if not rows and word:
         escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         rows = ledger.query("SELECT * FROM runs WHERE run LIKE ? ESCAPE '\\'", escaped + "%")
@@ -99,6 +102,22 @@ def find_run(ledger: Ledger, word: str) -> RunRecord:
         names = ", ".join(row[0] for row in rows[:5])
         raise UserError("run.ambiguous", f"{word!r} fits {len(rows)} runs: {names}", hint="write more of the id")
     raise UserError("run.unknown", f"this home knows no run {word!r}", hint="lease status lists the runs")
+
+
+def _named(ledger: Ledger, name: str) -> list[tuple[Any, ...]]:
+    """Find what a job's name means: the run that lives, else the newest that ever lived, else the newest planned one.
+
+    Two that live are a question for a person; the parts of one sweep on several boxes are not two.
+    """
+    rows = ledger.query("SELECT * FROM runs WHERE name = ? ORDER BY created DESC", name)
+    records = [run_from_row(row) for row in rows]
+    open_now = {lease.id for lease in leases(ledger, only_open=True)}
+    live = [n for n, one in enumerate(records) if one.state in _LIVE and one.lease in open_now]
+    if len({_PART.sub("", records[n].run) for n in live}) > 1:
+        named = "; ".join(f"{records[n].run} ({records[n].state} on {records[n].box})" for n in live[:5])
+        raise UserError("run.ambiguous", f"{name!r} fits {len(live)} live runs: {named}", hint="write the run's id")
+    lived = [n for n, one in enumerate(records) if one.state != "planned" or one.seq]
+    return [rows[n] for n in (*live, *lived, *range(len(rows)))[:1]]
 
 
 def leases(ledger: Ledger, *, only_open: bool = False) -> list[Lease]:
@@ -114,6 +133,12 @@ def find_lease(ledger: Ledger, lease: str) -> Lease:
     if not rows:
         raise UserError("lease.unknown", f"this home knows no lease {lease!r}", hint="lease status lists them")
     return lease_from_row(rows[0])
+
+
+def lease_held(ledger: Ledger, box: str, root: str) -> Lease | None:
+    """Return the open lease of this box and folder, if there is one."""
+    rows = ledger.query("SELECT * FROM leases WHERE box = ? AND root = ? AND closed = 0", box, root)
+    return lease_from_row(rows[0]) if rows else None
 
 
 def open_lease(ledger: Ledger, box: str, platform: str, root: str, price: str) -> Lease:

@@ -181,6 +181,11 @@ def _run_planned(db: sqlite3.Connection, t: float, lease: str, run: str, data: d
     )
 
 
+def _run_withdrawn(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    """Its launch was refused before anything began."""
+    db.execute("DELETE FROM runs WHERE run = ? AND state = 'planned' AND seq = 0", (run,))
+
+
 def _run_seen(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     db.execute(
         "UPDATE runs SET state = ?, reason = ?, seen = ?, seq = ? WHERE run = ?",
@@ -257,6 +262,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "lease_closed": _lease_closed,
     "lease_reopened": _lease_reopened,
     "run_planned": _run_planned,
+    "run_withdrawn": _run_withdrawn,
     "run_seen": _run_seen,
     "run_work": _run_work,
     "receipt_written": _receipt_written,

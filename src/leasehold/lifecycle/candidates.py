@@ -24,12 +24,13 @@ from leasehold.model.verdict import Outcome
 from . import check
 from .boxes import Box, box_of, find_box, only_plans
 from .home import Home
-from .launch import Met, connect, generation, refuse_company
+from .launch import Met, connect, refuse_company
 from .orders import RunOrder
 from .plan_inputs import judge_on_box, profile_on
 from .platform_choice import of_address, readings, unnamed
 from .project import CodeTree
 from .resolve import resolve
+from .run_records import generation
 
 
 @dataclass(frozen=True)

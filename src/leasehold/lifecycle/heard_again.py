@@ -74,7 +74,7 @@ def note_heard(home: Home, lease: Lease, runs: Iterable[Mapping[str, Any]]) -> N
     since = {record.run: record.created_unix for record in books.runs(home.ledger, lease=lease.id)}
     live = [str(run.get("run")) for run in runs if _is_live(run)]
     throughout = [run for run in live if since.get(run, lease.closed_unix) < lease.closed_unix]
-    off = {} if throughout else {"off_since_unix": lease.closed_unix}
+    off: dict[str, Any] = {} if throughout else {"off_since_unix": lease.closed_unix}
     home.ledger.append("lease_reopened", lease=lease.id, seen="it answered", live=sorted(map(one_line, live)), **off)
 
 

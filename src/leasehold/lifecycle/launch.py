@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -20,7 +19,7 @@ from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
-from leasehold.model.plan import Plan, plan_from_dict
+from leasehold.model.plan import Plan
 from leasehold.model.profile import Profile
 from leasehold.model.sheet import Wishes
 from leasehold.model.units import say_bytes
@@ -39,7 +38,8 @@ from .plan_inputs import judge_on_box, profile_on
 from .platform_choice import readings
 from .private_tier import record_place, refuse_shared, warn_shared
 from .project import CodeTree
-from .resolve import Share, environment_of, resolve, run_id
+from .resolve import Share, environment_of, resolve
+from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
 
 
@@ -97,13 +97,13 @@ def launch(
         refuse_shared(profile, box.root, job.secrets)
     engine = order.met.engine if order.met else None
     try:
-        lease = books.open_lease(ledger, box.name, box.platform, box.root, order.price)
-        note_told(home, lease, order.balance, order.spot)
         told = order.share.generation
-        again = told if told >= 0 else generation(home, job, tree, again=order.again)
+        again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
         plan = still_promised(home, resolve(job, tree.sha256, profile, again, order.share))
-        known_seq = _record_plan(home, plan, lease, tree, order)
+        refuse_elsewhere(home, plan, box, order.absent_on)
         engine = engine or connect(home, box, report)
+        lease = open_lease_on(home, box, order.price, engine)
+        note_told(home, lease, order.balance, order.spot)
         note_reached(ledger, lease)
         say_once(home, box, profile, report)
         refuse_company(engine, plan, alongside=order.alongside)
@@ -116,23 +116,8 @@ def launch(
             met = order.met or Met(engine)
             signs = None if met.audit else readings(home.shelf(tree.folder), box, bool(order.price or lease.price))
             _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)
-        starts = state in ("absent", "failed", "stopped")
-        _refuse_shared(engine, profile, job, notify.wishes(home, lease, job), report if starts else None)
-        private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
-        private["relaunch"] = relaunch.ways_for(home, box, plan, profile, report)
-        private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
-        stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
-        facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
-        private = {
-            **private,
-            "handbook": facts,
-            "who": whoami(),
-            "version": leasehold.__version__,
-            "given": dict(order.share.given),
-        }
-        private["given_up"] = [*books.find_run(ledger, plan.run).waived]
-        private["alongside"] = order.alongside
-        seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
+        with written_down(home, plan, lease, tree, order.results) as known_seq:
+            facts, private, seen = _ask_to_start(home, (order, plan, lease), engine, profile, tree, state, report)
     except BaseException:
         if engine is not None:
             engine.wire.close()
@@ -144,6 +129,28 @@ def launch(
         work=checked_work(seen.get("work")), trains_again=_train_again(seen, private["given_up"], report),
     )  # fmt: skip
     return Launch(plan, lease, box, order.results, seen, known_seq), engine
+
+
+def _ask_to_start(
+    home: Home, asked: tuple[LaunchOrder, Plan, Lease], engine: CaretakerEngine, profile: Profile, tree: CodeTree,
+    state: str, report: Report,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:  # fmt: skip
+    """Push the code and have the box start, attach or resume; return the handbook's facts, what was sent, its word."""
+    order, plan, lease = asked
+    box, job = order.box, plan.job
+    starts = state in ("absent", "failed", "stopped")
+    _refuse_shared(engine, profile, job, notify.wishes(home, lease, job), report if starts else None)
+    private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
+    private["relaunch"] = relaunch.ways_for(home, box, plan, profile, report)
+    private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
+    stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
+    facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
+    version, given = leasehold.__version__, dict(order.share.given)
+    private = {**private, "handbook": facts, "who": whoami(), "version": version, "given": given}
+    private["given_up"] = [*books.find_run(home.ledger, plan.run).waived]
+    private["alongside"] = order.alongside
+    seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
+    return facts, private, seen
 
 
 def prove_detached(home: Home, launched: Launch, report: Report) -> CaretakerEngine:
@@ -171,49 +178,6 @@ def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: R
         seen=f"state {seen['state']}, no caretaker on {launched.box.name}",
         hint="this box ends processes at logout: install tmux there, or `loginctl enable-linger`, then run again",
     )
-
-
-def generation(home: Home, job: Job, tree: CodeTree, *, again: bool) -> int:
-    """Count earlier runs of this very job and code; again asks for one more."""
-    first = run_id(job, tree.sha256)
-    shape = re.compile(re.escape(first) + r"(?:-(\d+))?(?:-b[0-9a-f]{6})?\Z")
-    found = [match for line in books.run_lines(home.ledger) if (match := shape.match(line.run))]
-    newest = max((int(match[1] or 0) for match in found), default=0)
-    return newest + 1 if again and found else newest
-
-
-def still_promised(home: Home, plan: Plan) -> Plan:
-    """Keep promising what left the job file: its box may have run it; `lease waive` gives a cell up."""
-    known = books.run_called(home.ledger, plan.run) if plan.job.cells else None
-    before = plan_from_dict(json.loads(known.plan_json)) if known else plan
-    named = {cell.name for cell in plan.job.cells}
-    left = [cell for cell in before.job.cells if cell.name not in named and cell.name in before.cells]
-    if not left:
-        return plan
-    job = replace(plan.job, cells=(*plan.job.cells, *left))
-    return replace(plan, job=job, cells=(*plan.cells, *(cell.name for cell in left)))
-
-
-def _record_plan(home: Home, plan: Plan, lease: Lease, tree: CodeTree, order: LaunchOrder) -> int:
-    """Write the plan down before anything is done; return how far this home knows the run already."""
-    known = books.run_called(home.ledger, plan.run)
-    if known and known.lease not in (lease.id, order.absent_on) and books.find_lease(home.ledger, known.lease).open:
-        raise Refusal(
-            "run.elsewhere",
-            f"{plan.run} was started on {known.box}, not on {lease.box}",
-            hint=f"lease run --on {known.box} continues it; lease run --again starts another here",
-        )
-    if known and known.lease == lease.id and known.plan_json == _spelled(plan):
-        return known.seq
-    home.ledger.append(
-        "run_planned", lease=lease.id, run=plan.run, plan=plan.as_dict(), name=plan.job.name, box=lease.box,
-        project=str(tree.folder), results=str(order.results),
-    )  # fmt: skip
-    return known.seq if known else 0
-
-
-def _spelled(plan: Plan) -> str:
-    return json.dumps(plan.as_dict(), sort_keys=True, ensure_ascii=False)
 
 
 def connect(home: Home, box: Box, report: Report) -> CaretakerEngine:

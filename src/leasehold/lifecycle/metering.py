@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.errors import LeaseholdError
@@ -31,6 +31,7 @@ class LeaseMeter:
     budgets: tuple[Spending, ...] = ()
     doubt: str = ""  # why the platform's facts are missing from it
     metered: bool = True  # holding it costs money
+    twin: bool = False  # another lease is open on its box, which is no name for it then
     used: tuple[float, float, float] = (0.0, 0.0, 0.0)  # seconds of trainers, cores and cards: what an allocation pays
 
     def as_dict(self) -> dict[str, Any]:
@@ -48,7 +49,11 @@ class LeaseMeter:
 
 def open_meters(home: Home, now_unix: float) -> list[LeaseMeter]:
     """Read the meter of every open lease that bills or may; asks no box."""
-    return [meter_of(home, lease, now_unix) for lease in books.leases(home.ledger, only_open=True) if bills(lease)]
+    held = books.leases(home.ledger, only_open=True)
+    boxes = [lease.box for lease in held]
+    twins = {box for box in boxes if boxes.count(box) > 1}
+    found = [meter_of(home, lease, now_unix) for lease in held if bills(lease)]
+    return [replace(one, twin=one.lease.box in twins) for one in found]
 
 
 def cost_text(home: Home, lease: Lease, now_unix: float) -> str:
@@ -73,7 +78,7 @@ def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:
     reading = read_meter(lease, facts, works, now_unix)
     metered = facts.metered or bool(lease.price)
     used = (0.0, 0.0, 0.0) if metered else _used(home, lease)
-    return LeaseMeter(lease, reading, tuple(budgets), doubt, metered, used)
+    return LeaseMeter(lease, reading, tuple(budgets), doubt, metered, used=used)
 
 
 def _used(home: Home, lease: Lease) -> tuple[float, float, float]:

@@ -18,11 +18,11 @@ from leasehold.lifecycle.approve import terminal_ask
 from leasehold.lifecycle.boxes import Box, find_box
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.journey import give_more, run_through
-from leasehold.lifecycle.launch import generation
 from leasehold.lifecycle.orders import RunOrder, RunOutcome
 from leasehold.lifecycle.own_places import own_places, say_home_stays
 from leasehold.lifecycle.project import RESULTS, read_tree
 from leasehold.lifecycle.resolve import read_job, run_id
+from leasehold.lifecycle.run_records import generation
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
 from leasehold.model.sweep import Standing

@@ -348,7 +348,7 @@ def _list_open(home: Any, json_wanted: bool) -> int:
         output.as_json({"leases": rows})
     elif not rows:
         said = api.closed_by_word(home)
-        output.say(f"no lease is open; {said}" if said else "no lease is open: nothing that this home knows of can bill")
+        output.say(f"no lease is open{f'; {said}' if said else ': nothing that this home knows of can bill'}")
     else:
         shown = [{**row, "age": api.duration(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
         keys = ("lease", "box", "age", "cost", "runs")

@@ -22,7 +22,8 @@ def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
     lease, meter = reading.lease, reading.meter
     since = ago(now_unix - meter.since_unix)
     state = f"asked to stop {since} ago, not confirmed" if meter.state == UNKNOWN else f"{meter.state} {since}"
-    parts = [f"{lease.box} ({lease.platform})", state]
+    name = f"{lease.id}: {lease.box}" if reading.twin else lease.box  # what `lease down` takes
+    parts = [f"{name} ({lease.platform})", state]
     parts += [_money(meter)] if reading.metered else _allocation(reading)
     parts += [f"projected {meter.projected}"] if meter.projected is not None else []
     parts += [f"budget {spent.percent} % of {spent.limit:f} {spent.currency}" for spent in reading.budgets]
