@@ -257,6 +257,8 @@ def test_a_finished_box_nags_at_home_and_from_the_box_until_it_is_given_up(far: 
         assert eventually(lambda: not running("nag", place) and not running("tell", place))
         quiet = len(listener.seen)
         session.type("lease status")
+        bed.box.stop()
+        session.note("the console shows it stopped")
         session.type("lease down toy --stopped", ("type exactly", "stopped " + _lease_id(far)))
         session.type("lease status")
         assert len(listener.seen) == quiet

@@ -11,6 +11,7 @@ from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home, person
 from leasehold.lifecycle.orders import DownOrder
+from leasehold.model.box import LOCAL
 from leasehold.model.lease import Lease
 from leasehold.model.note import Note, Report
 from leasehold.model.placing import DEFAULT_ROOT
@@ -166,7 +167,7 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
 
     profile = platform_of(home, lease)
     api = any(verb.by == "api" for verb in profile.verbs)
-    if profile.landlord == "simulated" and lease.box != "local" or not (api or profile.landlord == "simulated"):
+    if profile.landlord == "simulated" and lease.box != LOCAL or not (api or profile.landlord == "simulated"):
         return None
     from leasehold.platforms.catalog import landlord_named
     from leasehold.rehearsal.landlord import SimulatedLandlord
@@ -201,6 +202,11 @@ def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
     from leasehold.platforms.landlords.person import PersonLandlord
 
     profile = platform_of(home, lease)
+    if profile.landlord == "simulated" and lease.box != LOCAL:  # of a book from before that was refused
+        hint = f"lease box add {lease.box} --replace --platform ID corrects it (lease platforms lists them)"
+        raise UserError(
+            "box.platform_here", f"{lease.id} is booked as {profile.id}, where no such box can be", hint=hint
+        )
     if profile.landlord == "simulated":
         from leasehold.rehearsal.landlord import SimulatedLandlord
 

@@ -81,6 +81,12 @@ def rebook(ledger: Ledger, lease: Lease, platform: str, root: str) -> bool:
     return not begun
 
 
+def move_platform(ledger: Ledger, lease: Lease, platform: str) -> None:
+    """Correct the platform of an open lease that was booked wrongly; its folder stays where its runs lie."""
+    was = [lease.platform, lease.root]
+    ledger.append("lease_rebooked", lease=lease.id, platform=platform, root=lease.root, was=was)
+
+
 def remove(ledger: Ledger, name: str) -> None:
     """Strike a box out, unless a lease on it is open."""
     with ledger.transaction() as append:

@@ -31,7 +31,7 @@ from .lease_notes import checked_amount, note_spot, tell
 from .metering import cost_text
 from .orders import BoxOrder, BoxWord
 from .places import refuse_durable, say_places
-from .platform_choice import Ask, pick_platform, say_signs, signs_of
+from .platform_choice import Ask, pick_platform, refuse_unserved, say_signs, signs_of
 from .relaunch import forget
 
 _SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
@@ -150,7 +150,7 @@ def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -
             hint=f"paste the console's ssh command: lease box add {order.name} 'ssh -p 22 root@…'",
         )
     if order.platform:
-        home.shelf().load(order.platform)
+        refuse_unserved(home.shelf().load(order.platform), base.address)
     root = order.root or base.root
     if root and not root.startswith(("/", "~/")):
         raise UserError("box.bad_root", f"--root {root!r} is not absolute", hint="write /folder or ~/folder on the box")
@@ -166,6 +166,7 @@ def _on_platform(
     """Put the entry on its platform; a folder that only followed from another platform follows from this one."""
     platform, by = picked
     profile = home.shelf().load(platform)
+    refuse_unserved(profile, entry.address)
     root = entry.root
     if old and not order.root and old.platform != platform and root == folder_on(home.shelf().load(old.platform)):
         root = ""
@@ -178,8 +179,11 @@ def _rebook(home: Home, old: BoxEntry, entry: BoxEntry, held: list[Lease], repor
     """Let open leases follow the box to another platform; one with runs there stays as it is, and is named."""
     if (old.platform, old.root) == (entry.platform, entry.root):
         return
+    mistaken = home.shelf().load(old.platform).reached == "here" and entry.address.startswith(SSH)
     for lease in held:
-        if lease.root == old.root and not box_book.rebook(home.ledger, lease, entry.platform, entry.root):
+        if mistaken and lease.platform == old.platform:  # no box behind ssh is on it: its runs stay where they are
+            box_book.move_platform(home.ledger, lease, entry.platform)
+        elif lease.root == old.root and not box_book.rebook(home.ledger, lease, entry.platform, entry.root):
             place = entry.root or "~/.leasehold"
             text = f"{lease.id} has runs in {lease.root or '~/.leasehold'} and stays there, on {lease.platform}"
             text += f"; new runs open another lease, in {place}: end the old one with lease down {lease.id}"

@@ -35,13 +35,23 @@ def settle(home: Home, on: str, platform: str, report: Report, ask: Ask = termin
     if not platform and (known or any(lease.box == name for lease in books.leases(home.ledger, only_open=True))):
         return
     matches = of_address(home, way_to(home, name))
-    if platform:
-        home.shelf().load(platform)
-    elif matches:
+    if not platform and matches:
         platform = pick(matches, name, ask)
-        home.shelf().load(platform)
+    if platform:
+        refuse_unserved(home.shelf().load(platform), name)
     if platform and platform != known:
         _record(home, name, platform, matches, report)
+
+
+def refuse_unserved(profile: Profile, address: str) -> None:
+    """Refuse a platform that is this very machine for a box that is reached by ssh: nobody could give it up there."""
+    if profile.reached != "here" or not address.startswith(SSH):
+        return
+    raise UserError(
+        "box.platform_here",
+        f"{profile.id} is {profile.title}: a box behind ssh cannot be on it",
+        hint=f"name the platform that it is rented from, or --platform {DEFAULT_PLATFORM} (lease platforms lists them)",
+    )
 
 
 def platform_at(home: Home, on: str) -> str:

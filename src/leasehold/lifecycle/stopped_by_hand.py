@@ -42,14 +42,12 @@ def refuse_while_on(home: Home, lease: Lease, landlord: Landlord | None) -> str:
     except LeaseholdError as error:
         return f"it cannot be asked: {one_line(error.message)}"
     live = [one_line(run) for run, value in runs.items() if value.get("state") in _LIVE]
-    ends = (
-        f"lease stop {live[0]} ends what works there" if live else f"lease down {lease.id} is the way with all checks"
-    )
+    ends = f"lease stop {live[0]} ends what works there" if live else f"lease down {lease.id} checks everything"
     raise Refusal(
         "lease.answers",
         f"{lease.box} still answers, so it is not stopped: {lease.id} keeps counting",
         seen=f"at work there: {', '.join(live)}" if live else "no run is at work on it",
-        hint=f"stop it in the console and wait until it no longer answers, then: lease down {lease.id} --stopped\n{ends}",
+        hint=f"stop it in the console; once it no longer answers: lease down {lease.id} --stopped\n{ends}",
     )
 
 
