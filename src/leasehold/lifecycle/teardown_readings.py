@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import LinkError
+from leasehold.errors import BoxError, LinkError
 from leasehold.gates.box_copy import ReadInFull, everything, suspects
 from leasehold.gates.teardown import RunReadings, TeardownReadings
 from leasehold.kit.terminal import one_line
@@ -46,7 +46,7 @@ def read_all(
     left: list[dict[str, Any]] = []
     try:
         engine = box_of(home, lease).connect()
-    except LinkError as error:
+    except (BoxError, LinkError) as error:  # a disk that is gone with our folder: what lay on it is unknown
         runs = tuple(_read_home(home, record) for record in records)
         return TeardownReadings(lease.id, verb.name, False, runs, (), unreachable_because=error.message), left
     try:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import LinkError, Refusal, UserError
+from leasehold.errors import BoxError, LinkError, Refusal, UserError
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
@@ -78,8 +78,9 @@ def _salvage(
         except LinkError:
             engine.wire.close()
             raise
-    except LinkError as error:
-        report(Note("unreachable", f"{box.name} cannot be reached ({error.message}); nothing can be salvaged now"))
+    except (BoxError, LinkError) as error:  # a box whose disk with our folder is gone answers, and has nothing to read
+        what = "cannot be reached" if isinstance(error, LinkError) else "answers, and our folder there cannot be used"
+        report(Note("unreachable", f"{box.name} {what} ({error.message}); nothing can be salvaged now"))
         return [], False
     try:
         if seen["state"] == "absent":
@@ -97,7 +98,9 @@ def _salvage(
 
 def _warning(record: RunRecord, cell: str, promised: str, found: list[dict[str, Any]], reached: bool) -> str:
     kept = sum(entry["salvaged"] for entry in found)
-    salvaged = f"{kept} files were salvaged, unverified" if reached else "the box is out of reach, NOTHING was salvaged"
+    salvaged = (
+        f"{kept} files were salvaged, unverified" if reached else "nothing there can be read, NOTHING was salvaged"
+    )
     lines = [
         f"giving up {cell} of {record.run}: its promised artifacts ({promised}) will not count as home; {salvaged}"
     ]
