@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from leasehold.caretaker.proving import read_whole
+from leasehold.caretaker.witness import look_for
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit import manifest
 from leasehold.kit.match import compile_pattern, walk
@@ -24,6 +25,7 @@ from leasehold.kit.runstate import TERMINAL, CellState, RunState
 from leasehold.model.plan import Plan
 
 CHUNK_BYTES = 64
+_MACHINE: Dict[str, Any] = {"boot": "a boot of the fake's", "processes": "pid:[1]", "slash": [1, 2], "box_id": "f4be"}
 BLOCK_BYTES = 1 << 20
 Get = Callable[[str, int, bytes], Iterator[bytes]]
 
@@ -71,6 +73,7 @@ class FakeBox:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.name = "ssh:fake"
+        self.transport = None
         self.runs: Dict[str, FakeRun] = {}
         self.reachable = True
         self.dies_after: Optional[int] = None  # answers of each wire until it breaks; None: it holds
@@ -126,6 +129,19 @@ class FakeEngine:
         self._answer()
         found = self._box.runs.get(run)
         return self._seen(found) if found else {**RunState().as_dict(), "run": run, "terminal": False, "holder": {}}
+
+    def machine(self, also: Sequence[str] = ()) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
+        """Say which machine this is; it has one folder of ours."""
+        self._answer()
+        return dict(_MACHINE, real_root=str(self._box.root)), []
+
+    def witness(self, notes: Sequence[Dict[str, Any]], limit_s: float) -> Dict[str, Any]:
+        """Look for notes of home as the box does; what lies outside its folder is another machine's."""
+        self._answer()
+        self._box.root.mkdir(parents=True, exist_ok=True)  # a wire makes it
+        own = [{**note, "places": [], "tails": []} for note in notes]
+        found = look_for(str(self._box.root), own, limit_s)
+        return {**found, "machine": dict(_MACHINE, real_root=str(self._box.root))}
 
     def round_trip_s(self) -> float:
         """This box is near."""

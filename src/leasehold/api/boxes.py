@@ -40,8 +40,9 @@ def box_list(home: Home) -> list[dict[str, Any]]:
 
 
 def box_show(home: Home, name: str) -> dict[str, Any]:
-    """Say everything the book knows of a box, its open leases and its platform's dangers."""
+    """Say everything the book knows of a box, its open leases, its platform's dangers, and the runs found there."""
     from leasehold.lifecycle import box_book
+    from leasehold.lifecycle.box_look import runs_found
     from leasehold.lifecycle.first_contact import dangers
     from leasehold.lifecycle.places import say_places
     from leasehold.lifecycle.relaunch import allowed, say_since
@@ -52,7 +53,8 @@ def box_show(home: Home, name: str) -> dict[str, Any]:
     said = [*dangers(profile, time.time()), *say_places(entry, profile)]
     given = allowed(home, name)
     reboot = f"{say_since(given)}; lease box reboot {name} lists them" if given else ""
-    return {**entry.as_dict(), "leases": box_book.leases_on(home, name), "dangers": said, "reboot": reboot}
+    held = box_book.leases_on(home, name)
+    return {**entry.as_dict(), "leases": held, "dangers": said, "reboot": reboot, "found": runs_found(home, entry)}
 
 
 def box_remove(home: Home, name: str, report: Report) -> BoxEntry:

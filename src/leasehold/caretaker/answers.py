@@ -48,6 +48,8 @@ _BY_PLACE = {
     "claiming": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
     "sending": {"manifest": "seal", "chart": "chart", "fetch": "fetch", "sums": "sums"},
     "power": {"power_off": "power_off"},
+    "machine": {"machine": "machine"},
+    "witness": {"witness": "witness"},
     "slurm.engine": {"slurm_rehearse": "rehearse"},
     "hygiene": {
         "adoptable": "adoptable",

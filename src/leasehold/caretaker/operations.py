@@ -45,7 +45,7 @@ def probe(request: Request) -> None:
             "host": platform.node(),
             "user_id": os.getuid(),
             "boot": boot_id(),
-            "processes": _process_table(),
+            "processes": process_table(),
             "now_unix": time.time(),
             "root": request.root,
             "box_id": box_id(request.root),
@@ -269,7 +269,7 @@ def _note(request: Request) -> Tuple[str, str]:
     return str(request.args.get("path") or request.root), name
 
 
-def _process_table() -> str:
+def process_table() -> str:
     """Name the process namespace: containers of one host have one boot, and differ in this."""
     try:
         return os.readlink("/proc/self/ns/pid")

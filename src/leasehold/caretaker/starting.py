@@ -22,6 +22,7 @@ from .itself import own_argv
 from .job_turn import JobTurn
 from .layout import RunFolder
 from .locks import wait_lock
+from .machine import note_root
 from .observing import observe
 from .reaper import end_processes, poke
 from .serve import Refused, Request
@@ -214,6 +215,8 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
     if not holding.claim(folder, request.args):
         holding.require(folder, request.args)
     write_json(folder.plan, plan)
+    if request.args.get("note_root"):
+        note_root(folder.root)
     return True
 
 

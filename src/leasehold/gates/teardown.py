@@ -73,6 +73,7 @@ class TeardownReadings:
     harmless: bool = False  # a park: it can be undone and deletes nothing
     doubts: tuple[str, ...] = ()  # facts behind the verb that are stale or were never confirmed
     facts_checked: str = ""  # what a person saw when looking at them
+    around: tuple[Finding, ...] = ()  # of the rest of the machine, and of where the home copies lie
 
     @property
     def evidence(self) -> str:
@@ -115,6 +116,7 @@ def judge_teardown(readings: TeardownReadings) -> Verdict:
     findings += [_judge_doubt(doubt, readings.facts_checked) for doubt in readings.doubts]
     if not findings:
         findings.append(passes("no run was ever started on this lease"))
+    findings += readings.around
     return Verdict("teardown", tuple(findings))
 
 

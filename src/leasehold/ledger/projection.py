@@ -143,7 +143,16 @@ def _lease_rebooked(db: sqlite3.Connection, t: float, lease: str, run: str, data
     db.execute("UPDATE leases SET platform = ?, root = ? WHERE id = ? AND closed = 0", row)
 
 
+def _lease_counted_by(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    _changed(db, float(data.get("since_unix") or t), lease, "counted", data["by"])
+
+
 def _lease_closed(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    for (twin,) in db.execute("SELECT id FROM leases WHERE closed = 0 AND changes LIKE '%\"counted\"%'").fetchall():
+        row = db.execute("SELECT changes FROM leases WHERE id = ?", (twin,)).fetchone()
+        told = [change[2] for change in json.loads(row[0]) if change[1] == "counted"]
+        if told[-1] == lease:  # whoever counted it counts no more: it counts by itself
+            _changed(db, t, twin, "counted", "")
     db.execute("UPDATE leases SET closed = ? WHERE id = ? AND closed = 0", (t, lease))
 
 
@@ -259,6 +268,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "lease_balance": _lease_balance,
     "lease_spot": _lease_spot,
     "lease_rebooked": _lease_rebooked,
+    "lease_counted_by": _lease_counted_by,
     "lease_closed": _lease_closed,
     "lease_reopened": _lease_reopened,
     "run_planned": _run_planned,

@@ -26,8 +26,10 @@ from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Verdict
 from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport.process import LocalTransport
 
 from . import check, handbook, notify, relaunch
+from .arrival import arrive
 from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
@@ -101,6 +103,7 @@ def launch(
         again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
         plan = still_promised(home, resolve(job, tree.sha256, profile, again, order.share))
         refuse_elsewhere(home, plan, box, order.absent_on)
+        before = books.run_called(ledger, plan.run)
         engine = engine or connect(home, box, report)
         lease = open_lease_on(home, box, order.price, engine)
         note_told(home, lease, order.balance, order.spot)
@@ -109,6 +112,7 @@ def launch(
         refuse_company(engine, plan, alongside=order.alongside)
         state = engine.look(plan.run)["state"]
         if state == "absent":
+            arrive(home, lease, (box, engine), before, order.results, report)
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             _pass_plan(home, order, engine, (job, tree), gatekeeper)
             if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
@@ -149,6 +153,7 @@ def _ask_to_start(
     private = {**private, "handbook": facts, "who": whoami(), "version": version, "given": given}
     private["given_up"] = [*books.find_run(home.ledger, plan.run).waived]
     private["alongside"] = order.alongside
+    private["note_root"] = not isinstance(box.transport, LocalTransport)
     seen = _begin(engine, plan, tree, (home.ledger.home_id, private), report)
     return facts, private, seen
 

@@ -38,6 +38,7 @@ class LeaseMeter:
         """Spell for --json."""
         lease = self.lease
         names = {"lease": lease.id, "box": lease.box, "platform": lease.platform, "price": lease.price}
+        names = {**names, **({"counted_by": lease.counted_by} if lease.counted_by else {})}
         said = {**names, "opened": meter.iso(lease.opened_unix), **meter.as_dict(self.meter)}
         return {
             **said,

@@ -77,6 +77,7 @@ class _Persistent:
     ) -> None:
         self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
         self._report = report
+        self._record: RunRecord | None = record if engine is None else None  # whoever launched it has looked
         self._pace = Pace(report)
 
         def answered(argv: list[str]) -> None:
@@ -98,6 +99,14 @@ class _Persistent:
         finally:
             self._calls.hang_up()
 
+    def _look_where_it_goes(self, engine: CaretakerEngine) -> None:
+        """Results that come home to the box itself are no copy: say so once, before the bytes."""
+        record, self._record = self._record, None
+        if record is not None:
+            from .two_places import warn_results_on_box
+
+            warn_results_on_box(engine, self._box, record, self._report)
+
     def _keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
         fruitless = 0
         engine, self._engine = self._engine, None
@@ -105,6 +114,7 @@ class _Persistent:
             before = self._pace.fetched_bytes
             try:
                 engine = engine or self._calls.first()
+                self._look_where_it_goes(engine)
                 return once(engine, self._wish)
             except LinkError as error:
                 fruitless = 0 if self._pace.fetched_bytes > before else fruitless + 1

@@ -9,11 +9,13 @@ from leasehold.errors import LeaseholdError, LinkError, Refusal
 from leasehold.kit.terminal import one_line
 from leasehold.model.box import LOCAL
 from leasehold.model.lease import Lease
+from leasehold.model.note import silent
 from leasehold.model.profile import Verb
 from leasehold.platforms.contract import BoxState, Landlord
 
 from .boxes import box_of
 from .home import Home
+from .machines import close_twins, twins_of
 from .refresh import by_run
 from .teardown import platform_of
 
@@ -65,7 +67,9 @@ def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "", since
             said["since_unix"] = since_unix
         home.ledger.append("lease_parked", lease=lease.id, **said)
         return verb
+    twins = twins_of(home, lease)
     home.ledger.append("lease_closed", lease=lease.id, by=by, said="the meter is stopped")
+    close_twins(home, twins, name, silent)
     return None
 
 

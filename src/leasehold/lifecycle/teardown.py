@@ -27,6 +27,7 @@ from leasehold.platforms.landlords.person import steps
 from .boxes import box_of
 from .home import Home
 from .intents import approved_words, asked_before, still_approved
+from .machines import close_twins, twins_of
 from .metering import cost_text
 from .teardown_readings import Look, neighbours, read_all
 from .teardown_words import not_home, where_results_are
@@ -108,7 +109,7 @@ def plan_teardown(home: Home, lease: Lease, wanted: Wanted, look: Look | None = 
         readings,
         other_leases=neighbours(home, lease, verb),
         harmless=harmless,
-        doubts=tuple(profile.doubts(verb, time.time())),
+        doubts=(*profile.doubts(verb, time.time()), *readings.doubts),
         facts_checked=facts_checked,
     )
     return TeardownPlan(
@@ -258,9 +259,11 @@ def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
 
 def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
     first_call.forget(home.calls)
+    twins = twins_of(home, lease)
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": verb})
         append("lease_closed", lease.id, "", {"verb": verb})
+    close_twins(home, twins, verb, report)
     cost = cost_text(home, lease, time.time())
     report(Note("closed", f"{lease.id} is closed by `{verb}`" + (f"; it cost {cost}" if cost else "")))
 

@@ -23,6 +23,8 @@ from .boxes import box_of
 from .harmless import with_word
 from .home import Home
 from .left_behind import left_behind
+from .machine_readings import read_around
+from .machines import twins_of
 from .sweep.moved import moved_from
 from .take_over import holder_words
 from .verify import home_damage, sealed_entries
@@ -44,8 +46,9 @@ def read_all(
 ) -> tuple[TeardownReadings, list[dict[str, Any]]]:
     """Read every run of the lease and of the box, at home and on the box; and list what no promise names."""
     left: list[dict[str, Any]] = []
+    box = box_of(home, lease)
     try:
-        engine = box_of(home, lease).connect()
+        engine = box.connect()
     except (BoxError, LinkError) as error:  # a disk that is gone with our folder: what lay on it is unknown
         runs = tuple(_read_home(home, record) for record in records)
         return TeardownReadings(lease.id, verb.name, False, runs, (), unreachable_because=error.message), left
@@ -56,6 +59,10 @@ def read_all(
         earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
         known = [record for record in [*records, *earlier] if not there.get(record.run)]
         runs = tuple(read_run(engine, home, record, on_box, left, look) for record in known)
+        around = read_around(
+            home, (lease, verb, box), engine, [*records, *earlier],
+            lambda there, record, names: read_run(there, home, record, names, left, look),
+        )  # fmt: skip
     except LinkError as error:
         home_only = tuple(_read_home(home, record) for record in records)
         return TeardownReadings(lease.id, verb.name, False, home_only, (), unreachable_because=error.message), left
@@ -63,7 +70,10 @@ def read_all(
         engine.wire.close()
     strangers = tuple(sorted(one_line(run) for run in on_box - {run.run for run in runs}))
     unreadable = tuple(sorted((one_line(run), problem) for run, problem in there.items() if problem))
-    return TeardownReadings(lease.id, verb.name, True, runs, strangers, unreadable), left
+    return TeardownReadings(
+        lease.id, verb.name, True, (*runs, *around.runs), strangers, unreadable,
+        around=around.findings, doubts=around.doubts,
+    ), left  # fmt: skip
 
 
 def _read_home(home: Home, record: RunRecord) -> RunReadings:
@@ -156,7 +166,10 @@ def neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:
     """Other open leases on this machine (another --root): a verb that deletes the machine deletes them too."""
     if not verb.deletes or lease.platform == "rehearsal":
         return ()
-    held = [other.id for other in books.leases(home.ledger, only_open=True) if other.box == lease.box]
+    twins = twins_of(home, lease)
+    held = [
+        other.id for other in books.leases(home.ledger, only_open=True) if other.box == lease.box or other.id in twins
+    ]
     return tuple(name for name in held if name != lease.id and _has_unproven_run(home, name))
 
 

@@ -17,7 +17,7 @@ class Change(NamedTuple):
     """One thing about a lease that became so at a moment: its state, price, disk, balance or kind of capacity."""
 
     at_unix: float
-    what: str  # state, price, disk, balance, spot
+    what: str  # state, price, disk, balance, spot, counted
     value: Any
 
 
@@ -104,27 +104,35 @@ class Lease:
         """Whether its capacity can be taken away, as last told; None where nobody said."""
         return next((bool(change.value) for change in reversed(self.changes) if change.what == "spot"), None)
 
+    @property
+    def counted_by(self) -> str:
+        """The lease whose meter counts this one too, since both are on one machine; empty counts by itself."""
+        return next((str(change.value) for change in reversed(self.changes) if change.what == "counted"), "")
+
     def segments(self, until_unix: float, since_unix: float = 0.0) -> list[Segment]:
         """Cut the lease at every change of its meter, from its opening (or later) to a moment (or its end).
 
+        Stretches that another lease of the same machine counts are left out.
         The first price and the first disk sizes that became known count from the opening: it cost no less before.
         """
         end = min(until_unix, self.closed_unix) if self.closed_unix else until_unix
         state, price, disk = RUNNING, str(self._first("price", self.price)), _sizes(self._first("disk", {}))
         found: list[Segment] = []
-        start = max(since_unix, self.opened_unix)
+        start, counted = max(since_unix, self.opened_unix), ""
         for change in self.changes:
             moment = min(end, change.at_unix)
             if change.what not in ("balance", "spot") and moment > start:
-                found.append(Segment(start, moment, state, price, disk))
+                found += [] if counted else [Segment(start, moment, state, price, disk)]
                 start = moment
+            if change.what == "counted":
+                counted = str(change.value)
             if change.what == "state":
                 state = str(change.value)
             elif change.what == "price":
                 price = str(change.value)
             elif change.what == "disk":
                 disk = _sizes(change.value)
-        return [*found, Segment(start, end, state, price, disk)] if end > start else found
+        return [*found, Segment(start, end, state, price, disk)] if end > start and not counted else found
 
     def cost(self, now_unix: float) -> str:
         """Say what its compute cost so far; empty when no price was given."""

@@ -139,7 +139,7 @@ def cost_between(lease: Lease, platform: Platform, until_unix: float, since_unix
 
 def burn_per_hour(lease: Lease, platform: Platform) -> Money:
     """Say what the next hour costs if nothing changes."""
-    if not lease.open:
+    if not lease.open or lease.counted_by:
         return Money()
     return _an_hour(Segment(0.0, 0.0, lease.state, lease.price, lease.disk_gb), platform)
 

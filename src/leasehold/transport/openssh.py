@@ -166,15 +166,28 @@ class SshTransport:
 
     def pin_trusted(self) -> bool:
         """After a contact that ssh allowed by the user's own known_hosts, pin what those say. Pinned: does nothing."""
+        return not self.pinned and self._copy_trusted(self.pins)
+
+    def trusted_fingerprint(self) -> str:
+        """Say the fingerprint of the key that a connection is held to: the pinned one, else the user's own."""
         if self.pinned:
-            return False
+            return self.fingerprint()
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory() as folder:
+            copied = Path(folder) / "key"
+            from . import host_keys
+
+            return host_keys.fingerprint(copied) if self._copy_trusted(copied) else ""
+
+    def _copy_trusted(self, to: Path) -> bool:
         from . import host_keys
 
         said = self.config()
         alias = said.get("hostkeyalias", "")
         names = [alias] if alias else host_keys.names(said.get("hostname", self.address.host), said.get("port", "22"))
         files = [*said.get("userknownhostsfile", "").split(), *said.get("globalknownhostsfile", "").split()]
-        return host_keys.copy(files, names, self.pins)
+        return host_keys.copy(files, names, to)
 
     def _trusted_files(self) -> list[str]:
         """List the known_hosts files of a connection: our pin alone once there is one."""

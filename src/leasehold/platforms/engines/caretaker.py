@@ -124,6 +124,15 @@ class CaretakerEngine:
         """List every run the box knows."""
         return list(self.wire.objects("runs"))
 
+    def machine(self, also: Sequence[str] = ()) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return what tells this machine from others, and our other roots there: {root, runs, problem}."""
+        answers = list(self.wire.objects("machine", also=list(also)))
+        return dict(answers[0]["machine"]), answers[1:]
+
+    def witness(self, notes: Sequence[Mapping[str, Any]], limit_s: float) -> dict[str, Any]:
+        """Have the box look for notes that home left beside its results: {machine, seen, below, whole, inside}."""
+        return self.wire.ask("witness", notes=list(notes), limit_s=limit_s)
+
     def events(self, run: str, offset: int, follow_s: float) -> Iterator[dict[str, Any]]:
         """Yield batches {events, offset} from a byte offset on."""
         return self.wire.objects("events", run=run, offset=offset, follow_s=follow_s)

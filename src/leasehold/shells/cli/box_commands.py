@@ -107,7 +107,15 @@ def box_show(args: Namespace) -> int:
     for key in _SHOWN:
         if facts[key]:
             output.data(f"{key:12} {facts[key]}")
-    more = (("lease", value["leases"] or ["none open"]), ("reboot", [value["reboot"]]), ("danger", value["dangers"]))
+    found = value["found"]
+    runs = [_found(run) for run in found["runs"]] or ([] if found["problem"] else ["none found there"])
+    none = "none open" if not found["runs"] else "none open in this home, though runs lie there (see below)"
+    more = (
+        ("lease", value["leases"] or [none]),
+        ("run", [*runs, found["problem"]]),
+        ("reboot", [value["reboot"]]),
+        ("danger", value["dangers"]),
+    )
     for label, lines in more:
         for line in filter(None, lines):
             output.data(f"{label:12} {line}")
@@ -167,6 +175,11 @@ def box_test(args: Namespace) -> int:
     else:
         output.data(f"{args.name}: {_says(verdict)}")
     return _EXITS[verdict.outcome]
+
+
+def _found(run: dict[str, Any]) -> str:
+    known = f"on {run['lease']}" if run["lease"] else f"not known to this home; {run['attach']}"
+    return f"{run['run']} ({run['state']}) in {run['root']}: {known}"
 
 
 def _row(row: dict[str, Any]) -> list[str]:

@@ -24,6 +24,8 @@ def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
     state = f"asked to stop {since} ago, not confirmed" if meter.state == UNKNOWN else f"{meter.state} {since}"
     name = f"{lease.id}: {lease.box}" if reading.twin else lease.box  # what `lease down` takes
     parts = [f"{name} ({lease.platform})", state]
+    if lease.counted_by:
+        return _folded([*parts, f"the same machine as {lease.counted_by}, which counts the meter of both"], columns)
     parts += [_money(meter)] if reading.metered else _allocation(reading)
     parts += [f"projected {meter.projected}"] if meter.projected is not None else []
     parts += [f"budget {spent.percent} % of {spent.limit:f} {spent.currency}" for spent in reading.budgets]
