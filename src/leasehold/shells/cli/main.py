@@ -14,6 +14,7 @@ from leasehold.errors import LeaseholdError
 from .box_parser import add_box_parser
 from .ckpt_parser import add_ckpt_parsers
 from .doctor_parser import add_doctor_parsers
+from .ending_parser import add_ending_parsers
 from .front_parser import add_front_parsers
 from .help_text import HelpText
 from .hygiene_parser import add_hygiene_parsers
@@ -171,8 +172,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     _seeing(verbs)
     add_plot_parser(lambda name, about, example: _verb(verbs, name, about, example))
     _home(verbs)
-    _ending(verbs)
-    _parking(verbs)
+    add_ending_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_hygiene_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_doctor_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     if wanted in ("", "box"):
@@ -322,84 +322,6 @@ def _home(verbs: _Verbs) -> None:
         "  lease verify myjob",
     )
     verify.add_argument("run")
-
-
-def _ending(verbs: _Verbs) -> None:
-    stop = _verb(
-        verbs,
-        "stop",
-        "end exactly this run's processes; the box keeps billing",
-        "  lease stop myjob --grace 120",
-    )
-    stop.add_argument("run")
-    stop.add_argument(
-        "--grace",
-        type=float,
-        default=30.0,
-        metavar="S",
-        help="seconds between SIGTERM and SIGKILL (default: 30)",
-    )
-    waive = _verb(
-        verbs,
-        "waive",
-        "give up a cell's results: salvages what exists, then asks you to type it",
-        "  lease waive myjob main\n  lease waive mysweep lr-0.1 --take-back",
-    )
-    waive.add_argument("run")
-    waive.add_argument("cell", nargs="?", default="main")
-    waive.add_argument("--take-back", action="store_true", help="the cell is owed again: lease run resumes it")
-    harmless = _verb(
-        verbs,
-        "harmless",
-        "say that a process which works in a run's folders may go on there; asks you to type it",
-        "  lease harmless myjob 4711",
-    )
-    harmless.add_argument("run")
-    harmless.add_argument("pid", type=int, help="as lease down --plan or lease watch names it")
-    down = _verb(
-        verbs,
-        "down",
-        "stop the meter: only with every result home (or waived) and your approval",
-        "  lease down myjob --plan            what would happen, and what stands in the way\n"
-        "  lease down myjob                   type your approval on the terminal\n"
-        "  lease down myjob --request ask.json && ssh-keygen -Y sign -n leasehold-approval -f KEY ask.json\n"
-        "  lease down myjob --approval ask.json\n"
-        "  lease down myjob --stopped         you stopped it in the console: end the count",
-    )
-    down.add_argument("lease", nargs="?", default="", metavar="RUN|LEASE", help="left out: lists open leases")
-    down.add_argument("--verb", default="", help="which way of stopping (default: what stops the platform's meter)")
-    _facts_checked(down)
-    how = down.add_mutually_exclusive_group()
-    how.add_argument("--plan", action="store_true", help="print what would happen and exit")
-    how.add_argument("--request", metavar="FILE", default="", help="write an approval request to sign")
-    how.add_argument("--approval", metavar="FILE", default="", help="use a signed request (FILE and FILE.sig)")
-    how.add_argument("--rehearsal", action="store_true", help="approve for a simulated landlord")
-    how.add_argument("--stopped", action="store_true", help="record that you stopped the meter by hand")
-
-
-def _facts_checked(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--facts-checked",
-        default="",
-        metavar="SAW",
-        help="what you saw when you looked at facts that are stale, unconfirmed or relaxed by a project's file",
-    )
-
-
-def _parking(verbs: _Verbs) -> None:
-    park = _verb(
-        verbs,
-        "park",
-        "stop the compute meter and keep the disks, where the platform can; reversible",
-        "  lease park myjob                   type your approval on the terminal\n"
-        "  lease park myjob --standing 14d    for two weeks, park this box by itself after every verified result",
-    )
-    park.add_argument("lease", metavar="RUN|LEASE|BOX")
-    _facts_checked(park)
-    what = park.add_mutually_exclusive_group()
-    what.add_argument("--plan", action="store_true", help="print what would happen and exit")
-    what.add_argument("--standing", default="", metavar="D", help="approve beforehand, for jobs with when_done: park")
-    what.add_argument("--revoke", action="store_true", help="take the standing approval back")
 
 
 if __name__ == "__main__":
