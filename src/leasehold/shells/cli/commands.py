@@ -7,17 +7,22 @@ import time
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold import api
 from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.model.nonfinite import lines, summary
 from leasehold.model.note import Note
 from leasehold.model.units import parse_duration
+from leasehold.model.unread import summary as summary_unread
+from leasehold.model.unread import unread
 
 from . import output
 from .output import Screen
 from .teardown_screen import show_teardown
+
+if TYPE_CHECKING:
+    from leasehold.model.receipt import Receipt
 
 _HOME_NEXT = "{what}. Next, when you need the box no more: lease down {run}"
 _STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
@@ -58,21 +63,24 @@ def run(args: Namespace) -> int:
         output.say(f"it runs without us now. Next: lease watch {outcome.run}")
         output.data(outcome.run)
     else:
-        output.say(_home_next(outcome.run, outcome.receipt.nonfinite))
+        output.say(_home_next(outcome.run, outcome.receipt))
         output.data(outcome.export)
     return 0
 
 
-def _home_next(run: str, nonfinite: Any) -> str:
+def _home_next(run: str, receipt: Receipt) -> str:
     """Say what is left to do: nothing where holding the box costs nothing."""
-    what = _home(nonfinite)
+    what = _home(receipt)
     return _HOME_NEXT.format(what=what, run=run) if _has_meter(run) else what
 
 
-def _home(nonfinite: Any) -> str:
-    """Say how results came home; such as hold NaN or infinity are never called verified alone."""
-    held = summary(nonfinite)
-    return f"home, hash-equal, loads, but holds {held}: look before you use it" if held else "home and verified"
+def _home(receipt: Receipt) -> str:
+    """Say how results came home; such as hold NaN or infinity, or were not read, are never called verified alone."""
+    held, passed_over = summary(receipt.nonfinite), summary_unread(unread(receipt.loads))
+    if held:
+        more = f"; {passed_over}" if passed_over else ""
+        return f"home, hash-equal, loads, but holds {held}{more}: look before you use it"
+    return f"home and hash-equal; {passed_over}" if passed_over else "home and verified"
 
 
 def _has_meter(run: str) -> bool:
@@ -218,8 +226,8 @@ def pull(args: Namespace) -> int:
     if args.json:
         output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
         return 0
-    closed = f"{_home(done.nonfinite)}; its lease is closed"
-    output.say(_home_next(done.run, done.nonfinite) if row["lease_open"] else closed)
+    closed = f"{_home(done)}; its lease is closed"
+    output.say(_home_next(done.run, done) if row["lease_open"] else closed)
     output.data(export)
     return 0
 
