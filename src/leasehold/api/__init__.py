@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from leasehold.api.hygiene import disk, disk_empty, disk_free, disk_picked, disk_undo, gpu, gpu_kill
     from leasehold.api.notifying import notify_add, notify_kinds, notify_list, notify_remove, notify_test
     from leasehold.api.planning import doubtful_facts, plan, plan_wishes, platform, platforms
+    from leasehold.api.resuming import forget, resume
     from leasehold.api.running import (
         clock,
         closed_by_word,
@@ -138,6 +139,7 @@ __all__ = [
     "explain_id",
     "fetch",
     "fill_in",
+    "forget",
     "handbook",
     "harmless",
     "gpu",
@@ -175,6 +177,7 @@ __all__ = [
     "plot",
     "pull",
     "refresh",
+    "resume",
     "run",
     "run_fleet",
     "search",
@@ -209,6 +212,7 @@ _ROOMS = (
     "leasehold.api.checkpoints",
     "leasehold.api.hygiene",
     "leasehold.api.seeing",
+    "leasehold.api.resuming",
     "leasehold.api.sweeps",
 )
 

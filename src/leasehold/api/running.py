@@ -82,12 +82,15 @@ def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:
     """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
     from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.home_copy import copy_of, tell_all
     from leasehold.lifecycle.minder import Minder
     from leasehold.lifecycle.orders import RunOutcome
     from leasehold.lifecycle.watch import Watch
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
+    if not lease.open and (copy := copy_of(record, f"lease {lease.id} is closed")) is not None:
+        return RunOutcome(record.run, lease.id, tell_all(copy, record.run, report))
     minder = Minder(home, record.run)
     following = Watch(record.run, lease.id, box_of(home, lease), wants_readings=readings, minder=minder)
     state, engine = following.until_end(home.ledger, None, report)
@@ -147,19 +150,26 @@ def show(home: Home, word: str) -> dict[str, Any]:
     return {**row, **held, "plan": json.loads(record.plan_json), "events": events}
 
 
-def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Callable[[str], None]) -> str:
-    """Emit an attempt's log as plain text, the newest unless one is named; return why it failed, if the box knows."""
-    from leasehold.lifecycle.boxes import box_of
+def logs(
+    home: Home, word: str, which: tuple[str, int], follow: bool, emit: Callable[[str], None], report: Report
+) -> str:
+    """Emit the log of a cell's attempt (0: the newest) as plain text; return why it failed, if that is known.
+
+    Where the box is gone, the copy that came home is read, and that is reported first.
+    """
+    from leasehold.lifecycle.home_copy import seen_from, tell_copy
     from leasehold.lifecycle.remedy_words import say_cell
     from leasehold.lifecycle.watch import LogLines
 
+    cell, attempt = which
     record = books.find_run(home.ledger, word)
-    engine = box_of(home, books.find_lease(home.ledger, record.lease)).look_in()
+    engine = seen_from(home, record)
+    tell_copy(engine, report)
     try:
         seen = engine.look(record.run)
         if cell not in seen["cells"]:
             known = ", ".join(seen["cells"]) or "none yet"
-            raise UserError("cell.unknown", f"{record.run} has no cell {cell!r} on the box", hint=f"its cells: {known}")
+            raise UserError("cell.unknown", f"{record.run} has no cell {cell!r}", hint=f"its cells: {known}")
         number = attempt or int(seen["cells"][cell]["attempt"])
         lines = LogLines()
         for chunk in engine.tail(record.run, cell, number, 0, 1e9 if follow else 0):
@@ -170,8 +180,16 @@ def logs(home: Home, word: str, cell: str, attempt: int, follow: bool, emit: Cal
         engine.wire.close()
 
 
-def stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any]:
-    """End exactly this run's processes and wait until they are gone."""
+def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = False) -> dict[str, Any]:
+    """End exactly this run's processes and wait until they are gone; with keep, bring home what is there then."""
+    ended = _stop(home, word, grace_s, report)
+    if not keep:
+        return ended
+    kept = pull(home, str(ended["run"]), report)
+    return {**ended, "kept": kept.as_dict()}
+
+
+def _stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any]:
     from leasehold.lifecycle.stopping import stop_run
 
     return stop_run(home, books.find_run(home.ledger, word), grace_s, report)

@@ -10,6 +10,7 @@ from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
 from leasehold.model.curve import Curve
+from leasehold.model.note import Report, silent
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.curves import Measured
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 15.0
 
 
-def plot(home: Home, word: str, wanted: Sequence[str], since: str) -> tuple[str, list[Curve], float]:
-    """Return the run, its curves and the box's clock."""
+def plot(
+    home: Home, word: str, wanted: Sequence[str], since: str, report: Report = silent
+) -> tuple[str, list[Curve], float]:
+    """Return the run, its curves and the box's clock; that they are of the home copy is reported."""
     from leasehold.lifecycle.curves import curves_of
 
-    run, seen = _measured(home, word, since)
+    run, seen = _measured(home, word, since, report)
     if not seen.records:
         raise UserError(
             "plot.empty",
@@ -31,14 +34,18 @@ def plot(home: Home, word: str, wanted: Sequence[str], since: str) -> tuple[str,
     return run, curves_of(seen, wanted), seen.now_unix
 
 
-def patrol(home: Home, word: str, since: str, follow: bool, emit: Callable[[str, dict[str, Any]], None]) -> str:
+def patrol(
+    home: Home, word: str, since: str, follow: bool, emit: Callable[[str, dict[str, Any]], None], report: Report
+) -> str:
     """Emit one line a minute of what the patrol measured; with follow, go on until the run has ended."""
-    from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.curves import read_series
+    from leasehold.lifecycle.home_copy import HomeCopy, seen_from, tell_copy
     from leasehold.lifecycle.patrol_lines import lines_of
 
     record = books.find_run(home.ledger, word)
-    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
+    engine = seen_from(home, record, alone=True)
+    tell_copy(engine, report)
+    follow = follow and not isinstance(engine, HomeCopy)  # nothing will be added to that
     told, last_s = 0.0, _seconds(since)
     try:
         while True:
@@ -54,13 +61,14 @@ def patrol(home: Home, word: str, since: str, follow: bool, emit: Callable[[str,
         engine.wire.close()
 
 
-def _measured(home: Home, word: str, since: str) -> tuple[str, Measured]:
-    from leasehold.lifecycle.boxes import box_of
+def _measured(home: Home, word: str, since: str, report: Report) -> tuple[str, Measured]:
     from leasehold.lifecycle.curves import read_series
+    from leasehold.lifecycle.home_copy import seen_from, tell_copy
 
     last_s = _seconds(since)
     record = books.find_run(home.ledger, word)
-    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
+    engine = seen_from(home, record, alone=True)
+    tell_copy(engine, report)
     try:
         return record.run, read_series(engine, record.run, last_s)
     finally:

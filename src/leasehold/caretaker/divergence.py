@@ -139,7 +139,7 @@ class _Leap:
     def sign(self, where: str) -> Sign:
         what = _of(where, "the loss leapt and stays there")
         seen = "%s; the median before was %.4g" % (_at(*self._newest), self._base or 0.0)
-        hint = "the learning rate, a bad stretch of data, or a wrong resume: compare with the last checkpoint"
+        hint = "the learning rate, a bad stretch of data, or a wrong resume: compare with the newest checkpoint"
         return Sign(LEAPT, where, self.holds, not self.holds, ALARM, what, seen if self.holds else "it came down", hint)
 
     def _median_below(self, value: float) -> Optional[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
+from leasehold.kit.going_on import STARTED_AGAIN, is_setback, say_began
 from leasehold.kit.runstate import FINISHED, RunState
 
 LOW, DEFAULT, HIGH = "low", "default", "high"
@@ -25,6 +26,8 @@ class Telling(NamedTuple):
 def tell(event: Event) -> Optional[Telling]:
     """Find how an event is told; None for those that nobody is woken for."""
     telling = TELLINGS.get(str(event.get("k")))
+    if event.get("k") == "attempt_began" and (event.get("alarm") or not is_setback(event)):
+        return None  # it continued, as it should; or an alarm of its own says it
     if telling is None or (event.get("k") == "alarm_raised" and event.get("level") != "warn"):
         return telling and telling._replace(priority=HIGH)
     return telling
@@ -37,6 +40,7 @@ def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: f
     reason = " (%s)" % _short(run.reason) if run.reason else ""
     said = ["%s %s%s." % (wishes.get("label") or name, ended, reason)]
     said += [line for line in _verdict(events, run.reason) if run.state != FINISHED]
+    said += ["%s." % line for line in _setbacks(run)]
     price = wishes.get("price")
     if not wishes.get("free"):
         said.append("The box still bills %s." % price if price else "The box may still bill.")
@@ -44,6 +48,16 @@ def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: f
     if run.state == FINISHED:
         todo = "lease pull %s" % name + ("" if wishes.get("free") else ", then lease down %s" % name)
     return " ".join(said + ["Next: " + todo])
+
+
+def _setbacks(run: RunState) -> List[str]:
+    """Say which attempts began again although more had been reached; of many cells, how many did."""
+    found = [say_began(one) for cell in run.cells.values() for one in cell.began if is_setback(one)]
+    return [_capital(found[-1])] + ["so did %d others" % (len(found) - 1)] * (len(found) > 1) if found else []
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _verdict(events: Iterable[Event], reason: str) -> List[str]:
@@ -81,7 +95,7 @@ def _remedy(event: Optional[Event]) -> str:
 
 _REMEDIES = {
     "again": "the same command again",
-    "resume": "go on from the last checkpoint",
+    "resume": "the same command again",
     "prune_then_again": "prune scratch, then the same command again",
     "stop": "none; it stays stopped",
     "rent_again": "another box is needed",
@@ -136,7 +150,7 @@ def _evidence(event: Event) -> str:
 
 TELLINGS: Dict[str, Telling] = {
     "run_opened": Telling("started", LOW, lambda event: "It was started."),
-    "resumed": Telling("started", LOW, lambda event: "It was resumed."),
+    "resumed": Telling("started", LOW, lambda event: "It was %s." % STARTED_AGAIN),
     "run_finished": Telling("ended", DEFAULT, lambda event: "It finished."),
     "run_stopped": Telling("ended", DEFAULT, lambda event: "It was stopped: %s" % event.get("reason")),
     "run_failed": Telling("failed", HIGH, lambda event: "It failed: %s" % event.get("reason")),
@@ -150,6 +164,7 @@ TELLINGS: Dict[str, Telling] = {
     "occupied": Telling("stalled", HIGH, lambda event: "It waits, for somebody writes there: %s" % event.get("why")),
     "occupied_over": Telling("stalled", DEFAULT, lambda event: "Nobody else writes there any more; it goes on."),
     "stall_over": Telling("stalled", DEFAULT, lambda event: "It moves again."),
+    "attempt_began": Telling("alarm", DEFAULT, lambda event: "Cell %s: %s" % (event.get("cell"), say_began(event))),
     "nan_stop": Telling("alarm", HIGH, _nan_stop),
     "fast_finished": Telling("stalled", HIGH, _early),
     "alarm_raised": Telling("alarm", DEFAULT, _alarm, "name"),

@@ -8,13 +8,13 @@ import sys
 import time
 from typing import List, Tuple
 
-from leasehold.kit import frames, journal, manifest
+from leasehold.kit import frames, journal, manifest, rings
 from leasehold.kit.atomic import read_json, write_atomic
 from leasehold.kit.paths import UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import hogs, readings, remains, series, shared_notes
+from . import hogs, readings, remains, shared_notes
 from .following import Following, parse_logs
 from .observing import observe
 from .occupying import occupants_of
@@ -185,7 +185,7 @@ def tell_series(request: Request) -> None:
     """Send what the patrol measured in the last seconds, oldest first, then its newest sample and our clock."""
     folder, now = folder_of(request), time.time()
     since = now - count_of(request, "last_s") if request.args.get("last_s") else 0.0
-    records = list(series.read_window(folder.readings, since, now))
+    records = list(rings.read_window(folder.readings, since, now))
     for start in range(0, len(records), _RECORDS_A_FRAME):
         request.reply({"records": records[start : start + _RECORDS_A_FRAME]})
     status = read_json(folder.status) or {}

@@ -12,10 +12,13 @@ _TAIL_BYTES = 64 << 10
 
 
 def worth_a_look(folder: RunFolder, name: str, cell: CellState, followed: bool) -> bool:
-    """Whether an attempt ended and nothing was made of it yet; one nobody followed only if its log may hold NaN."""
+    """Whether an attempt ended and nothing was made of it yet.
+
+    A first one that nobody followed only if its log may hold NaN; of a later one it is told where it began.
+    """
     if cell.state != "ended" or cell.classed == cell.attempt or cell.stage in cell.passed:
         return False
-    return followed or may_hold_nonfinite(os.path.join(folder.attempt(name, cell.attempt), "log"))
+    return followed or cell.attempt > 1 or may_hold_nonfinite(os.path.join(folder.attempt(name, cell.attempt), "log"))
 
 
 def may_hold_nonfinite(path: str) -> bool:

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Dict
 
 from leasehold.kit import remedies
+from leasehold.kit.going_on import SAME_AGAIN
 from leasehold.kit.runstate import CellState
 
 from . import disk_gate
@@ -123,7 +124,7 @@ def _going_on(cell: CellState) -> str:
     how = "exit unknown" if cell.lost else "ended by signal %s" % cell.signal
     how = "exited with code %s" % cell.code if cell.signal is None and not cell.lost else how
     wait = " in %g s" % cell.wait_s if cell.wait_s else ""
-    return "%s; same command again%s, from its last checkpoint" % (how, wait)
+    return "%s; %s%s" % (how, SAME_AGAIN, wait)
 
 
 def _unjudged(cell: CellState, problem: str) -> Dict[str, Any]:

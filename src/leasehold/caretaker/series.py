@@ -9,28 +9,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
-Record = Dict[str, Any]
+from leasehold.kit.rings import LEVELS, WIDTH, Record, is_number, read_ring, slots_of
 
-WIDTH = 512
-_READ_BYTES = 64 * WIDTH
 _SPARE = ("m", "epoch", "cpu", "quiet")  # left out, in this order, of a line that would not fit
-
-
-class Level(NamedTuple):
-    """How far apart the lines of a ring are, and how many it holds."""
-
-    every_s: int
-    slots: int
-    name: str
-
-
-LEVELS = (  # an hour, a day, a month: at most 3.4 MB
-    Level(5, 720, "5s.jsonl"),
-    Level(60, 1440, "1min.jsonl"),
-    Level(600, 4464, "10min.jsonl"),
-)
 
 
 class Series:
@@ -83,7 +66,7 @@ class Ring:
         self._slots = slots
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         self._number, self._next = 0, 0
-        for place, record in _slots_of(path):
+        for place, record in slots_of(path):
             if record is not None and record["n"] > self._number:
                 self._number, self._next = record["n"], place + 1
 
@@ -125,25 +108,6 @@ def spell(record: Record) -> bytes:
     return _dump(left)[: WIDTH - 1].ljust(WIDTH - 1) + b"\n"
 
 
-def read_window(folder: str, since_unix: float, until_unix: float) -> Iterator[Record]:
-    """Yield records of a stretch of time, oldest first: each moment from the finest ring that still has it."""
-    finer_from = until_unix + 1.0
-    kept: List[List[Record]] = []
-    for level in LEVELS:
-        records = [one for one in read_ring(os.path.join(folder, level.name)) if since_unix <= one["t"] < finer_from]
-        kept.append(records)
-        if records:
-            finer_from = records[0]["t"]
-    for records in reversed(kept):
-        yield from records
-
-
-def read_ring(path: str) -> List[Record]:
-    """Read the whole lines of one ring in the order they were written."""
-    found = [record for _, record in _slots_of(path) if record is not None]
-    return sorted(found, key=_number_of)
-
-
 def merge(records: Sequence[Record]) -> Record:
     """Make one record of several: means, peaks or the newest, as each figure asks for."""
     merged: Record = {}
@@ -151,39 +115,6 @@ def merge(records: Sequence[Record]) -> Record:
         values = [record[name] for record in records if name in record]
         merged[name] = _RULES.get(name, _last)(values)
     return merged
-
-
-def _slots_of(path: str) -> Iterator[Any]:
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below; absent is an empty ring
-    except OSError:
-        return
-    with file:
-        place = 0
-        while True:
-            block = file.read(_READ_BYTES)
-            for start in range(0, len(block), WIDTH):
-                yield place, _parsed(block[start : start + WIDTH])
-                place += 1
-            if len(block) < _READ_BYTES:
-                return
-
-
-def _parsed(slot: bytes) -> Optional[Record]:
-    try:
-        record = json.loads(slot.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return None
-    good = isinstance(record, dict) and _is_number(record.get("t")) and isinstance(record.get("n"), int)
-    return record if good else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _number_of(record: Record) -> int:
-    return int(record["n"])
 
 
 def _same(one: Record, other: Record, every_s: int) -> bool:
@@ -199,12 +130,12 @@ def _last(values: List[Any]) -> Any:
 
 
 def _mean(values: List[Any]) -> Any:
-    known = [value for value in values if _is_number(value)]
+    known = [value for value in values if is_number(value)]
     return _short(sum(known) / len(known)) if known else None
 
 
 def _peak(values: List[Any]) -> Any:
-    known = [value for value in values if _is_number(value)]
+    known = [value for value in values if is_number(value)]
     return max(known) if known else None
 
 

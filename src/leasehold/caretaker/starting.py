@@ -205,7 +205,7 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
         _require_adoptable(plan)
     if existing is not None and _work(existing) != _work(plan):
         raise Refused("run.plan_differs", "run %s is on this box with another plan" % folder.run)
-    _prepare_cells(folder, plan)
+    _prepare_cells(folder, dict(plan, tree=(existing or plan).get("tree")))
     if existing is not None:
         roster.add_cells(folder, plan, lambda: holding.require(folder, request.args))
         return False
@@ -309,7 +309,7 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
     job = plan.get("job", {})
     names = ("setup", "run", "env", "secrets")
     cells = "a sweep" if job.get("cells") else plan.get("cells")  # a sweep may grow
-    what = {"tree": plan.get("tree"), "cells": cells, **{name: job.get(name) for name in names}}
+    what = {"tree": plan.get("code") or plan.get("tree"), "cells": cells, **{name: job.get(name) for name in names}}
     what["downloads"] = job.get("downloads") or []
     what["setup_frameworks"] = job.get("setup_frameworks", "keep")
     return what

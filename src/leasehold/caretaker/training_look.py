@@ -28,6 +28,14 @@ _LOST_SHARE = 0.5  # with checkpoints at a fixed pace, a resume never loses more
 STOP = "stop"
 
 
+class _Way(NamedTuple):
+    """Where an earlier attempt began and ended."""
+
+    attempt: int
+    begin: int
+    end: int
+
+
 class _Fall(NamedTuple):
     """Where an attempt began, and what had been reached."""
 
@@ -113,37 +121,44 @@ class TrainingLook:
         where = name if self._plan["job"].get("cells") else ""
         signs = list(look.numbers.signs(where, self._folder.run))
         if cell.attempt > 1 and not look.compared:
-            self._compare(name, look)
+            self._compare(name, cell, look, note)
         if look.fall is not None:
             signs.append(step_back(where, cell.attempt, *look.fall, now=_now(look)))
         alarms.judge(signs, note)
 
-    def _compare(self, name: str, look: _Look) -> None:
+    def _compare(self, name: str, cell: CellState, look: _Look, note: Callable[..., None]) -> None:
         """Compare, once, where this attempt began with how far the earlier ones came, by the same counter."""
-        place = look.reader.place
+        place = look.reader.any_place
         if place is None:
             return
         look.compared = True
         mine = place if look.whole else _sample(self._log(name, look.attempt), self._pattern, end=False)
-        first = max(1, look.attempt - _EARLIER)
-        ways = [way for number in range(first, look.attempt) for way in [self._way(name, number, place.track)] if way]
-        if mine is None or mine.track != place.track or not ways:
+        if mine is None or mine.track != place.track:
             return
-        if not place.in_epoch and mine.first is not None:
-            begun = [begin.first for begin, _ in ways if begin.first is not None]
-            look.fall = _fall(mine.first, begun, [end.step for _, end in ways], "step")
-        elif place.in_epoch and mine.first_epoch is not None:
-            firsts = [int(begin.first_epoch) for begin, _ in ways if begin.first_epoch is not None]
-            ends = [int(end.epoch) for _, end in ways if end.epoch is not None]
-            look.fall = _fall(int(mine.first_epoch), firsts, ends, "epoch")
+        unit = "epoch" if place.in_epoch else "step"
+        began = _count(mine, unit, first=True)
+        ways = self._ways(name, look.attempt, place.track, unit)
+        if began is None or not ways:
+            return
+        first, furthest = min(way.begin for way in ways), max(ways, key=lambda way: way.end)
+        if look.reader.place is not None:
+            look.fall = _fall(began, first, furthest.end, unit)
+        if all(one.get("attempt") != look.attempt for one in cell.began):
+            facts = {"began": began, "first": first, "reached": furthest.end, "before": furthest.attempt, "unit": unit}
+            note("attempt_began", **facts, **({"alarm": True} if look.fall else {}))
 
-    def _way(self, name: str, attempt: int, track: str) -> "Optional[tuple[Place, Place]]":
-        """Read where an earlier attempt began and ended, if its log counts by the same counter."""
-        log = self._log(name, attempt)
-        begin, end = (_sample(log, self._pattern, end) for end in (False, True))
-        if begin is None or end is None or begin.track != track or end.track != track:
-            return None
-        return begin, end
+    def _ways(self, name: str, attempt: int, track: str, unit: str) -> List[_Way]:
+        """Read where the earlier attempts began and ended, of those whose logs count by the same counter."""
+        found = []
+        for number in range(max(1, attempt - _EARLIER), attempt):
+            log = self._log(name, number)
+            begin, end = (_sample(log, self._pattern, end) for end in (False, True))
+            if begin is None or end is None or begin.track != track or end.track != track:
+                continue
+            first, last = _count(begin, unit, first=True), _count(end, unit, first=False)
+            if first is not None and last is not None:
+                found.append(_Way(number, first, last))
+        return found
 
     def _stop(self, name: str, cell: CellState, look: _Look, now_s: float) -> None:
         """End a training whose loss stays not finite, where its job says so.
@@ -187,13 +202,18 @@ def _sample(log: str, pattern: str, end: bool) -> Optional[Place]:
         return None
     reader = _reader(pattern)
     reader.feed(data.decode("utf-8", "replace") + "\n")
-    return reader.place
+    return reader.any_place
 
 
-def _fall(began: int, begun: List[int], reached: List[int], unit: str) -> Optional[_Fall]:
-    if not begun or not reached:
-        return None
-    first, furthest = min(begun), max(reached)
+def _count(place: Place, unit: str, *, first: bool) -> Optional[int]:
+    """Return where an attempt began or is, in steps or in epochs."""
+    if unit == "epoch":
+        epoch = place.first_epoch if first else place.epoch
+        return None if epoch is None else int(epoch)
+    return place.first if first else place.step
+
+
+def _fall(began: int, first: int, furthest: int, unit: str) -> Optional[_Fall]:
     least = _LEAST_STEPS if unit == "step" else _LEAST_EPOCHS
     if furthest - first < least or furthest - began <= _LOST_SHARE * (furthest - first):
         return None

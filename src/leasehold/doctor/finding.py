@@ -78,6 +78,7 @@ class Diagnosis:
     notices: tuple[Finding, ...] = ()
     read: tuple[dict[str, Any], ...] = ()  # what was looked at: name, lines, bytes
     done: tuple[str, ...] = ()  # what the box's caretaker saw and did by itself
+    home_copy: str = ""  # says of when it is, where not the box but what came home was read
 
     @property
     def retry(self) -> bool | None:
@@ -92,4 +93,5 @@ class Diagnosis:
             "retry": self.retry,
             "read": list(self.read),
             **({"done": list(self.done)} if self.done else {}),
+            **({"home_copy": self.home_copy} if self.home_copy else {}),
         }

@@ -128,7 +128,13 @@ class ProgressReader:
     def place(self) -> Optional[Place]:
         """Where the training is and began, once a counter with a loss is known to be its own."""
         main = self._counters.main
-        if main is None or not main.has_loss or main.counts_epochs:
+        return self.any_place if main is not None and main.has_loss else None
+
+    @property
+    def any_place(self) -> Optional[Place]:
+        """Where the training is and began, by its likeliest counter: one with a loss, or one that rises steadily."""
+        main = self._counters.main
+        if main is None or main.counts_epochs or not (main.has_loss or main.steady):
             return None
         inside = self._epochs.inside(self._last)
         return Place(main.key, main.first, main.step, self._epochs.first, self._epochs.epoch, inside)

@@ -72,10 +72,10 @@ def wait_s(tries: int) -> float:
 def _resume(ended: Ended) -> Remedy:
     pause_s = ended.grace_s if ended.verdict == "preempted" else 0.0
     if ended.saved:
-        return Remedy(RESUME, "it left newer work than it began with: from its last checkpoint", pause_s, fresh=True)
+        return Remedy(RESUME, "it left newer work than it began with: the identical command again", pause_s, fresh=True)
     if ended.tries >= ended.most:
         return Remedy(STOP, _used_up(ended))
-    return Remedy(RESUME, "from its last checkpoint", max(pause_s, _pause_s(ended)))
+    return Remedy(RESUME, "the identical command again", max(pause_s, _pause_s(ended)))
 
 
 def _again(ended: Ended) -> Remedy:
@@ -83,7 +83,7 @@ def _again(ended: Ended) -> Remedy:
         return Remedy(STOP, "it failed by the same sign at the same step twice: that is no accident")
     if ended.tries >= ended.most:
         return Remedy(STOP, _used_up(ended))
-    return Remedy(AGAIN, "the identical command again, from its last checkpoint", _pause_s(ended))
+    return Remedy(AGAIN, "the identical command again", _pause_s(ended))
 
 
 def _make_room(ended: Ended) -> Remedy:

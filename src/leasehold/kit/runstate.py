@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
+from . import going_on
+
 RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
 TERMINAL = (FINISHED, FAILED, STOPPED)
 
@@ -54,6 +56,7 @@ class CellState:
         self.alarms: Dict[str, str] = {}  # of its training that stand: what was seen, by the alarm
         self.diverged = 0  # the attempt that was ended because its loss was not finite
         self.occupied = ""  # who writes in its folders, though nobody should at this point; it waits for them
+        self.began: List[Dict[str, Any]] = []  # where attempts after the first began, by their own counter
         self.leaves = ""  # the box that was given it: the attempt here is ended, and then it is given back
 
     def as_dict(self) -> Dict[str, Any]:
@@ -281,6 +284,11 @@ def _alarm(run: RunState, event: Dict[str, Any]) -> None:
     _cell(run, event).alarms = alarms
 
 
+def _began(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    cell.began = going_on.kept(cell.began, event)
+
+
 def _cell_state(name: str) -> Any:
     def step(run: RunState, event: Dict[str, Any]) -> None:
         _cell(run, event).state = name
@@ -355,6 +363,7 @@ _STEPS = {
     "alarm_raised": _alarm,
     "alarm_cleared": _alarm,
     "nan_stop": _attempt_of("diverged"),
+    "attempt_began": _began,
     "cell_finished": _cell_state(FINISHED),
     "cell_failed": _cell_failed,
     "cell_pending": _cell_state("pending"),

@@ -249,6 +249,10 @@ def _set_waived(db: sqlite3.Connection, run: str, cells: set[str]) -> None:
     db.execute("UPDATE runs SET waived = ? WHERE run = ?", (json.dumps(sorted(cells)), run))
 
 
+def _run_forgotten(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    db.execute("DELETE FROM runs WHERE run = ?", (run,))
+
+
 def _box_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     entry = json.dumps(data, sort_keys=True, ensure_ascii=False)
     db.execute("INSERT OR REPLACE INTO boxes VALUES (?,?,?)", (data["name"], data["added_unix"], entry))
@@ -279,6 +283,7 @@ _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]]
     "receipt_void": _receipt_void,
     "waived": _waived,
     "waiver_taken_back": _waiver_over,
+    "run_forgotten": _run_forgotten,
     "box_added": _box_written,
     "box_changed": _box_written,
     "box_removed": _box_removed,

@@ -74,7 +74,7 @@ def _check_plan(data: bytes, run: str) -> dict[str, Any]:
         check_name(plan.run, "run")
         for cell in plan.cells:
             check_name(cell, "cell")
-        named = digest({"job": plan.job.identity(), "tree": plan.tree})[:10]
+        named = digest({"job": plan.job.identity(), "tree": plan.code or plan.tree})[:10]
         fits = plan.run == run and named in run and plan.sha256 == value.get("plan_sha256")
         if not fits or any(artifact.loads not in LOADERS for artifact in plan.job.artifacts):
             raise ValueError("its hash does not fit its name")

@@ -10,18 +10,17 @@ from typing import Any
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
 from leasehold.doctor.reading import read_log, read_stream
-from leasehold.errors import LinkError, UserError
+from leasehold.errors import UserError
 from leasehold.kit.evidence import Context, from_readings
 from leasehold.kit.signs import Book
-from leasehold.kit.suspects import ReadLog
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .boxes import Box, box_of, find_box
+from .boxes import Box, find_box
 from .home import Home
-from .results import Folders
+from .home_copy import HomeCopy, seen_from
 from .watch import describe
 
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
@@ -45,13 +44,9 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     known = replace(context, platform=context.platform or lease.platform, values=_values(record))
-    try:
-        engine = box_of(home, lease).look_in()
-    except LinkError:
-        logs = _brought_home(book, record)
-        if not logs:
-            raise
-        return diagnose(book, logs, known)
+    engine = seen_from(home, record)
+    if isinstance(engine, HomeCopy):
+        return _from_copy(engine, book, record, known)
     try:
         return _from_box(engine, book, record, known)
     finally:
@@ -67,6 +62,22 @@ def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnos
     finally:
         engine.wire.close()
     return diagnose(book, [read_stream(book, "readings", iter([_spoken(taken)]))], _platform(box, taken, context))
+
+
+def _from_copy(copy: HomeCopy, book: Book, record: RunRecord, context: Context) -> Diagnosis:
+    """Read what came home: logs and journal. What a box would measure now is not known."""
+    seen = copy.look(record.run)
+    logs = [
+        read_log(book, path)
+        for cell, state in seen["cells"].items()
+        if (path := copy.folder / cell / f"attempt-{int(state.get('attempt') or 0):04d}" / "log").is_file()
+    ]
+    codes = [_exit_code(state) for state in seen["cells"].values()]
+    failed = next((code for code in codes if code), 0 if seen["state"] == "finished" else None)
+    code = failed if context.exit_code is None else context.exit_code
+    told = replace(context, exit_code=code, own_kill=bool(seen.get("stops")))
+    events = [event for batch in copy.events(record.run, 0, 0) for event in batch["events"]]
+    return replace(diagnose(book, logs, told), done=tuple(_done(events)), home_copy=copy.words)
 
 
 def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: Context) -> Diagnosis:
@@ -137,15 +148,6 @@ def _exit_code(state: dict[str, Any]) -> int | None:
     if state.get("signal"):
         return _SIGNALLED + int(state["signal"])
     return None if state.get("code") is None else int(state["code"])
-
-
-def _brought_home(book: Book, record: RunRecord) -> list[ReadLog]:
-    folders = Folders(Path(record.results), record.run)
-    for folder in (folders.export, folders.partial):
-        found = sorted((folder / "evidence").rglob("log")) if (folder / "evidence").is_dir() else []
-        if found:
-            return [read_log(book, path) for path in found]
-    return []
 
 
 def _values(record: RunRecord) -> dict[str, str]:

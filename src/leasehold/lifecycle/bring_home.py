@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,9 @@ from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.receipt import Receipt
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .evidence import pull_evidence
 from .nonfinite import notes_of
+from .origin import keep_origin
 from .pull.listing import Asked, Place, forget_marks
 from .pull.pace import Pace
 from .pull.streams import Way
@@ -35,7 +36,6 @@ from .pull.whole import Begun, Opened, Pulled, begin_chart, open_list, pull
 from .results import Folders, private
 from .verify import holds_all_of, home_damage, read_receipt, sealed_entries, write_receipt
 
-_MAX_LOGS = 1000
 _FAR_FUTURE_UNIX = 1e11
 _CHANGES = 3  # how often the list is taken anew because a file changed under the pull
 
@@ -143,7 +143,8 @@ class _Homecoming:
             pulled = self._pull(cells, opened, way, wish.pace or Pace(self.report))
             wish.remember(opened.round_trip_s, pulled.total_bytes)
             manifest = self._read_manifest(pulled, cells)
-            _pull_evidence(self.engine, self.plan, self.folders.partial, seen)
+            pull_evidence(self.engine, self.plan, self.folders.partial, seen)
+            keep_origin(self.ledger, self.record.run, self.plan.tree, self.folders.partial)
             receipt = write_receipt(
                 self.folders.partial, self.plan, manifest, pulled.manifest, seen, self.report, proved=pulled.sums,
                 names=pulled.home_names,
@@ -219,7 +220,7 @@ def _finished_cells(seen: dict[str, Any], plan: Plan) -> list[str]:
     raise RunFailed(
         "run.no_result",
         f"{plan.run} {seen['state']} without a finished cell: {seen['reason']}",
-        hint=f"lease doctor {plan.run}; the identical lease run resumes it; lease waive {plan.run} gives it up",
+        hint=f"lease doctor {plan.run}; lease resume {plan.run} goes on with it; lease waive {plan.run} gives it up",
     )
 
 
@@ -296,26 +297,6 @@ def _moment(said: Any) -> float:
     """Read a time that an untrusted box says; nonsense is none."""
     plain = isinstance(said, (int, float)) and not isinstance(said, bool) and abs(said) < _FAR_FUTURE_UNIX
     return float(said) if plain else 0.0
-
-
-def _pull_evidence(engine: CaretakerEngine, plan: Plan, partial: Path, seen: dict[str, Any]) -> None:
-    """Keep the journal and the attempts' logs beside the results; they are evidence, not promises."""
-    wanted = [("run", "", "journal.jsonl"), ("run", "", "plan.json")]
-    for cell in plan.cells:  # never the box's own names: they would choose where we write
-        last = int(seen["cells"].get(cell, {}).get("attempt", 0))
-        for attempt in range(max(1, last - _MAX_LOGS + 1), last + 1):
-            wanted += [("cells", cell, f"attempt-{attempt:04d}/{name}") for name in ("log", "exit.json")]
-    came = engine.get_many(plan.run, wanted)  # an attempt that vanished has no exit record
-    for number, parts in groupby(came, key=lambda part: part[0]):
-        _, cell, path = wanted[number]
-        target = partial / "evidence" / cell / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "wb", opener=_private) as file:
-            file.writelines(chunk for _, chunk in parts)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _to_quarantine(ledger: Ledger, record: RunRecord, folders: Folders, error: VerifyError) -> None:

@@ -47,7 +47,11 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
     job, tree = job_tree
     order = replace(order, prepared=job_tree)
     plan = resolve(
-        job, tree.sha256, home.shelf(tree.folder).load(LOCAL), generation(home, job, tree, again=order.again)
+        job,
+        tree.sha256,
+        home.shelf(tree.folder).load(LOCAL),
+        generation(home, job, tree, again=order.again),
+        identity=tree.identity,
     )
     boxes = list(_boxes(home, job, order.root))
     begun = _begun_on(home, plan.run)

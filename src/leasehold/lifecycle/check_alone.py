@@ -130,7 +130,7 @@ def _environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: di
         if name not in values and tracker_of(name) is not None:
             hint = f"export {name}=… here to have it checked; lease run needs it anyway"
             findings.append(Finding(Outcome.UNKNOWN, f"{name} is not in your environment, so nobody was asked", hint))
-    first = run_id(job, tree.sha256)
+    first = run_id(job, tree.identity)
     if not job.setup:
         return Verdict("env", tuple(findings))
     ours = [str(seen["run"]) for seen in engine.runs() if re.fullmatch(re.escape(first) + r"(-\d+)?", str(seen["run"]))]

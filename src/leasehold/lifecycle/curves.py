@@ -12,6 +12,8 @@ from leasehold.kit.terminal import plain
 from leasehold.model.curve import Curve, Point
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
+from .home_copy import HomeCopy
+
 DEFAULT = ("loss", "gpu", "mem", "disk", "step-rate")
 _MOST_RECORDS = 20_000
 _MOST_LINES = 16  # cards or disks in one panel
@@ -31,7 +33,7 @@ class Measured:
     alarms: tuple[str, ...] = ()
 
 
-def read_series(engine: CaretakerEngine, run: str, last_s: float) -> Measured:
+def read_series(engine: CaretakerEngine | HomeCopy, run: str, last_s: float) -> Measured:
     """Ask the box for a window of its series."""
     records: list[Record] = []
     last: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Evacuate: what a running trainer has finished writing comes home while it goes on. It is a copy, never a receipt."""
+"""Evacuate: what a running trainer has finished writing, or a stopped one left, comes home. A copy, never a receipt."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from leasehold.model.units import say_bytes
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .bring_home import PullWish
+from .evidence import pull_evidence
 from .home_names import HomeNames, Probe
 from .orders import Evacuation
+from .origin import keep_origin
 from .pull.listing import Asked, Place
 from .pull.pace import Pace
 from .pull.streams import Way
@@ -35,15 +37,26 @@ _COMING = ".coming"
 
 
 def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report: Report, wish: PullWish) -> Evacuation:
-    """Take home what is whole of a run that goes on; the second call takes only what is new."""
+    """Take home what is whole of a run that goes on, or all that an ended one left in its unfinished cells.
+
+    The second call takes only what is new.
+    """
     folders = Folders(Path(record.results), record.run)
     folders.make()
     private(folders.evacuated.parent)
     plan = plan_from_dict(json.loads(record.plan_json))
     with folders.one_at_a_time(report):
-        opened = open_chart(engine, Asked(record.run, list(plan.cells), _patterns(plan), _QUIET_S))
+        seen = engine.look(record.run)
+        ended = bool(seen["terminal"])
+        cells = [cell for cell in plan.cells if not ended or seen["cells"].get(cell, {}).get("state") != "finished"]
+        pull_evidence(engine, plan, folders.evacuated, seen)
+        keep_origin(ledger, record.run, plan.tree, folders.evacuated)
+        asked = Asked(record.run, cells, _patterns(plan, ended=ended), 0.0 if ended else _QUIET_S)
+        opened = open_chart(engine, asked)
         if opened.first is None:
             opened.talk.leave()
+            if ended:
+                return _nothing_left(record, folders, str(seen["state"]), report)
             raise RunFailed(
                 "run.unfinished",
                 f"{record.run} goes on and has finished no artifact or checkpoint yet",
@@ -53,11 +66,22 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
         coming = folders.evacuated / _COMING
         place = Place(coming, folders.roofs, folders.check_room)
         pulled = pull(engine, opened, place, way, wish.pace or Pace(report), report)
-        return _record(ledger, record, folders, pulled, report)
+        return _record(ledger, record, folders, (pulled, str(seen["state"])), report)
 
 
-def _record(ledger: Ledger, record: RunRecord, folders: Folders, pulled: Pulled, report: Report) -> Evacuation:
+def _nothing_left(record: RunRecord, folders: Folders, state: str, report: Report) -> Evacuation:
+    """An ended run that wrote no file has at least its journal and its logs."""
+    text = f"{record.run} {state} and left no file in its $LEASE_OUT; its logs and journal: {folders.evacuated}"
+    done = Evacuation(record.run, str(folders.evacuated), 0, 0, 0, time.time(), state)
+    report(Note("evacuated", text, done.as_dict()))
+    return done
+
+
+def _record(
+    ledger: Ledger, record: RunRecord, folders: Folders, came: tuple[Pulled, str], report: Report
+) -> Evacuation:
     """Let what came take the place of older copies, and write into the ledger what the box no longer holds alone."""
+    pulled, state = came
     known = _entries(folders.evacuated, record.run)
     fresh = _sealed(pulled, record.run)
     new = sorted(key for key, entry in fresh.items() if known.get(key, {}).get("sha256") != entry["sha256"])
@@ -77,7 +101,7 @@ def _record(ledger: Ledger, record: RunRecord, folders: Folders, pulled: Pulled,
     write_atomic(str(folders.evacuated / "manifest.json"), manifests.encode(kept))
     shutil.rmtree(folders.evacuated / _COMING, ignore_errors=True)
     size = sum(int(entry["bytes"]) for entry in fresh.values())
-    done = Evacuation(record.run, str(folders.evacuated), len(fresh), size, len(new), time.time())
+    done = Evacuation(record.run, str(folders.evacuated), len(fresh), size, len(new), time.time(), state)
     if new:
         ledger.append(
             "evacuated", lease=record.lease, run=record.run, place=done.place, files=done.files, bytes=size,
@@ -110,9 +134,11 @@ def _names(known: dict[str, dict[str, Any]], folder: Path) -> HomeNames:
     return names
 
 
-def _patterns(plan: Plan) -> list[str]:
-    """What is promised, and the checkpoints where the job says they are."""
+def _patterns(plan: Plan, *, ended: bool) -> list[str]:
+    """What is promised, and the checkpoints where the job says they are; all that an ended run left but its scratch."""
     path = plan.job.checkpoint.path.strip("/")
+    if ended and not plan.job.scratch:
+        return ["**"]
     return [*plan.patterns, *([path, f"{path}/**"] if path else [])]
 
 

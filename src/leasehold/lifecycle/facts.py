@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import leasehold
+from leasehold.kit.atomic import read_json
 from leasehold.kit.canon import digest
 from leasehold.kit.journal import read_from
 from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt
+
+from .evidence import FOLDER
+from .origin import CODE, GIT
 
 
 def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -> dict[str, Any]:
@@ -26,6 +30,8 @@ def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -
         "plan_sha256": plan.sha256,
         "code_tree_sha256": plan.tree,
         "code_tree_checked_on_box": True,
+        "code": f"{FOLDER}/{CODE}" if (place / FOLDER / CODE).is_file() else None,
+        "git": read_json(str(place / FOLDER / GIT)),
         "environment_names": sorted(plan.job.env),
         "platform": plan.platform,
         "detach": seen.get("detach", ""),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from leasehold.kit.going_on import is_setback, say_began
 from leasehold.kit.predicates import DEAD, FAST_FINISHED, FINISHED, RUNNING, STALLED, STATES, UNKNOWN, Facts, judge
 from leasehold.kit.terminal import one_line
+from leasehold.model.cells import MAIN
 
 STALE_BEAT_S = 30  # six beats of a caretaker: what is older proves nothing of now
 
@@ -48,6 +50,18 @@ def _sick(status: Mapping[str, Any]) -> str:
     listed = said.get("evidence")
     evidence = ", ".join(str(item) for item in listed[:4]) if isinstance(listed, list) else ""
     return one_line(f"{said['state'].upper()}: {evidence}")[:_REASON_CHARS]
+
+
+def setbacks_of(cells: Any) -> list[str]:
+    """Say which attempts began again although more had been reached; what an untrusted box says is bounded."""
+    found = []
+    for name, cell in cells.items() if isinstance(cells, dict) else ():
+        listed = cell.get("began") if isinstance(cell, dict) else None
+        whose = "" if name == MAIN else f"{one_line(str(name))}: "
+        for one in listed[:_ALARMS] if isinstance(listed, list) else ():
+            if isinstance(one, dict) and is_setback(one):
+                found.append(f"{whose}{say_began(one)}: did it load its checkpoint?")
+    return found[:_ALARMS]
 
 
 def warnings_of(cells: Mapping[str, Any]) -> list[str]:

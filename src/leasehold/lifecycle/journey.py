@@ -26,7 +26,7 @@ from .boxes import Box
 from .candidates import Chosen, choose
 from .check import Gatekeeper, Skips
 from .harvest import Harvest
-from .health import warnings_of
+from .health import setbacks_of, warnings_of
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .lease_notes import checked_amount
@@ -174,12 +174,14 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     results = (order.results or project / RESULTS).absolute()
     memory, ours = home.tree_memory(project), own_places(home, project, results)
     tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, ours, memory)
-    refuse_crlf(tree)
+    if order.stored is None:
+        refuse_crlf(tree)
     if not order.prepared and (stays := say_home_stays(home, tree)):
         report(Note("warning", stays))
     if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
         report(Note("warning", warning))
-    pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
+    if order.stored is None:
+        pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
     chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, balance, order.spot, order.again)
     known = replace(
@@ -189,6 +191,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         met=chosen.met,
         absent_on=chosen.absent_on,
         job_file=order.job_file.name,
+        stored=order.stored,
     )
     return replace(known, share=Share(order.cells, order.part, order.generation, order.given)), (job, tree)
 
@@ -236,9 +239,12 @@ def _finish(home: Home, run_id: str, end: End, engine: CaretakerEngine, report: 
         engine.wire.close()
         hint = "make room or take a larger disk, then run the identical command; lease disk shows what lies there"
         raise Refusal("disk.short", f"{run_id}: {end.reason.partition(': ')[2]}", hint=hint)
+    seen_last = engine.look(run_id)
     if end.state == "finished":
-        for text in warnings_of(engine.look(run_id)["cells"]):
+        for text in warnings_of(seen_last["cells"]):
             report(Note("warning", text))
+    for text in setbacks_of(seen_last["cells"]):
+        report(Note("warning", text))
     record = books.find_run(home.ledger, run_id)
     new = bool(record.owed())
     if end.state != "finished":
@@ -275,5 +281,5 @@ def _failure(run_id: str, end: End) -> LeaseholdError:
     return RunFailed(
         f"run.{end.state}",
         f"{run_id} {end.state}: {end.reason}",
-        hint=f"lease doctor {run_id} says why; the identical lease run resumes it",
+        hint=f"lease doctor {run_id} says why; lease resume {run_id} goes on with it, or the identical lease run",
     )

@@ -15,6 +15,7 @@ from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.launching import judge_no_smoke
 from leasehold.gates.never_rules import command_warnings
 from leasehold.gates.platform_signs import SignReadings
+from leasehold.kit import going_on
 from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.lease import Lease
@@ -28,11 +29,12 @@ from leasehold.model.work import checked_work
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.process import LocalTransport
 
-from . import check, handbook, notify, relaunch
+from . import check, handbook, kept_code, notify, relaunch
 from .arrival import arrive
 from .boxes import Box
 from .budget import budget_for_box
 from .check import Gatekeeper, Skips
+from .earlier import as_begun, refuse_lost_thread
 from .first_contact import say_once
 from .home import Home
 from .lease_notes import note_disks, note_reached, note_told, say_meter
@@ -85,6 +87,7 @@ class LaunchOrder:
     job_file: str = "lease.yaml"
     trains: bool = True  # downloads alone need no smoke
     absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
+    stored: Plan | None = None  # go on with this very plan and the code that it began with
 
 
 def launch(
@@ -93,15 +96,18 @@ def launch(
     """Start the run, attach to it, or resume it: whatever the identical command now means."""
     job, tree = job_tree
     box, ledger = order.box, home.ledger
-    profile = profile_on(home, box, tree.folder)
+    profile = profile_on(home, box, tree.project)
     _refuse_foreign_engine(profile)
     if box.root.startswith("/"):  # known before anything is written down; a link there is only seen on the box
         refuse_shared(profile, box.root, job.secrets)
     engine = order.met.engine if order.met else None
     try:
         told = order.share.generation
-        again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
-        plan = still_promised(home, resolve(job, tree.sha256, profile, again, order.share))
+        plan = wanted = order.stored
+        if plan is None or wanted is None:
+            again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
+            wanted = resolve(job, tree.sha256, profile, again, order.share, tree.identity)
+            plan = as_begun(ledger, still_promised(home, wanted), tree, report)
         refuse_elsewhere(home, plan, box, order.absent_on)
         before = books.run_called(ledger, plan.run)
         engine = engine or connect(home, box, report)
@@ -112,20 +118,25 @@ def launch(
         refuse_company(engine, plan, alongside=order.alongside)
         state = engine.look(plan.run)["state"]
         if state == "absent":
+            plan = plan.with_code_of(wanted)  # what it began with, if it ever began, lies nowhere any more
+            if order.trains and not (order.again or order.alongside or order.share.part):
+                refuse_lost_thread(ledger, engine, plan, lease, tree, report)
             arrive(home, lease, (box, engine), before, order.results, report)
             gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
             _pass_plan(home, order, engine, (job, tree), gatekeeper)
             if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
                 gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
             met = order.met or Met(engine)
-            signs = None if met.audit else readings(home.shelf(tree.folder), box, bool(order.price or lease.price))
+            signs = None if met.audit else readings(home.shelf(tree.project), box, bool(order.price or lease.price))
             _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)
-        with written_down(home, plan, lease, tree, order.results) as known_seq:
+        with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
             facts, private, seen = _ask_to_start(home, (order, plan, lease), engine, profile, tree, state, report)
     except BaseException:
         if engine is not None:
             engine.wire.close()
         raise
+    if tree.sha256 == plan.tree:
+        kept_code.keep(ledger, tree)
     handbook.keep(home, plan.run, facts, seen)
     record_place(ledger, (lease.id, plan.run), seen, report)
     ledger.append(
@@ -147,7 +158,7 @@ def _ask_to_start(
     private = {**_private(home, plan, lease), "gate": check.gate_wishes(job, tree, order.skips)}
     private["relaunch"] = relaunch.ways_for(home, box, plan, profile, report)
     private["budget"] = budget_for_box(home, plan.run, report, refuse=starts)
-    stay = handbook.Stay(plan, lease, box, tree.folder, order.results, order.job_file)
+    stay = handbook.Stay(plan, lease, box, tree.project, order.results, order.job_file)
     facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
     version, given = leasehold.__version__, dict(order.share.given)
     private = {**private, "handbook": facts, "who": whoami(), "version": version, "given": given}
@@ -246,7 +257,7 @@ def _pass_plan(
     seen = engine.probe()
     given = [cell for cell in job.cells if not order.share.cells or cell.name in order.share.cells]
     asked = Wishes(order.price, order.balance, spot=order.spot, root=str(seen.get("real_root") or seen["root"]))
-    planned = judge_on_box(home, order.box, replace(job, cells=tuple(given)), asked, time.time(), tree.folder)
+    planned = judge_on_box(home, order.box, replace(job, cells=tuple(given)), asked, time.time(), tree.project)
     for text in command_warnings(job, planned.sheet.profile):
         gatekeeper.report(Note("warning", text))
     gatekeeper.pass_through(planned.verdict)
@@ -301,14 +312,14 @@ def _begin(
     engine: CaretakerEngine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str, Any]], report: Report
 ) -> dict[str, Any]:
     home_id, private = mine
-    pushed = engine.push(tree)
+    pushed = engine.push(tree) if tree.sha256 == plan.tree else None  # else the box has it since the run began
     if pushed:
         size = f"{pushed.files} of {len(tree.entries)} files, {say_bytes(pushed.bytes)}, had to travel"
         data = {"files": pushed.files, "bytes": pushed.bytes, "of_files": len(tree.entries)}
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
     seen = engine.start(plan, home_id, private)
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped") and _is_owed(seen, private["given_up"]):
-        report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); resuming it"))
+        report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); starting it again"))
         seen = engine.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})
     relaunch.tell(seen, report)
     report(
@@ -347,5 +358,5 @@ _SAYS = {
     "attached": "already there, attached",
     "added": "its new cells joined it",
     "revived": "its caretaker had died; revived, the run goes on",
-    "resumed": "resumed from its last checkpoint",
+    "resumed": going_on.STARTED_AGAIN,
 }

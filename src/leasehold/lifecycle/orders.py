@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leasehold.model.job import Job
+    from leasehold.model.plan import Plan
     from leasehold.model.receipt import Receipt
 
     from .project import CodeTree
@@ -38,6 +39,7 @@ class RunOrder:
     given: Mapping[str, int] = field(default_factory=dict)  # which giving of these cells it is
     take_over: bool = False  # share out a sweep that another home has shared out so far
     prepared: tuple[Job, CodeTree] | None = None  # job and code, where they were read once for several boxes
+    stored: Plan | None = None  # go on with this very plan: `lease resume`
     at_risk_s: float = 600.0  # so much finished work may lie on a box alone while the others of a sweep go on
     patience_s: float = 0.0  # how long a silent box is waited for; 0 is as long as it takes a person to notice
 
@@ -63,6 +65,7 @@ class Evacuation:
     bytes: int
     new_files: int
     at_unix: float
+    state: str = "running"  # how the run stood then; of one that has ended all that it left is taken
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json."""

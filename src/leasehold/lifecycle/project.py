@@ -18,7 +18,7 @@ from leasehold.kit.frames import CHUNK_BYTES
 from leasehold.kit.paths import UnsafePath, check_relative
 from leasehold.kit.tree import check_link, tree_text
 
-from .ignoring import read_ignore
+from .ignoring import LeaseIgnore, Place, is_other_job, read_ignore
 from .own_places import below
 from .tree_memory import TreeMemory
 
@@ -47,6 +47,13 @@ class CodeTree:
     entries: tuple[dict[str, Any], ...]
     hashed: frozenset[str] = frozenset()  # paths that were read now; of all others the sums were known
     left_out: frozenset[str] = frozenset()  # folders of ours that lie in it and would have travelled: "state/"
+    laid_out_for: Path | None = None  # the project that it was read from, where its files were laid out elsewhere
+    beside: frozenset[str] = frozenset()  # paths that travel and make no other run: notes, images, other jobs
+
+    @property
+    def project(self) -> Path:
+        """The folder that it is the code of."""
+        return self.laid_out_for or self.folder
 
     @cached_property
     def text(self) -> bytes:
@@ -57,6 +64,16 @@ class CodeTree:
     def sha256(self) -> str:
         """The tree's name on every box."""
         return sha256(self.text).hexdigest()
+
+    @cached_property
+    def identity(self) -> str:
+        """What a run is named after: the hash of the files that count."""
+        return sha256(tree_text(self.counting)).hexdigest() if self.beside else self.sha256
+
+    @property
+    def counting(self) -> list[dict[str, Any]]:
+        """The files that make a run what it is."""
+        return [entry for entry in self.entries if entry["path"] not in self.beside]
 
     @property
     def changed(self) -> tuple[dict[str, Any], ...]:
@@ -99,9 +116,11 @@ def read_tree(folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memo
     entries = []
     total = 0
     own = below(folder, ours)
-    left_out = set()
+    left_out: set[str] = set()
+    beside: set[str] = set()
     for path in sorted(_paths(folder, listing)):
-        if path == leave_out or ignore.ignores(path):
+        place = ignore.place(path)
+        if path == leave_out or place is Place.HOME:
             continue
         if own and (stays := [prefix for prefix in own if f"{path}/".startswith(prefix)]):
             left_out.update(stays)
@@ -113,6 +132,8 @@ def read_tree(folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memo
         if entry is None:
             continue
         entries.append(entry)
+        if place is Place.BESIDE or _is_other_job(folder, path, ignore):
+            beside.add(path)
         total += int(entry.get("bytes", 0))
         if total > _MAX_CODE_BYTES:
             raise UserError(
@@ -121,7 +142,11 @@ def read_tree(folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memo
                 hint="data and checkpoints do not travel with the code: ignore them in .gitignore or .leaseignore",
             )
     known.save()
-    return CodeTree(folder, tuple(entries), frozenset(known.read), frozenset(left_out))
+    return CodeTree(folder, tuple(entries), frozenset(known.read), frozenset(left_out), beside=frozenset(beside))
+
+
+def _is_other_job(folder: Path, path: str, ignore: LeaseIgnore) -> bool:
+    return path.endswith((".yaml", ".yml")) and not ignore.keeps(path) and is_other_job(folder, path)
 
 
 def _split(folder: str) -> list[str]:

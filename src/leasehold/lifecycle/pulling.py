@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def pull_home(
 
 
 def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullOrder) -> Receipt | Evacuation:
-    """Bring results home; of a run that still works, what is finished so far."""
+    """Bring results home; of a run that still works, what is finished so far; of one that has failed, what it left."""
 
     persistent = _Persistent(home, record, report, order, None)
     from .bring_home import bring_home  # while ssh shakes hands
@@ -60,11 +61,15 @@ def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullO
 
     def once(engine: CaretakerEngine, wish: PullWish) -> Receipt | Evacuation:
         try:
-            return bring_home(home.ledger, record, engine, report, wish)
+            receipt = bring_home(home.ledger, record, engine, report, wish)
         except RunFailed as error:
-            if error.code != "run.unfinished":
+            if error.code not in ("run.unfinished", "run.no_result"):
                 raise
-        return evacuate(home.ledger, record, engine, report, wish)
+            return evacuate(home.ledger, record, engine, report, wish)
+        seen = engine.look(record.run) if len(receipt.cells) < len(json.loads(record.plan_json)["cells"]) else {}
+        if seen.get("terminal") and seen["state"] != "finished":  # what its other cells left comes too, unsealed
+            evacuate(home.ledger, record, engine, report, wish)
+        return receipt
 
     return persistent.keep_on(once)
 

@@ -12,7 +12,7 @@ from leasehold.model.words import ago
 
 _DOES = {
     "again": "again",
-    "resume": "resume",
+    "resume": "again",
     "prune_then_again": "prune scratch, then again",
     "stop": "stop",
     "rent_again": "leave this box",

@@ -47,13 +47,18 @@ class Share:
 ALL = Share()
 
 
-def resolve(job: Job, tree: str, profile: Profile, again: int = 0, share: Share = ALL) -> Plan:
-    """Combine job, code and platform; equal inputs give the same run on every home."""
-    run = run_id(job, tree) + (f"-{again}" if again else "") + (f"-{share.part}" if share.part else "")
+def resolve(job: Job, tree: str, profile: Profile, again: int = 0, share: Share = ALL, identity: str = "") -> Plan:
+    """Combine job, code and platform; equal inputs give the same run on every home.
+
+    The identity is the hash of those files of the tree that count; without one, every file does.
+    """
+    code = identity or tree
+    run = run_id(job, code) + (f"-{again}" if again else "") + (f"-{share.part}" if share.part else "")
     environment = environment_of(profile)
     cells = share.cells or tuple(cell.name for cell in job.cells) or (MAIN,)
     cells = cells if job.artifacts else ()  # a job that promises nothing only fetches
-    return Plan(run, job, tree, profile.id, profile.detach, cells, environment, profile.engine)
+    apart = code if code != tree else ""
+    return Plan(run, job, tree, profile.id, profile.detach, cells, environment, profile.engine, code=apart)
 
 
 def run_id(job: Job, tree: str) -> str:

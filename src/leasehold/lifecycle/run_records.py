@@ -24,6 +24,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 from .boxes import Box, box_of
 from .heard_again import note_heard
 from .home import Home
+from .origin import git_facts
 from .project import CodeTree
 from .resolve import run_id
 
@@ -98,7 +99,7 @@ def refuse_elsewhere(home: Home, plan: Plan, box: Box, absent_on: str) -> None:
 
 
 @contextmanager
-def written_down(home: Home, plan: Plan, lease: Lease, tree: CodeTree, results: Path) -> Iterator[int]:
+def written_down(home: Home, plan: Plan, lease: Lease, tree: CodeTree, places: tuple[Path, str]) -> Iterator[int]:
     """Write the plan down while its box is asked to start; a refusal takes it back, for then nothing runs.
 
     Gives how far this home knew the run before. A link that breaks leaves it: whether it started is unknown.
@@ -107,7 +108,9 @@ def written_down(home: Home, plan: Plan, lease: Lease, tree: CodeTree, results: 
     if known and known.lease == lease.id and known.plan_json == _spelled(plan):
         yield known.seq
         return
-    _write(home, plan.run, lease, plan.as_dict(), project=str(tree.folder), results=str(results))
+    results, job_file = places
+    facts: dict[str, Any] = {"job_file": job_file, **({} if known else {"git": git_facts(tree.project)})}
+    _write(home, plan.run, lease, plan.as_dict(), project=str(tree.project), results=str(results), **facts)
     try:
         yield known.seq if known else 0
     except (BoxError, LinkError):
@@ -125,14 +128,14 @@ def _take_back(home: Home, run: str, lease: Lease, known: RunRecord | None) -> N
     _write(home, run, before, json.loads(known.plan_json), project=known.project, results=known.results)
 
 
-def _write(home: Home, run: str, lease: Lease, plan: dict[str, Any], **places: str) -> None:
+def _write(home: Home, run: str, lease: Lease, plan: dict[str, Any], **places: Any) -> None:
     name = str(plan["job"]["name"])
     home.ledger.append("run_planned", lease=lease.id, run=run, plan=plan, name=name, box=lease.box, **places)
 
 
 def _generations(home: Home, job: Job, tree: CodeTree) -> dict[int, RunLine]:
     """List the runs of this very job and code; a sweep over several boxes has a part on each."""
-    shape = re.compile(re.escape(run_id(job, tree.sha256)) + r"(?:-(\d+))?(?:-b[0-9a-f]{6})?\Z")
+    shape = re.compile(re.escape(run_id(job, tree.identity)) + r"(?:-(\d+))?(?:-b[0-9a-f]{6})?\Z")
     found: dict[int, RunLine] = {}
     for line in books.run_lines(home.ledger):
         if match := shape.match(line.run):

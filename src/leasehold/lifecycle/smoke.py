@@ -64,7 +64,7 @@ def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:
 def smoke_key(job: Job, tree: CodeTree) -> str:
     """Name what a smoke depends on."""
     promises = [[artifact.pattern, artifact.loads, list(artifact.keys)] for artifact in job.artifacts]
-    return digest({"smoke": job.smoke, "env": dict(job.env), "tree": tree.sha256, "artifacts": promises})
+    return digest({"smoke": job.smoke, "env": dict(job.env), "tree": tree.identity, "artifacts": promises})
 
 
 def _read(job: Job, trial: Trial, folders: Folders) -> SmokeReadings:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import BoxError, LinkError
+from leasehold.kit import going_on
 from leasehold.kit.env_rules import say_build
 from leasehold.kit.runstate import RunState, fold
 from leasehold.kit.terminal import one_line, plain
@@ -168,14 +169,14 @@ class Watch:
                 "box.deserted",
                 f"{self.run} has not ended, and no task of it is in the queue of {self.box.name}",
                 seen=say_waits(self.state),
-                hint="the identical lease run submits what is left; each cell continues from its last checkpoint",
+                hint="the identical lease run submits what is left",
             )
         if self._beats_alone >= 2:
             raise BoxError(
                 "box.deserted",
                 f"{self.run} has not ended, and nobody is left on {self.box.name} to go on with it",
                 seen="no caretaker, keeper or trainer holds its lock",
-                hint="was the box restarted? The identical lease run continues from the last checkpoint",
+                hint=f"was the box restarted? lease resume {self.run} starts it again",
             )
 
     def _hear_proof(self, item: dict[str, Any]) -> None:
@@ -346,7 +347,8 @@ _TELLERS: dict[str, Any] = {
     "occupied_over": lambda event: f"{_whose(event)}nobody else writes there any more",
     "lock_retaken": lambda event: f"{event.get('path')} was deleted while it was held; it is held again",
     "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
-    "resumed": lambda event: "resumed",
+    "resumed": lambda event: going_on.STARTED_AGAIN,
+    "attempt_began": lambda event: _whose(event) + going_on.say_began(event),
     "durable_started": lambda event: f"copying the results to {event.get('to')}",
     "durable_copied": lambda event: f"cell {event.get('cell')}: {event.get('how')}, in {event.get('to')}",
     "durable_skipped": lambda event: f"no durable copy: {event.get('why')}; results come home as always",

@@ -81,7 +81,7 @@ STALL_WORDS = (
     Word("after", "how long without a line or a file, the card and the processor idle; or off", {}, example="45m"),
     Word(
         "then",
-        "tell (default), or again: end it and start the identical command from its last checkpoint",
+        "tell (default), or again: end it and start the identical command again",
         {"enum": list(ON_STALL)},
         example="again",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leasehold.kit.canon import digest
@@ -28,11 +28,16 @@ class Plan:
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
     engine: str = "caretaker"
     adopted: Mapping[str, Any] = field(default_factory=dict)  # a trainer that somebody else started: {pid, started, …}
+    code: str = ""  # the hash of those files of the tree that count, where others lie beside them
 
     @property
     def patterns(self) -> list[str]:
         """What the artifacts are looked for by."""
         return [artifact.pattern for artifact in self.job.artifacts]
+
+    def with_code_of(self, other: Plan) -> Plan:
+        """Return the same plan for another's code."""
+        return replace(self, tree=other.tree, code=other.code)
 
     def body(self) -> dict[str, Any]:
         """Spell without the hash."""
@@ -49,6 +54,7 @@ class Plan:
             **({"environment": dict(self.environment)} if self.environment else {}),
             **({"engine": self.engine, "slurm": slurm_options(self.job)} if self.engine == "slurm" else {}),
             **({"adopted": dict(self.adopted)} if self.adopted else {}),
+            **({"code": self.code} if self.code else {}),
         }
 
     @property
@@ -74,4 +80,5 @@ def plan_from_dict(value: dict[str, Any]) -> Plan:
         environment=value.get("environment", {}),
         engine=value.get("engine", "caretaker"),
         adopted=value.get("adopted", {}),
+        code=str(value.get("code", "")),
     )

@@ -18,9 +18,9 @@ from leasehold.caretaker import vitals as vitals_module
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import is_held, try_lock
 from leasehold.caretaker.patrol import Patrol
-from leasehold.caretaker.series import read_ring
 from leasehold.caretaker.vitals import Target
 from leasehold.kit.procs import look
+from leasehold.kit.rings import read_ring
 from leasehold.kit.runstate import CellState, RunState
 
 _PLAN: Dict[str, Any] = {"job": {"progress": "auto"}, "cells": ["main"]}

@@ -10,7 +10,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.series import LEVELS, WIDTH, Ring, Series, merge, read_ring, read_window, spell
+from leasehold.caretaker.series import Ring, Series, merge, spell
+from leasehold.kit.rings import LEVELS, WIDTH, read_ring, read_window
 from tests.support.front import SOURCES, Tmpfs
 
 START = 1_700_000_400  # on a bucket of every level
@@ -155,7 +156,8 @@ def test_an_absent_ring_is_empty(tmp_path: Path) -> None:
 
 _ON_A_FULL_DISK = """
 import os, sys
-from leasehold.caretaker.series import Ring, WIDTH, read_ring
+from leasehold.caretaker.series import Ring
+from leasehold.kit.rings import WIDTH, read_ring
 place = sys.argv[1]
 ring = Ring(os.path.join(place, "ring"), 1000)
 for number in range(40):

@@ -228,6 +228,6 @@ def _lost(name: str, cell: CellState, ended: Ended) -> List[Dict[str, Any]]:
     if cell.state in _WORKING:
         new.append({"k": "attempt_ended", "cell": name, "attempt": cell.attempt, "lost": True})
     if ended.state in _GOES_ON or ended.code == EX_TEMPFAIL:
-        why = "%s; the same lease run continues it from its last checkpoint" % say_ended(ended)
+        why = "%s; the same lease run starts it again" % say_ended(ended)
         return [*new, {"k": "cell_pending", "cell": name, "why": why}]
     return [*new, {"k": "cell_failed", "cell": name, "attempt": cell.attempt, "why": say_ended(ended)}]

@@ -71,7 +71,7 @@ class _Fleet:
             report(Note("warning", warning))
         self._order = replace(order, prepared=(job, tree))
         self._again = generation(home, job, tree, again=order.again)  # once for all boxes
-        self._sweep = run_id(job, tree.sha256) + (f"-{self._again}" if self._again else "")
+        self._sweep = run_id(job, tree.identity) + (f"-{self._again}" if self._again else "")
         costs = {cell.name: cell.cost for cell in job.cells}
         estimates = Estimates(costs, recall(home.ledger, job.name))
         self._shares = Shares(home, self._sweep, [], estimates, self._say)

@@ -18,6 +18,7 @@ from leasehold.model.unread import summary as summary_unread
 from leasehold.model.unread import unread
 
 from . import output
+from .copy_screen import CopyScreen
 from .output import Screen
 from .teardown_screen import show_teardown
 
@@ -55,8 +56,13 @@ def run(args: Namespace) -> int:
         from .sweep_commands import fleet
 
         return fleet(order, args.json)
-    outcome = api.run(api.open_home(), order, Screen(args.json).report)
-    if args.json:
+    show_outcome(api.run(api.open_home(), order, Screen(args.json).report), args.json)
+    return 0
+
+
+def show_outcome(outcome: api.RunOutcome, json_wanted: bool) -> None:
+    """Say how far a run came, and what to type next."""
+    if json_wanted:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None
         output.as_json({**vars(outcome), "receipt": receipt})
     elif outcome.receipt is None:
@@ -65,7 +71,6 @@ def run(args: Namespace) -> int:
     else:
         output.say(_home_next(outcome.run, outcome.receipt))
         output.data(outcome.export)
-    return 0
 
 
 def _home_next(run: str, receipt: Receipt) -> str:
@@ -170,9 +175,12 @@ def logs(args: Namespace) -> int:
         return _patrol(args)
     parts: list[str] = []
     emit = parts.append if args.json else lambda text: output.data(text, end="")
-    verdict = api.logs(api.open_home(), args.run, args.cell, args.attempt, args.follow, emit)
+    screen = CopyScreen(args.json)
+    which = (args.cell, args.attempt)
+    verdict = api.logs(api.open_home(), args.run, which, args.follow, emit, screen.report)
     if args.json:
-        output.as_json({"run": args.run, "cell": args.cell, "log": "".join(parts), "verdict": verdict})
+        said = {"run": args.run, "cell": args.cell, "log": "".join(parts), "verdict": verdict}
+        output.as_json({**said, **screen.facts})
     elif verdict:
         output.say(verdict)
     return 0
@@ -180,15 +188,17 @@ def logs(args: Namespace) -> int:
 
 def _patrol(args: Namespace) -> int:
     records: list[dict[str, Any]] = []
+    screen = CopyScreen(args.json)
     run = api.patrol(
         api.open_home(),
         args.run,
         args.since,
         args.follow and not args.json,
         lambda line, record: records.append(record) if args.json else output.data(line),
+        screen.report,
     )
     if args.json:
-        output.as_json({"run": run, "patrol": records})
+        output.as_json({"run": run, "patrol": records, **screen.facts})
     return 0
 
 
@@ -218,7 +228,7 @@ def pull(args: Namespace) -> int:
         if args.json:
             output.as_json({"run": done.run, "evacuated": done.as_dict(), "receipt": None})
             return 0
-        output.say(f"{done.run} goes on; this is a copy of what it has finished, not its result: no receipt")
+        output.say(_say_evacuated(done))
         output.data(done.place)
         return 0
     row = api.status(home, done.run)[0]
@@ -230,6 +240,16 @@ def pull(args: Namespace) -> int:
     output.say(_home_next(done.run, done) if row["lease_open"] else closed)
     output.data(export)
     return 0
+
+
+def _say_evacuated(done: api.Evacuation) -> str:
+    """Say what a copy without a receipt is worth."""
+    if done.state in ("stopped", "failed"):
+        what = (
+            f"{done.run} {done.state}: this is what it left, hash-equal to the box, unfinished, not loaded: no receipt"
+        )
+        return f"{what}. lease resume {done.run} goes on with it; lease waive {done.run} gives it up"
+    return f"{done.run} goes on; this is a copy of what it has finished, not its result: no receipt"
 
 
 def verify(args: Namespace) -> int:
@@ -249,10 +269,12 @@ def verify(args: Namespace) -> int:
 
 def stop(args: Namespace) -> int:
     """lease stop"""
-    value = api.stop(api.open_home(), args.run, args.grace, Screen(args.json).report)
+    value = api.stop(api.open_home(), args.run, args.grace, Screen(args.json).report, keep=args.keep)
     if args.json:
         output.as_json(value)
     else:
+        if args.keep and "place" in value["kept"]:
+            output.say(_say_evacuated(api.Evacuation(**value["kept"])))
         bills = "; the box itself still bills (lease down)" if _has_meter(args.run) else ""
         output.say(f"its processes are gone{bills}")
     return 0

@@ -31,6 +31,8 @@ def doctor(args: Namespace) -> int:
     if args.json:
         output.as_json(seen)
         return _FOUND if seen["findings"] else _NONE
+    if seen.get("home_copy"):
+        output.say(f"this shows the {seen['home_copy']}")
     if seen.get("done"):
         output.lines(["on the box:", *(f"   {one_line(line)}" for line in seen["done"])])
     for number, finding in enumerate(seen["findings"], 1):

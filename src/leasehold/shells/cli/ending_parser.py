@@ -27,6 +27,9 @@ def _ending(verb: AddVerb) -> None:
         metavar="S",
         help="seconds between SIGTERM and SIGKILL (default: 30)",
     )
+    stop.add_argument(
+        "--keep", action="store_true", help="then bring home what is there: unfinished, without a receipt"
+    )
     waive = verb(
         "waive",
         "give up a cell's results: salvages what exists, then asks you to type it",

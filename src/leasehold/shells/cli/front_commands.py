@@ -76,6 +76,25 @@ def attach(args: Namespace) -> int:
     return 0 if outcome.state == "finished" else 6
 
 
+def resume(args: Namespace) -> int:
+    """lease resume"""
+    from .commands import show_outcome
+
+    show_outcome(api.resume(api.open_home(), args.run, Screen(args.json).report, detach=args.detach), args.json)
+    return 0
+
+
+def forget(args: Namespace) -> int:
+    """lease forget"""
+    done = api.forget(api.open_home(), args.run)
+    if args.json:
+        output.as_json(done)
+    else:
+        kept = f"; its results stay in {done['home']}" if done["home"] else ""
+        output.say(f"{done['run']} is no longer listed{kept}")
+    return 0
+
+
 def tunnel(args: Namespace) -> int:
     """lease tunnel"""
 

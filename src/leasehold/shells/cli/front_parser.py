@@ -13,6 +13,7 @@ def add_front_parsers(verb: AddVerb) -> None:
     _init(verb)
     _check(verb)
     _attach(verb)
+    _resume(verb)
     _notify(verb)
     _signer(verb)
 
@@ -83,6 +84,24 @@ def _attach(verb: AddVerb) -> None:
     tunnel.add_argument("port", nargs="?", default="6006")
     tunnel.add_argument("--local-port", type=int, default=0, metavar="N", help="the port here (default: a free one)")
     tunnel.add_argument("--once", action="store_true", help="check and close at once")
+
+
+def _resume(verb: AddVerb) -> None:
+    resume = verb(
+        "resume",
+        "go on with a stopped or failed run, with the code and job that it began with, whatever the folder holds now",
+        "  lease resume myjob\n  lease resume myjob-0a1b2c3d4e --detach",
+    )
+    resume.add_argument("run")
+    resume.add_argument(
+        "--detach", "-d", action="store_true", help="return once the run is seen alive over a second connection"
+    )
+    forget = verb(
+        "forget",
+        "take a run out of the lists; never while something of it could be lost or could bill; results stay",
+        "  lease forget myjob-0a1b2c3d4e",
+    )
+    forget.add_argument("run")
 
 
 def _adopt(verb: AddVerb) -> None:

@@ -84,12 +84,13 @@ def _main(words: list[str]) -> int:
 
 
 _COMMANDS = (
-    "run", "init", "check", "attach", "adopt", "handbook", "tunnel", "notify", "signer", "completion", "status",
-    "watch", "logs", "show", "pull", "verify", "stop", "waive", "harmless", "down", "park", "box", "plan", "fetch",
+    "run", "init", "check", "attach", "resume", "forget", "adopt", "handbook", "tunnel", "notify", "signer",
+    "completion", "status", "watch", "logs", "show", "pull", "verify", "stop", "waive", "harmless", "down", "park",
+    "box", "plan", "fetch", "platforms", "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
     "platforms", "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
-_FRONT = ("init", "check", "attach", "handbook", "tunnel", "completion")
+_FRONT = ("init", "check", "attach", "resume", "forget", "handbook", "tunnel", "completion")
 
 
 def _room(command: str) -> Any:

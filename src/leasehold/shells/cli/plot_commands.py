@@ -17,6 +17,7 @@ from leasehold.errors import UserError
 from leasehold.model.curve import Curve
 
 from . import output
+from .copy_screen import CopyScreen
 from .live import shows_glyphs
 from .plot_drawing import Look, draw
 
@@ -26,7 +27,8 @@ _FRAME_ROWS = 4  # title, axis, clock and the empty line of a panel
 def plot(args: Namespace) -> int:
     """lease plot"""
     wanted = [word.strip() for word in args.what.split(",") if word.strip()]
-    run, curves, now_unix = api.plot(api.open_home(), args.run, wanted, args.since)
+    screen = CopyScreen(args.json)
+    run, curves, now_unix = api.plot(api.open_home(), args.run, wanted, args.since, screen.report)
     if args.csv:
         _write(args.csv, spell_csv(curves))
     if args.svg:
@@ -34,7 +36,8 @@ def plot(args: Namespace) -> int:
 
         _write(args.svg, spell_svg(run, curves))
     if args.json:
-        output.as_json({"run": run, "now_unix": now_unix, "curves": [curve.as_dict() for curve in curves]})
+        drawn = [curve.as_dict() for curve in curves]
+        output.as_json({"run": run, "now_unix": now_unix, "curves": drawn, **screen.facts})
     elif not (args.csv or args.svg):
         for line in draw(curves, _look(len({curve.panel for curve in curves}))):
             output.data(line)

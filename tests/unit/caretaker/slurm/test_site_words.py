@@ -98,7 +98,7 @@ def test_every_end_has_a_plain_line(ended: Ended, says: str) -> None:
 def test_an_interrupted_cell_waits_for_another_task(state: str) -> None:
     (event,) = _lost("a", CellState(), Ended(state))
     assert event["k"] == "cell_pending"
-    assert "the same lease run continues it" in event["why"]
+    assert "the same lease run starts it again" in event["why"]
 
 
 @pytest.mark.parametrize("state", ["FAILED", "OUT_OF_MEMORY", "CANCELLED"])
