@@ -83,8 +83,7 @@ def _home(receipt: Receipt) -> str:
     """Say how results came home; such as hold NaN or infinity, or were not read, are never called verified alone."""
     held, passed_over = summary(receipt.nonfinite), summary_unread(unread(receipt.loads))
     if held:
-        more = f"; {passed_over}" if passed_over else ""
-        return f"home, hash-equal, loads, but holds {held}{more}: look before you use it"
+        return f"home, hash-equal, loads, but holds {held}{passed_over and '; '}{passed_over}: look before you use it"
     return f"home and hash-equal; {passed_over}" if passed_over else "home and verified"
 
 
