@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
     """Read the cells that a job file promises, the parameters that differ, and a warning of any that nothing reads."""
+    from leasehold.lifecycle.local_data import apart
     from leasehold.lifecycle.own_places import own_places
     from leasehold.lifecycle.project import RESULTS, read_tree
     from leasehold.lifecycle.resolve import read_job
@@ -27,7 +28,7 @@ def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | Non
     project = path.absolute().parent
     if not job.cells:
         return job, {}, ""
-    tree = read_tree(project, path.name, own_places(home, project, project / RESULTS))
+    tree = read_tree(project, path.name, own_places(home, project, project / RESULTS), apart=apart(job, project))
     return job, differing(job.cells), unread(job, tree)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, Dict
 
+from leasehold.kit.paths import join_checked
+
 from .layout import RunFolder
 from .refusing import Refused
 from .trees import lay_out
@@ -21,12 +23,30 @@ def prepare_cell(folder: RunFolder, plan: Dict[str, Any], cell: str) -> None:
     staging = "%s.partial-%s-%d" % (work, os.uname().nodename, os.getpid())
     try:
         lay_out(folder.root, str(plan["tree"]), staging)
+        for item in plan["job"].get("data") or ():
+            give_input(folder, item, staging)
         os.rename(staging, work)
     finally:
         if os.path.lexists(staging):
             import shutil  # lazily: it brings bz2 and lzma, and every connection and task would pay
 
             shutil.rmtree(staging, ignore_errors=True)
+
+
+def give_input(folder: RunFolder, item: Dict[str, Any], work: str) -> None:
+    """Link uploaded data to its place in a working copy, and in the run's `inputs`, which is the same for all cells."""
+    view = os.path.join(folder.root, "inputs", "trees", str(item["sha256"]))
+    if not os.path.exists(view + ".list"):
+        raise Refused("data.gone", "the data %s is not on this box; the identical lease run sends it" % item["to"])
+    target = view if item["folder"] else os.path.join(view, os.path.basename(item["to"]))
+    for top in (folder.inputs, work):
+        place = join_checked(top, item["to"])
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        try:
+            os.symlink(target, place)
+        except FileExistsError:
+            if top == work or os.readlink(place) != target:
+                raise Refused("data.collides", "the code has %s, where the data should lie" % item["to"]) from None
 
 
 def _make_out(out: str, plan: Dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ _OURS = {  # folders right below our root
     "trees": "ours.trees",
     "blobs": "ours.trees",
     "data": "ours.data",
+    "inputs": "ours.inputs",
     "quarantine": "ours.quarantine",
 }
 _TRANSPARENT = ("active", "cache")  # below our root: what lies in them is told apart

@@ -291,6 +291,7 @@ def _own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dic
         "LEASE_ATTEMPT": str(what.number),
         "LEASE_OUT": folder.out(what.cell),
         "LEASE_DATA": folder.data,
+        **({"LEASE_INPUTS": folder.inputs} if job.get("data") else {}),
         "LEASE_SAVE_REQUEST": folder.save_request(what.cell),
         MARK: folder.mark(what.cell, what.number),
     }

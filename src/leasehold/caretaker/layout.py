@@ -136,6 +136,11 @@ class RunFolder:
         return os.path.join(self.root, "data")
 
     @property
+    def inputs(self) -> str:
+        """LEASE_INPUTS: what `data:` of the job names, each under its own place."""
+        return os.path.join(self.path, "inputs")
+
+    @property
     def durable(self) -> str:
         """What the last copy to the durable tier came to."""
         return os.path.join(self.path, "durable.json")

@@ -10,6 +10,7 @@ from leasehold.kit.atomic import read_json
 from leasehold.kit.paths import NAME
 
 from .blobs import BlobStore
+from .input_pruning import prune_data
 from .layout import RunFolder
 from .observing import state_of
 from .serve import Refused, Request
@@ -31,8 +32,9 @@ def prune(request: Request) -> None:
         used = _blobs_of(kept + _lists(request.root, COMING))
         blobs = BlobStore(request.root)
         dropped = blobs.drop_unused(used, now - _YOUNG_S, dry_run) if used is not None else {"blobs": 0, "bytes": 0}
+    data = prune_data(request.root, _data_in_use(request.root), now, dry_run=dry_run)
     names = [os.path.basename(path)[: -len(LIST)] for path in old]
-    request.reply({"trees": names, "kept": len(kept), **dropped})
+    request.reply({"trees": names, "kept": len(kept), **dropped, **data})
 
 
 def _unused(root: str, now: float) -> List[str]:
@@ -62,8 +64,21 @@ def _blobs_of(lists: List[str]) -> Optional[Set[str]]:
 
 def _in_use(root: str) -> Optional[Set[str]]:
     """Name the trees of runs that go on, or may be resumed; None when a run's plan cannot be read: keep them all."""
+    plans = _unfinished(root)
+    return None if plans is None else {str(plan["tree"]) for plan in plans}
+
+
+def _data_in_use(root: str) -> Optional[Set[str]]:
+    """Name the uploaded data of the same runs."""
+    plans = _unfinished(root)
+    if plans is None:
+        return None
+    return {str(item["sha256"]) for plan in plans for item in plan["job"].get("data") or ()}
+
+
+def _unfinished(root: str) -> Optional[List[Dict[str, Any]]]:
     folder = os.path.join(root, "active")
-    used: Set[str] = set()
+    plans: List[Dict[str, Any]] = []
     for name in filter(NAME.match, sorted(os.listdir(folder)) if os.path.isdir(folder) else []):
         run = RunFolder.below(root, name)
         plan: Dict[str, Any] = read_json(run.plan) or {}
@@ -72,5 +87,5 @@ def _in_use(root: str) -> Optional[Set[str]]:
                 return None
             continue
         if state_of(run)["state"] != "finished":
-            used.add(str(plan["tree"]))
-    return used
+            plans.append(plan)
+    return plans

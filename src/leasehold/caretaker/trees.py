@@ -204,7 +204,11 @@ def _news(root: str, packed: bytes, name: str) -> Entries:
 
 def _read_listing(packed: bytes, name: str) -> Entries:
     """Unpack, check that the whole has the hash it goes by, and check every path."""
-    text = _unpack(packed)
+    return checked_entries(_unpack(packed), name)
+
+
+def checked_entries(text: bytes, name: str) -> Entries:
+    """Return the entries of a list that has the hash it goes by, every path checked."""
     try:
         entries = read_tree_text(text, name)
     except (ValueError, KeyError, AttributeError, TypeError) as error:

@@ -49,6 +49,7 @@ CLASSES: Mapping[str, Class] = {
     "wandb": Class("wandb runs", keep="may not be synced yet: wandb sync --clean removes what is"),
     "environment": Class("environments", keep="installed programs; something may run from it"),
     "ours.data": Class("fetched data ($LEASE_DATA)", keep="jobs of this box read it"),
+    "ours.inputs": Class("uploaded data (`data:` of jobs)", keep="lease box prune removes what no run uses"),
     "ours.trees": Class("our code", keep="lease box prune removes what no run uses"),
     "ours.parcels": Class("our caretaker", keep="it looks after the runs"),
     "ours.quarantine": Class("quarantine", keep="lease disk BOX --empty-quarantine STAMP deletes it"),

@@ -24,12 +24,13 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from . import check
 from .boxes import Box, box_of, find_box
+from .gathering import gather
 from .home import Home
-from .own_places import own_places, say_home_stays
+from .own_places import say_home_stays
 from .plan_candidates import plan_candidates
 from .plan_inputs import profile_on
 from .platform_choice import readings
-from .project import RESULTS, CodeTree, read_tree
+from .project import RESULTS, CodeTree
 from .resolve import environment_of, read_job, run_id
 from .sharing import company
 from .smoke import smoke, smoke_key
@@ -46,7 +47,7 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
         raise UserError("gate.only_audit", f"--with is for the audit gate, not for {gate}", hint="leave it out")
     job = read_job(job_file)
     project = job_file.absolute().parent
-    tree = read_tree(project, job_file.name, own_places(home, project, project / RESULTS))
+    job, tree = gather(home, job, job_file, project / RESULTS, report)
     if stays := say_home_stays(home, tree):
         report(Note("warning", stays))
     if gate == "plan":

@@ -9,11 +9,11 @@ from leasehold.model.job import CheckpointFacts, Job
 from leasehold.model.note import Report
 
 from .boxes import Box
+from .gathering import gather
 from .home import Home
 from .launch import LaunchOrder, launch, prove_detached
 from .orders import RunOrder, RunOutcome
-from .own_places import own_places
-from .project import RESULTS, read_tree
+from .project import RESULTS
 from .resolve import read_job
 from .watch import Watch
 
@@ -24,9 +24,9 @@ def fetch_only(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutc
     if not job.downloads:
         raise UserError("fetch.nothing", f"{order.job_file} names no downloads", hint="docs/job-file.md: downloads")
     project = order.job_file.absolute().parent
-    tree = read_tree(project, order.job_file.name, own_places(home, project, project / RESULTS))
+    job, tree = gather(home, only_downloads(job), order.job_file, project / RESULTS, report)
     wanted = LaunchOrder(box, project / RESULTS, order.price or box.price, trains=False)
-    launched, engine = launch(home, wanted, (only_downloads(job), tree), report)
+    launched, engine = launch(home, wanted, (job, tree), report)
     engine.wire.close()
     run, seen = launched.plan.run, launched.seen
     if not seen["terminal"]:
@@ -47,6 +47,6 @@ def fetch_only(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutc
 def only_downloads(job: Job) -> Job:
     """A job of the same downloads that promises and trains nothing."""
     return replace(
-        job, name=f"{job.name[:50]}-fetch", run="true", setup="", smoke="", artifacts=(), gpu=None, scratch=(),
+        job, name=f"{job.name[:50]}-fetch", run="true", setup="", data=(), smoke="", artifacts=(), gpu=None, scratch=(),
         checkpoint=CheckpointFacts(), expect_s=0.0, when_done="ask",
     )  # fmt: skip

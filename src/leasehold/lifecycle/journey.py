@@ -25,6 +25,7 @@ from leasehold.transport.process import LocalTransport
 from .boxes import Box
 from .candidates import Chosen, choose
 from .check import Gatekeeper, Skips
+from .gathering import gather
 from .harvest import Harvest
 from .health import setbacks_of, warnings_of
 from .home import Home
@@ -32,9 +33,9 @@ from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .lease_notes import checked_amount
 from .minder import Minder
 from .orders import RunOrder, RunOutcome
-from .own_places import own_places, say_home_stays
+from .own_places import say_home_stays
 from .parking import park_when_done
-from .project import RESULTS, CodeTree, read_tree, refuse_crlf
+from .project import RESULTS, CodeTree, refuse_crlf
 from .pulling import pull_home
 from .resolve import Share, read_job
 from .smoke import passed_before, smoke, smoke_key
@@ -172,8 +173,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         refuse_as_box()  # before the smoke takes its time
     project = order.job_file.absolute().parent
     results = (order.results or project / RESULTS).absolute()
-    memory, ours = home.tree_memory(project), own_places(home, project, results)
-    tree = order.prepared[1] if order.prepared else read_tree(project, order.job_file.name, ours, memory)
+    job, tree = order.prepared or gather(home, job, order.job_file, results, report)
     if order.stored is None:
         refuse_crlf(tree)
     if not order.prepared and (stays := say_home_stays(home, tree)):

@@ -45,6 +45,7 @@ from .project import CodeTree
 from .resolve import Share, environment_of, resolve
 from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
+from .upload import upload
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,8 @@ def launch(
             met = order.met or Met(engine)
             signs = None if met.audit else readings(home.shelf(tree.project), box, bool(order.price or lease.price))
             _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)
+        if tree.data and state in ("absent", "failed", "stopped"):
+            engine = upload(box, engine, tree.data, report)
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
             facts, private, seen = _ask_to_start(home, (order, plan, lease), engine, profile, tree, state, report)
     except BaseException:

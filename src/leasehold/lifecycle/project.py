@@ -19,6 +19,7 @@ from leasehold.kit.paths import UnsafePath, check_relative
 from leasehold.kit.tree import check_link, tree_text
 
 from .ignoring import LeaseIgnore, Place, is_other_job, read_ignore
+from .local_data import DataTree
 from .own_places import below
 from .tree_memory import TreeMemory
 
@@ -48,6 +49,7 @@ class CodeTree:
     hashed: frozenset[str] = frozenset()  # paths that were read now; of all others the sums were known
     left_out: frozenset[str] = frozenset()  # folders of ours that lie in it and would have travelled: "state/"
     laid_out_for: Path | None = None  # the project that it was read from, where its files were laid out elsewhere
+    data: tuple[DataTree, ...] = ()  # what the job names beside the code
     beside: frozenset[str] = frozenset()  # paths that travel and make no other run: notes, images, other jobs
 
     @property
@@ -103,10 +105,13 @@ class CodeTree:
                 yield chunk
 
 
-def read_tree(folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memory: Path | None = None) -> CodeTree:
+def read_tree(
+    folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memory: Path | None = None, apart: Sequence[str] = ()
+) -> CodeTree:
     """Hash the project's files but the job file, whose promises may change; refuse what cannot travel.
 
     What lies in folders of ours (results, home) is no code: it changes with every command.
+    What lies `apart` is data: it travels by another way.
     memory is a file that keeps sums between calls: a file with the same size, times and inode is not read again.
     """
     ignore = read_ignore(folder)
@@ -115,7 +120,7 @@ def read_tree(folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memo
     unchanged = known.unchanged(str(folder))
     entries = []
     total = 0
-    own = below(folder, ours)
+    own = (*below(folder, ours), *apart)
     left_out: set[str] = set()
     beside: set[str] = set()
     for path in sorted(_paths(folder, listing)):

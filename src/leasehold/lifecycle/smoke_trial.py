@@ -49,6 +49,11 @@ class Folders:
         """$LEASE_OUT."""
         return self.place / "out"
 
+    @property
+    def inputs(self) -> Path:
+        """$LEASE_INPUTS."""
+        return self.place / "inputs"
+
     def written(self, tree: CodeTree) -> bool:
         """Whether the smoke left any file of its own."""
         ours = {str(self.work / entry["path"]) for entry in tree.entries}
@@ -115,6 +120,11 @@ def lay_out(tree: CodeTree, place: Path) -> Folders:
         target.write_bytes((tree.folder / entry["path"]).read_bytes())
         if entry.get("exec"):
             target.chmod(0o755)
+    for data in tree.data:  # as on a box, but the files themselves
+        for top in (folders.work, folders.inputs):
+            target = top / data.item.to
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(data.source.absolute())
     return folders
 
 
@@ -166,6 +176,8 @@ def _start(job: Job, folders: Folders, extra: Mapping[str, str]) -> Guarded:
     place = folders.place
     named = {"LEASE_OUT": str(folders.out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main"}
     env = {**os.environ, **job.env, **_QUIET, **named, "LEASE_ATTEMPT": "1", **extra}
+    if job.data:
+        env["LEASE_INPUTS"] = str(folders.inputs)
     env.setdefault("LEASE_DATA", str(place / "data"))  # your own, if you set it; on the box, what was fetched
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(place / _PARCEL)]))
     return Guarded(job.smoke, place, folders.work, with_python(env, str(place)))  # as on a box: Debian has no `python`

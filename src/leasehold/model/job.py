@@ -52,6 +52,18 @@ class Download:
 
 
 @dataclass(frozen=True)
+class LocalData:
+    """A file or folder of this machine that runs find on the box, read-only; by its content, once that was read."""
+
+    source: str  # as the job file has it
+    to: str  # where it lies below the run's working folder
+    sha256: str = ""  # of the list of its files; empty until they were read
+    bytes: int = 0
+    files: int = 0
+    folder: bool = True
+
+
+@dataclass(frozen=True)
 class NotifyWish:
     """Of what the person is told while this job runs, and by which of their channels; none named means all."""
 
@@ -83,6 +95,7 @@ class Job:
     when_done: str = "ask"
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
+    data: tuple[LocalData, ...] = ()
     notify: NotifyWish | None = None
     evaluate: str = ""
     stall_after_s: float = STALL_AFTER_S  # 0 is never
@@ -98,7 +111,15 @@ class Job:
         what: dict[str, Any] = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
         if self.cells:
             what["sweep"] = True  # not its cells: one that is added belongs to the same sweep
+        if self.data:  # by content and place: where it lies at home is that home's own matter
+            what["data"] = {item.to: self._read(item) for item in self.data}
         return {**what, **self._newer(), "secrets": list(self.secrets)}
+
+    @staticmethod
+    def _read(item: LocalData) -> str:
+        if not item.sha256:
+            raise ValueError(f"data {item.source} was not read: the run has no name yet")
+        return item.sha256
 
     def as_dict(self) -> dict[str, Any]:
         """Spell the whole job canonically."""
@@ -112,6 +133,8 @@ class Job:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
         del value["cells"], value["at_once"], value["slurm"]
+        if not self.data:
+            del value["data"]
         usual = {"stall_after_s": STALL_AFTER_S, "on_stall": "tell", "on_nan": "tell", "reboot": "nothing"}
         for name, plain in usual.items():
             if value[name] == plain:
@@ -140,6 +163,7 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["downloads"] = tuple(
         Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
     )
+    known["data"] = tuple(LocalData(**item) for item in value.get("data", ()))
     known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
     told = value.get("notify")
     known["notify"] = NotifyWish(tuple(told["on"]), tuple(told["channels"])) if told else None

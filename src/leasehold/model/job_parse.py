@@ -15,6 +15,7 @@ from leasehold.kit.redact import Redactor
 
 from .cell_parse import ReadFile, Roster, parse_cells
 from .job import Artifact, CheckpointFacts, GpuWish, Job
+from .job_data import parse_data
 from .job_downloads import parse_downloads
 from .job_notify import parse_notify
 from .job_slurm import parse_slurm
@@ -107,6 +108,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         reboot=_one_of(job.get("reboot", "nothing"), "reboot", REBOOT, source),
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
+        data=parse_data(job.get("data", []), source.bad),
         notify=parse_notify(job.get("notify"), source.bad),
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
         cells=roster.cells,

@@ -98,6 +98,10 @@ DOWNLOAD_WORDS = (
     Word("sha256", "what one file must hash to", {"type": "string", "pattern": "^[0-9a-fA-F]{64}$"}),
     Word("size", "how long one file must be, in bytes", {"type": "integer", "minimum": 1}, example="548105171"),
 )
+DATA_WORDS = (
+    Word("from", "a file or folder on this machine: in the project, or anywhere", _TEXT, True, "~/datasets/coco"),
+    Word("to", "its place in the run's working folder; left out: the same as in the project", _TEXT, example="coco"),
+)
 CELL_WORDS = (
     Word(
         "grid",
@@ -194,6 +198,12 @@ WORDS = (
         example="[WANDB_API_KEY]",
     ),
     Word("downloads", "datasets and weights the box fetches before the first attempt, into $LEASE_DATA", {}),
+    Word(
+        "data",
+        "files and folders of this machine that git ignores or that lie elsewhere: uploaded once, read-only there",
+        {},
+        example="[data/train.bin]",
+    ),
     Word("resources", "what the box must have", {"type": "object"}),
     Word(
         "candidates",
@@ -251,6 +261,8 @@ def json_schema() -> dict[str, Any]:
     properties["budget"] = {"anyOf": [_MONEY, {**_object(BUDGET_WORDS), "required": ["limit"]}]}
     item = {**_object(DOWNLOAD_WORDS), "required": [word.name for word in DOWNLOAD_WORDS if word.required]}
     properties["downloads"] = {"type": "array", "items": item}
+    local = {"anyOf": [_TEXT, {**_object(DATA_WORDS), "required": ["from"]}]}
+    properties["data"] = {"anyOf": [*local["anyOf"], {"type": "array", "items": local}]}
     properties["cells"] = {"anyOf": [{"type": "array", "minItems": 1}, _object(CELL_WORDS)]}
     properties["slurm"] = _object(SLURM_WORDS)
     properties["notify"] = {"anyOf": [{"type": "boolean"}, _object(NOTIFY_WORDS)]}

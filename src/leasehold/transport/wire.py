@@ -23,7 +23,8 @@ from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet, say
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _TAKE_OVER = "lease attach RUN --take-over, once nobody works at that home"
-_REFUSALS = {TAKEN_OVER: _TAKE_OVER, "run.company": ""}  # a gate's no, said by the box; their usual hints
+_NO_ROOM = "lease disk BOX shows what lies there, lease box prune BOX removes what no run uses; or take a larger disk"
+_REFUSALS = {TAKEN_OVER: _TAKE_OVER, "run.company": "", "data.no_room": _NO_ROOM}  # a gate's no, said by the box; their usual hints
 _INBOX_FRAMES = 256
 _MOST_STATUS_BYTES = 64 << 20  # ten thousand cells are 6 MB
 _AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice
@@ -205,6 +206,11 @@ class Talk:
     def end(self) -> None:
         """Say that the body is whole."""
         self._wire._send([frames.pack(self._number, frames.END)])
+
+    @property
+    def answered(self) -> bool:
+        """Whether something of the answer has come: a refusal comes before the body is whole."""
+        return not self._inbox.empty()
 
     def leave(self) -> None:
         """Read no more of the answer. A second call does nothing."""

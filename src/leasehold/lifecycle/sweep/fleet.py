@@ -16,11 +16,12 @@ from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, Run
 from leasehold.kit.runstate import fold
 from leasehold.lifecycle.approve import terminal_ask
 from leasehold.lifecycle.boxes import Box, find_box
+from leasehold.lifecycle.gathering import gather
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.journey import give_more, run_through
 from leasehold.lifecycle.orders import RunOrder, RunOutcome
-from leasehold.lifecycle.own_places import own_places, say_home_stays
-from leasehold.lifecycle.project import RESULTS, read_tree
+from leasehold.lifecycle.own_places import say_home_stays
+from leasehold.lifecycle.project import RESULTS
 from leasehold.lifecycle.resolve import read_job, run_id
 from leasehold.lifecycle.run_records import generation
 from leasehold.model.job import Job
@@ -65,8 +66,8 @@ class _Fleet:
         self._report = report
         self._project = project = order.job_file.absolute().parent
         results = (order.results or project / RESULTS).absolute()
-        ours = own_places(home, project, results)
-        tree = read_tree(project, order.job_file.name, ours, home.tree_memory(project))
+        job, tree = gather(home, job, order.job_file, results, report)
+        self._job = job
         for warning in filter(None, (unread(job, tree), say_home_stays(home, tree))):
             report(Note("warning", warning))
         self._order = replace(order, prepared=(job, tree))
