@@ -81,7 +81,7 @@ def box_test(home: Home, name: str, report: Report) -> Verdict:
 
 
 def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Remove code on a box that no unfinished run uses; the next push brings back what it needs."""
+    """Remove code and uploaded data on a box that no unfinished run uses; the next run sends what it needs again."""
     from leasehold.lifecycle.boxes import find_box
     from leasehold.model.units import say_bytes
 
@@ -90,7 +90,7 @@ def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]
         gone = engine.prune(dry_run=dry_run)
     finally:
         engine.wire.close()
-    return {**gone, "freed": say_bytes(int(gone["bytes"]))}
+    return {**gone, "freed": say_bytes(int(gone["bytes"]) + int(gone.get("data_bytes", 0)))}
 
 
 def box_reboot(home: Home, name: str) -> dict[str, Any]:

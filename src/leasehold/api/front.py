@@ -52,6 +52,14 @@ def fill_in(text: str) -> list[int]:
     return lines_to_fill_in(text)
 
 
+def left_home(folder: Path, text: str, job_file: str) -> str:
+    """Say what lies in a project and would not travel with its code; text is that of the job file."""
+    from leasehold.lifecycle.left_home import left_home as look
+    from leasehold.lifecycle.left_home import say_left_home
+
+    return say_left_home(look(folder, text), job_file)
+
+
 def write_new(target: Path, text: str) -> None:
     """Write a new file; an existing one is never overwritten."""
     try:

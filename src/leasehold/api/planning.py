@@ -18,11 +18,15 @@ def plan(
     home: Home, job_file: Path, asked: tuple[str, ...], wishes: Wishes, now_unix: float
 ) -> list[tuple[PlanSheet, Verdict, list[str]]]:
     """Resolve the job on every candidate; changes nothing and connects to nothing."""
+    from leasehold.lifecycle.left_home import say_of_job
+    from leasehold.lifecycle.local_data import say_data
     from leasehold.lifecycle.plan_candidates import plan_candidates
     from leasehold.lifecycle.resolve import read_job
 
-    made = plan_candidates(home, read_job(job_file), asked, wishes, (job_file.absolute().parent, now_unix))
-    return [(planned.sheet, planned.verdict, list(planned.warnings)) for planned in made]
+    job, project = read_job(job_file), job_file.absolute().parent
+    data = [said for said in (say_of_job(home, job, job_file), say_data(job, project)) if said]
+    made = plan_candidates(home, job, asked, wishes, (project, now_unix))
+    return [(planned.sheet, planned.verdict, [*planned.warnings, *data]) for planned in made]
 
 
 def plan_wishes(**words: Any) -> Wishes:

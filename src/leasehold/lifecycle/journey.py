@@ -31,6 +31,7 @@ from .health import setbacks_of, warnings_of
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .lease_notes import checked_amount
+from .left_home import say_of_job
 from .minder import Minder
 from .orders import RunOrder, RunOutcome
 from .own_places import say_home_stays
@@ -178,6 +179,8 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         refuse_crlf(tree)
     if not order.prepared and (stays := say_home_stays(home, tree)):
         report(Note("warning", stays))
+    if not order.prepared and (missed := say_of_job(home, job, order.job_file, results)):
+        report(Note("warning", missed))
     if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
         report(Note("warning", warning))
     if order.stored is None:

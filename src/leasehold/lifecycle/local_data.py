@@ -89,6 +89,16 @@ def count(item: LocalData, project: Path) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
+def say_data(job: Job, project: Path) -> str:
+    """Say what the job's data comes to, by the sizes alone: a plan reads none of it."""
+    said = []
+    for item in job.data:
+        files, size = count(item, project)
+        many = "1 file" if files == 1 else f"{files:,} files"
+        said.append(f"{item.source}, {many}, {say_bytes(size)}" if files else f"{item.source}, which is not there")
+    return f"data is uploaded once to each box: {'; '.join(said)}" if said else ""
+
+
 class _Reader:
     """Hashes files and says how far it is: the first time a large one takes minutes."""
 

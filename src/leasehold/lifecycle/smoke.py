@@ -64,7 +64,8 @@ def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:
 def smoke_key(job: Job, tree: CodeTree) -> str:
     """Name what a smoke depends on."""
     promises = [[artifact.pattern, artifact.loads, list(artifact.keys)] for artifact in job.artifacts]
-    return digest({"smoke": job.smoke, "env": dict(job.env), "tree": tree.identity, "artifacts": promises})
+    key = {"smoke": job.smoke, "env": dict(job.env), "tree": tree.identity, "artifacts": promises}
+    return digest({**key, **({"data": {item.to: item.sha256 for item in job.data}} if job.data else {})})
 
 
 def _read(job: Job, trial: Trial, folders: Folders) -> SmokeReadings:

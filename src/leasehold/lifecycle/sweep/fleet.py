@@ -19,6 +19,7 @@ from leasehold.lifecycle.boxes import Box, find_box
 from leasehold.lifecycle.gathering import gather
 from leasehold.lifecycle.home import Home
 from leasehold.lifecycle.journey import give_more, run_through
+from leasehold.lifecycle.left_home import say_of_job
 from leasehold.lifecycle.orders import RunOrder, RunOutcome
 from leasehold.lifecycle.own_places import say_home_stays
 from leasehold.lifecycle.project import RESULTS
@@ -68,7 +69,8 @@ class _Fleet:
         results = (order.results or project / RESULTS).absolute()
         job, tree = gather(home, job, order.job_file, results, report)
         self._job = job
-        for warning in filter(None, (unread(job, tree), say_home_stays(home, tree))):
+        missed = say_of_job(home, job, order.job_file, results)
+        for warning in filter(None, (unread(job, tree), say_home_stays(home, tree), missed)):
             report(Note("warning", warning))
         self._order = replace(order, prepared=(job, tree))
         self._again = generation(home, job, tree, again=order.again)  # once for all boxes

@@ -137,8 +137,9 @@ def box_prune(args: Namespace) -> int:
         output.as_json({"box": args.name, **gone})
         return 0
     would = "would remove" if args.dry_run else "removed"
-    freed = "" if args.dry_run else f", {gone['freed']} freed"
-    output.data(f"{args.name}: {would} {len(gone['trees'])} code trees, {gone['kept']} stay{freed}")
+    freed = f", {gone['freed']} {'would be freed' if args.dry_run else 'freed'}"
+    data = f", {files} files of uploaded data" if (files := int(gone.get("data_files", 0))) else ""
+    output.data(f"{args.name}: {would} {len(gone['trees'])} code trees ({gone['kept']} stay){data}{freed}")
     return 0
 
 

@@ -48,7 +48,7 @@ def add_box_parser(verbs: Verbs) -> None:
     )  # fmt: skip
     test.add_argument("name", metavar="NAME")
     prune = _act(
-        acts, "prune", "remove code on a box that no unfinished run uses; runs and results stay",
+        acts, "prune", "remove code and uploaded data on a box that no unfinished run uses; runs and results stay",
         "  lease box prune gpu1 --dry-run",
     )  # fmt: skip
     prune.add_argument("name", metavar="NAME", help="a box of the book, or what --on says")

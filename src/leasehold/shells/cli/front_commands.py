@@ -41,6 +41,8 @@ def init(args: Namespace) -> int:
         output.say(note)
     if not args.stdout:
         output.say(f"wrote {target}. {_say_left(left)}")
+    if missed := api.left_home(Path.cwd(), text, target.name):
+        output.say(output.paint(missed, "yellow"))
     output.say("Then: lease check smoke, and lease run" if not args.stdout else _say_left(left))
     return 0
 
