@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         meter,
         meter_of_run,
         meters,
+        named,
         open_home,
         open_leases,
         pull,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
         stop,
         verify,
         watch,
+        watch_sweep,
     )
     from leasehold.api.seeing import patrol, plot
     from leasehold.api.signing import signer_add, signer_confirm, signer_list, signer_remove
@@ -154,6 +156,7 @@ __all__ = [
     "meter_of_run",
     "meters",
     "nags",
+    "named",
     "newest_event",
     "reopened",
     "notify_add",
@@ -197,6 +200,7 @@ __all__ = [
     "verify",
     "waive",
     "watch",
+    "watch_sweep",
     "write_new",
 ]
 

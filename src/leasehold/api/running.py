@@ -98,6 +98,20 @@ def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> R
     return RunOutcome(record.run, lease.id, state.state)
 
 
+def named(home: Home, word: str) -> list[RunRecord]:
+    """Find the run that a word means, or each part of the sweep over several boxes that it means."""
+    from leasehold.lifecycle.sweep.named import runs_named
+
+    return runs_named(home, word)
+
+
+def watch_sweep(home: Home, parts: list[RunRecord], report: Report) -> str:
+    """Follow every part of a sweep to its end, side by side; return the worst state."""
+    from leasehold.lifecycle.sweep.watching import watch_parts
+
+    return watch_parts(home, parts, report)
+
+
 def meter(home: Home, word: str) -> tuple[RunRecord, Callable[[], ProgressReader]]:
     """Return a run's record and a maker of readers for its progress, by the job's own pattern."""
     from leasehold.kit.progress import ProgressReader
@@ -159,10 +173,11 @@ def logs(
     """
     from leasehold.lifecycle.home_copy import seen_from, tell_copy
     from leasehold.lifecycle.remedy_words import say_cell
+    from leasehold.lifecycle.sweep.named import one_with_cell
     from leasehold.lifecycle.watch import LogLines
 
     cell, attempt = which
-    record = books.find_run(home.ledger, word)
+    record = one_with_cell(home, named(home, word), cell)
     engine = seen_from(home, record)
     tell_copy(engine, report)
     try:
@@ -196,11 +211,19 @@ def _stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, An
 
 
 def verify(home: Home, word: str) -> dict[str, Any]:
-    """Read the home copy again and compare it with its receipt; needs no box."""
+    """Read the home copy again and compare it with its receipt, of a sweep every part's; needs no box."""
+    parts = named(home, word)
+    if len(parts) > 1:
+        from leasehold.lifecycle.sweep.verifying import verify_parts
+
+        return verify_parts(parts, [_verified(home, part) for part in parts if part.receipt_json])
+    return _verified(home, parts[0])
+
+
+def _verified(home: Home, record: RunRecord) -> dict[str, Any]:
     from leasehold.errors import VerifyError
     from leasehold.lifecycle.verify import home_damage
 
-    record = books.find_run(home.ledger, word)
     receipt = books.receipt_of(record)
     if receipt is None:
         raise VerifyError("receipt.none", f"{record.run} has no receipt", hint=f"lease pull {record.run}")

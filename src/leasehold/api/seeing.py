@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
@@ -14,6 +15,7 @@ from leasehold.model.note import Report, silent
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.curves import Measured
+    from leasehold.model.lease import RunRecord
 
 _LOOK_EVERY_S = 15.0
 
@@ -23,8 +25,13 @@ def plot(
 ) -> tuple[str, list[Curve], float]:
     """Return the run, its curves and the box's clock; that they are of the home copy is reported."""
     from leasehold.lifecycle.curves import curves_of
+    from leasehold.lifecycle.sweep.named import runs_named
+    from leasehold.lifecycle.sweep.standing import sweep_of
 
-    run, seen = _measured(home, word, since, report)
+    parts = runs_named(home, word)
+    if len(parts) > 1:
+        return _plot_parts(home, parts, wanted, since, sweep_of(parts[0].run), report)
+    run, seen = _measured(home, parts[0].run, since, report)
     if not seen.records:
         raise UserError(
             "plot.empty",
@@ -32,6 +39,26 @@ def plot(
             hint="a reading comes every 5 seconds while the run lives; a run older than this version has none",
         )
     return run, curves_of(seen, wanted), seen.now_unix
+
+
+def _plot_parts(
+    home: Home, parts: Sequence[RunRecord], wanted: Sequence[str], since: str, sweep: str, report: Report
+) -> tuple[str, list[Curve], float]:
+    """Draw the parts of a sweep in the same panels, each line named by its box."""
+    from leasehold.lifecycle.curves import curves_of
+
+    seen = [(part.box, _measured(home, part.run, since, report)[1]) for part in parts]
+    if not any(measured.records for _, measured in seen):
+        raise UserError("plot.empty", f"nothing was measured of {sweep}", hint="a reading comes every 5 seconds")
+    drawn = [
+        replace(curve, name=f"{box}" if curve.name == curve.panel else f"{box} {curve.name}")
+        for box, measured in seen
+        if measured.records
+        for curve in curves_of(measured, wanted)
+    ]
+    order = list(dict.fromkeys(curve.panel for curve in drawn))
+    drawn.sort(key=lambda curve: order.index(curve.panel))
+    return sweep, drawn, max(measured.now_unix for _, measured in seen)
 
 
 def patrol(

@@ -69,13 +69,20 @@ def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[C
 
 def sweep_plot(home: Home, found: Standing, metric: str, by: str) -> SweepPlot:
     """Read a metric against one parameter, and each cell's course where it is home."""
+    from leasehold.lifecycle.sweep.from_logs import course_of
     from leasehold.lifecycle.sweep.plotting import plot_of
     from leasehold.lifecycle.sweep.series import series_of
-    from leasehold.lifecycle.sweep.standing import numbers_at
+    from leasehold.lifecycle.sweep.standing import logs_at, numbers_at
 
     listed, groups, _ = sweep_table(home, found, [])
-    at = numbers_at(home, found)
-    return plot_of(listed, groups, metric, by, lambda cell, name: series_of(*at[cell], name) if cell in at else [])
+    at, logs = numbers_at(home, found), logs_at(home, found)
+
+    def course(cell: str, name: str) -> list[tuple[float, float]]:
+        if cell not in at:
+            return []
+        return series_of(*at[cell], name) or course_of(*logs.get(cell, (None, "none")), name)
+
+    return plot_of(listed, groups, metric, by, course)
 
 
 def sweep_spelled(rows: list[CellRow], how: str) -> bytes:

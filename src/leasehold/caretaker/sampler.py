@@ -83,6 +83,7 @@ def record_of(facts: Dict[str, Any], target: Target) -> Dict[str, Any]:
     record = {
         "t": facts["t"],
         "s": target.state,
+        "c": facts.get("cell") if facts.get("cell") != "main" else None,
         "step": progress.get("step"),
         "loss": progress.get("loss"),
         "rate": _short(progress.get("rate_per_s")),

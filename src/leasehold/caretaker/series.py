@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Sequence
 
 from leasehold.kit.rings import LEVELS, WIDTH, Record, is_number, read_ring, slots_of
 
-_SPARE = ("m", "epoch", "cpu", "quiet")  # left out, in this order, of a line that would not fit
+_SPARE = ("m", "epoch", "cpu", "quiet", "c")  # left out, in this order, of a line that would not fit
 
 
 class Series:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leasehold.errors import UserError
@@ -58,6 +59,9 @@ def read_series(engine: CaretakerEngine | HomeCopy, run: str, last_s: float) -> 
 def curves_of(seen: Measured, wanted: Sequence[str] = ()) -> list[Curve]:
     """Draw out what was asked for; without a wish, of the usual figures those that were measured."""
     found = [curve for what in wanted or DEFAULT for curve in _panel(seen, what)]
+    if not wanted:
+        found = [*_beside_loss(seen, found), *(curve for curve in found if curve.panel != "loss")]
+        found = [curve for curve in found if _says_something(curve)] or found
     missing = [what for what in wanted if not any(curve.panel == what for curve in found)]
     if missing:
         raise UserError(
@@ -80,9 +84,51 @@ def _panel(seen: Measured, what: str) -> Iterator[Curve]:
         yield from _rows(seen, what, _ROWS[what])
         return
     unit, find, top = _FIGURES.get(what, ("", lambda record: _metric(record, what), None))
-    points = _points(seen.records, find)
-    if any(value is not None for _, value in points):
-        yield Curve(what, what, unit, points, top)
+    if what in _FIGURES and what not in _OF_TRAINING:
+        points = _points(seen.records, find)
+        if any(value is not None for _, value in points):
+            yield Curve(what, what, unit, points, top, TITLES.get(what, what))
+        return
+    for cell, records in _by_cell(seen.records):
+        points = _points(records, find)
+        if any(value is not None for _, value in points):
+            stepped = what not in ("step", "step-rate")
+            steps = tuple(number(record.get("step")) for record in records if find(record) is not _ABSENT)
+            yield Curve(what, cell or what, unit, points, top, TITLES.get(what, what), steps if stepped else ())
+
+
+def _by_cell(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """Part the records of a sweep: one cell's loss is no continuation of another's."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        cell = record.get("c")
+        found.setdefault(plain(cell)[:100] if isinstance(cell, str) else "", []).append(record)
+    if len(found) > 1:
+        found.pop("", None)  # between two cells nothing trains
+    return list(found.items())
+
+
+def _beside_loss(seen: Measured, found: Sequence[Curve]) -> list[Curve]:
+    """Draw the losses of validation in one frame with the training's, one point for each evaluation."""
+    mine = [curve for curve in found if curve.panel == "loss"]
+    names = {name for record in seen.records if isinstance(record.get("m"), dict) for name in record["m"]}
+    for name in sorted(str(name) for name in names if _VAL_LOSS.search(str(name))):
+        for curve in _panel(seen, name):
+            label = name if curve.name == name else f"{curve.name} {name}"
+            mine.append(_changes(replace(curve, panel="loss", name=plain(label)[:100], title=TITLES["loss"])))
+    return mine
+
+
+def _changes(curve: Curve) -> Curve:
+    """Keep the readings in which a value is new: between two evaluations the last one is only repeated."""
+    kept = [place for place, (_, value) in enumerate(curve.points) if not place or value != curve.points[place - 1][1]]
+    steps = tuple(curve.steps[place] for place in kept) if curve.steps else ()
+    return replace(curve, points=tuple(curve.points[place] for place in kept), steps=steps)
+
+
+def _says_something(curve: Curve) -> bool:
+    """Nobody asked for it: a figure that was always zero fills a screen and says nothing."""
+    return any(value for _, value in curve.points)
 
 
 def _rows(seen: Measured, what: str, row: _Row) -> Iterator[Curve]:
@@ -91,7 +137,7 @@ def _rows(seen: Measured, what: str, row: _Row) -> Iterator[Curve]:
     for place in range(min(widest, _MOST_LINES)):
         points = _points(seen.records, lambda record, at=place: row.read(record, at))  # type: ignore[misc]
         if any(value is not None for _, value in points):
-            yield Curve(what, row.name(seen, place), row.unit, points, row.top)
+            yield Curve(what, row.name(seen, place), row.unit, points, row.top, TITLES.get(what, what))
 
 
 def _points(records: Sequence[Record], find: Find) -> tuple[Point, ...]:
@@ -178,6 +224,28 @@ _ROWS = {
     "inodes": _Row("disks", 2, "%", 100.0),
 }
 NAMES = (*_FIGURES, *_ROWS)
+TITLES = {
+    "loss": "loss",
+    "mem": "memory used, of the box's limit",
+    "mem-gib": "memory used",
+    "rss": "memory of the training processes",
+    "cpu": "processor time of the training, 100 % is one core",
+    "step": "step",
+    "step-rate": "steps per second",
+    "quiet": "seconds since the log last grew",
+    "gpu": "GPU utilisation",
+    "gpu-mem": "GPU memory used",
+    "power": "GPU power",
+    "temperature": "GPU temperature",
+    "clock": "GPU clock",
+    "disk": "disk used",
+    "disk-free": "disk free",
+    "inodes": "inodes used",
+}
+_OF_TRAINING = ("loss", "step", "step-rate")
+_VAL_LOSS = re.compile(
+    r"(?:^|[/_ .-])(?:val|valid|validation|eval|test|dev)[/_ .-]?(?:\w*[/_ .-])?loss\Z", re.IGNORECASE
+)
 
 
 def _there(seen: Measured) -> list[str]:

@@ -8,12 +8,14 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from leasehold.gates.launching import SmokeReadings, judge_smoke
 from leasehold.kit.canon import digest
 from leasehold.kit.match import matching
 from leasehold.kit.terminal import one_line
 from leasehold.ledger.store import Ledger
+from leasehold.model.cells import spell
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
 from leasehold.model.verdict import Verdict
@@ -31,7 +33,10 @@ _SHOWN_LINES = 15  # of a smoke that went badly: its own words say why
 def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False) -> Verdict:
     """Run the smoke and judge it."""
     here.refuse_no_sh("the smoke")
-    report(Note("smoke_started", f"smoke: {job.smoke}"))
+    first = job.cells[0] if job.cells else None
+    given = ", ".join(f"{key}={spell(value)}" for key, value in first.params.items()) if first else ""
+    whose = f"  (cell {first.name}: {given})" if first and given else ""
+    report(Note("smoke_started", f"smoke: {job.smoke}{whose}"))
     with ended_if_interrupted(report), tempfile.TemporaryDirectory(prefix="leasehold-smoke-") as place:
         folders = lay_out(tree, Path(place, "first"))
         trial = run_once(job, folders, {}, report=report)
@@ -64,7 +69,9 @@ def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:
 def smoke_key(job: Job, tree: CodeTree) -> str:
     """Name what a smoke depends on."""
     promises = [[artifact.pattern, artifact.loads, list(artifact.keys)] for artifact in job.artifacts]
-    key = {"smoke": job.smoke, "env": dict(job.env), "tree": tree.identity, "artifacts": promises}
+    key: dict[str, Any] = {"smoke": job.smoke, "env": dict(job.env), "tree": tree.identity, "artifacts": promises}
+    if job.cells:
+        key["params"] = dict(job.cells[0].params)  # what the smoke is given
     return digest({**key, **({"data": {item.to: item.sha256 for item in job.data}} if job.data else {})})
 
 

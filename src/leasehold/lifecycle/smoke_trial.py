@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import selectors
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from leasehold.kit.progress import ProgressReader
 from leasehold.kit.python_names import with_python
 from leasehold.kit.terminal import plain
+from leasehold.model.cells import MAIN, spell
 from leasehold.model.job import Job
 from leasehold.model.note import Report
 from leasehold.transport import parcel
@@ -172,10 +174,19 @@ def _follow(trial: Trial, child: Guarded, lines: SmokeLines, kill_when: Ready) -
                 return
 
 
+def parameters(job: Job) -> dict[str, str]:
+    """Spell what the smoke of a sweep is given: its first cell, as the box gives it to that cell."""
+    if not job.cells:
+        return {}
+    cell = job.cells[0]
+    each = {f"LEASE_PARAM_{key}": spell(value) for key, value in cell.params.items()}
+    return {**each, "LEASE_PARAMS": json.dumps(dict(cell.params), ensure_ascii=False), "LEASE_CELL": cell.name}
+
+
 def _start(job: Job, folders: Folders, extra: Mapping[str, str]) -> Guarded:
     place = folders.place
-    named = {"LEASE_OUT": str(folders.out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": "main"}
-    env = {**os.environ, **job.env, **_QUIET, **named, "LEASE_ATTEMPT": "1", **extra}
+    named = {"LEASE_OUT": str(folders.out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": MAIN}
+    env = {**os.environ, **job.env, **_QUIET, **named, "LEASE_ATTEMPT": "1", **parameters(job), **extra}
     if job.data:
         env["LEASE_INPUTS"] = str(folders.inputs)
     env.setdefault("LEASE_DATA", str(place / "data"))  # your own, if you set it; on the box, what was fetched

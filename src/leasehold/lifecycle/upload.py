@@ -1,4 +1,4 @@
-"""Bring a job's data to a box: once, with progress, on through cut links, and refused before a byte where it is full."""
+"""Bring a job's data to a box: once, with progress, on through cut links, refused before a byte on a full disk."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def _say_there(tree: DataTree, box: str, went: bool, report: Report) -> None:
 class _Progress:
     """Says how far an upload is, every few seconds."""
 
-    def __init__(
-        self, tree: DataTree, box: str, report: Report, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, tree: DataTree, box: str, report: Report, clock: Callable[[], float] = time.monotonic) -> None:
         self.sent = 0
         self._tree = tree
         self._box = box

@@ -17,7 +17,30 @@ class Curve:
     unit: str
     points: tuple[Point, ...]
     top: float | None = None  # where the axis ends by nature, such as 100 %
+    title: str = ""  # the panel in plain words
+    steps: tuple[float | None, ...] = ()  # the training's step at each point, of figures that go by steps
+
+    @property
+    def by_step(self) -> bool:
+        """Whether it can be drawn over steps: every point has one, and they are not all one step."""
+        known = [step for step in self.steps if step is not None]
+        return len(known) == len(self.points) and len(set(known)) > 1
+
+    @property
+    def label(self) -> str:
+        """What its line is called: the panel's title, and which of its lines where there are several."""
+        title = self.title or self.panel
+        if self.name in (self.panel, ""):
+            return title
+        return self.name if self.panel in self.name else f"{title}, {self.name}"
+
+    @property
+    def known(self) -> int:
+        """How many readings have a value."""
+        return sum(1 for _, value in self.points if value is not None)
 
     def as_dict(self) -> dict[str, Any]:
         """Spell for --json."""
-        return {"panel": self.panel, "name": self.name, "unit": self.unit, "points": [list(one) for one in self.points]}
+        value = {"panel": self.panel, "name": self.name, "unit": self.unit, "title": self.title}
+        steps = {"steps": list(self.steps)} if self.steps else {}
+        return {**value, "points": [list(one) for one in self.points], **steps}

@@ -132,6 +132,7 @@ class CellRow:
     params: Mapping[str, Scalar]
     metrics: Mapping[str, float]
     state: str
+    from_log: bool = False  # its artifacts hold no numbers: these are the last ones that it printed
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,11 @@ from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet, say
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _TAKE_OVER = "lease attach RUN --take-over, once nobody works at that home"
 _NO_ROOM = "lease disk BOX shows what lies there, lease box prune BOX removes what no run uses; or take a larger disk"
-_REFUSALS = {TAKEN_OVER: _TAKE_OVER, "run.company": "", "data.no_room": _NO_ROOM}  # a gate's no, said by the box; their usual hints
+_REFUSALS = {
+    TAKEN_OVER: _TAKE_OVER,
+    "run.company": "",
+    "data.no_room": _NO_ROOM,
+}  # a gate's no, said by the box; their usual hints
 _INBOX_FRAMES = 256
 _MOST_STATUS_BYTES = 64 << 20  # ten thousand cells are 6 MB
 _AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice

@@ -42,6 +42,7 @@ def test_the_usual_figures_are_drawn_as_far_as_they_were_measured() -> None:
     named = [(curve.panel, curve.name, curve.points[0][1]) for curve in found]
     assert named == [
         ("loss", "loss", 0.5),
+        ("loss", "val_loss", 0.7),
         ("gpu", "card 0", 97.0),
         ("gpu", "card 1", 3.0),
         ("mem", "mem", 50.0),

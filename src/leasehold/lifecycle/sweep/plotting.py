@@ -20,7 +20,7 @@ def plot_of(rows: Sequence[CellRow], groups: Sequence[Group], metric: str, by: s
         raise UserError(
             "sweep.no_numbers",
             f"none of {len(rows)} cells has numbers at home yet",
-            hint="they come from json, jsonl and csv artifacts; lease sweep status shows what is home",
+            hint="they come from json, jsonl and csv artifacts, else from logs; lease sweep status shows what is home",
         )
     metric = _metric(groups, metric, known)
     axes = _axes(groups)

@@ -25,6 +25,7 @@ from leasehold.model.lease import RunRecord
 from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.sweep import CellRow, Part, Standing
 
+from .from_logs import newest_log, numbers_of
 from .metrics import metrics_of
 from .reconcile import reconcile
 
@@ -67,12 +68,27 @@ def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
 
 
 def rows(home: Home, found: Standing) -> list[CellRow]:
-    """Read what every cell at home measured."""
-    at = numbers_at(home, found)
-    return [
-        CellRow(cell.name, cell.params, metrics_of(*at[cell.name]) if cell.name in at else {}, account.word.value)
-        for cell, account in zip(found.roster, found.accounts, strict=True)
-    ]
+    """Read what every cell at home measured; of a cell whose files hold no number, what it printed."""
+    at, logs = numbers_at(home, found), logs_at(home, found)
+    listed = []
+    for cell, account in zip(found.roster, found.accounts, strict=True):
+        metrics = metrics_of(*at[cell.name]) if cell.name in at else {}
+        printed = numbers_of(*logs[cell.name]) if not metrics and cell.name in at else {}
+        listed.append(CellRow(cell.name, cell.params, metrics or printed, account.word.value, bool(printed)))
+    return listed
+
+
+def logs_at(home: Home, found: Standing) -> dict[str, tuple[Path | None, str]]:
+    """Say where each cell's log lies at home, and how its job's progress is read."""
+    records = {record.run: record for record in parts_of(home, found.sweep)}
+    places: dict[str, tuple[Path | None, str]] = {}
+    for account in found.accounts:
+        record = records.get(account.run)
+        if record is not None:
+            export = Folders(Path(record.results), record.run).export
+            pattern = str(json.loads(record.plan_json)["job"].get("progress", "auto"))
+            places[account.cell] = newest_log(export, account.cell), pattern
+    return places
 
 
 def numbers_at(home: Home, found: Standing) -> dict[str, tuple[Path, list[str]]]:

@@ -55,6 +55,8 @@ def columns(rows: Sequence[CellRow]) -> dict[str, list[Value]]:
     params = list(dict.fromkeys(key for row in rows for key in row.params))
     metrics = list(dict.fromkeys(key for row in rows for key in row.metrics))
     table: dict[str, list[Value]] = {"cell": [row.cell for row in rows], "state": [row.state for row in rows]}
+    if any(row.from_log for row in rows):
+        table["numbers"] = ["log" if row.from_log else "artifacts" if row.metrics else None for row in rows]
     for key in params:
         table[key if key not in table else f"param.{key}"] = [row.params.get(key) for row in rows]
     for key in metrics:

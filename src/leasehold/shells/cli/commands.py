@@ -103,6 +103,9 @@ def watch(args: Namespace) -> int:
     from .live import wants_live
 
     home = api.open_home()
+    parts = api.named(home, args.run)
+    if len(parts) > 1:
+        return _watch_sweep(home, parts, args.json)
     if not args.json and wants_live(sys.stderr):
         outcome = watch_live(home, args.run)
     else:
@@ -114,6 +117,16 @@ def watch(args: Namespace) -> int:
     else:
         output.say(f"{outcome.run} {outcome.state}")
     return 0 if outcome.state == "finished" else 6
+
+
+def _watch_sweep(home: Any, parts: list[Any], json_wanted: bool) -> int:
+    state = api.watch_sweep(home, parts, Screen(json_wanted).report)
+    if json_wanted:
+        metered = [api.meter_of_run(home, part.run).as_dict() for part in parts]
+        output.as_json({"runs": [part.run for part in parts], "state": state, "leases": metered})
+    else:
+        output.say(f"{len(parts)} runs {state}: {', '.join(part.run for part in parts)}")
+    return 0 if state == "finished" else 6
 
 
 def watch_live(home: Any, word: str) -> api.RunOutcome:
@@ -257,6 +270,9 @@ def verify(args: Namespace) -> int:
     if args.json:
         output.as_json(value)
         return 0
+    if "parts" in value:
+        _say_parts(value)
+        return 0
     receipt = value["receipt"]
     output.data(
         f"{value['run']}: {receipt['files']} files, {receipt['bytes']} bytes, equal to the receipt in {value['export']}"
@@ -264,6 +280,17 @@ def verify(args: Namespace) -> int:
     for line in lines(receipt.get("nonfinite", ())):
         output.say(f"not finite: {line}")
     return 0
+
+
+def _say_parts(value: dict[str, Any]) -> None:
+    given_up = f", {len(value['waived'])} given up" if value["waived"] else ""
+    count = f"{value['cells']} of {value['promised']} cells are home{given_up}"
+    output.data(f"{value['sweep']}: {count}; {value['files']} files, {value['bytes']} bytes, equal to their receipts")
+    for part in value["parts"]:
+        receipt = part["receipt"]
+        output.data(f"  {part['run']}: {receipt['files']} files, {receipt['bytes']} bytes in {part['export']}")
+        for line in lines(receipt.get("nonfinite", ())):
+            output.say(f"not finite: {line}")
 
 
 def stop(args: Namespace) -> int:

@@ -41,13 +41,39 @@ class Span(NamedTuple):
 
 def draw(curves: Sequence[Curve], look: Look) -> list[str]:
     """Draw one panel below the other."""
-    times = [at for curve in curves for at, _ in curve.points]
-    span = Span(min(times, default=0.0), max(times, default=0.0))
+    times = span_of(curves, by_step=False)
     look = look._replace(columns=max(_LEAST_COLUMNS, look.columns), rows=max(_ROWS_LEAST, min(_ROWS_MOST, look.rows)))
     lines: list[str] = []
     for group in _panels(curves, look.colour):
-        lines += [*([""] if lines else []), *_panel(group, span, look)]
+        lines += [*([""] if lines else []), *_panel(group, times, look)]
     return lines
+
+
+def over_steps(group: Sequence[Curve]) -> bool:
+    """Whether a panel's lines can all be drawn over the training's steps."""
+    return all(curve.by_step for curve in group if curve.known > 1) and any(curve.by_step for curve in group)
+
+
+def along(curve: Curve, *, by_step: bool) -> tuple[tuple[float, float | None], ...]:
+    """Spell a curve's points over the axis of its panel."""
+    if not by_step or len(curve.steps) != len(curve.points):
+        return () if by_step else curve.points
+    return tuple((step, value) for step, (_, value) in zip(curve.steps, curve.points, strict=True) if step is not None)
+
+
+def span_of(curves: Sequence[Curve], *, by_step: bool) -> Span:
+    """What the axis of these curves covers."""
+    found = [at for curve in curves for at, _ in along(curve, by_step=by_step)]
+    return Span(min(found, default=0.0), max(found, default=0.0))
+
+
+def labels_of(values: Sequence[float]) -> list[str]:
+    """Spell the figures of an axis so that different ones look different."""
+    for digits in range(4, 16):
+        said = [f"{value:.{digits}g}" for value in values]
+        if len(set(said)) == len(set(values)):
+            return said
+    return said
 
 
 def value_span(curves: Sequence[Curve]) -> Span:
@@ -63,8 +89,11 @@ def value_span(curves: Sequence[Curve]) -> Span:
     return Span(low, high)
 
 
-def segments(curve: Curve) -> Iterator[list[tuple[float, float]]]:
-    """Yield the pieces between which nothing was measured."""
+def segments(curve: Curve, *, by_step: bool = False) -> Iterator[list[tuple[float, float]]]:
+    """Yield the pieces between which nothing was measured, or between which a training fell back to an earlier step."""
+    if by_step:
+        yield from _step_segments(along(curve, by_step=True))
+        return
     steps = sorted(after[0] - before[0] for before, after in pairwise(curve.points))
     usual = steps[len(steps) // 2] if steps else 0.0
     piece: list[tuple[float, float]] = []
@@ -77,6 +106,18 @@ def segments(curve: Curve) -> Iterator[list[tuple[float, float]]]:
         if value is not None:
             piece.append((at, value))
         last = at
+    if piece:
+        yield piece
+
+
+def _step_segments(points: Sequence[tuple[float, float | None]]) -> Iterator[list[tuple[float, float]]]:
+    piece: list[tuple[float, float]] = []
+    for step, value in points:
+        if piece and (value is None or step < piece[-1][0]):
+            yield piece
+            piece = []
+        if value is not None:
+            piece.append((step, value))
     if piece:
         yield piece
 
@@ -107,35 +148,58 @@ def _panels(curves: Sequence[Curve], together: bool) -> list[list[Curve]]:
 
 
 def _panel(group: Sequence[Curve], times: Span, look: Look) -> list[str]:
+    if all(curve.known < 2 for curve in group):
+        return list(_titles(group, look))  # one reading is no curve: the line above a frame says all of it
+    by_step = over_steps(group)
+    along_x = span_of(group, by_step=True) if by_step else times
     values, width = value_span(group), look.columns - _LABEL_COLUMNS - 1
     canvas = _Canvas(width, look.rows, look.glyphs)
     for place, curve in enumerate(group):
-        for piece in segments(curve):
-            canvas.line([(times.share(at), values.share(value)) for at, value in piece], place)
+        for piece in segments(curve, by_step=by_step):
+            canvas.line([(along_x.share(at), values.share(value)) for at, value in piece], place)
     lines = list(_titles(group, look))
-    labels = {0: values.high, look.rows // 2: (values.high + values.low) / 2, look.rows - 1: values.low}
+    marks = labels_of([values.high, (values.high + values.low) / 2, values.low])
+    labels = dict(zip((0, look.rows // 2, look.rows - 1), marks, strict=True))
     edge, tick, corner, bar = ("│", "┤", "└", "─") if look.glyphs else ("|", "+", "+", "-")
     for row in range(look.rows):
-        label = figure(labels[row]).rjust(_LABEL_COLUMNS - 1) + " " if row in labels else " " * _LABEL_COLUMNS
+        label = (
+            labels[row][: _LABEL_COLUMNS - 1].rjust(_LABEL_COLUMNS - 1) + " " if row in labels else " " * _LABEL_COLUMNS
+        )
         lines.append(label + (tick if row in labels else edge) + canvas.row(row, look.colour and len(group) > 0))
     lines.append(" " * _LABEL_COLUMNS + corner + bar * width)
-    lines.append(" " * (_LABEL_COLUMNS + 1) + _clock_line(times, width))
+    foot = _step_line(along_x, width) if by_step else _clock_line(times, width)
+    lines.append(" " * (_LABEL_COLUMNS + 1) + foot)
     return lines
 
 
 def _titles(group: Sequence[Curve], look: Look) -> Iterator[str]:
     for place, curve in enumerate(group):
-        name = curve.panel if curve.name == curve.panel else f"{curve.panel} {curve.name}"
-        text = clean(f"{name}: {summary(curve)}", look.glyphs)[: look.columns]
+        text = clean(f"{curve.label}: {summary(curve)}", look.glyphs)[: look.columns]
         yield f"\x1b[{_COLOURS[place % len(_COLOURS)]}m{text}\x1b[0m" if look.colour else text
 
 
 def _clock_line(times: Span, width: int) -> str:
-    shape = "%m-%d %H:%M" if times.high - times.low > 86400 / 2 else "%H:%M"
+    shape = clock_shape(times)
     first = time.strftime(shape, time.localtime(times.low))
     last = time.strftime(shape, time.localtime(times.high))
-    middle = f"{ago(times.high - times.low)}"
-    room = max(2, width - display_width(first + middle + last))
+    return _spaced(first, ago(times.high - times.low), last, width)
+
+
+def clock_shape(times: Span) -> str:
+    """How a clock is said under an axis, fine enough that its two ends differ."""
+    covers_s = times.high - times.low
+    return "%m-%d %H:%M" if covers_s > 86400 / 2 else "%H:%M" if covers_s > 1200 else "%H:%M:%S"
+
+
+def _step_line(steps: Span, width: int) -> str:
+    first, middle, last = f"step {steps.low:,.0f}", f"{(steps.low + steps.high) / 2:,.0f}", f"{steps.high:,.0f}"
+    return _spaced(first, middle if middle not in (first[5:], last) else "", last, width)
+
+
+def _spaced(first: str, middle: str, last: str, width: int) -> str:
+    """Set three words along an axis; the middle one where there is room for it."""
+    middle = middle if width - display_width(first + middle + last) >= 2 else ""
+    room = max(1, width - display_width(first + middle + last))
     return first + " " * (room // 2) + middle + " " * (room - room // 2) + last
 
 

@@ -10,8 +10,7 @@ from xml.sax.saxutils import escape
 from leasehold.model.curve import Curve
 from leasehold.model.words import one_line
 
-from .drawing import figure
-from .plot_drawing import Span, segments, summary, value_span
+from .plot_drawing import Span, clock_shape, labels_of, over_steps, segments, span_of, summary, value_span
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")  # told apart by the colour-blind too
 _WIDTH, _PLOT_HIGH, _LEFT, _RIGHT, _TITLE_HIGH, _FOOT_HIGH = 860, 150, 70, 20, 20, 34
@@ -27,8 +26,7 @@ def spell_svg(run: str, curves: Sequence[Curve]) -> str:
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(curve.panel, []).append(curve)
-    times = [at for curve in curves for at, _ in curve.points]
-    span = Span(min(times, default=0.0), max(times, default=0.0))
+    span = span_of(curves, by_step=False)
     parts: list[str] = []
     y = _TOP
     for group in groups.values():
@@ -52,31 +50,41 @@ def _panel(group: Sequence[Curve], times: Span, top: int) -> Iterator[str]:
     values = value_span(group)
     for place, curve in enumerate(group):
         top += _TITLE_HIGH
-        name = curve.panel if curve.name == curve.panel else f"{curve.panel} {curve.name}"
         colour = _COLOURS[place % len(_COLOURS)]
         yield f'<rect x="{_LEFT}" y="{top - 15}" width="10" height="10" fill="{colour}"/>'
-        said = f'<tspan class="t">{_text(name)}</tspan> {_text(summary(curve))}'
+        said = f'<tspan class="t">{_text(curve.label)}</tspan> {_text(summary(curve))}'
         yield f'<text x="{_LEFT + 16}" y="{top - 6}">{said}</text>'
     wide = _WIDTH - _LEFT - _RIGHT
-    yield from _grid(times, values, top, wide)
+    by_step = over_steps(group)
+    along_x = span_of(group, by_step=True) if by_step else times
+    yield from _grid(values, top, wide)
+    yield from _foot(along_x, top, wide, by_step=by_step)
     for place, curve in enumerate(group):
-        path = " ".join(_path(piece, times, values, top) for piece in segments(curve))
+        path = " ".join(_path(piece, along_x, values, top) for piece in segments(curve, by_step=by_step))
         yield f'<path class="c" stroke="{_COLOURS[place % len(_COLOURS)]}" d="{path}"/>'
 
 
-def _grid(times: Span, values: Span, top: int, wide: int) -> Iterator[str]:
-    for value in ticks(values, 4):
+def _grid(values: Span, top: int, wide: int) -> Iterator[str]:
+    marks = ticks(values, 4)
+    for value, said in zip(marks, labels_of(marks), strict=True):
         y = top + (1 - values.share(value)) * _PLOT_HIGH
         yield f'<line class="g" x1="{_LEFT}" x2="{_LEFT + wide}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{figure(value)}</text>'
-    shape = "%m-%d %H:%M" if times.high - times.low > 86400 / 2 else "%H:%M"
-    for part in range(5):
-        at = times.low + (times.high - times.low) * part / 4
-        x = _LEFT + wide * part / 4
-        anchor = "start" if part == 0 else "end" if part == 4 else "middle"
-        clock = time.strftime(shape, time.localtime(at))
-        yield f'<text x="{x:.1f}" y="{top + _PLOT_HIGH + 16}" text-anchor="{anchor}">{clock}</text>'
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{said}</text>'
     yield f'<rect class="f" x="{_LEFT}" y="{top}" width="{wide}" height="{_PLOT_HIGH}"/>'
+
+
+def _foot(span: Span, top: int, wide: int, *, by_step: bool) -> Iterator[str]:
+    """Say what lies where along the axis, nothing twice."""
+    shape, last = clock_shape(span), ""
+    for part in range(5):
+        at = span.low + (span.high - span.low) * part / 4
+        said = f"{at:,.0f}" if by_step else time.strftime(shape, time.localtime(at))
+        said = f"step {said}" if by_step and part == 0 else said
+        anchor = "start" if part == 0 else "end" if part == 4 else "middle"
+        if said not in (last, last.removeprefix("step ")):
+            x = _LEFT + wide * part / 4
+            yield f'<text x="{x:.1f}" y="{top + _PLOT_HIGH + 16}" text-anchor="{anchor}">{said}</text>'
+        last = said
 
 
 def _path(piece: Sequence[tuple[float, float]], times: Span, values: Span, top: int) -> str:

@@ -147,7 +147,8 @@ def _table(args: Namespace, found: Standing) -> int:
 
 def _say_table(rows: Sequence[CellRow], groups: Sequence[Group], best: Sequence[Best]) -> None:
     if not groups:
-        output.data(f"none of {len(rows)} cells has numbers at home yet: they come from json, jsonl and csv artifacts")
+        where = "json, jsonl and csv artifacts, else the logs"
+        output.data(f"none of {len(rows)} cells has numbers at home yet: they come from {where}")
         return
     metrics = list(dict.fromkeys(name for one in groups for name in one.metrics))[:8]
     names = list(dict.fromkeys(key for one in groups for key in one.params))
@@ -166,6 +167,10 @@ def _say_table(rows: Sequence[CellRow], groups: Sequence[Group], best: Sequence[
         guess = " (guessed from its name: --metric NAME:min|max says it)" if top.guessed else ""
         where = _params(top.params) or "the only setting"
         output.data(f"best by {top.metric}, {way} of {top.of}: {top.value} at {where}{guess}")
+    printed = sum(1 for row in rows if row.from_log)
+    if printed:
+        how = "the last ones that their logs print; their artifacts hold no numbers"
+        output.data(f"the numbers of {printed} of {len(rows)} cells are {how}")
     owed = sum(1 for row in rows if not row.metrics)
     if owed:
         output.data(f"{owed} of {len(rows)} cells have no numbers at home: lease sweep reconcile says why")
@@ -174,7 +179,13 @@ def _say_table(rows: Sequence[CellRow], groups: Sequence[Group], best: Sequence[
 def _as_json(rows: Sequence[CellRow], groups: Sequence[Group], best: Sequence[Best]) -> dict[str, Any]:
     return {
         "cells": [
-            {"cell": row.cell, "state": row.state, "params": dict(row.params), "metrics": dict(row.metrics)}
+            {
+                "cell": row.cell,
+                "state": row.state,
+                "params": dict(row.params),
+                "metrics": dict(row.metrics),
+                "from_log": row.from_log,
+            }
             for row in rows
         ],
         "settings": [
