@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         take_back_waiver,
         waive,
     )
+    from leasehold.api.entering import execute, ssh
     from leasehold.api.front import (
         BoxWords,
         adopt,
@@ -139,6 +140,7 @@ __all__ = [
     "doubtful_facts",
     "down_stopped",
     "duration",
+    "execute",
     "explain_id",
     "fetch",
     "fill_in",
@@ -187,6 +189,7 @@ __all__ = [
     "run_fleet",
     "search",
     "show",
+    "ssh",
     "status",
     "stop",
     "sweep_pace",
@@ -217,6 +220,7 @@ _ROOMS = (
     "leasehold.api.doctor",
     "leasehold.api.checkpoints",
     "leasehold.api.hygiene",
+    "leasehold.api.entering",
     "leasehold.api.seeing",
     "leasehold.api.resuming",
     "leasehold.api.sweeps",

@@ -34,6 +34,7 @@ _BY_PLACE = {
     "observing": {"look": "look", "runs": "runs"},
     "proving": {"prove": "prove"},
     "trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
+    "entering": {"enter": "how_to_enter"},
     "taking_data": {"want_data": "want_data", "put_data": "put_data"},
     "pruning": {"prune": "prune"},
     "occupying": {"occupants": "occupants", "clear_occupant": "clear_occupant"},

@@ -48,6 +48,11 @@ def main(argv: List[str]) -> int:
         from .setting_up import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
+    if door == "enter" and len(argv) >= 3:
+        from .entering import enter
+        from .layout import RunFolder
+
+        return enter(RunFolder(argv[1]), argv[2], argv[3:])
     if door == "task" and len(argv) in (3, 6):
         return _run_task(argv[1], argv[2:])
     if door == "whoami" and len(argv) == 1:
@@ -60,7 +65,7 @@ def main(argv: List[str]) -> int:
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
-        " | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
+        " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
     )
     return 64
 

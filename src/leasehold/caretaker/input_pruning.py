@@ -40,7 +40,8 @@ def prune_data(root: str, in_use: Optional[Set[str]], now: float, *, dry_run: bo
 
 
 def _sorted_out(inputs: Inputs, in_use: Set[str], now: float) -> "tuple[List[str], List[str]]":
-    old, kept = [], []
+    old: List[str] = []
+    kept: List[str] = []
     for name in sorted(os.listdir(inputs.trees)):
         tree, ending = os.path.splitext(name)
         if ending not in (LIST, COMING):

@@ -252,7 +252,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
             from .interruptions import gap_s
             from .platform_shell import outfit_of
 
-        own = _own_variables(folder, plan["job"], what)
+        own = own_variables(folder, plan["job"], what)
         outfit = outfit_of(folder, plan, dict(own, LEASE_GAP_S="%.0f" % gap_s(folder, time.time())))
         command = _command(folder, plan, what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
@@ -281,7 +281,7 @@ def _command(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> List[str
 _WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; exec sh -c "$run"'
 
 
-def _own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
+def own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
     """What we tell the trainer; nobody else may set these."""
     return {
         **parameters(job, what.cell),

@@ -98,6 +98,11 @@ class SshTransport:
         forward = f"127.0.0.1:{near_port}:127.0.0.1:{far_port}"
         return [*words, "-N", "-oExitOnForwardFailure=yes", "-L", forward, "--", self.address.host]
 
+    def person_argv(self, command: str, *, terminal: bool) -> list[str]:
+        """Spell an ssh for a person's own command, or for a shell where it is empty."""
+        end = [command] if command else []
+        return [*self._words("force" if terminal else "no"), "--", self.address.host, *end]
+
     def target(self) -> tuple[str, ...]:
         """Spell where to, as the end of an ssh command line."""
         return (*self._place(), "--", self.address.host)

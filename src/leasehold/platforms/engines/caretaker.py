@@ -269,6 +269,10 @@ class CaretakerEngine:
         answer = self.wire.ask("send_notices", sends=list(sends), platform=dict(platform))
         return [item for item in answer.get("results", []) if isinstance(item, dict)]
 
+    def enter(self, run: str, cell: str) -> dict[str, Any]:
+        """Say how a shell of the box gets into a run's environment: {argv, work, cell}."""
+        return self.wire.ask("enter", run=run, cell=cell)
+
     def series(self, run: str, last_s: int = 0) -> Iterator[dict[str, Any]]:
         """Yield {records} that the patrol measured in the last seconds (0: ever), then {now_unix, newest, health}."""
         return self.wire.objects("series", run=run, last_s=last_s)

@@ -15,6 +15,7 @@ from .box_parser import add_box_parser
 from .ckpt_parser import add_ckpt_parsers
 from .doctor_parser import add_doctor_parsers
 from .ending_parser import add_ending_parsers
+from .enter_parser import add_enter_parsers
 from .front_parser import add_front_parsers
 from .help_text import HelpText
 from .hygiene_parser import add_hygiene_parsers
@@ -54,7 +55,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(words: list[str]) -> int:
     parser = build_parser(only=words[0] if words else "")
-    args = parser.parse_args(words)
+    cut = words.index("--") if words[:1] in (["ssh"], ["exec"]) and "--" in words else len(words)
+    args = parser.parse_args(words[:cut])  # what comes after -- is another program's
+    if cut < len(words):
+        args.words = [*args.words, *words[cut + 1 :]]
     if args.command is None:
         parser.print_help()
         return 0
@@ -86,8 +90,8 @@ def _main(words: list[str]) -> int:
 _COMMANDS = (
     "run", "init", "check", "attach", "resume", "forget", "adopt", "handbook", "tunnel", "notify", "signer",
     "completion", "status", "watch", "logs", "show", "pull", "verify", "stop", "waive", "harmless", "down", "park",
-    "box", "plan", "fetch", "platforms", "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
-    "platforms", "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep",
+    "box", "plan", "fetch", "platforms", "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep", "ssh",
+    "exec",
 )  # fmt: skip
 _DOCTOR = ("doctor", "lint")
 _FRONT = ("init", "check", "attach", "resume", "forget", "handbook", "tunnel", "completion")
@@ -105,6 +109,8 @@ def _room(command: str) -> Any:
         return import_module(".hygiene_commands", __package__)
     if command == "sweep":
         return import_module(".sweep_commands", __package__)
+    if command in ("ssh", "execute"):
+        return import_module(".enter_commands", __package__)
     if command.startswith("box_"):
         return import_module(".box_commands", __package__)
     if command in ("notify", "adopt", "signer"):
@@ -172,6 +178,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     add_sweep_parser(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     add_plot_parser(lambda name, about, example: _verb(verbs, name, about, example))
+    add_enter_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     _home(verbs)
     add_ending_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_hygiene_parsers(lambda name, about, example: _verb(verbs, name, about, example))

@@ -1,0 +1,25 @@
+"""Verbs that put a person's own command on a box: ssh, exec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from leasehold.lifecycle.home import Home
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.entering import Entered
+
+
+def ssh(home: Home, word: str, words: Sequence[str], *, capture: bool = False) -> Entered:
+    """Open a shell or run a command on a box, or in the folder of a run on its box."""
+    from leasehold.lifecycle import entering
+
+    return entering.ssh(home, word, words, capture=capture)
+
+
+def execute(home: Home, word: str, cell: str, words: Sequence[str], *, capture: bool = False) -> Entered:
+    """Run a command in a run's working folder and environment."""
+    from leasehold.lifecycle import entering
+
+    return entering.enter(home, word, cell, words, capture=capture)
