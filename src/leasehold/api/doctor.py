@@ -53,13 +53,19 @@ def _diagnosed(order: DoctorOrder) -> dict[str, Any]:
 def explain_id(word: str) -> dict[str, Any] | None:
     """Say everything the catalogue knows of an entry; None when the word is no id."""
     from leasehold.doctor.finding import ACTIONS
+    from leasehold.doctor.remedy import unfilled
     from leasehold.facts.ailments import find
 
     found = find(word)
     if found is None:
         return None
     retry, action = ACTIONS[found.klass]
-    return {**_entry(found), "retry": retry, "action": action, "commands": list(found.commands)}
+    return {
+        **_entry(found),
+        "retry": retry,
+        "action": action,
+        "commands": [unfilled(command) for command in found.commands],
+    }
 
 
 def search(words: str, most: int = 10) -> list[dict[str, Any]]:

@@ -24,9 +24,7 @@ def how_to_enter(request: Request) -> None:
     if cell not in plan["cells"]:
         raise Refused("cell.unknown", "%s has no cell %r; its cells: %s" % (folder.run, cell, ", ".join(plan["cells"])))
     if not os.path.isdir(folder.work(cell)):
-        raise Refused(
-            "cell.not_begun", "cell %s of %s has not begun: it has no folder" % (cell, folder.run)
-        )
+        raise Refused("cell.not_begun", "cell %s of %s has not begun: it has no folder" % (cell, folder.run))
     request.reply({"argv": own_argv("enter", folder.path, cell), "work": folder.work(cell), "cell": cell})
 
 

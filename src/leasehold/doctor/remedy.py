@@ -23,6 +23,12 @@ def filled(ailment: Ailment, evidence: Evidence, context: Context) -> tuple[str,
     return tuple(done)
 
 
+def unfilled(command: str) -> str:
+    """Spell a command for reading: what is filled in for a run stands there in capitals."""
+    fields = _fields(command)
+    return command.format(**{name: name.upper() for name in fields}) if fields else command
+
+
 def _of_place(evidence: Evidence) -> dict[str, str]:
     if not evidence.line:
         return {}

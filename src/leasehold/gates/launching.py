@@ -10,6 +10,7 @@ from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, un
 
 _RANK = r"^(?:\[[^\]\n]{0,40}\]:?)?[ \t|+]*"  # torchrun writes "[rank0]: " before each line, groups write "  | "
 _TRACEBACK = re.compile(_RANK + r"(?:Exception Group )?Traceback \(most recent call last\):", re.MULTILINE)
+_MISSING = re.compile(r"No module named '?([\w.]+)")
 _RAISED = re.compile(_RANK + r"((?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?::.*)?)$", re.MULTILINE)
 
 
@@ -41,6 +42,7 @@ class SmokeReadings:
     loaded: int = 0
     continuation: Continuation | None = None  # None: the kill check was not asked for
     timed_out: bool = False
+    interpreter: str = ""  # that ran it
     notes: tuple[str, ...] = field(default_factory=tuple)
     twins: tuple[
         tuple[str, str, str], ...
@@ -55,7 +57,13 @@ def judge_smoke(readings: SmokeReadings) -> Verdict:
             f"`{readings.command}` exited with {readings.code}",
             "mend it here, where it costs nothing",
         ),
-        judge(not _TRACEBACK.search(readings.output), _traceback_text(readings.output)),
+        judge(
+            not _TRACEBACK.search(readings.output),
+            _traceback_text(readings.output),
+            _missing_module(
+                readings.output, f"{readings.interpreter or 'a python that was not found out'} ran the smoke"
+            ),
+        ),
     ]
     if readings.timed_out:
         findings.append(refuses("the smoke did not end in time", "a smoke is two or three steps: make it smaller"))
@@ -130,7 +138,11 @@ def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, befor
         (
             judge(alive, "the trainer lives" if alive else "the trainer is gone", "lease logs shows its last words"),
             passes("its first line came") if first_line else silent,
-            judge(not _TRACEBACK.search(log), _traceback_text(log)),
+            judge(
+                not _TRACEBACK.search(log),
+                _traceback_text(log),
+                _missing_module(log, "lease doctor RUN names the interpreter that ran it"),
+            ),
         ),
     )
 
@@ -140,6 +152,12 @@ _RESUME_HINT = "load the newest checkpoint below $LEASE_OUT at the start; docs/c
 _PRINT_HINT = "print the step, for example: step 1/6; or say `progress: <regex>` in the job"
 _LONGER_HINT = "give the smoke more steps, each printed as it is done: step 1/6"
 _WRITE_HINT = "write it into the folder that $LEASE_OUT names"
+
+
+def _missing_module(output: str, who: str) -> str:
+    """Hint at the interpreter where a module is missing: it is installed in another, more often than nowhere."""
+    found = _MISSING.findall(output)
+    return f"{who}: install {found[-1]} for it, or start the job with the python that has it" if found else ""
 
 
 def _traceback_text(output: str) -> str:

@@ -10,7 +10,7 @@ from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, un
 _NEEDS = (
     ("model weights", r"(ema_)?model|model_state(_dict)?|state_dict|net(work)?|weights|params|module|state", True),
     ("optimizer", r"optim(izer)?s?(_states?)?(_state_dict)?|opt(_state)?|optimizer_states|state", True),
-    ("step or epoch", r"(global_)?steps?|epochs?|iter(ation)?s?|n_iter|num_updates|loops|trainer_state", True),
+    ("step or epoch", r"(global_)?steps?|epochs?|iter(ation)?s?(_num)?|n_iter|num_updates|loops|trainer_state", True),
     ("learning-rate schedule", r"(lr_)?sched(uler)?s?(_states?)?(_state_dict)?|lr_schedulers", False),
     ("random states", r"rng.*|.*rng_states?|random.*|.*_rng", True),
     ("place in the data", r"(batch_)?sampler.*|(data)?_?loader.*|datamodule.*", True),

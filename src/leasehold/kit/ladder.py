@@ -15,6 +15,7 @@ HANGUP, KILLED, CRASHED, STALLED, UNKNOWN = "hangup", "killed", "crashed", "stal
 DIVERGED = "diverged"  # we ended it ourselves because its loss was not finite and the job says: stop
 VERDICTS = (EXITED, REBOOT, OOM, PREEMPTED, WALLTIME, HANGUP, KILLED, CRASHED, STALLED, UNKNOWN, DIVERGED)
 
+NO_OOM = "the kernel killed nothing for memory in this cgroup"
 CLOCK_TOLERANCE_S = 180.0  # a platform's clock starts before our attempt does, and fires when its scheduler looks
 _BY_ITSELF = {
     signal.SIGSEGV: "SIGSEGV",
@@ -145,7 +146,7 @@ def _ruled_out(facts: Vanished) -> List[str]:
     if facts.boot_then and facts.boot_then == facts.boot_now:
         said.append("same boot as at its start")
     if grown == 0:
-        said.append("the kernel killed nothing for memory in this cgroup")
+        said.append(NO_OOM)
     elif grown is None:
         said.append("the cgroup's oom_kill counter could not be read")
     if not facts.kernel_readable:

@@ -73,6 +73,7 @@ _NOT_LOSS = _re(r"val|test|dev|scale|best")
 _COUNTERS = _re(r"(?:(?:global|train)?[_ ]?(?:step|iter|iteration|batch|update)|num_updates|epoch|it|eta)\Z")
 _SPACED = _re(r"[\w.-]*loss[\w.-]*\Z|(?:lr|acc|accuracy|ppl|perplexity|grad_norm)\Z")  # "lr 3e-4", no sign between
 _DULL = _re(r"(?:v_num|cuda|size|samples|iterations|scale)\Z")
+_SOURCES = (".py", ".cpp", ".cc", ".c", ".cu", ".h", ".rs")
 _NEEDS_COMPANY = ("batch", "update", "it")  # without a total or a loss these are settings or English
 
 ANY_LOSS = len(_LOSSES) + 1
@@ -257,6 +258,8 @@ def _values(line: str) -> _Values:
         rank = _loss_rank(name)
         if count >= _MAX_VALUES:
             break
+        if name.endswith(_SOURCES) and ":" in between:  # trainer.py:1614 names a line of code
+            continue
         if _COUNTERS.match(name) or (between.isspace() and not _SPACED.match(name)):
             continue
         whose = _whose(owners, found.start()) if rank is not None and "train" not in name else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from leasehold.doctor.finding import Diagnosis
 from leasehold.doctor.reading import read_log, read_stream
 from leasehold.errors import UserError
 from leasehold.kit.evidence import Context, from_readings
+from leasehold.kit.ladder import NO_OOM
 from leasehold.kit.signs import Book
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
@@ -19,6 +21,7 @@ from leasehold.model.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box, find_box
+from .doctor_looks import name_interpreter, what_fills
 from .home import Home
 from .home_copy import HomeCopy, seen_from
 from .watch import describe
@@ -88,6 +91,7 @@ def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: C
         for cell, state in seen["cells"].items()
         if int(state.get("attempt", 0))
     ]
+    events = [event for batch in engine.events(record.run, 0, 0) for event in batch["events"]]
     stopped = seen.get("state") == "stopped"
     codes = [None if stopped and _is_ours(state) else _exit_code(state) for state in seen["cells"].values()]
     failed = next((code for code in codes if code), 0 if seen.get("state") == "finished" else None)
@@ -96,15 +100,19 @@ def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: C
         context,
         exit_code=failed if context.exit_code is None else context.exit_code,
         own_kill=stopped,
+        oom_kills=_oom_kills(events),
+        values={**context.values, **({"log": logs[0].name, "dir": os.path.dirname(logs[0].name)} if logs else {})},
         states=(*context.states, *_cluster_states(seen["cells"])),
         inodes_used=measured.inodes_used,
         disk_used=measured.disk_used,
         overlay_used=measured.overlay_used,
     )
-    events = [event for batch in engine.events(record.run, 0, 0) for event in batch["events"]]
     waits = [f"{cell}: {state['waits']}" for cell, state in seen["cells"].items() if state.get("waits")]
     ours = [_say_stop(seen)] if stopped else []
-    return replace(diagnose(book, logs, told), done=(*ours, *_done(events), *waits[:_SHOWN_WAITS]))
+    found = diagnose(book, logs, told)
+    found = replace(found, findings=tuple(name_interpreter(one, engine, record, events) for one in found.findings))
+    fills = what_fills(engine, root) if any(one.klass == "disk-full" for one in found.findings) else []
+    return replace(found, done=(*ours, *_done(events), *fills, *waits[:_SHOWN_WAITS]))
 
 
 def _is_ours(state: dict[str, Any]) -> bool:
@@ -117,6 +125,13 @@ def _say_stop(seen: dict[str, Any]) -> str:
     sent = sorted({int(state["signal"]) for state in seen["cells"].values() if state.get("signal")})
     signals = f"; its caretaker sent signal {', '.join(map(str, sent))}" if sent else ""
     return f"Leasehold ended it: {one_line(str(seen.get('reason') or 'stopped on request'))}{signals}"
+
+
+def _oom_kills(events: list[dict[str, Any]]) -> int | None:
+    """Say what the box's caretaker found when the newest failure was fresh: 0 where the kernel killed nothing."""
+    classed = [event for event in events if event["k"] == "failure_classed"][-1:]
+    said = [str(line) for event in classed for line in event.get("evidence") or ()]
+    return 0 if any(line.startswith(NO_OOM) for line in said) else None
 
 
 def _cluster_states(cells: dict[str, Any]) -> list[str]:

@@ -77,7 +77,8 @@ def smoke_key(job: Job, tree: CodeTree) -> str:
 
 def _read(job: Job, trial: Trial, folders: Folders) -> SmokeReadings:
     loss = trial.reader.now.loss
-    readings = SmokeReadings(job.smoke, trial.code, trial.output, loss, timed_out=trial.timed_out)
+    ran = trial.interpreter
+    readings = SmokeReadings(job.smoke, trial.code, trial.output, loss, timed_out=trial.timed_out, interpreter=ran)
     return _with_artifacts(readings, job, folders.out) if trial.code == 0 else readings
 
 

@@ -6,12 +6,14 @@ import codecs
 import json
 import os
 import selectors
+import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leasehold.caretaker.environment import starter_of
 from leasehold.kit.progress import ProgressReader
 from leasehold.kit.python_names import with_python
 from leasehold.kit.terminal import plain
@@ -78,6 +80,7 @@ class Trial:
         self.begun = time.monotonic()
         self.first_sight: float | None = None  # when a counter was first read
         self.ended = self.begun
+        self.interpreter = ""  # as the first command that starts a Python finds it
         self._said = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
@@ -135,7 +138,9 @@ def run_once(
 ) -> Trial:
     """Run the smoke to its end, or kill it with all its children when the moment has come or time is out."""
     trial, lines = Trial(job), SmokeLines(report, TIMEOUT_S)
-    child = _start(job, folders, extra)
+    env = _environment(job, folders, extra)
+    trial.interpreter = _interpreter(job.smoke, env, folders.work)
+    child = Guarded(job.smoke, folders.place, folders.work, env)
     try:
         with child.stdout:
             _follow(trial, child, lines, kill_when)
@@ -183,7 +188,18 @@ def parameters(job: Job) -> dict[str, str]:
     return {**each, "LEASE_PARAMS": json.dumps(dict(cell.params), ensure_ascii=False), "LEASE_CELL": cell.name}
 
 
-def _start(job: Job, folders: Folders, extra: Mapping[str, str]) -> Guarded:
+def _interpreter(command: str, env: Mapping[str, str], work: Path) -> str:
+    """Find the Python that a command starts; empty where it names none, or prepares one that cannot be foretold."""
+    starter = starter_of(command)
+    if starter is None or starter.prepare or starter.before:
+        return ""
+    named = os.path.expanduser(starter.interpreter)
+    if os.sep in named:
+        return os.path.normpath(work / named)
+    return shutil.which(named, path=env.get("PATH")) or ""
+
+
+def _environment(job: Job, folders: Folders, extra: Mapping[str, str]) -> dict[str, str]:
     place = folders.place
     named = {"LEASE_OUT": str(folders.out), "LEASE_RUN": f"{job.name}-smoke", "LEASE_CELL": MAIN}
     env = {**os.environ, **job.env, **_QUIET, **named, "LEASE_ATTEMPT": "1", **parameters(job), **extra}
@@ -191,4 +207,4 @@ def _start(job: Job, folders: Folders, extra: Mapping[str, str]) -> Guarded:
         env["LEASE_INPUTS"] = str(folders.inputs)
     env.setdefault("LEASE_DATA", str(place / "data"))  # your own, if you set it; on the box, what was fetched
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(place / _PARCEL)]))
-    return Guarded(job.smoke, place, folders.work, with_python(env, str(place)))  # as on a box: Debian has no `python`
+    return with_python(env, str(place))  # as on a box: Debian has no `python`

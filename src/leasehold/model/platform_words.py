@@ -77,7 +77,8 @@ def _wait_s(clock: Clock) -> float:
 def say_clock(clock: Clock) -> str:
     """Say when something happens by itself, and what to do about it."""
     do = f" ({clock.do})" if clock.do else ""
-    return f"{clock.name}: {say_when(clock)}: {clock.effect}{do}"
+    when = "" if clock.after == "never" else f"{say_when(clock)}: "
+    return f"{clock.name}: {when}{clock.effect}{do}"
 
 
 def say_when(clock: Clock) -> str:
@@ -85,7 +86,9 @@ def say_when(clock: Clock) -> str:
     start = _STARTS[clock.starts]
     if clock.after_s is not None:
         return f"{clock.after} after {start}"
-    return f"when {start}" if clock.after in ("at once", "never") else f"{clock.after}, from when {start}"
+    if clock.after == "never":
+        return "never"
+    return f"when {start}" if clock.after == "at once" else f"{clock.after}, from when {start}"
 
 
 def say_survival(tier: Tier) -> list[str]:

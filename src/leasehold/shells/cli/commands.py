@@ -214,24 +214,6 @@ def _patrol(args: Namespace) -> int:
     return 0
 
 
-def show(args: Namespace) -> int:
-    """lease show"""
-    value = api.show(api.open_home(), args.run)
-    if args.json:
-        output.as_json(value)
-        return 0
-    for key in ("run", "state", "reason", "box", "lease", "results", "home", "receipt", "waived", "cost"):
-        if value[key] not in ("", [], None):
-            output.data(f"{key:10} {value[key]}")
-    for line in value["nonfinite"]:
-        output.data(f"{'not finite':10} {line}")
-    output.data(f"{'command':10} {value['plan']['job']['run']}")
-    for event in value["events"]:
-        if event["kind"] != "run_seen":
-            output.data(f"  {api.clock(event['t'])}  {event['kind'].replace('_', ' ')}")
-    return 0
-
-
 def pull(args: Namespace) -> int:
     """lease pull"""
     home = api.open_home()

@@ -103,6 +103,8 @@ def _room(command: str) -> Any:
         return import_module(".plan_commands", __package__)
     if command in ("ckpt", "cadence"):
         return import_module(".ckpt_commands", __package__)
+    if command == "show":
+        return import_module(".show_commands", __package__)
     if command == "plot":
         return import_module(".plot_commands", __package__)
     if command in ("disk", "gpu"):

@@ -35,9 +35,26 @@ def draw_sheets(made: list[tuple[PlanSheet, Verdict, list[str]]], at_unix: float
             _next(sheet, at_unix),
         ])  # fmt: skip
     output.table(rows, head, {"": _COLOURS})
+    for why, names in _unknown_costs([sheet for sheet, _, _ in made]).items():
+        output.say(f"cost unknown on {', '.join(names)}: {why}")
     for sheet, verdict, _ in made:
         for finding in verdict.against():
             output.say(f"{_MARKS[finding.outcome]} {sheet.candidate}: {finding.what}\n     -> {finding.hint}")
+
+
+def _unknown_costs(sheets: list[PlanSheet]) -> dict[str, list[str]]:
+    """Group the candidates whose cost is unknown by what would have to be said to know it."""
+    found: dict[str, list[str]] = {}
+    for sheet in sheets:
+        forecast = sheet.forecast
+        if forecast.total is not None:
+            continue
+        why = (
+            [] if forecast.hour is not None else ["no price was given (--price 1.98USD/h, or lease box add … --price)"]
+        )
+        why += [] if forecast.run_s is not None else ["the job does not say how long it takes (expect: 6h)"]
+        found.setdefault(" and ".join(why) or "a part of it is not known", []).append(sheet.candidate)
+    return found
 
 
 def draw_sheet(sheet: PlanSheet, verdict: Verdict, warnings: list[str], at_unix: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from leasehold.model.units import say_bytes
 from leasehold.model.words import one_line
 
 from . import output
@@ -71,7 +72,8 @@ def _show_left(left: Sequence[Mapping[str, Any]]) -> None:
     files = sum(entry.get("files", 1) for entry in left)
     promised = sum(entry.get("why", _UNPROMISED) != _UNPROMISED for entry in left)
     which = f"{promised:,} of them promised or given up" if promised else "that no artifact names"
-    output.say(f"  NOT coming home: {files:,} files, {total / 1e6:.2f} MB, {which}:")
+    count = "1 file" if files == 1 else f"{files:,} files"
+    output.say(f"  NOT coming home: {count}, {say_bytes(total)}, {which}:")
     shown = sorted(left, key=lambda one: one.get("why", _UNPROMISED) == _UNPROMISED)[:_LEFT]
     output.bullets(f"{one['run']}/{one['cell']}: {one['path']} ({one['bytes']} bytes){_why(one)}" for one in shown)
     if len(left) > _LEFT:
