@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from leasehold.lifecycle.home import Home
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.entering import Entered
+    from leasehold.model.entered import Entered
 
 
 def ssh(home: Home, word: str, words: Sequence[str], *, capture: bool = False) -> Entered:

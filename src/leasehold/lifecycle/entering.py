@@ -7,11 +7,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from leasehold.errors import BoxError, UserError
 from leasehold.ledger import books, box_book
 from leasehold.model.box import LOCAL, SSH
+from leasehold.model.entered import Entered
 from leasehold.model.lease import RunRecord
 from leasehold.transport.openssh import SshTransport
 
@@ -21,16 +21,6 @@ from .sweep.named import one_with_cell, runs_named
 
 _TO_FOLDER = "cd {folder} && exec {command}"
 _LOGIN = '"${SHELL:-/bin/sh}" -l'
-
-
-@dataclass(frozen=True)
-class Entered:
-    """What a command came to; its output, where it was asked for as data."""
-
-    code: int
-    where: str
-    out: str = ""
-    err: str = ""
 
 
 def ssh(home: Home, word: str, words: Sequence[str], *, capture: bool) -> Entered:

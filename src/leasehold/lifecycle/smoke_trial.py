@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 import selectors
+import shlex
 import shutil
 import signal
 import time
@@ -13,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from leasehold.caretaker.environment import starter_of
 from leasehold.kit.progress import ProgressReader
 from leasehold.kit.python_names import with_python
 from leasehold.kit.terminal import plain
@@ -31,6 +32,8 @@ _PARCEL = "leasehold.zip"
 _KEPT_OUTPUT = 200_000
 _PIECE = 1 << 16
 _HELD = 1 << 16  # of a line without an end
+_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[0-9.]*\Z")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _REMARK = "checkpoint: "
 _TICK_S = 1.0
 _LOOK_S = 0.02  # between two looks for the moment of the kill
@@ -190,10 +193,14 @@ def parameters(job: Job) -> dict[str, str]:
 
 def _interpreter(command: str, env: Mapping[str, str], work: Path) -> str:
     """Find the Python that a command starts; empty where it names none, or prepares one that cannot be foretold."""
-    starter = starter_of(command)
-    if starter is None or starter.prepare or starter.before:
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
         return ""
-    named = os.path.expanduser(starter.interpreter)
+    place = next((at for at, word in enumerate(words) if _PYTHON.match(word)), None)
+    if place is None or any(not _ASSIGNMENT.match(word) for word in words[:place]):
+        return ""
+    named = os.path.expanduser(words[place])
     if os.sep in named:
         return os.path.normpath(work / named)
     return shutil.which(named, path=env.get("PATH")) or ""

@@ -10,7 +10,7 @@ from leasehold import api
 from . import output
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.entering import Entered
+    from leasehold.model.entered import Entered
 
 
 def ssh(args: Namespace) -> int:
