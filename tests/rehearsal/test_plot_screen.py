@@ -55,8 +55,6 @@ def test_the_losses_share_a_frame_over_steps_and_no_tick_is_said_twice(tmp_path:
     words = foot.replace("step ", "").split()
     assert len(words) == len(set(words)) >= 2, foot
     for panel in drawn.split("\n\n"):
-        labels = [
-            line.split("┤")[0].split("+")[0].strip() for line in panel.splitlines() if "┤" in line or " +" in line
-        ]
-        assert len(labels) == len(set(labels)), panel
+        labels = [found[1] for line in panel.splitlines() if (found := re.match(r"\s*(\S+) [┤+]", line))]
+        assert len(labels) == len(set(labels)) == 3, panel
     assert ">step " in svg

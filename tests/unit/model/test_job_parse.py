@@ -15,7 +15,7 @@ from leasehold.errors import UserError
 from leasehold.kit.canon import digest
 from leasehold.lifecycle.yaml_text import parse_text
 from leasehold.model.cells import Cell
-from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, NotifyWish, job_from_dict
+from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, LocalData, NotifyWish, job_from_dict
 from leasehold.model.job_parse import guess_loader
 from leasehold.model.job_words import WORDS, json_schema
 
@@ -30,6 +30,7 @@ smoke: python train.py --steps 3
 env: {SEED: 1, LR: 0.5, NOTE: "中文"}
 secrets: [WANDB_API_KEY]
 downloads: [{from: hf:org/name, to: weights}]
+data: [data/train.bin, {from: ~/sets/coco, to: coco}]
 resources: {gpu: {name: A100, count: 2, memory: 40GB+}, disk: 50GB}
 candidates: [ssh:gpu1, local]
 artifacts:
@@ -71,6 +72,7 @@ def test_everything_a_job_can_say() -> None:
         env={"SEED": "1", "LR": "0.5", "NOTE": "中文"},
         secrets=("WANDB_API_KEY",),
         downloads=(Download(("hf:org/name",), "weights"),),
+        data=(LocalData("data/train.bin", "data/train.bin"), LocalData("~/sets/coco", "coco")),
         gpu=GpuWish("A100", 2, 40 * 10**9, 0),
         disk_bytes=50 * 10**9,
         candidates=("ssh:gpu1", "local"),
