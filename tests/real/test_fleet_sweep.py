@@ -42,7 +42,7 @@ def test_cells_are_shared_out_and_each_is_run_once_and_comes_home(
     assert {cell["box"] for cell in standing(person).values()} == {"a", "b"}
     again = person.lease("run", "--on", on)
     assert again.code == 0, again.said
-    assert "already home" in again.said
+    assert "already home" in again.said, again.said
 
 
 def test_edited_code_is_another_sweep_and_again_is_one_more(person: Front, new_ssh_box: Callable[..., SshBox]) -> None:

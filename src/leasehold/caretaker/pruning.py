@@ -73,7 +73,7 @@ def _data_in_use(root: str) -> Optional[Set[str]]:
     plans = _unfinished(root)
     if plans is None:
         return None
-    return {str(item["sha256"]) for plan in plans for item in plan["job"].get("data") or ()}
+    return {str(item["sha256"]) for plan in plans for item in (plan.get("job") or {}).get("data") or ()}
 
 
 def _unfinished(root: str) -> Optional[List[Dict[str, Any]]]:
