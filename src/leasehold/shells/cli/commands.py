@@ -18,7 +18,6 @@ from leasehold.model.unread import summary as summary_unread
 from leasehold.model.unread import unread
 
 from . import output
-from .copy_screen import CopyScreen
 from .output import Screen
 from .teardown_screen import show_teardown
 
@@ -178,39 +177,6 @@ def status(args: Namespace) -> int:
 
         for meter in meters:
             output.lines(lease_lines(meter, time.time(), output.columns()))
-    return 0
-
-
-def logs(args: Namespace) -> int:
-    """lease logs"""
-    if args.patrol:
-        return _patrol(args)
-    parts: list[str] = []
-    emit = parts.append if args.json else lambda text: output.data(text, end="")
-    screen = CopyScreen(args.json)
-    which = (args.cell, args.attempt)
-    verdict = api.logs(api.open_home(), args.run, which, args.follow, emit, screen.report)
-    if args.json:
-        said = {"run": args.run, "cell": args.cell, "log": "".join(parts), "verdict": verdict}
-        output.as_json({**said, **screen.facts})
-    elif verdict:
-        output.say(verdict)
-    return 0
-
-
-def _patrol(args: Namespace) -> int:
-    records: list[dict[str, Any]] = []
-    screen = CopyScreen(args.json)
-    run = api.patrol(
-        api.open_home(),
-        args.run,
-        args.since,
-        args.follow and not args.json,
-        lambda line, record: records.append(record) if args.json else output.data(line),
-        screen.report,
-    )
-    if args.json:
-        output.as_json({"run": run, "patrol": records, **screen.facts})
     return 0
 
 

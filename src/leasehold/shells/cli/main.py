@@ -103,10 +103,8 @@ def _room(command: str) -> Any:
         return import_module(".plan_commands", __package__)
     if command in ("ckpt", "cadence"):
         return import_module(".ckpt_commands", __package__)
-    if command == "show":
-        return import_module(".show_commands", __package__)
-    if command == "plot":
-        return import_module(".plot_commands", __package__)
+    if command in ("show", "plot", "logs"):
+        return import_module(f".{command}_commands", __package__)
     if command in ("disk", "gpu"):
         return import_module(".hygiene_commands", __package__)
     if command == "sweep":
