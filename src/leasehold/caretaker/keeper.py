@@ -252,7 +252,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
             from .interruptions import gap_s
             from .platform_shell import outfit_of
 
-        own = own_variables(folder, plan["job"], what)
+        own = dict(own_variables(folder, plan["job"], what), **_latest(folder, plan["job"], what))
         outfit = outfit_of(folder, plan, dict(own, LEASE_GAP_S="%.0f" % gap_s(folder, time.time())))
         command = _command(folder, plan, what)
         dressed = outfit.dress(command, own_argv("settle"), folder.hook_due(what.cell, what.number))
@@ -295,6 +295,18 @@ def own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict
         "LEASE_SAVE_REQUEST": folder.save_request(what.cell),
         MARK: folder.mark(what.cell, what.number),
     }
+
+
+def _latest(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
+    """Look for the checkpoints that the job's commands go on from, and say in its log which they are."""
+    if not job.get("latest"):
+        return {}
+    from leasehold.kit.latest import variables  # few jobs ask
+    from leasehold.kit.terminal import one_line
+
+    values, said = variables(folder.out(what.cell), job["latest"])
+    os.write(1, "".join("leasehold: %s\n" % one_line(line) for line in said).encode("utf-8", "replace"))
+    return values
 
 
 def parameters(job: Dict[str, Any], cell: str) -> Dict[str, str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leasehold.kit.latest import variables
 from leasehold.kit.progress import ProgressReader
 from leasehold.kit.python_names import with_python
 from leasehold.kit.terminal import plain
@@ -212,6 +213,7 @@ def _environment(job: Job, folders: Folders, extra: Mapping[str, str]) -> dict[s
     env = {**os.environ, **job.env, **_QUIET, **named, "LEASE_ATTEMPT": "1", **parameters(job), **extra}
     if job.data:
         env["LEASE_INPUTS"] = str(folders.inputs)
+    env.update(variables(str(folders.out), job.latest)[0])
     env.setdefault("LEASE_DATA", str(place / "data"))  # your own, if you set it; on the box, what was fetched
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(place / _PARCEL)]))
     return with_python(env, str(place))  # as on a box: Debian has no `python`

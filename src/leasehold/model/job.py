@@ -104,6 +104,7 @@ class Job:
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
     slurm: Mapping[str, Any] = field(default_factory=dict)
+    latest: tuple[str, ...] = ()  # patterns of checkpoints that the box looks for before each attempt
     reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
 
     def identity(self) -> dict[str, Any]:
@@ -132,7 +133,7 @@ class Job:
         if self.notify is None:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
-        del value["cells"], value["at_once"], value["slurm"]
+        del value["cells"], value["at_once"], value["slurm"], value["latest"]
         if not self.data:
             del value["data"]
         usual = {"stall_after_s": STALL_AFTER_S, "on_stall": "tell", "on_nan": "tell", "reboot": "nothing"}
@@ -149,6 +150,8 @@ class Job:
             newer["setup_frameworks"] = self.setup_frameworks
         if self.evaluate:
             newer["evaluate"] = self.evaluate
+        if self.latest:
+            newer["latest"] = list(self.latest)
         if self.downloads:
             newer["downloads"] = [{**asdict(item), "source": list(item.source)} for item in self.downloads]
         return newer
@@ -167,6 +170,6 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known["cells"] = tuple(map(cell_from_dict, value.get("cells", ())))
     told = value.get("notify")
     known["notify"] = NotifyWish(tuple(told["on"]), tuple(told["channels"])) if told else None
-    for name in ("secrets", "candidates", "scratch"):
+    for name in ("secrets", "candidates", "scratch", "latest"):
         known[name] = tuple(value.get(name, ()))
     return Job(**known)

@@ -18,6 +18,7 @@ from .job import Artifact, CheckpointFacts, GpuWish, Job
 from .job_data import parse_data
 from .job_downloads import parse_downloads
 from .job_notify import parse_notify
+from .job_resume import parse_resume
 from .job_slurm import parse_slurm
 from .job_words import (
     ARTIFACT_WORDS,
@@ -36,6 +37,7 @@ from .job_words import (
     WORDS,
     Word,
 )
+from .latest import Latest
 from .placeholders import BadPlaceholder, fill, fill_plain
 from .units import parse_duration, parse_size
 
@@ -83,14 +85,16 @@ def parse_job(value: Any, source: Source | str) -> Job:
     roster = parse_cells(job["cells"], source.read_file, source.bad) if "cells" in job else Roster()
     params = {key for cell in roster.cells for key in cell.params}
     stall_after_s, on_stall = _stall(job.get("stall", {}), source)
+    latest = parse_resume(job, params, source.bad)
     return Job(
         name=_name(job, source),
-        run=_command(job, "run", source, params),
+        run=_command(job, "run", source, params, latest),
         artifacts=_artifacts(job.get("artifacts"), source),
         setup=_optional(job, "setup", source),
         setup_frameworks=_one_of(job.get("setup_frameworks", "keep"), "setup_frameworks", SETUP_FRAMEWORKS, source),
-        smoke=_optional(job, "smoke", source, params),
-        evaluate=_optional(job, "evaluate", source, params),
+        smoke=_optional(job, "smoke", source, params, latest),
+        evaluate=_optional(job, "evaluate", source, params, latest),
+        latest=tuple(latest.patterns),  # after the commands that ask for them
         env=_env(job.get("env", {}), source),
         secrets=_secrets(job.get("secrets", []), source),
         gpu=_gpu(resources["gpu"], source) if "gpu" in resources else None,
@@ -153,13 +157,17 @@ def _text(job: Mapping[str, Any], key: str, source: Source) -> str:
     return text
 
 
-def _optional(job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = ()) -> str:
-    return _command(job, key, source, params) if key in job else ""
+def _optional(
+    job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = (), latest: Latest | None = None
+) -> str:
+    return _command(job, key, source, params, latest) if key in job else ""
 
 
-def _command(job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = ()) -> str:
+def _command(
+    job: Mapping[str, Any], key: str, source: Source, params: Collection[str] = (), latest: Latest | None = None
+) -> str:
     try:
-        return fill(_text(job, key, source), params)
+        return fill(_text(job, key, source), params, latest)
     except BadPlaceholder as error:
         raise source.bad(key, str(error), error.hint) from None
 

@@ -20,6 +20,7 @@ _SIZE: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*([KMGTPkm
 _DURATION: dict[str, Any] = {"type": "string", "pattern": r"^[\d.]+\s*[dhms]"}
 _MONEY: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*[A-Za-z]{3}$"}
 _FILLED = "{{out}} {{run}} {{cell}} {{attempt}} are filled in"
+_FOUND = _FILLED + ", {{resume}} and {{latest: PATTERN}} too"
 _LOADS: dict[str, Any] = {"enum": list(LOADERS)}
 
 
@@ -84,6 +85,22 @@ STALL_WORDS = (
         "tell (default), or again: end it and start the identical command again",
         {"enum": list(ON_STALL)},
         example="again",
+    ),
+)
+RESUME_WORDS = (
+    Word(
+        "when",
+        "a pattern below $LEASE_OUT: the newest whole checkpoint it names is looked for before each attempt",
+        _TEXT,
+        required=True,
+        example="checkpoint-*",
+    ),
+    Word(
+        "flags",
+        "what `{{resume}}` in `run` stands for when there is one; {{latest}} is its path. When there is none: nothing",
+        _TEXT,
+        required=True,
+        example="--resume_from_checkpoint {{latest}}",
     ),
 )
 DOWNLOAD_WORDS = (
@@ -160,7 +177,7 @@ WORDS = (
     Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word(
         "run",
-        "the command, given to sh in a private copy of your code; " + _FILLED,
+        "the command, given to sh in a private copy of your code; " + _FOUND,
         _TEXT,
         True,
         "python train.py",
@@ -179,16 +196,17 @@ WORDS = (
     ),
     Word(
         "smoke",
-        "the same in tiny, on this machine's CPU before launch; " + _FILLED,
+        "the same in tiny, on this machine's CPU before launch; " + _FOUND,
         _TEXT,
         example="python train.py --steps 3",
     ),
     Word(
         "evaluate",
-        "run after `run` exited with 0, in the same folder and environment; a failure fails the cell; " + _FILLED,
+        "run after `run` exited with 0, in the same folder and environment; a failure fails the cell; " + _FOUND,
         _TEXT,
         example="python eval.py {{out}}/best.pt",
     ),
+    Word("resume", "what the command is given when there is a checkpoint to go on from: {when, flags}", {}),
     Word("cells", "a sweep: cells as a list, a grid or a file; a parameter `lr` is {{lr}} and $LEASE_PARAM_lr", {}),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
@@ -265,6 +283,7 @@ def json_schema() -> dict[str, Any]:
     properties["data"] = {"anyOf": [*local["anyOf"], {"type": "array", "items": local}]}
     properties["cells"] = {"anyOf": [{"type": "array", "minItems": 1}, _object(CELL_WORDS)]}
     properties["slurm"] = _object(SLURM_WORDS)
+    properties["resume"] = {**_object(RESUME_WORDS), "required": [word.name for word in RESUME_WORDS]}
     properties["notify"] = {"anyOf": [{"type": "boolean"}, _object(NOTIFY_WORDS)]}
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)
     properties["resources"] = _object(RESOURCE_WORDS)

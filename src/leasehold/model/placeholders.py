@@ -10,9 +10,15 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from .latest import BadPattern, Latest, only_when_found, word
+
 NAMES = {"out": "LEASE_OUT", "run": "LEASE_RUN", "cell": "LEASE_CELL", "attempt": "LEASE_ATTEMPT"}
 PARAM = "LEASE_PARAM_"
-_SHAPE = re.compile(r"\{\{\{\{(?P<plain>\s*[A-Za-z_]\w*\s*)\}\}\}\}|\{\{\s*(?P<name>[A-Za-z_]\w*)\s*\}\}")
+LATEST, RESUME = "latest", "resume"
+_SHAPE = re.compile(
+    r"\{\{\{\{(?P<plain>\s*(?:latest\s*:[^{}\n]*|[A-Za-z_]\w*\s*))\}\}\}\}"
+    r"|\{\{\s*(?:latest\s*:\s*(?P<pattern>[^{}\n]*?)|(?P<name>[A-Za-z_]\w*))\s*\}\}"
+)
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<end>(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|()<>'\"\\])+)")
 _STARTS_A_WORD = " \t\n;&|("
 
@@ -30,17 +36,18 @@ class _Found(NamedTuple):
     place: str  # word, quoted, single, tick, comment
 
 
-def fill(command: str, params: Collection[str] = ()) -> str:
+def fill(command: str, params: Collection[str] = (), latest: Latest | None = None) -> str:
     """Turn the placeholders of a shell command into references; text without any is returned as it is.
 
-    A sweep's parameters are placeholders too.
+    A sweep's parameters are placeholders too. `latest` takes the checkpoints that are asked for.
     """
     if not _SHAPE.search(command):
         return command
     names = {**NAMES, **{name: PARAM + name for name in params}}
     parts, done = [], 0
     for match, place in _Reader(command).found():
-        parts += [command[done : match.start()], _reference(command, match, place, names)]
+        own = None if latest is None or match["name"] in names else _checkpoint(command, match, place, latest)
+        parts += [command[done : match.start()], _reference(command, match, place, names) if own is None else own]
         done = match.end()
     return "".join([*parts, command[done:]])
 
@@ -48,9 +55,14 @@ def fill(command: str, params: Collection[str] = ()) -> str:
 def fill_plain(text: str, hint: str) -> str:
     """Refuse a placeholder where no shell reads the text; other braces stay as they are."""
     for match in _SHAPE.finditer(text):
-        if match["name"] in NAMES:
+        if match["name"] in NAMES or match["pattern"] is not None:
             raise BadPlaceholder(f"{match[0]} is only filled in run, smoke and setup", hint)
     return _SHAPE.sub(lambda match: _doubled(match) if _doubled(match)[2:-2].strip() in NAMES else match[0], text)
+
+
+def asks_to_resume(command: str) -> bool:
+    """Whether a command says {{resume}} anywhere."""
+    return any(match["name"] == RESUME for match in _SHAPE.finditer(command))
 
 
 def escape(command: str) -> str:
@@ -60,6 +72,34 @@ def escape(command: str) -> str:
 
 def _doubled(match: re.Match[str]) -> str:
     return match[0] if match["plain"] is None else "{{" + match["plain"] + "}}"
+
+
+def _checkpoint(command: str, match: re.Match[str], place: str, latest: Latest) -> str | None:
+    """Refer to a checkpoint: {{latest: PATTERN}}, {{latest}} for the pattern of `resume:`, and its {{resume}}."""
+    name, pattern = match["name"], match["pattern"]
+    if (pattern is None and name not in (LATEST, RESUME)) or place == "comment":
+        return None
+    if name is not None and not latest.patterns:
+        hint = "for example  resume: {when: ckpt-*, flags: '--resume {{latest}}'}, or write {{latest: ckpt-*}}"
+        raise BadPlaceholder(f"{match[0]} has no `resume:` that says what it is", hint)
+    if place in ("single", "tick") or (name == RESUME and place != "word"):
+        raise BadPlaceholder(f"{match[0]} stands in quotes", "write it outside of them; its own quotes are put for you")
+    if name == RESUME:
+        if not latest.flags:
+            raise BadPlaceholder("{{resume}} stands in its own flags", "write {{latest}} there, for the path")
+        return only_when_found(latest.flags)
+    try:
+        variable = latest.variable(pattern if pattern is not None else latest.patterns[0])
+    except BadPattern as error:
+        raise BadPlaceholder(f"{match[0]}: {error}", "for example {{latest: checkpoint-*}}") from None
+    alone = place == "word" and _stands_alone(command, match)
+    return word(variable) if alone else f"${{{variable}}}" if place == "quoted" else f'"${{{variable}}}"'
+
+
+def _stands_alone(command: str, match: re.Match[str]) -> bool:
+    """Whether a placeholder is a whole word: then it may vanish."""
+    around = command[match.start() - 1 : match.start()] + command[match.end() : match.end() + 1]
+    return all(char in " \t\n;&|()" for char in around)
 
 
 def _reference(command: str, match: re.Match[str], place: str, names: Mapping[str, str]) -> str:

@@ -23,7 +23,8 @@ SMALL = "name: toy\nrun: python t.py\nartifacts: [best.pt]\n"  # three lines: a 
 
 WHOLE = """
 name: resnet-cifar
-run: python train.py
+run: python train.py {{resume}}
+resume: {when: "ckpt-*", flags: "--resume {{latest}}"}
 setup: pip install -r requirements.txt
 setup_frameworks: replace
 smoke: python train.py --steps 3
@@ -64,7 +65,8 @@ def bad(text: str) -> UserError:
 def test_everything_a_job_can_say() -> None:
     assert parse_text(WHOLE, "x") == Job(
         name="resnet-cifar",
-        run="python train.py",
+        run='python train.py ${LEASE_LATEST:+--resume "${LEASE_LATEST}"}',
+        latest=("ckpt-*",),
         artifacts=(Artifact("*.pt", "torch", ("model",), True), Artifact("metrics.json", "json")),
         setup="pip install -r requirements.txt",
         setup_frameworks="replace",
