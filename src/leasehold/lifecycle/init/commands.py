@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from .facts import Where
 from .listing import Listing
+from .page import PLACEHOLDER
 from .secret_names import secret_texts
 
 _PAGES = re.compile(
@@ -20,13 +21,19 @@ _STARTS = re.compile(
     r"(?P<line>(?:[A-Z_][A-Z0-9_]*=\S* +)*(?:srun +)?"
     r"(?:python[0-9.]*|torchrun|accelerate +launch|deepspeed|uv +run|poetry +run)\s.*)"
 )
-_UNUSABLE = re.compile(
+_OPEN = re.compile(  # a value that each reader is to choose
     r"[<>|;&`{}\[\]$*?!()]|\.\.\.|…|/path/to|path/to/|your[_-]|YOUR[_-]|experiment_name|/home/|/Users/|\\\Z"
 )
+_ENDS = re.compile(r"\s(?:&&|\|\|?|;|&|[0-9]?>>?)(?=\s|\Z).*|[;&]\Z")
 _ASIDE = re.compile(
-    r"eval|test|infer|predict|demo|resume|sample|generate|dummy|debug|fake|toy|\bcpu\b|export|preprocess|prepare|download",
-    re.I,
-)
+    r"(?:^|[_/.-])(?:eval\w*|test\w*|infer\w*|predict\w*|demo|sample|generate|dummy|debug|fake|toy|export|preprocess|"
+    r"prepare|download)(?:[_.-]|\Z)", re.I,
+)  # fmt: skip
+_ASIDE_FLAGS = re.compile(
+    r"--?(?:evaluate|eval(?:[_-]only)?|test(?:[_-]only)?|infer(?:ence)?|predict|demo|resume(?:[_-]\w+)?|sample|generate|"
+    r"dummy|debug|fake\w*|dry[_-]run|fast[_-]dev[_-]run|multirun|help|h)(?:=.*)?\Z|(?:ckpt_path|debug|hparams_search)=.*", re.I,
+)  # fmt: skip
+_WORD = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
 _MODULE = re.compile(r"-m +([\w.]+)")
 _SCRIPT = re.compile(r"(?<![\w./-])((?:\./)?[\w./-]+\.py)\b")
 
@@ -83,10 +90,35 @@ def _read(text: str, where: Where, known: set[str]) -> Shown | None:
     script = _script(line, known)
     if not script:
         return None
-    line = re.sub(r"^srun +|\bCUDA_VISIBLE_DEVICES=\S* +", "", line)
+    line = _ENDS.sub("", re.sub(r"^srun +|\bCUDA_VISIBLE_DEVICES=\S* +", "", line)).strip()
     plain = prefix in ("", "$", ">", "!", "@", "-", "*", "`", "$ ") and line.isprintable()
-    usable = plain and not _UNUSABLE.search(line) and not _ASIDE.search(line) and not secret_texts(line)
-    return Shown(script, line, where, usable and line.count('"') % 2 == 0 and line.count("'") % 2 == 0)
+    if not plain or line.count('"') % 2 or line.count("'") % 2 or secret_texts(line):
+        return Shown(script, line, where, False)
+    kept = _kept(line)
+    return Shown(script, kept or line, where, bool(kept))
+
+
+def _kept(line: str) -> str:
+    """Keep a command's own flags; a value that is left open there becomes a mark. Nothing for no training at all."""
+    words = _WORD.findall(line)
+    start = next((at for at, word in enumerate(words) if _SCRIPT.fullmatch(word) or word == "-m"), len(words))
+    if _ASIDE.search(words[start]) if start < len(words) else True:
+        return ""
+    rest = words[start + 1 :] if words[start] != "-m" else words[start + 2 :]
+    if any(_ASIDE_FLAGS.match(word) for word in rest):
+        return ""
+    head = " ".join(words[: len(words) - len(rest)])
+    if _OPEN.search(head) or re.search(r"(?:nproc[-_]per[-_]node|num_processes)[= ][A-Z]", head):
+        return ""
+    return " ".join([head, *map(_filled, rest)])
+
+
+def _filled(word: str) -> str:
+    """Put the mark where a word leaves its value open."""
+    if not _OPEN.search(word):
+        return word
+    name, equals, _ = word.partition("=")
+    return f"{name}={PLACEHOLDER}" if equals and not _OPEN.search(name) else PLACEHOLDER
 
 
 def _script(line: str, known: set[str]) -> str:

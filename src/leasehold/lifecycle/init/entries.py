@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from .commands import Shown
 from .facts import Entry, Where
+from .roots import import_roots, with_roots
 from .signs import frameworks
 from .source import Source
 
@@ -36,13 +37,16 @@ _ENOUGH = 25
 _MAX_ENTRIES = 8
 
 
-def find_entries(sources: Mapping[str, Source], shown: list[Shown], installed: bool) -> tuple[Entry, ...]:
+def find_entries(sources: Mapping[str, Source], shown: list[Shown]) -> tuple[Entry, ...]:
     """Rank the files that could be what trains."""
     entries = []
     for source in sources.values():
-        score, why, where = _judge(source, [line for line in shown if line.script == source.path])
+        score, why, where = _judge(source, [line for line in shown if line.script == source.path], sources)
         if score >= _ENOUGH and _PLAIN_PATH.match(source.path):
-            entries.append(Entry(source.path, _command(source, shown, sources, installed), score, why, where))
+            command = _command(source, shown, sources)
+            as_module = bool(re.search(r"\s-m\s", command.partition(".py")[0]))
+            roots = import_roots(source.path, as_module, related_to(source.path, sources), sources)
+            entries.append(Entry(source.path, with_roots(command, roots), score, why, where))
     entries.sort(key=lambda entry: (-entry.score, entry.path.count("/"), entry.path))
     return tuple(entries[:_MAX_ENTRIES])
 
@@ -90,7 +94,7 @@ def main_guard(source: Source) -> int:
     return 0
 
 
-def _judge(source: Source, shown: list[Shown]) -> tuple[int, str, Where]:
+def _judge(source: Source, shown: list[Shown], sources: Mapping[str, Source]) -> tuple[int, str, Where]:
     name = posixpath.basename(source.path)
     score = next((points for pattern, points in _NAMES if pattern.match(name)), 0)
     reasons = [f"it is called {name}"] if score else []
@@ -106,17 +110,20 @@ def _judge(source: Source, shown: list[Shown]) -> tuple[int, str, Where]:
     if shown:
         score, where = score + 25, shown[0].where
         reasons.append(f"{shown[0].where} shows how to start it")
+    part = posixpath.join(posixpath.dirname(source.path), "__init__.py") in sources and name != "__main__.py"
+    if not guard and not shown and part:
+        return 0, "", where  # a module of a package: started, it would only define things
     if not guard and not shown and not score - 20 * bool(used):
         return 0, "", where
     score -= 3 * source.path.count("/") + (60 if _ASIDE.search(source.path) else 0)
     return score, "; ".join(reasons), where
 
 
-def _command(source: Source, shown: list[Shown], sources: Mapping[str, Source], installed: bool) -> str:
+def _command(source: Source, shown: list[Shown], sources: Mapping[str, Source]) -> str:
     for line in shown:
         if line.script == source.path and line.usable:
             return line.line
-    command = _start(source, sources, installed)
+    command = _start(source)
     if any(name.endswith("LightningCLI") for _, name in source.calls()):
         return f"{command} fit"
     launchers = [line.line.split()[0] for line in shown if line.script == source.path]
@@ -124,17 +131,11 @@ def _command(source: Source, shown: list[Shown], sources: Mapping[str, Source], 
     return command.replace("python ", f"{_LAUNCHERS[launcher]} ", 1) if launcher else command
 
 
-def _start(source: Source, sources: Mapping[str, Source], installed: bool) -> str:
-    below_src = source.path.startswith("src/")
+def _start(source: Source) -> str:
     inside = source.path.removeprefix("src/")
     package = inside.partition("/")[0]
+    relative = any(module.startswith(".") for module, _ in source.modules)
     own = {module.partition(".")[0] for module, _ in source.modules}
-    if (
-        "/" in inside
-        and _MODULE.match(inside)
-        and (any(module.startswith(".") for module, _ in source.modules) or package in own)
-    ):
-        module = inside.removesuffix(".py").removesuffix("/__main__").replace("/", ".")
-        path = "PYTHONPATH=src " if below_src and not installed else ""
-        return f"{path}python -m {module}"
+    if "/" in inside and _MODULE.match(inside) and (relative or package in own):
+        return f"python -m {inside.removesuffix('.py').removesuffix('/__main__').replace('/', '.')}"
     return f"python {shlex.quote(source.path)}"

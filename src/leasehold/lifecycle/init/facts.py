@@ -13,6 +13,9 @@ class Role(Enum):
     STEPS = "steps"
     EPOCHS = "epochs"
     LIMIT = "part of the data"
+    EVAL_LIMIT = "part of an evaluation"
+    INTERVAL = "how often it saves or evaluates"
+    COMPILE = "compiling"
     BATCH = "batch size"
     WORKERS = "loader workers"
     DEVICE = "device"
@@ -38,6 +41,7 @@ class Kind(Enum):
 
     CHECKPOINT = "checkpoint"
     METRICS = "metrics"
+    COPY = "a copy of another file"
     OTHER = "other"
 
 
@@ -114,6 +118,7 @@ class Output:
     keys: tuple[str, ...] = ()
     opaque: bool = False
     needs: tuple[str, ...] = ()
+    moved: bool = False  # it comes to its name by a rename: a link there would be replaced
 
 
 @dataclass(frozen=True)
@@ -140,11 +145,15 @@ class ProjectFacts:
     outputs: tuple[Output, ...] = ()
     lease_out: tuple[Sign, ...] = ()
     resumes: tuple[Sign, ...] = ()
+    resume_words: tuple[Sign, ...] = ()  # a setting that the code compares with a word such as resume
+    resume_reads: tuple[Sign, ...] = ()  # settings of that kind that the code reads
+    trainers: tuple[Sign, ...] = ()  # frameworks whose trainer has an adapter of ours
     trackers: tuple[Sign, ...] = ()
     secrets: tuple[Sign, ...] = ()
     data: tuple[Sign, ...] = ()
     notebooks: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     unread: tuple[Sign, ...] = ()
     files_seen: int = 0
     truncated: bool = False

@@ -18,9 +18,17 @@ _NAMES = {
     ),
     Role.EPOCHS: "epochs num_epochs n_epochs max_epochs num_train_epochs train_epochs nepochs nb_epochs epoch",
     Role.LIMIT: (
-        "max_train_samples limit_train_batches limit_val_batches max_eval_samples fast_dev_run dry_run smoke_test "
+        "max_train_samples limit_train_batches fast_dev_run dry_run smoke_test "
         "smoke max_samples overfit_batches"
     ),
+    Role.EVAL_LIMIT: "eval_iters limit_val_batches limit_test_batches max_eval_samples max_eval_steps eval_batches val_batches",
+    Role.INTERVAL: (
+        "save_steps save_every save_interval save_freq save_every_n_steps save_every_steps checkpointing_steps "
+        "checkpoint_interval checkpoint_every checkpoint_freq ckpt_interval ckpt_every ckpt_freq save_every_n_epochs "
+        "save_epochs save_epoch_freq eval_interval eval_every eval_freq eval_steps val_interval val_every val_freq "
+        "val_check_interval every_n_train_steps every_n_epochs check_val_every_n_epoch snapshot_interval snapshot_freq"
+    ),
+    Role.COMPILE: "compile torch_compile use_compile compile_model",
     Role.BATCH: (
         "batch_size per_device_train_batch_size train_batch_size micro_batch_size device_batch_size batchsize bs "
         "batch_size_per_gpu global_batch_size"
@@ -58,7 +66,7 @@ def names_a_file(flag: Flag) -> bool:
     return bool(_FILE.search(flag.default)) and not flag.default.endswith("/")
 
 
-def tiny_value(flag: Flag) -> str | None:
+def tiny_value(flag: Flag, by_steps: bool = True) -> str | None:
     """Return the value that makes a run small, nothing where none would, for flags that can do so."""
     name = _bare(flag.name)
     match flag.role:
@@ -71,7 +79,14 @@ def tiny_value(flag: Flag) -> str | None:
         case Role.WORKERS:
             return "0"
         case Role.LIMIT:
-            return {"fast_dev_run": "true", "limit_train_batches": "3", "limit_val_batches": "2"}.get(name, "8")
+            return {"fast_dev_run": "true", "limit_train_batches": "3"}.get(name, "8")
+        case Role.EVAL_LIMIT:
+            return "2"
+        case Role.INTERVAL:
+            return "2" if by_steps or "step" in name or "iter" in name else "1"
+        case Role.COMPILE:
+            on = flag.default.lower() == "true" and flag.style is not Style.SWITCH
+            return ("False" if flag.style is Style.JOINED else "false") if on else None
         case Role.DEVICE:
             if flag.style is Style.SWITCH:
                 return ""

@@ -21,8 +21,8 @@ _HF_FLAGS = (
     "--resume_from_checkpoint", "--dataloader_num_workers",
 )  # fmt: skip
 _LIGHTNING_FLAGS = (
-    "--trainer.default_root_dir", "--trainer.max_steps", "--trainer.max_epochs", "--trainer.limit_val_batches",
-    "--trainer.accelerator", "--ckpt_path",
+    "--trainer.default_root_dir", "--trainer.max_steps", "--trainer.max_epochs", "--trainer.limit_train_batches",
+    "--trainer.limit_val_batches", "--trainer.accelerator", "--ckpt_path",
 )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def _from_dataclasses(source: Source, sources: Mapping[str, Source]) -> Iterator
             word = source.dotted(node).rpartition(".")[2]
             if _HF_ARGUMENTS.match(word):
                 for flag in _HF_FLAGS:
-                    yield Flag(flag, role_of(flag), source.at(call))
+                    yield Flag(flag, role_of(flag), source.at(call), default="500" if flag == "--save_steps" else "")
             yield from _fields(word, source, sources)
 
 

@@ -80,6 +80,10 @@ def _keys(root: yaml.Node, path: str, prefix: str) -> list[Flag]:
         if count > _MAX_KEYS:
             break
         role = role_of(name)
+        if name == f"{prefix}._target_" and value.startswith(("lightning", "pytorch_lightning")) and value.endswith(".Trainer"):
+            for word in ("limit_train_batches", "limit_val_batches"):
+                at = Where(path, line)
+                flags.append(Flag(f"++{prefix}.{word}", role_of(word), at, Style.OVERRIDE))
         if role not in (Role.OTHER, Role.DATA, Role.OUTPUT):
             flags.append(Flag(name, role, Where(path, line), Style.OVERRIDE, value))
     return flags

@@ -10,11 +10,11 @@ from leasehold.kit.terminal import one_line
 from . import signs
 from .commands import shown_commands
 from .entries import find_entries, main_guard, related_to
-from .facts import Flag, Output, ProjectFacts, Role, Sign, Style, Where
+from .facts import Base, Flag, Kind, Output, ProjectFacts, Role, Sign, Style, Where
 from .flags import find_flags, hydra_folder
 from .hydra_configs import config_flags, config_outputs
 from .listing import Limits, Listing, list_project
-from .needs import find_requirements, is_package
+from .needs import find_requirements
 from .paths import PathReader
 from .source import Source, parse_source
 from .trainers import find_trainer_outputs
@@ -28,7 +28,7 @@ def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B
     listing = list_project(folder, limits)
     sources = _parse_all(listing)
     requirements = find_requirements(listing)
-    entries = find_entries(sources, shown_commands(listing), is_package(requirements))
+    entries = find_entries(sources, shown_commands(listing))
     related = related_to(entries[0].path, sources) if entries else ()
     flags = _flags(listing, sources, related)
     near = [sources[path] for path in related]
@@ -42,11 +42,15 @@ def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B
         outputs=_outputs(listing, sources, flags, near),
         lease_out=_each(sources, signs.lease_out, near),
         resumes=_each(sources, signs.resumes, near),
+        resume_words=_each(sources, signs.resume_words, near),
+        resume_reads=_each(sources, signs.resume_reads, near),
+        trainers=_each(sources, signs.trainers, near),
         trackers=_each(sources, signs.trackers, near),
         secrets=_each(sources, signs.secrets, near),
         data=_each(sources, signs.data, near),
         notebooks=tuple(one_line(path) for path in listing.paths if path.endswith(".ipynb"))[:20],
         folders=tuple(path for path in listing.folders if "/" not in path),
+        files=tuple(path for path in listing.paths if "/" not in path),
         unread=tuple(Sign(one_line(sign.word), Where(one_line(sign.where.path))) for sign in listing.unread)[:50],
         files_seen=len(listing.paths),
         truncated=listing.truncated,
@@ -94,7 +98,10 @@ def _outputs(
         reader = PathReader(source, frozenset(names))
         found += find_trainer_outputs(reader) + find_outputs(reader)
         folder = hydra_folder(source)
-        found += config_outputs(listing, folder) if folder is not None else []
+        if folder is not None:
+            found += config_outputs(listing, folder)
+            said = (Base.FLAG, Where(source.path), "Hydra", "output_dir")
+            found.append(Output(".hydra/*.yaml", "bytes", Kind.METRICS, *said))
     return tuple(found)
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import tomllib
 
 from .facts import Sign, Where
 from .listing import Listing
+from .source import Source, argument, parse_source, text_of
 
 _REQUIREMENTS = re.compile(r"(?:requirements/)?requirements[^/]*\.(?:txt|in)\Z|requirements/[^/]+\.txt\Z")
 _CONDA = re.compile(r"(?:conda/)?env(?:ironment)?[^/]*\.ya?ml\Z")
 _LOCKS = {"uv.lock": "uv sync", "poetry.lock": "poetry install", "Pipfile.lock": "pipenv sync", "pdm.lock": "pdm sync"}
 _DEVELOPERS = re.compile(r"dev|test|doc|lint|cpu|optional", re.I)
 _FRAMEWORK = re.compile(r"\s*(torch|torchvision|torchaudio|tensorflow|jax)\s*(?:\[.*?\])?\s*(?:[=<>!~@ ]|\Z)")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,<>=!~\[\]()'\";@+-]*\Z")
 _MAX_LINES = 2_000
 
 
@@ -30,22 +33,19 @@ def find_requirements(listing: Listing) -> tuple[Sign, ...]:
         elif path in _LOCKS:
             found.append(Sign(_LOCKS[path], Where(path), "lock file"))
         elif path == "setup.py" or (path == "pyproject.toml" and _is_package(listing)):
-            found.append(Sign("pip install -e .", Where(path), "package"))
+            found.append(Sign(_dependencies(listing, path), Where(path), "package"))
     return tuple(sorted(found, key=_order))
 
 
-def is_package(requirements: tuple[Sign, ...]) -> bool:
-    """Whether the project can be installed."""
-    return any(sign.note == "package" for sign in requirements)
-
-
 def setup_lines(requirements: tuple[Sign, ...]) -> list[Sign]:
-    """Choose what to run: a plain requirements file first, else a conda file; and the project itself."""
+    """Choose what to run: a plain requirements file first, else a conda file, else what the package itself asks for.
+
+    The project is never installed: an editable install would let every later run import this run's code.
+    """
     chosen = [sign for sign in requirements if sign.word.startswith("pip install -r") and not _aside(sign)][:1]
     if not chosen:
         chosen = [sign for sign in requirements if sign.note == "conda"][:1]
-    packages = [sign for sign in requirements if sign.note == "package"][:1]
-    return chosen + packages
+    return chosen or [sign for sign in requirements if sign.note == "package" and sign.word][:1]
 
 
 def _aside(sign: Sign) -> bool:
@@ -65,6 +65,22 @@ def _pins(listing: Listing, path: str) -> str:
         if (found := _FRAMEWORK.match(line))
     ]
     return "; ".join(pins[:3])
+
+
+def _dependencies(listing: Listing, path: str) -> str:
+    """Spell the install of what a package asks for; nothing when it asks for nothing that can be read."""
+    wanted: object = []
+    if path == "setup.py":
+        source = parse_source(path, listing.read(path) or b"")
+        calls = source.calls() if isinstance(source, Source) else ()
+        found = [argument(call, -1, "install_requires") for call, name in calls if name.endswith("setup")]
+        lists = [node.elts for node in found if isinstance(node, ast.List)]
+        wanted = [text_of(item) for items in lists for item in items]
+    else:
+        project = tomllib.loads(listing.text(path) or "").get("project")
+        wanted = project.get("dependencies") if isinstance(project, dict) else []
+    words = [word for word in wanted if isinstance(word, str) and _PLAIN.match(word)] if isinstance(wanted, list) else []
+    return "pip install " + " ".join(shlex.quote(word) for word in words[:60]) if words else ""
 
 
 def _is_package(listing: Listing) -> bool:

@@ -126,8 +126,11 @@ class PathReader:
 
     def _read_name(self, name: str, line: int, depth: int) -> str:
         found = self.source.last_assigned(name, line + 1)
+        if found is None and not self._settable(name):
+            given = self.source.given(name, line)
+            return self._read(given[1], given[0], depth + 1) if given is not None else _UNKNOWN
         if found is None:
-            return _flag(name) if self._settable(name) else _UNKNOWN
+            return _flag(name)
         at, value = found
         if isinstance(value, ast.Constant) and self._settable(name):
             return _flag(name)

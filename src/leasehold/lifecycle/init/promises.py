@@ -26,20 +26,26 @@ class Promises:
     flags: dict[str, Flag] = field(default_factory=dict)
     switches: list[Flag] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)  # beside the code, linked one by one
     copies: list[str] = field(default_factory=list)
 
-    def dress(self, command: str) -> str:
-        """Point a command's output flags at $LEASE_OUT, link its fixed folders there, copy its fixed files after."""
+    def dress(self, command: str, last: str = "") -> str:
+        """Point a command's output flags at $LEASE_OUT, link its fixed folders there, copy its fixed files after.
+
+        `last` stands behind all flags.
+        """
         for flag in self.switches:
             command = with_flag(command, flag, "")
         for inside, flag in self.flags.items():
             command = with_flag(command, flag, f'"$LEASE_OUT/{inside}"' if inside else '"$LEASE_OUT"')
-        if not self.links and not self.copies:
+        command += last
+        if not (self.links or self.files or self.copies):
             return command
         lines = ["set -e"]
         for folder in self.links:
             name = shlex.quote(folder)
             lines += [f'mkdir -p "$LEASE_OUT"/{name}', f'ln -sfn "$LEASE_OUT"/{name} {name}']
+        lines += [f'ln -sfn "$LEASE_OUT"/{file} {file}' for file in self.files]
         lines.append(command)
         if self.copies:
             lines.append(f'cp -Rp {" ".join(self.copies)} "$LEASE_OUT"/')
@@ -59,7 +65,7 @@ def find_promises(facts: ProjectFacts) -> Promises:
             found.aside.append(output)
         else:
             _place(found, output, facts, primary)
-    found.artifacts = _unique(found.artifacts)[:_MAX_PROMISES]
+    found.artifacts = _unique(_with_copies(found))[:_MAX_PROMISES]
     needed = {name for output in found.artifacts for name in output.needs}
     found.switches = [
         flag
@@ -77,7 +83,7 @@ def resume_point(artifacts: list[Output]) -> Output | None:
 
 
 def _place(found: Promises, output: Output, facts: ProjectFacts, primary: Flag | None) -> None:
-    if output.kind is Kind.OTHER:
+    if output.kind is Kind.OTHER or (output.kind is Kind.COPY and not output.pattern):
         found.aside += [output] if output.pattern else []
         return
     match output.base:
@@ -130,8 +136,30 @@ def _brought_over(found: Promises, output: Output, facts: ProjectFacts) -> str:
     if any(mark in copied for mark in "*?") and not _PLAIN.match(copied):
         return ""
     word = copied if _PLAIN.match(copied) else shlex.quote(copied)
+    if not (rest or output.moved or copied in facts.files or any(mark in copied for mark in "*?")):
+        found.files += [word] if word not in found.files else []
+        return output.pattern
     found.copies += [word] if word not in found.copies else []
     return output.pattern
+
+
+def _with_copies(found: Promises) -> list[Output]:
+    """A copy of a checkpoint, such as the best one, may not be made each time: one pattern promises it and its like."""
+    kept = [output for output in found.artifacts if output.kind is not Kind.COPY]
+    for copy in (output for output in found.artifacts if output.kind is Kind.COPY):
+        folder, name = posixpath.split(copy.pattern)
+        ending = name[name.find(".") :] if "." in name else ""
+        together = posixpath.join(folder, "*" + ending)
+        like = [one for one in kept if one.kind is Kind.CHECKPOINT and _beside(one.pattern, folder, ending)]
+        if like and ending:
+            kept = [replace(one, pattern=together) if one in like else one for one in kept]
+        else:
+            found.aside.append(copy)
+    return kept
+
+
+def _beside(pattern: str, folder: str, ending: str) -> bool:
+    return posixpath.dirname(pattern) == folder and pattern.endswith(ending)
 
 
 def _file_name(flag: Flag) -> str:

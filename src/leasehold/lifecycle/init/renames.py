@@ -50,4 +50,4 @@ def _renamed(output: Output, final: Target) -> Output:
     guessed = guess_loader(final.pattern)
     loads = guessed if guessed != "bytes" and output.loads in ("bytes", "json", "csv") else output.loads
     kind = kind_of(final.pattern, loads, output.kind)
-    return replace(output, pattern=final.pattern, base=final.base, flag=final.flag, loads=loads, kind=kind)
+    return replace(output, pattern=final.pattern, base=final.base, flag=final.flag, loads=loads, kind=kind, moved=True)

@@ -11,6 +11,7 @@ from .source import Source, argument, text_of
 _SETTINGS = re.compile(r"(?:args|cfg|config|conf|opts?|options|hparams|hyper_?parameters|flags|namespace)\Z", re.I)
 _STATES = ("state_dict", "get_rng_state", "get_rng_state_all", "to_dict", "model_dump", "asdict")
 _STATE = re.compile(r"state|ckpt|checkpoint|last|latest|weights|params|model", re.I)
+_JSON_STATE = re.compile(r"(?:^|[/_.-])(?:state|ckpt|checkpoint)(?:[_.*-]|\Z)[^/]*\Z", re.I)
 _MAX_KEYS = 12
 
 
@@ -31,7 +32,9 @@ def what_is_saved(source: Source, call: ast.Call) -> tuple[tuple[str, ...], bool
 
 
 def kind_of(pattern: str, loads: str, otherwise: Kind) -> Kind:
-    """Arrays may be anything; a name that speaks of weights or state makes them a checkpoint."""
+    """Arrays may be anything; a name that speaks of weights or state makes them a checkpoint. JSON needs a plain word."""
+    if loads == "json" and _JSON_STATE.search(pattern):
+        return Kind.CHECKPOINT
     return Kind.CHECKPOINT if loads in ("npy", "npz") and _STATE.search(pattern) else otherwise
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from .facts import Sign
+from .facts import Role, Sign
+from .flag_roles import role_of
 from .secret_names import is_secret_name
 from .source import Source, argument, text_of
 
@@ -104,6 +106,38 @@ def resumes(source: Source) -> Iterator[Sign]:
                     yield Sign("loads a checkpoint", source.at(inner), WHEN_TOLD if asks else "")
 
 
+def resume_words(source: Source) -> Iterator[Sign]:
+    """Yield settings that speak of resuming and are compared with a word, such as init_from == "resume"."""
+    for node in source.nodes:
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+            name, word = _setting(node.left), text_of(node.comparators[0])
+            if role_of(name) is Role.RESUME and re.match(r"resume|auto|last\Z|latest", word):
+                yield Sign(name, source.at(node), word)
+
+
+def resume_reads(source: Source) -> Iterator[Sign]:
+    """Yield settings that speak of resuming and are read from arguments."""
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and role_of(node.attr) is Role.RESUME:
+            yield Sign(node.attr, source.at(node))
+
+
+def trainers(source: Source) -> Iterator[Sign]:
+    """Yield the frameworks' trainers that the code makes, for which there is an adapter."""
+    for call, name in source.calls():
+        head, last = name.partition(".")[0], name.rpartition(".")[2]
+        if last in ("Trainer", "LightningCLI") and head in ("lightning", "pytorch_lightning"):
+            yield Sign("lightning", source.at(call))
+        elif last.endswith("Trainer") and head in ("transformers", "trl"):
+            yield Sign("huggingface", source.at(call))
+        elif last == "Accelerator" and head == "accelerate":
+            yield Sign("accelerate", source.at(call))
+
+
+def _setting(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 def data(source: Source) -> Iterator[Sign]:
     """Yield the data that the code seems to read: fetched by name, or from a fixed path."""
     for call, name in source.calls():
@@ -135,7 +169,7 @@ def _environment_name(source: Source, node: ast.AST) -> str:
 
 def _loads(name: str, test: ast.expr) -> bool:
     """Whether a call loads a checkpoint; a pickle may be anything, unless the condition speaks of one."""
-    if name in ("torch.load", "safetensors.torch.load_file") or name.endswith("load_checkpoint"):
+    if name in ("torch.load", "safetensors.torch.load_file") or name.endswith(("load_checkpoint", ".load_state")):
         return True
     spoken = " ".join(_names(test)).lower()
     return name in _LOADERS and any(

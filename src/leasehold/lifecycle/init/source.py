@@ -61,6 +61,22 @@ class Source:
         return max(above, key=lambda item: item[0]) if above else None
 
 
+    def given(self, name: str, line: int) -> tuple[int, ast.expr] | None:
+        """Return what the first caller in this file gives for a parameter of the function that a line stands in."""
+        for node in self.nodes:
+            if not isinstance(node, ast.FunctionDef) or not node.lineno <= line <= (node.end_lineno or 0):
+                continue
+            names = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
+            if name not in names:
+                continue
+            place = names.index(name) - (names[0] == "self")
+            for call, called in self.calls():
+                value = argument(call, place, name) if called.rpartition(".")[2] == node.name else None
+                if value is not None:
+                    return call.lineno, value
+        return None
+
+
 def _asked_for(test: ast.expr) -> tuple[str, ...]:
     """Name the settings that a condition asks to be on: args.save, or args.save and more."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):

@@ -9,6 +9,7 @@ from .facts import Flag, Role, Style
 from .flag_roles import rank_of, tiny_value
 
 _WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'])+"""
+_MOST_OFTEN = 6
 _HEADS = ("trainer", "training", "train", "train_args")
 
 
@@ -45,15 +46,26 @@ def shrinking(flags: Iterable[Flag]) -> list[Flag]:
     short = [steps] if steps else [flag for flag in (limit, best(flags, Role.EPOCHS)) if flag]
     if not short:
         return []
-    rest = [best(flags, role, also_switches=role is Role.DEVICE) for role in (Role.BATCH, Role.WORKERS, Role.DEVICE)]
-    return short + [flag for flag in rest if flag]
+    rest = [best(flags, role, also_switches=role is Role.DEVICE) for role in (Role.WORKERS, Role.DEVICE, Role.COMPILE)]
+    if steps or limit:  # else small batches make the epoch longer
+        rest.insert(0, best(flags, Role.BATCH))
+    often = [flag for flag in flags if flag.role in (Role.INTERVAL, Role.EVAL_LIMIT) and _valued(flag)]
+    return [*short, *(flag for flag in rest if flag), *often[:_MOST_OFTEN]]
 
 
 def in_tiny(command: str, flags: Iterable[Flag]) -> str:
     """Return the command line with a tiny value for each of the flags, in one process."""
+    flags = list(flags)
+    by_steps = any(flag.role is Role.STEPS for flag in flags)
     for flag in flags:
-        command = with_flag(command, flag, tiny_value(flag) or "")
+        if flag.role is Role.INTERVAL and not mentions(command, flag) and not flag.default:
+            continue  # off unless set, or the framework's own choice
+        command = with_flag(command, flag, tiny_value(flag, by_steps) or "")
     return re.sub(r"(--nproc[-_]per[-_]node|--num_processes)[= ]\S+", r"\1=1", command)
+
+
+def _valued(flag: Flag) -> bool:
+    return flag.style not in (Style.SWITCH, Style.POSITION)
 
 
 def processes(command: str) -> int:

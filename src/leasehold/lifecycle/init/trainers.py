@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .facts import Base, Kind, Output
 from .paths import PathReader, Target
@@ -41,20 +42,52 @@ def _hf_files(reader: PathReader) -> Iterator[tuple[str, str, str, Kind]]:
     yield "Trainer", "checkpoint-*/trainer_state.json", "json", Kind.METRICS
     yield "Trainer", "checkpoint-*/*.safetensors", "safetensors", Kind.CHECKPOINT
     called = {_last(name) for _, name in reader.source.calls()}
-    if "save_model" in called:
+    whole = "" if "save_model" in called else "checkpoint-*/"
+    if not whole:
         yield "save_model()", "*.safetensors", "safetensors", Kind.CHECKPOINT
+    adapted = any(module.partition(".")[0] == "peft" for module, _ in reader.source.modules)
+    said = "what from_pretrained() needs beside the weights"
+    yield said, whole + ("adapter_config.json" if adapted else "config.json"), "json", Kind.METRICS
+    given = {word.arg for call, name in reader.source.calls() if _last(name) in _HF_TRAINERS for word in call.keywords}
+    if given & {"processing_class", "tokenizer"}:
+        yield said, whole + "tokenizer_config.json", "json", Kind.METRICS
+        yield said, whole + "tokenizer*", "bytes", Kind.METRICS
     if "save_metrics" in called:
         yield "save_metrics()", "all_results.json", "json", Kind.METRICS
 
 
 def _lightning(reader: PathReader) -> Iterator[Output]:
+    named = {_last(name) for _, name in reader.source.calls() if _of_lightning(name)}
     for call, name in reader.source.calls():
+        if _last(name) in ("Trainer", "LightningCLI") and _of_lightning(name):
+            yield from _lightning_defaults(reader, call, named)
         if _last(name) == "ModelCheckpoint":
             yield from _lightning_checkpoint(reader, call) if _of_lightning(name) else _keras_checkpoint(reader, call)
         elif _last(name) == "CSVLogger" and _of_lightning(name):
             version = text_of(argument(call, 2, "version")) or "**"
             target = reader.folder(argument(call, 0, "save_dir"), f"{version}/metrics.csv")
             yield _made(reader, call, target, "CSVLogger", "csv")
+
+
+def _lightning_defaults(reader: PathReader, call: ast.Call, named: set[str]) -> Iterator[Output]:
+    """What a trainer writes unless it is told otherwise: a checkpoint each epoch, and a logger's files."""
+    node = argument(call, -1, "default_root_dir")
+    given = {word.arg: word.value for word in call.keywords}
+
+    def off(name: str) -> bool:
+        return getattr(given.get(name), "value", None) is False
+
+    def place(inside: str) -> Target:
+        if _last(reader.source.dotted(call.func)) == "LightningCLI":
+            return Target(Base.FLAG, inside, "default_root_dir")
+        return reader.folder(node, inside) if node is not None else Target(Base.HERE, inside)
+
+    if "ModelCheckpoint" not in named and not off("enable_checkpointing") and "logger" not in given:
+        target = place("lightning_logs/version_*/checkpoints/*.ckpt")
+        yield _made(reader, call, target, "Lightning's own checkpoints", "torch")
+    if "logger" not in given:
+        target = place("lightning_logs/version_*/*")
+        yield replace(_made(reader, call, target, "Lightning's own log", "bytes"), kind=Kind.METRICS)
 
 
 def _lightning_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output]:
@@ -78,8 +111,10 @@ def _folders(reader: PathReader) -> Iterator[Output]:
     for call, name in reader.source.calls():
         match _last(name):
             case "save_pretrained":
-                target = reader.folder(argument(call, 0, "save_directory"), "*.safetensors")
-                yield _made(reader, call, target, "save_pretrained()", "safetensors")
+                yield from _pretrained(reader, call, name)
+            case "save_model" if "ccelerat" in name:
+                target = reader.folder(argument(call, 1, "save_directory"), "*.safetensors")
+                yield _made(reader, call, target, "save_model()", "safetensors")
             case "save_state" if "ccelerat" in name:
                 target = _all_below(reader, argument(call, 0, "output_dir"))
                 yield _made(reader, call, target, "save_state()", "bytes")
@@ -88,6 +123,18 @@ def _folders(reader: PathReader) -> Iterator[Output]:
                 yield _made(reader, call, target, "CheckpointManager", "bytes")
             case _:
                 pass
+
+
+def _pretrained(reader: PathReader, call: ast.Call, name: str) -> Iterator[Output]:
+    """A model that from_pretrained() takes: its weights and its config; or a tokenizer's files."""
+    node, said = argument(call, 0, "save_directory"), "save_pretrained()"
+    if any(word in name.lower() for word in ("tokenizer", "processor")):
+        beside = "tokenizer_config.json" if "tokenizer" in name.lower() else "*processor*.json"
+    else:
+        yield _made(reader, call, reader.folder(node, "*.safetensors"), said, "safetensors")
+        adapted = any(module.partition(".")[0] == "peft" for module, _ in reader.source.modules)
+        beside = "adapter_config.json" if adapted else "config.json"
+    yield replace(_made(reader, call, reader.folder(node, beside), said, "json"), kind=Kind.METRICS)
 
 
 def _all_below(reader: PathReader, node: ast.expr | None) -> Target:

@@ -9,11 +9,13 @@ from leasehold.kit.paths import NAME
 from .facts import Entry, Flag, Output, ProjectFacts, Role
 from .needs import setup_lines
 from .page import COMMANDS_SAY, FILL_IN, GUESS, PLACEHOLDER, Page, scalar
-from .promises import EVERYTHING, Promises, find_promises, resume_point
+from .promises import EVERYTHING, Promises, find_promises
+from .resuming import Resume, find_resume, state_of
 from .signs import TRACKERS
 from .tiny import in_tiny, mentions, processes, shrinking, with_flag
 
 _REFUSE = "echo 'lease.yaml is not filled in yet: look for FILL IN' >&2; exit 1"
+_AT_RESUME = " {{resume}}"
 
 
 def write_job(facts: ProjectFacts) -> str:
@@ -21,11 +23,14 @@ def write_job(facts: ProjectFacts) -> str:
     page, promises = Page(), find_promises(facts)
     _head(page, facts)
     page.put("name", job_name(facts.name))
-    command = _run(page, facts, promises)
-    _smoke(page, facts, promises, command)
+    entry = facts.entry
+    resume = find_resume(facts, promises.artifacts, entry.command) if entry is not None else None
+    command = _run(page, facts, promises, resume)
+    _resume(page, resume)
+    _smoke(page, facts, promises, command, _AT_RESUME if resume is not None else "")
     _setup(page, facts)
     write_artifacts(page, promises)
-    _checkpoint(page, facts, promises)
+    _checkpoint(page, facts, promises, resume)
     _secrets(page, facts)
     _resources(page, command)
     write_tail(page)
@@ -49,7 +54,7 @@ def _head(page: Page, facts: ProjectFacts) -> None:
     page.gap()
 
 
-def _run(page: Page, facts: ProjectFacts, promises: Promises) -> str:
+def _run(page: Page, facts: ProjectFacts, promises: Promises, resume: Resume | None) -> str:
     page.gap()
     entry = facts.entry
     if entry is None:
@@ -67,8 +72,21 @@ def _run(page: Page, facts: ProjectFacts, promises: Promises) -> str:
             page.say(f"  data: {flag.name} is {flag.default} unless set ({flag.where})")
     for sign in facts.data[:4]:
         page.say(f"  data: {sign.word}: {sign.note} ({sign.where})")
-    page.put("run", promises.dress(command))
+    page.put("run", promises.dress(command, _AT_RESUME if resume is not None else ""))
     return command
+
+
+def _resume(page: Page, resume: Resume | None) -> None:
+    if resume is None:
+        return
+    page.gap()
+    page.say(
+        f"After a kill: {{{{resume}}}} is these flags ({resume.where}) with the newest whole checkpoint below $LEASE_OUT "
+        f"({resume.saved.where} {resume.saved.call}); as long as there is none, it is nothing."
+    )
+    page.open("resume")
+    page.put("when", resume.when, indent=2)
+    page.put("flags", resume.flags, indent=2)
 
 
 def _say_no_entry(page: Page, facts: ProjectFacts) -> None:
@@ -88,12 +106,14 @@ def _say_outputs(page: Page, facts: ProjectFacts, promises: Promises) -> None:
         page.say(
             f"{GUESS}: it writes to {', '.join(promises.links)}/ beside the code; the links put that into $LEASE_OUT."
         )
+    if promises.files:
+        page.say(f"It writes {', '.join(promises.files)} beside the code; links put that into $LEASE_OUT.")
     if promises.copies:
         page.say(
             f"{GUESS}: it writes {', '.join(promises.copies)} beside the code; the last line copies that, but only "
             "after a whole run. Better: write to os.environ['LEASE_OUT']."
         )
-    if not (facts.lease_out or promises.flags or promises.links or promises.copies):
+    if not (facts.lease_out or promises.flags or promises.links or promises.files or promises.copies):
         page.say(f"{FILL_IN}: nothing shows that it writes to os.environ['LEASE_OUT']; only what is there comes home.")
 
 
@@ -106,7 +126,7 @@ def _with_required(page: Page, entry: Entry, flags: tuple[Flag, ...]) -> str:
     return command
 
 
-def _smoke(page: Page, facts: ProjectFacts, promises: Promises, command: str) -> None:
+def _smoke(page: Page, facts: ProjectFacts, promises: Promises, command: str, last: str) -> None:
     page.gap()
     page.say("The same in tiny, on this machine's CPU, before anything is paid for.")
     flags = shrinking(facts.flags)
@@ -116,7 +136,7 @@ def _smoke(page: Page, facts: ProjectFacts, promises: Promises, command: str) ->
         page.say("  shortened by " + ", ".join(f"{flag.name} ({flag.where})" for flag in flags))
         if all(flag.role is not Role.STEPS for flag in flags):
             page.say(f"  {GUESS}: one epoch may still be long on a CPU; LEASE_SMOKE=1 is set for your script to see.")
-        page.put("smoke", promises.dress(_saving_early(in_tiny(command, flags), facts.flags)))
+        page.put("smoke", promises.dress(in_tiny(command, flags), last))
     else:
         page.say(f"{FILL_IN}: no flag for steps or epochs was seen. LEASE_SMOKE=1 is set for your script to see.")
         if PLACEHOLDER in command:
@@ -125,15 +145,15 @@ def _smoke(page: Page, facts: ProjectFacts, promises: Promises, command: str) ->
             page.suggest(f"smoke: {scalar(command + ' --steps 3')}")
 
 
-def _saving_early(command: str, flags: tuple[Flag, ...]) -> str:
-    """A smoke of three steps must also save, or its artifacts cannot be checked."""
-    saving = next((flag for flag in flags if flag.name == "--save_steps"), None)
-    return with_flag(command, saving, "3") if saving else command
-
-
 def _setup(page: Page, facts: ProjectFacts) -> None:
     page.gap()
     chosen = setup_lines(facts.requirements)
+    packages = [sign for sign in facts.requirements if sign.note == "package"]
+    if packages:
+        page.say(
+            f"{packages[0].where} makes this a package. It is not installed: the run imports its own copy, by the folder "
+            "of its script or by PYTHONPATH in `run`. `pip install -e` would give later runs this one's code."
+        )
     if not chosen:
         page.suggest("setup: pip install -r requirements.txt", f"{FILL_IN} if needed: no requirements file was seen")
         return
@@ -177,31 +197,38 @@ def _artifact(page: Page, output: Output) -> None:
         page.put_number("allow_opaque", True, f"{GUESS}: it seems to hold classes beside tensors", indent=4)
 
 
-def _checkpoint(page: Page, facts: ProjectFacts, promises: Promises) -> None:
+def _checkpoint(page: Page, facts: ProjectFacts, promises: Promises, resume: Resume | None) -> None:
     page.gap()
     itself = [sign for sign in facts.resumes if not sign.note]
-    if itself:
+    if itself and resume is None:
         page.say(f"It seems to resume by itself: {itself[0].word} ({itself[0].where}).")
-    elif facts.resumes:
-        page.say(
-            f"{FILL_IN}: it resumes {facts.resumes[0].note} ({facts.resumes[0].where}). After a kill the same command"
-        )
-        page.say("  is started again: it should look in $LEASE_OUT by itself, or be told to in `run`.")
-    else:
-        page.say(
-            f"{FILL_IN}: nothing seems to load the latest checkpoint at the start. After a kill the same command is"
-        )
-        page.say("  started again, so it should look in $LEASE_OUT first.")
-        for flag in facts.flags:
-            if flag.role is Role.RESUME:
-                page.say(f"  {flag.name} ({flag.where}) may be the way.")
-    point = resume_point(promises.artifacts)
-    if point is None:
+    elif resume is None:
+        _say_no_resume(page, facts)
+    state = state_of(promises.artifacts)
+    if state is None:
         page.suggest("checkpoint: {path: last.pt, size: 3GB, write_time: 30s}", FILL_IN)
         return
     page.open("checkpoint")
-    page.put("path", point.pattern, f"{point.where} {point.call}", indent=2)
+    page.put("path", state[0], f"{state[1].where} {state[1].call}", indent=2)
     page.suggest("size: 3GB", f"{FILL_IN}: for the disk budget", indent=2)
+
+
+def _say_no_resume(page: Page, facts: ProjectFacts) -> None:
+    if facts.resumes:
+        page.say(
+            f"{FILL_IN}: it resumes {facts.resumes[0].note} ({facts.resumes[0].where}). After a kill the same command",
+            "  is started again: it should look in $LEASE_OUT by itself, or be given the flag by `resume:`.",
+        )
+    else:
+        page.say(
+            f"{FILL_IN}: nothing seems to load the latest checkpoint at the start. After a kill the same command is",
+            "  started again, so it should look in $LEASE_OUT first, or be given a flag by `resume:`.",
+        )
+        for flag in facts.flags:
+            if flag.role is Role.RESUME:
+                page.say(f"  {flag.name} ({flag.where}) may be the way.")
+    for sign in facts.trainers[:1]:
+        page.say(f"  Two lines give it both, saving and resuming: leasehold.checkpoint.{sign.word} (docs/checkpoints.md).")
 
 
 def _secrets(page: Page, facts: ProjectFacts) -> None:

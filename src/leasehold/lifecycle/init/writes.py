@@ -43,6 +43,9 @@ _BY_NAME = {
     "csv.DictWriter": _Writer(0, ("f",), "csv", Kind.METRICS),
     "jsonlines.Writer": _Writer(0, ("fp",), "jsonl", Kind.METRICS),
     "jsonlines.open": _Writer(0, ("file",), "jsonl", Kind.METRICS),
+    "shutil.copyfile": _Writer(1, ("dst",), "", Kind.COPY),
+    "shutil.copy": _Writer(1, ("dst",), "", Kind.COPY),
+    "shutil.copy2": _Writer(1, ("dst",), "", Kind.COPY),
     "keras.callbacks.CSVLogger": _Writer(0, ("filename",), "csv", Kind.METRICS),
 }  # fmt: skip
 _BY_METHOD = {
@@ -88,7 +91,7 @@ def _known_call(reader: PathReader, call: ast.Call, name: str) -> Iterator[Outpu
 
 
 def _output(reader: PathReader, call: ast.Call, target: Target, writer: _Writer, said: str) -> Output:
-    guessed = guess_loader(target.pattern) if target.pattern else "bytes"
+    guessed = guess_loader(target.pattern.removesuffix(".tar")) if target.pattern else "bytes"
     loads = guessed if writer.loads in ("", "json", "bytes") and guessed != "bytes" else writer.loads or guessed
     if loads == "torch" and guessed == "safetensors":
         loads = guessed
