@@ -134,15 +134,41 @@ def test_a_package_below_src_is_started_as_a_module(project: Project) -> None:
     files["src/pkg/model.py"] = "import torch\ntorch.save({}, 'net.pt')\n"
     facts = look_at(project(files))
     assert facts.entry is not None
-    assert facts.entry.command == "PYTHONPATH=src python -m pkg.train"
+    assert facts.entry.command == 'PYTHONPATH="$PWD/src:$PYTHONPATH" python -m pkg.train'
     assert "src/pkg/model.py" in facts.related
 
 
-def test_commands_with_placeholders_are_not_taken_from_the_readme(project: Project) -> None:
+def test_the_pages_flags_are_kept_and_what_they_leave_open_is_marked(project: Project) -> None:
     readme = "    python train.py --data <path>\n    python train.py --data $DATA && rm -rf x\n"
     facts = look_at(project({"train.py": "import torch\n", "README.md": readme}))
     assert facts.entry is not None
-    assert facts.entry.command == "python train.py"
+    assert facts.entry.command == "python train.py --data FILL_IN"
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("python train.py --eval_interval=20 --device=cpu", "python train.py --eval_interval=20 --device=cpu"),
+        ("python train.py --out /tmp/test-run --lr 0.1 && echo done", "python train.py --out /tmp/test-run --lr 0.1"),
+        ("python train.py --root=/path/to/x --lr 0.1 | tee log", "python train.py --root=FILL_IN --lr 0.1"),
+        ("python train.py --evaluate --lr 0.1", "python train.py"),
+        ("python train.py --resume last.pt", "python train.py"),
+    ],
+)
+def test_a_shown_line_is_kept_but_for_what_does_not_train(project: Project, line: str, command: str) -> None:
+    facts = look_at(project({"train.py": "import torch\n", "README.md": f"    {line}\n"}))
+    assert facts.entry is not None
+    assert facts.entry.command == command
+
+
+def test_a_module_that_only_defines_things_is_not_proposed_and_scripts_in_folders_are(project: Project) -> None:
+    files = {
+        "toylab/__init__.py": "",
+        "toylab/train.py": "import torch\ndef train(): ...\n",
+        "projects/digits/train.py": "from toylab.train import train\nif __name__ == '__main__':\n    train()\n",
+    }
+    (entry,) = look_at(project(files)).entries
+    assert entry.command == 'PYTHONPATH="$PWD:$PYTHONPATH" python projects/digits/train.py'
 
 
 def test_no_folder_is_a_clear_error(tmp_path: Path) -> None:

@@ -50,8 +50,9 @@ def test_the_lines_that_wait_for_the_person_can_be_found(started: Started) -> No
 
 def test_the_smoke_is_the_same_command_in_tiny(started: Started) -> None:
     _, text, job = started(PLAIN_TORCH)
-    for part in ("--epochs 1", "--batch-size 2", "--workers 0", "--device cpu", '--output_dir "$LEASE_OUT"'):
+    for part in ("--epochs 1", "--workers 0", "--device cpu", '--output_dir "$LEASE_OUT"'):
         assert part in job.smoke
+    assert "--batch-size" not in job.smoke  # small batches make an epoch longer
     assert f"shortened by --epochs ({place(PLAIN_TORCH, 'train.py', '--epochs')})" in text
 
 
@@ -65,14 +66,15 @@ def test_every_guess_says_where_it_comes_from(started: Started) -> None:
 
 
 def test_hugging_face_flags_shorten_and_save_early(started: Started) -> None:
-    _, _, job = started(HF_TRAINER)
+    _, text, job = started(HF_TRAINER)
     assert job.run.startswith("python run_clm.py --dataset_name wikitext --num_train_epochs 3")
     assert '--output_dir "$LEASE_OUT"' in job.run
     assert "--max_steps 3" in job.smoke
-    assert "--save_steps 3" in job.smoke
+    assert "--save_steps 2" in job.smoke
     assert _loads(job)["checkpoint-*/trainer_state.json"] == "json"
     assert _loads(job)["*.safetensors"] == "safetensors"
-    assert job.setup == "pip install -e ."
+    assert _loads(job)["config.json"] == "json"
+    assert job.setup == "" and "pyproject.toml:" not in text and "imports its own copy" in text
 
 
 def test_hydra_overrides_have_its_own_spelling(started: Started) -> None:
@@ -80,8 +82,9 @@ def test_hydra_overrides_have_its_own_spelling(started: Started) -> None:
     assert job.run == 'python src/train.py hydra.run.dir="$LEASE_OUT"'
     assert "trainer.max_epochs=1" in job.smoke
     assert "trainer.accelerator=cpu" in job.smoke
-    assert job.checkpoint.path == "checkpoints/last.ckpt"
-    assert all(artifact.allow_opaque for artifact in job.artifacts)
+    assert job.checkpoint.path == "checkpoints/*.ckpt"
+    assert _loads(job)[".hydra/*.yaml"] == "bytes"
+    assert all(artifact.allow_opaque for artifact in job.artifacts if artifact.loads == "torch")
     assert job.setup == "conda env update -n base -f environment.yaml"
 
 
@@ -91,10 +94,10 @@ def test_configurator_flags_are_joined(started: Started) -> None:
     assert job.smoke == 'python train.py --max_iters=3 --batch_size=2 --device=cpu --out_dir="$LEASE_OUT"'
 
 
-def test_fixed_folders_are_linked_and_fixed_files_copied(started: Started) -> None:
+def test_fixed_folders_and_files_are_linked(started: Started) -> None:
     _, text, job = started(KERAS_FIXED_PATHS)
     assert 'ln -sfn "$LEASE_OUT"/checkpoints checkpoints' in job.run
-    assert 'cp -Rp history.csv "$LEASE_OUT"/' in job.run
+    assert 'ln -sfn "$LEASE_OUT"/history.csv history.csv' in job.run
     assert "GUESS: it writes to checkpoints/ beside the code" in text
     assert _loads(job) == {"checkpoints/weights-*.keras": "bytes", "history.csv": "csv"}
 
@@ -123,6 +126,49 @@ def test_a_script_that_reads_lease_out_is_left_alone(started: Started) -> None:
     assert job.secrets == ("HF_TOKEN",)
     assert job.smoke == ""
     assert "# smoke: python train.py --steps 3" in text
+
+
+@pytest.mark.parametrize(
+    ("declared", "read", "flags"),
+    [
+        ("'--resume', default=''", "args.resume", "--resume {{latest}}"),
+        ("'--resume', action='store_true'", "args.resume", "--resume"),
+        ("'--resume_from', type=str", "args.resume_from", "--resume_from {{latest}}"),
+        ("'--init-from', default='scratch'", "args.init_from == 'resume'", "--init-from resume"),
+        ("'--init-from', default='gpt2'", "args.init_from", ""),
+        ("'--lr', default=0.1", "args.lr", ""),
+    ],
+)
+def test_the_resume_line_is_drafted_from_the_codes_own_flag(
+    started: Started, declared: str, read: str, flags: str
+) -> None:
+    code = (
+        "import argparse, os, torch\np = argparse.ArgumentParser()\np.add_argument('--out-dir', default='out')\n"
+        f"p.add_argument({declared})\nargs = p.parse_args()\nif {read}:\n    torch.load(args.out_dir)\n"
+        "torch.save({}, os.path.join(args.out_dir, 'last.pt'))\n"
+    )
+    _, text, job = started({"train.py": code})
+    assert ("{{resume}}" in text) == bool(flags) == bool(job.latest)
+    assert not flags or (job.latest == ("last.pt",) and f"flags: {flags}" in text)
+
+
+def test_a_trainer_without_a_resume_flag_is_pointed_to_its_adapter(started: Started) -> None:
+    code = "import lightning as L\ntrainer = L.Trainer(max_epochs=3)\ntrainer.fit(object())\n"
+    _, text, job = started({"train.py": code})
+    assert "leasehold.checkpoint.lightning" in text
+    assert _loads(job)["lightning_logs/version_*/checkpoints/*.ckpt"] == "torch"
+    assert 'ln -sfn "$LEASE_OUT"/lightning_logs lightning_logs' in job.run
+
+
+def test_a_package_is_never_installed_editable_and_its_needs_are(started: Started) -> None:
+    files = {
+        "pyproject.toml": '[project]\nname = "x"\nversion = "0"\ndependencies = ["numpy>=1", "tqdm"]\n',
+        "x/__init__.py": "", "scripts/train.py": "import x, torch\nif __name__ == '__main__':\n    ...\n",
+    }  # fmt: skip
+    _, text, job = started(files)
+    assert job.setup == "pip install 'numpy>=1' tqdm"
+    assert job.run.startswith('PYTHONPATH="$PWD:$PYTHONPATH" python scripts/train.py')
+    assert "-e ." not in job.setup + job.run
 
 
 def test_missing_resume_is_marked(started: Started) -> None:

@@ -13,6 +13,7 @@ from .tiny import mentions
 
 _FOLDER = re.compile(r"(?P<folder>(?:[^*/]+/)*[^/*]*\*)/(?:\*\*|[^/]+)\Z")
 _ENDED = re.compile(r"\.(?:pt|pth|ckpt|bin|tar|safetensors|npz|pkl|pickle|json|keras)\Z")
+_MAYBE_OTHER_WEIGHTS = ("init_from", "load_from")
 _HUGGING_FACE = "resume_from_checkpoint"
 
 
@@ -66,6 +67,8 @@ def _flags(facts: ProjectFacts, command: str) -> tuple[Flag, str] | None:
             return flag, flag.name
         if flag.attribute in words:
             return flag, flag.spelled(words[flag.attribute])
+        if flag.attribute in _MAYBE_OTHER_WEIGHTS or flag.default not in ("", "None", "null"):
+            continue  # a word that is not known, or the weights of another model
         if flag.style is Style.OVERRIDE:  # Hydra's grammar takes a path with = only in quotes
             return flag, f"\"{flag.name}='{{{{latest}}}}'\""
         return flag, flag.spelled("{{latest}}")
