@@ -111,7 +111,7 @@ class Attempts:
 
     def _note_environment(self, name: str, cell: CellState, place: str) -> None:
         """Journal what the step before the trainer found, once per attempt."""
-        if not self.plan["job"].get("setup"):
+        if not self.plan["job"].get("setup") and not (read_json(self.folder.gate) or {}).get("own"):
             return
         for file, (kind, *facts) in _FOUND.items():
             noted = cell.recorded if kind == "env_recorded" else cell.judged

@@ -32,7 +32,10 @@ def main() -> None:
         "modules": {},
     }
     for name in sys.argv[1:]:
-        facts["modules"][name] = _look(name)
+        if name.startswith("own:"):
+            facts.setdefault("own", {})[name[4:]] = _place_of(name[4:])
+        else:
+            facts["modules"][name] = _look(name)
     if "torch" in facts["modules"] and facts["modules"]["torch"].get("ok"):
         facts["torch"] = _torch()
     sys.stdout.write("\nLEASEHOLD-ENV " + json.dumps(facts) + "\n")
@@ -111,6 +114,15 @@ def _companions() -> Iterator[str]:
         name = re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9._-]", line.strip())[0]).lower()
         if any(name == known or (known.endswith("-") and name.startswith(known)) for known in COMPANIONS):
             yield name
+
+
+def _place_of(name: str) -> str:
+    """Say where a package would be imported from, without importing it; nothing when it is not found."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return ""
+    return "" if spec is None else spec.origin or next(iter(spec.submodule_search_locations or []), "")
 
 
 def _look(name: str) -> Dict[str, Any]:

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from leasehold.kit.atomic import write_json
+from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.procs import MARK, boot_id, look
 from leasehold.kit.subreaper import adopt_orphans
 from leasehold.kit.unhinted import unhinted
@@ -272,7 +272,7 @@ def _command(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> List[str
         from .slurm.container import in_image
 
         return in_image(folder, plan, what.cell, line)
-    if not job.get("setup"):
+    if not job.get("setup") and not (read_json(folder.gate) or {}).get("own"):
         return ["/bin/sh", "-c", line]
     step = own_argv("ready", folder.path, what.cell, str(what.number))
     return ["/bin/sh", "-c", _WITH_SETUP, "sh", line, folder.env_passed(what.cell), *step]

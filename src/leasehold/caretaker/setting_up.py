@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from leasehold.kit import env_rules
 from leasehold.kit.atomic import read_json, write_atomic, write_json
@@ -20,6 +20,7 @@ from leasehold.kit.redact import Redactor
 from leasehold.kit.terminal import one_line
 
 from . import environment, frameworks
+from .editable import EDITABLE_HINT, editable_installs, editable_lines
 from .layout import RunFolder
 from .scrubbing import redactor_of
 from .setup_words import installer_of
@@ -50,12 +51,23 @@ def ready(folder: RunFolder, cell: str, attempt: int) -> int:
         return 1
     place = Place(folder, cell, attempt, plan["job"], read_json(folder.gate) or {})
     before = _recorded(place)
-    if not os.path.exists(folder.setup_done(cell)):
-        code = _set_up(place, before)
+    if place.job.get("setup") and not os.path.exists(folder.setup_done(cell)):
+        code = _refuse_editable(place) or _set_up(place, before)
         if code:
             return code
         write_atomic(folder.setup_done(cell), b"")
     return _judge(place, before)
+
+
+def _refuse_editable(place: Place) -> int:
+    """Refuse a set-up after which other runs would import this run's code, or this one another's."""
+    setup = place.job["setup"]
+    found = editable_installs(setup) + editable_lines(setup, place.work)
+    for line in found:
+        _say("setup refused: `%s` is an editable install: later runs would import this run's code" % line)
+    if found:
+        _say("hint: %s" % EDITABLE_HINT)
+    return REFUSED_CODE if found else 0
 
 
 def _recorded(place: Place) -> Dict[str, Any]:
@@ -144,6 +156,22 @@ def _judge(place: Place, before: Dict[str, Any]) -> int:
 
 
 def _findings(place: Place, before: Dict[str, Any]) -> Any:
+    """What the interpreter can import, and whether the project's own packages are this run's copy."""
+    found, cached = _imports(place, before)
+    return found + _own_copy(place), cached
+
+
+def _own_copy(place: Place) -> List[Dict[str, str]]:
+    """Ask the interpreter that `run` starts where it would import the project's packages from."""
+    own = [str(name) for name in place.gate.get("own") or []]
+    runner = environment.starter_of(place.job["run"]) if own else None
+    if runner is None:
+        return []
+    answer = environment.ask(runner, ["own:" + name for name in own], dict(os.environ), place.work)
+    return env_rules.judge_own_copy((answer.get("facts") or {}).get("own") or {}, place.work)
+
+
+def _imports(place: Place, before: Dict[str, Any]) -> Any:
     """Look first, which is cheap; import only when nothing of the kind has passed on this box since it booted."""
     modules = [str(name) for name in place.gate.get("modules") or []]
     gpus = int((place.job.get("gpu") or {}).get("count", 0))

@@ -58,6 +58,11 @@ def installer_of(setup: str) -> str:
     return ""
 
 
+def commands(setup: str) -> List[List[str]]:
+    """List the simple commands of a set-up, each as the words that a program would get."""
+    return [[word.text for word in words] for _, words in _commands(setup) if words]
+
+
 def _commands(setup: str) -> List[Tuple[str, List[_Word]]]:
     """Split into simple commands, each with the operator that ends it."""
     found: List[Tuple[str, List[_Word]]] = []

@@ -2,7 +2,7 @@
 
 from leasehold.checkpoint.lightning import lightning_callback
 
-guard = lightning_callback("ckpt")
+guard = lightning_callback("ckpt")  # every_steps=500, or every_s=600, fix the interval; the end is saved, too
 Trainer(callbacks=[guard]).fit(model, data, ckpt_path=guard.newest())
 
 Lightning by itself begins an epoch's data again after a resume in its middle. Hand over the loader's ResumableSampler
@@ -22,11 +22,15 @@ FILE = "trainer.ckpt"
 
 
 def lightning_callback(
-    folder: str = "ckpt", keep: int = 2, every_s: Optional[float] = None, sampler: Any = None
+    folder: str = "ckpt",
+    keep: int = 2,
+    every_s: Optional[float] = None,
+    sampler: Any = None,
+    every_steps: Optional[int] = None,
 ) -> Any:
-    """Return a Lightning Callback; `newest()` gives what ckpt_path wants."""
+    """Return a Lightning Callback; `newest()` gives what ckpt_path wants. `every_steps` counts optimizer steps."""
     callback = _callback_class()
-    shelf = NativeCheckpoints(folder, keep, every_s)
+    shelf = NativeCheckpoints(folder, keep, every_s, every_steps=every_steps)
 
     class LeaseholdCallback(callback):  # type: ignore[misc, valid-type]
         """Saves at the end of a batch, when that pays or was asked for."""
@@ -44,6 +48,7 @@ def lightning_callback(
 
         def on_train_start(self, trainer: Any, module: Any) -> None:
             shelf.wishes.listen()
+            self.stepped = trainer.global_step
             total = trainer.estimated_stepping_batches
             self.lines = ProgressLines(int(total) if 0 < total < float("inf") else None, to_stderr)
 
@@ -54,14 +59,20 @@ def lightning_callback(
                 loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
                 epoch = trainer.current_epoch
                 self.lines.step(trainer.global_step, epoch, {"loss": loss}, time.monotonic())
-            if not shelf.due():
+            moved, self.stepped = trainer.global_step != self.stepped, trainer.global_step
+            if not (moved and shelf.due()):  # between two steps, gradients that are being gathered would be lost
                 return
-            shelf.save(trainer.global_step, lambda place: trainer.save_checkpoint(os.path.join(place, FILE)))
+            self._save(trainer)
             trainer.should_stop = trainer.should_stop or shelf.wishes.leave
 
         def on_train_end(self, trainer: Any, module: Any) -> None:
+            if trainer.global_step and trainer.global_step != shelf.saved_step:  # what came after the last one is trained too
+                self._save(trainer)
             shelf.ended("signal" if shelf.wishes.leave else "done")
             shelf.wishes.forget()
+
+        def _save(self, trainer: Any) -> None:
+            shelf.save(trainer.global_step, lambda place: trainer.save_checkpoint(os.path.join(place, FILE)))
 
     return LeaseholdCallback()
 

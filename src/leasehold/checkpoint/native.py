@@ -26,7 +26,12 @@ class NativeCheckpoints:
     """A folder of checkpoints that somebody else writes."""
 
     def __init__(
-        self, folder: str = "ckpt", keep: int = 2, every_s: Optional[float] = None, say: Say = to_stderr
+        self,
+        folder: str = "ckpt",
+        keep: int = 2,
+        every_s: Optional[float] = None,
+        say: Say = to_stderr,
+        every_steps: Optional[int] = None,
     ) -> None:
         """Use a folder, below $LEASE_OUT in a run of ours."""
         self.folder = os.path.join(os.environ.get("LEASE_OUT", ""), folder)
@@ -35,7 +40,8 @@ class NativeCheckpoints:
         self._agreement = Agreement(self._ranks)
         os.makedirs(self.folder, exist_ok=True)
         self._sessions = Sessions(os.path.join(self.folder, "sessions.json"), time.time())
-        self._pace = Pace(time.monotonic(), self._sessions.gap_s(), every_s, None)
+        self._pace = Pace(time.monotonic(), self._sessions.gap_s(), every_s, every_steps)
+        self.saved_step = -1  # of the newest one that this process knows to be whole
 
     def newest(self) -> str:
         """Return the newest whole checkpoint, setting damaged ones aside; empty for a fresh start."""
@@ -44,6 +50,7 @@ class NativeCheckpoints:
         for kept in reversed(self._shelf.all()):
             problems = [said for said in self._ranks.gather(check_listed(kept.path, self._ranks)) if said]
             if not problems:
+                self.saved_step = kept.step
                 self._tell("checkpoint: resumes at step %d from %s" % (kept.step, kept.path))
                 return kept.path
             self._tell("checkpoint: %s is damaged and was passed over: %s" % (os.path.basename(kept.path), problems[0]))
@@ -94,6 +101,7 @@ class NativeCheckpoints:
             )
             return ""
         self._pace.written(took)
+        self.saved_step = step
         self._after(step, Written(path, sum(int(one["bytes"]) for one in listed.values()), ""), took)
         return path
 

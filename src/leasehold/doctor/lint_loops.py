@@ -127,21 +127,47 @@ def graph_kept(module: Module, modules: list[Module]) -> Iterator[Mark]:
 
 def unsafe_save(module: Module, modules: list[Module]) -> Iterator[Mark]:
     """C2: the newest checkpoint overwritten in place."""
+    if not any(_learns([one]) or _resumes(one) for one in modules):
+        return
+    what = "the same file is overwritten in place: killed while writing, old and new are both lost"
+    fix = "save to a temporary file beside it, then os.replace"
     for scope in module.scopes:
-        calls = own_calls(scope)
-        renames = any(last(call.func) in ("replace", "rename", "renames", "move") for call in calls)
+        calls, known = own_calls(scope), _with_defaults(scope)
+        if any(last(call.func) in ("replace", "rename", "renames", "move") for call in calls):
+            continue
         for call in calls:
-            if dotted(call.func) != "torch.save" or len(call.args) < 2 or renames:
-                continue
-            path = call.args[1]
-            fixed = isinstance(constant(path), str) or (
-                isinstance(path, (ast.JoinedStr, ast.BinOp, ast.Call)) and not _moves(path) and _names_a_file(path)
-            )
-            if fixed and _learns([module]):
-                what = "the same file is overwritten in place: killed while writing, old and new are both lost"
-                yield Mark(
-                    call.lineno, "unsafe-save", "C2", what, "save to a temporary file beside it, then os.replace"
-                )
+            path = _overwritten(call)
+            path = known.get(path.id, path) if isinstance(path, ast.Name) else path
+            built = isinstance(path, (ast.JoinedStr, ast.BinOp, ast.Call))
+            if path is not None and (built or isinstance(constant(path), str)) and not _moves(path):
+                if _names_a_file(path) or (isinstance(constant(path), str) and dotted(call.func) == "torch.save"):
+                    yield Mark(call.lineno, "unsafe-save", "C2", what, fix)
+
+
+def _overwritten(call: ast.Call) -> ast.expr | None:
+    """The path that a call writes over: torch.save(x, path), or open(path, "wb") and its like."""
+    if dotted(call.func) == "torch.save":
+        return call.args[1] if len(call.args) > 1 else keyword(call, "f")
+    if dotted(call.func) in ("numpy.save", "np.save", "np.savez", "numpy.savez"):
+        return call.args[0] if call.args else None
+    if last(call.func) == "save_file" and len(call.args) > 1:
+        return call.args[1]
+    mode = constant(call.args[1]) if len(call.args) > 1 else constant(keyword(call, "mode"))
+    return call.args[0] if dotted(call.func) == "open" and call.args and mode in ("wb", "wb+", "w+b") else None
+
+
+def _with_defaults(scope: ast.AST) -> dict[str, ast.expr]:
+    """What the names of a scope stand for: their last assignment, else the parameter's default."""
+    found: dict[str, ast.expr] = {}
+    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        names = [item.arg for item in (*scope.args.posonlyargs, *scope.args.args)]
+        defaults = scope.args.defaults
+        found = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)) if defaults else {}
+    return {**found, **assigned(scope)}
+
+
+def _resumes(module: Module) -> bool:
+    return any(dotted(call.func) in ("torch.load", "pickle.load") for call in module.calls)
 
 
 def resume_drops_state(module: Module, modules: list[Module]) -> Iterator[Mark]:
@@ -214,7 +240,7 @@ def _names_a_file(path: ast.AST) -> bool:
     texts = [
         str(node.value) for node in ast.walk(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    return any(re.search(r"\.(?:pt|pth|ckpt|bin|tar)$", text) for text in texts)
+    return any(re.search(r"\.(?:pt|pth|ckpt|bin|tar|pkl|pickle|npz|npy|safetensors)$", text) for text in texts)
 
 
 LOOP_RULES: tuple[Rule, ...] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Dict, List, Optional, Sequence
 
 PASSED, REFUSED, UNKNOWN = "passed", "refused", "unknown"
@@ -21,6 +22,19 @@ def judge_interpreter(gpus: int, wanted: Sequence[str], answer: Dict[str, Any]) 
     found += [_judge_module(name, facts["modules"].get(name, {})) for name in wanted]
     if gpus:
         found += _judge_cuda(facts, gpus)
+    return found
+
+
+def judge_own_copy(places: Dict[str, str], work: str) -> List[Finding]:
+    """Judge where the project's own packages would be imported from; one that is not found may come by the script."""
+    top, found = os.path.realpath(work) + os.sep, []
+    for name, place in sorted(places.items()):
+        if place and os.path.realpath(place).startswith(top):
+            found.append(finding(PASSED, "%s is imported from this run's own copy" % name))
+        elif place:
+            text = "%s would be imported from %s, not from this run's own copy of the code" % (name, place)
+            hint = 'write PYTHONPATH="$PWD:$PYTHONPATH" (with src/: "$PWD/src:…") before python in `run`'
+            found.append(finding(REFUSED, text, hint))
     return found
 
 

@@ -24,7 +24,7 @@ from leasehold.model.units import say_bytes
 from leasehold.model.verdict import Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .imports import imported
+from .imports import imported, own_packages
 from .project import CodeTree
 from .sharing import Company, probe_sharing
 
@@ -180,7 +180,10 @@ def credentials(
 
 def gate_wishes(job: Job, tree: CodeTree, skips: Skips) -> dict[str, Any]:
     """Say what the box must ask after set-up, when nobody at home may be there to ask."""
-    return {"modules": list(wanted_modules(imported(tree, job.run))), "skip": "env" in skips.names}
+    elsewhere = job.slurm.get("image")  # its interpreter is in there
+    own = [] if elsewhere else own_packages(tree, job.run)
+    wishes = {"modules": list(wanted_modules(imported(tree, job.run))), "skip": "env" in skips.names}
+    return {**wishes, "own": own} if own else wishes
 
 
 def needs_environment(job: Job, tree: CodeTree) -> bool:

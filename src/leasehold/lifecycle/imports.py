@@ -42,6 +42,32 @@ def imported(tree: CodeTree, command: str = "") -> set[str]:
     return names
 
 
+def own_packages(tree: CodeTree, command: str) -> list[str]:
+    """Name the project's packages that a command's script imports and that do not lie beside it.
+
+    They come from PYTHONPATH or from an install, and an install may be another copy. A script that sets sys.path itself
+    is taken at its word.
+    """
+    paths = {str(entry["path"]) for entry in tree.entries if str(entry["path"]).endswith(".py") and "link" not in entry}
+    entries = _entries(command, paths)
+    if not entries or re.search(rb"sys\.path|rootutils", (tree.folder / entries[0]).read_bytes()[:_MAX_BYTES]):
+        return []
+    begun = "" if _MODULE.search(command) else posixpath.dirname(entries[0])
+    own: set[str] = set()
+    waiting, seen = deque(entries[:1]), set(entries[:1])
+    while waiting and len(seen) <= _MAX_FILES:
+        path = waiting.popleft()
+        for name, level in _of(tree.folder / path):
+            top = name.partition(".")[0]
+            beside = {posixpath.join(begun, top + end) for end in (".py", "/__init__.py")} & paths
+            if not level and not beside and any(posixpath.join(root, top, "__init__.py") in paths for root in _ROOTS):
+                own.add(top)
+            local = {found for found in _files(name, level, path, entries[0]) if found in paths} - seen
+            waiting.extend(sorted(local))
+            seen |= local
+    return sorted(own)
+
+
 def _entries(command: str, paths: set[str]) -> list[str]:
     """Find the scripts and modules of the project that a command line names."""
     named = [posixpath.normpath(word) for word in _SCRIPT.findall(command)]

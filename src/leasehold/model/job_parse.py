@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from leasehold.caretaker.editable import EDITABLE_HINT, editable_installs
 from leasehold.errors import UserError
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
 from leasehold.kit.predicates import STALL_AFTER_S
@@ -90,7 +91,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         name=_name(job, source),
         run=_command(job, "run", source, params, latest),
         artifacts=_artifacts(job.get("artifacts"), source),
-        setup=_optional(job, "setup", source),
+        setup=_setup(job, source),
         setup_frameworks=_one_of(job.get("setup_frameworks", "keep"), "setup_frameworks", SETUP_FRAMEWORKS, source),
         smoke=_optional(job, "smoke", source, params, latest),
         evaluate=_optional(job, "evaluate", source, params, latest),
@@ -170,6 +171,13 @@ def _command(
         return fill(_text(job, key, source), params, latest)
     except BadPlaceholder as error:
         raise source.bad(key, str(error), error.hint) from None
+
+
+def _setup(job: Mapping[str, Any], source: Source) -> str:
+    setup = _optional(job, "setup", source)
+    for line in editable_installs(setup):
+        raise source.bad("setup", f"`{line}` is editable: later runs would import this run's code", EDITABLE_HINT)
+    return setup
 
 
 def _no_shell(text: str, key: str, hint: str, source: Source) -> str:
