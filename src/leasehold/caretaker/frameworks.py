@@ -12,9 +12,10 @@ import shutil
 import tempfile
 from typing import Any, Dict, List, NamedTuple
 
+from leasehold.kit.setup_words import point_elsewhere
+
 from .env_probe import FRAMEWORKS
 from .requirements import Copies, Keep
-from .setup_words import point_elsewhere
 
 _DEFAULT_FILE = "requirements.txt"
 

@@ -7,6 +7,7 @@ home: the laptop may be gone. What it finds is written beside the attempt's log;
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,16 +16,19 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from leasehold.kit import env_rules
 from leasehold.kit.atomic import read_json, write_atomic, write_json
 from leasehold.kit.canon import digest
+from leasehold.kit.editable import EDITABLE_HINT, editable_installs, own_environment
 from leasehold.kit.procs import boot_id
 from leasehold.kit.redact import Redactor
+from leasehold.kit.setup_words import installer_of, point_elsewhere
 from leasehold.kit.terminal import one_line
 
 from . import environment, frameworks
-from .editable import EDITABLE_HINT, editable_installs, editable_lines
 from .layout import RunFolder
+from .requirements import logical_lines, read_text
 from .scrubbing import redactor_of
-from .setup_words import installer_of
 
+_EDITABLE_LINE = re.compile(r"(?:-e|--editable)(?:[\s=]|\Z)")
+_MOST_FILES = 20
 REFUSED_CODE = 78  # EX_CONFIG
 _INSTALLED, _PRIVATE = 0o022, 0o077  # what set-up installs is for every user of the box; what we write is not
 
@@ -62,12 +66,30 @@ def ready(folder: RunFolder, cell: str, attempt: int) -> int:
 def _refuse_editable(place: Place) -> int:
     """Refuse a set-up after which other runs would import this run's code, or this one another's."""
     setup = place.job["setup"]
-    found = editable_installs(setup) + editable_lines(setup, place.work)
+    found = editable_installs(setup) + _editable_lines(setup, place.work)
     for line in found:
         _say("setup refused: `%s` is an editable install: later runs would import this run's code" % line)
     if found:
         _say("hint: %s" % EDITABLE_HINT)
     return REFUSED_CODE if found else 0
+
+
+def _editable_lines(setup: str, work: str) -> List[str]:
+    """List the editable lines of requirements files that a set-up reads, as file:line text."""
+    files: List[str] = []
+
+    def note(path: str, constraint: bool) -> str:
+        files.append(path)
+        return path
+
+    if not own_environment(setup):
+        point_elsewhere(setup, work, note)
+    return [
+        "%s:%d %s" % (os.path.relpath(path, work), number, logical[:200])
+        for path in files[:_MOST_FILES]
+        for number, _, logical in logical_lines(read_text(path) or "")
+        if _EDITABLE_LINE.match(logical)
+    ]
 
 
 def _recorded(place: Place) -> Dict[str, Any]:

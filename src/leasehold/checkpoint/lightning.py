@@ -66,7 +66,7 @@ def lightning_callback(
             trainer.should_stop = trainer.should_stop or shelf.wishes.leave
 
         def on_train_end(self, trainer: Any, module: Any) -> None:
-            if trainer.global_step and trainer.global_step != shelf.saved_step:  # what came after the last one is trained too
+            if trainer.global_step not in (0, shelf.saved_step):  # what came after the last one is trained, too
                 self._save(trainer)
             shelf.ended("signal" if shelf.wishes.leave else "done")
             shelf.wishes.forget()

@@ -139,9 +139,10 @@ def unsafe_save(module: Module, modules: list[Module]) -> Iterator[Mark]:
             path = _overwritten(call)
             path = known.get(path.id, path) if isinstance(path, ast.Name) else path
             built = isinstance(path, (ast.JoinedStr, ast.BinOp, ast.Call))
-            if path is not None and (built or isinstance(constant(path), str)) and not _moves(path):
-                if _names_a_file(path) or (isinstance(constant(path), str) and dotted(call.func) == "torch.save"):
-                    yield Mark(call.lineno, "unsafe-save", "C2", what, fix)
+            if path is None or not (built or isinstance(constant(path), str)) or _moves(path):
+                continue
+            if _names_a_file(path) or (not built and dotted(call.func) == "torch.save"):
+                yield Mark(call.lineno, "unsafe-save", "C2", what, fix)
 
 
 def _overwritten(call: ast.Call) -> ast.expr | None:

@@ -53,7 +53,7 @@ def variables(root: str, patterns: Sequence[str]) -> Tuple[Dict[str, str], List[
 def newest(root: str, pattern: str) -> Found:
     """Return the newest whole checkpoint whose path matches."""
     states = sorted(_states(root, pattern).items(), key=_age, reverse=True)
-    passed = []
+    passed: List[Tuple[str, str]] = []
     for place, (path, files) in enumerate(states[:_MOST_TRIED]):
         why = _why_not(root, path, files, states[place + 1] if place + 1 < len(states) else None)
         if not why:

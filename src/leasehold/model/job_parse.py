@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from leasehold.caretaker.editable import EDITABLE_HINT, editable_installs
 from leasehold.errors import UserError
+from leasehold.kit.editable import EDITABLE_HINT, editable_installs
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
 from leasehold.kit.predicates import STALL_AFTER_S
 from leasehold.kit.redact import Redactor

@@ -219,10 +219,10 @@ class _Reader:
             self._at += 1
 
     def _bodies(self) -> None:
-        for word in self._heredocs:
-            end = re.sub(r"['\"\\]", "", word)
+        for mark in self._heredocs:
+            end = re.sub(r"['\"\\]", "", mark)
             last = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(self._text, self._at)
-            self._skip_to(last.end() if last else -1, "quoted" if end == word else "single")
+            self._skip_to(last.end() if last else -1, "quoted" if end == mark else "single")
         self._heredocs.clear()
 
     def _skip_to(self, end: int, place: str) -> None:

@@ -31,7 +31,8 @@ _ASIDE = re.compile(
 )  # fmt: skip
 _ASIDE_FLAGS = re.compile(
     r"--?(?:evaluate|eval(?:[_-]only)?|test(?:[_-]only)?|infer(?:ence)?|predict|demo|resume(?:[_-]\w+)?|sample|generate|"
-    r"dummy|debug|fake\w*|dry[_-]run|fast[_-]dev[_-]run|multirun|help|h)(?:=.*)?\Z|(?:ckpt_path|debug|hparams_search)=.*", re.I,
+    r"dummy|debug|fake\w*|dry[_-]run|fast[_-]dev[_-]run|multirun|help|h)(?:=.*)?\Z"
+    r"|(?:ckpt_path|debug|hparams_search)=.*", re.I,
 )  # fmt: skip
 _WORD = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
 _MODULE = re.compile(r"-m +([\w.]+)")

@@ -18,10 +18,11 @@ _NAMES = {
     ),
     Role.EPOCHS: "epochs num_epochs n_epochs max_epochs num_train_epochs train_epochs nepochs nb_epochs epoch",
     Role.LIMIT: (
-        "max_train_samples limit_train_batches fast_dev_run dry_run smoke_test "
-        "smoke max_samples overfit_batches"
+        "max_train_samples limit_train_batches fast_dev_run dry_run smoke_test smoke max_samples overfit_batches"
     ),
-    Role.EVAL_LIMIT: "eval_iters limit_val_batches limit_test_batches max_eval_samples max_eval_steps eval_batches val_batches",
+    Role.EVAL_LIMIT: (
+        "eval_iters limit_val_batches limit_test_batches max_eval_samples max_eval_steps eval_batches val_batches"
+    ),
     Role.INTERVAL: (
         "save_steps save_every save_interval save_freq save_every_n_steps save_every_steps checkpointing_steps "
         "checkpoint_interval checkpoint_every checkpoint_freq ckpt_interval ckpt_every ckpt_freq save_every_n_epochs "

@@ -13,6 +13,7 @@ from .flag_roles import role_of
 from .listing import Listing
 from .paths import checked_pattern
 
+_TRAINER = re.compile(r"(?:lightning|pytorch_lightning)\.(?:.*\.)?Trainer\Z")
 _MAX_FILES = 60
 _MAX_KEYS = 2_000
 _MAX_TEXT = 100_000
@@ -80,7 +81,7 @@ def _keys(root: yaml.Node, path: str, prefix: str) -> list[Flag]:
         if count > _MAX_KEYS:
             break
         role = role_of(name)
-        if name == f"{prefix}._target_" and value.startswith(("lightning", "pytorch_lightning")) and value.endswith(".Trainer"):
+        if name == f"{prefix}._target_" and _TRAINER.match(value):
             for word in ("limit_train_batches", "limit_val_batches"):
                 at = Where(path, line)
                 flags.append(Flag(f"++{prefix}.{word}", role_of(word), at, Style.OVERRIDE))

@@ -79,7 +79,8 @@ def _dependencies(listing: Listing, path: str) -> str:
     else:
         project = tomllib.loads(listing.text(path) or "").get("project")
         wanted = project.get("dependencies") if isinstance(project, dict) else []
-    words = [word for word in wanted if isinstance(word, str) and _PLAIN.match(word)] if isinstance(wanted, list) else []
+    listed = wanted if isinstance(wanted, list) else []
+    words = [word for word in listed if isinstance(word, str) and _PLAIN.match(word)]
     return "pip install " + " ".join(shlex.quote(word) for word in words[:60]) if words else ""
 
 

@@ -32,7 +32,7 @@ def what_is_saved(source: Source, call: ast.Call) -> tuple[tuple[str, ...], bool
 
 
 def kind_of(pattern: str, loads: str, otherwise: Kind) -> Kind:
-    """Arrays may be anything; a name that speaks of weights or state makes them a checkpoint. JSON needs a plain word."""
+    """Arrays may be anything; a name that speaks of weights or state makes them a checkpoint, of JSON a plain word."""
     if loads == "json" and _JSON_STATE.search(pattern):
         return Kind.CHECKPOINT
     return Kind.CHECKPOINT if loads in ("npy", "npz") and _STATE.search(pattern) else otherwise

@@ -60,7 +60,6 @@ class Source:
         above = [item for item in self.assigned.get(name, ()) if item[0] < before]
         return max(above, key=lambda item: item[0]) if above else None
 
-
     def given(self, name: str, line: int) -> tuple[int, ast.expr] | None:
         """Return what the first caller in this file gives for a parameter of the function that a line stands in."""
         for node in self.nodes:

@@ -81,8 +81,8 @@ def _resume(page: Page, resume: Resume | None) -> None:
         return
     page.gap()
     page.say(
-        f"After a kill: {{{{resume}}}} is these flags ({resume.where}) with the newest whole checkpoint below $LEASE_OUT "
-        f"({resume.saved.where} {resume.saved.call}); as long as there is none, it is nothing."
+        f"After a kill: {{{{resume}}}} is these flags ({resume.where}) with the newest whole checkpoint below "
+        f"$LEASE_OUT ({resume.saved.where} {resume.saved.call}); as long as there is none, it is nothing."
     )
     page.open("resume")
     page.put("when", resume.when, indent=2)
@@ -151,8 +151,8 @@ def _setup(page: Page, facts: ProjectFacts) -> None:
     packages = [sign for sign in facts.requirements if sign.note == "package"]
     if packages:
         page.say(
-            f"{packages[0].where} makes this a package. It is not installed: the run imports its own copy, by the folder "
-            "of its script or by PYTHONPATH in `run`. `pip install -e` would give later runs this one's code."
+            f"{packages[0].where} makes this a package. It is not installed: the run imports its own copy, by the "
+            "folder of its script or by PYTHONPATH in `run`. `pip install -e` would give later runs this one's code."
         )
     if not chosen:
         page.suggest("setup: pip install -r requirements.txt", f"{FILL_IN} if needed: no requirements file was seen")
@@ -228,7 +228,7 @@ def _say_no_resume(page: Page, facts: ProjectFacts) -> None:
             if flag.role is Role.RESUME:
                 page.say(f"  {flag.name} ({flag.where}) may be the way.")
     for sign in facts.trainers[:1]:
-        page.say(f"  Two lines give it both, saving and resuming: leasehold.checkpoint.{sign.word} (docs/checkpoints.md).")
+        page.say(f"  Two lines let it save and resume: leasehold.checkpoint.{sign.word} (docs/checkpoints.md).")
 
 
 def _secrets(page: Page, facts: ProjectFacts) -> None:

@@ -6,17 +6,14 @@ import os
 import re
 from typing import Iterator, List, Tuple
 
-from .requirements import logical_lines, read_text
-from .setup_words import commands, point_elsewhere
+from leasehold.kit.setup_words import commands
 
 _PIP = re.compile(r"pip[0-9.]*\Z")
 _PYTHON = re.compile(r"python[0-9.]*\Z")
 _EDITABLE = re.compile(r"-e\Z|-e[^-=\s].*|--editable(?:=.*)?\Z")
-_LINE = re.compile(r"(?:-e|--editable)(?:[\s=]|\Z)")
-_MOST_FILES = 20
 EDITABLE_HINT = (
     'install what it needs (pip install -r requirements.txt), and write PYTHONPATH="$PWD:$PYTHONPATH" (with src/: '
-    '"$PWD/src:…") before python in `run`: it then imports this run\'s own copy; or make an environment of the run\'s own '
+    "\"$PWD/src:…\") before python in `run`: it then imports this run's own copy; or make an environment of the run's own "
     "first: python -m venv .venv && . .venv/bin/activate"
 )
 
@@ -26,18 +23,9 @@ def editable_installs(setup: str) -> List[str]:
     return [" ".join(words) for words, own in _installs(setup) if not own and _is_editable(words)]
 
 
-def editable_lines(setup: str, work: str) -> List[str]:
-    """List the lines of requirements files that a set-up reads which do the same, as file:line text."""
-    files: List[str] = []
-    if all(own for _, own in _installs(setup)):
-        return []
-    point_elsewhere(setup, work, lambda path, constraint: files.append(path) or path)  # type: ignore[func-returns-value]
-    found = []
-    for path in files[:_MOST_FILES]:
-        for number, _, logical in logical_lines(read_text(path) or ""):
-            if _LINE.match(logical):
-                found.append("%s:%d %s" % (os.path.relpath(path, work), number, logical[:200]))
-    return found
+def own_environment(setup: str) -> bool:
+    """Whether every install of a set-up goes into an environment that lies in the run's own folder."""
+    return all(own for _, own in _installs(setup))
 
 
 def _installs(setup: str) -> Iterator[Tuple[List[str], bool]]:
@@ -49,7 +37,7 @@ def _installs(setup: str) -> Iterator[Tuple[List[str], bool]]:
         if words[:2] == ["uv", "venv"] and not any(word.startswith("/") for word in words):
             entered = True  # where uv then installs by itself
         place = next((at for at, word in enumerate(words) if _PIP.match(os.path.basename(word))), None)
-        develops = len(words) > 2 and _PYTHON.match(os.path.basename(words[0])) and words[1:3] == ["setup.py", "develop"]
+        develops = words[1:3] == ["setup.py", "develop"] and _PYTHON.match(os.path.basename(words[0]))
         if develops or (place is not None and "install" in words[place:]):
             yield words, (entered and "--system" not in words) or ("/" in words[0] and _is_own(words[0]))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.caretaker.setup_words import installer_of, point_elsewhere
+from leasehold.kit.setup_words import installer_of, point_elsewhere
 
 
 def pointed(setup: str) -> str:
