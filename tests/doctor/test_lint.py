@@ -101,6 +101,34 @@ CASES = {
     ),
 }  # fmt: skip
 
+IN_PLACE = {
+    "a parameter's default": (
+        LOOP + "def save(state, filename='checkpoint.pth.tar'):\n    torch.save(state, filename)\n"
+    ),
+    "a pickle through open": LOOP + "    with open(os.path.join(out, 'ckpt.pkl'), 'wb') as f:\n        pickle.dump(s, f)\n",
+    "a keyword mode": LOOP + "    f = open(out + '/last.ckpt', mode='wb')\n",
+    "a name given above": LOOP + "    path = os.path.join(out, 'last.pt')\n    torch.save(model, path)\n",
+    "safetensors": LOOP + "    save_file(model.state_dict(), os.path.join(out, 'last.safetensors'))\n",
+    "a training without torch": "state = pickle.load(f)\nwith open('state.pkl', 'wb') as f:\n    pickle.dump(state, f)\n",
+}  # fmt: skip
+NOT_IN_PLACE = {
+    "a new name each time": LOOP + "    with open(f'{out}/step_{step}.pkl', 'wb') as f:\n        pickle.dump(s, f)\n",
+    "renamed": LOOP + "    with open(out + '/a.pkl', 'wb') as f:\n        pickle.dump(s, f)\n    os.replace(a, b)\n",
+    "no checkpoint": LOOP + "    with open(out + '/picture.png', 'wb') as f:\n        f.write(png)\n",
+    "read": LOOP + "    with open(out + '/a.pkl', 'rb') as f:\n        s = pickle.load(f)\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_save_onto_the_only_copy_is_marked(name: str) -> None:
+    assert "unsafe-save" in {remark.rule for remark in lint_text(IN_PLACE[name])}
+
+
+@pytest.mark.parametrize("name", NOT_IN_PLACE)
+def test_a_save_that_leaves_the_one_before_is_not_marked(name: str) -> None:
+    assert "unsafe-save" not in {remark.rule for remark in lint_text(NOT_IN_PLACE[name])}
+
+
 HARMLESS = {
     "a barrier on each side lets one rank prepare": (
         "if local_rank != 0:\n    dist.barrier()\ndata = prepare()\nif local_rank == 0:\n    dist.barrier()\n"

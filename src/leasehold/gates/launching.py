@@ -38,6 +38,7 @@ class SmokeReadings:
     output: str
     loss: float | None = None
     missing: tuple[str, ...] = ()
+    delayed: str = ""  # which flag seems to decide when a missing file is written
     unloadable: tuple[str, ...] = ()
     loaded: int = 0
     continuation: Continuation | None = None  # None: the kill check was not asked for
@@ -72,7 +73,8 @@ def judge_smoke(readings: SmokeReadings) -> Verdict:
         findings.append(judge(math.isfinite(readings.loss), text, "a loss that is not finite never gets better"))
     if readings.code == 0:
         findings += [
-            refuses(f"{path}: promised, and the smoke did not write it", _WRITE_HINT) for path in readings.missing
+            refuses(f"{path}: promised, and the smoke did not write it", readings.delayed or _WRITE_HINT)
+            for path in readings.missing
         ]
         findings += [refuses(f"{text}") for text in readings.unloadable]
         findings += [_twin(*twin) for twin in readings.twins]

@@ -13,8 +13,8 @@ _PYTHON = re.compile(r"python[0-9.]*\Z")
 _EDITABLE = re.compile(r"-e\Z|-e[^-=\s].*|--editable(?:=.*)?\Z")
 EDITABLE_HINT = (
     'install what it needs (pip install -r requirements.txt), and write PYTHONPATH="$PWD:$PYTHONPATH" (with src/: '
-    "\"$PWD/src:…\") before python in `run`: it then imports this run's own copy; or make an environment of the run's own "
-    "first: python -m venv .venv && . .venv/bin/activate"
+    '"$PWD/src:…") before python in `run`: it then imports this run\'s own copy; '
+    "or make an environment of the run's own first: python -m venv .venv && . .venv/bin/activate"
 )
 
 

@@ -23,6 +23,7 @@ from leasehold.transport import here
 
 from .confine import LoadRequest, check_loads
 from .home_names import twins
+from .init.delays import what_delays
 from .kill_check import check_continuing
 from .project import CodeTree
 from .smoke_trial import Folders, Trial, lay_out, run_once
@@ -44,6 +45,8 @@ def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False)
         if kill_check and readings.code == 0:
             seen = check_continuing(job, tree, Path(place, "second"), trial, report)
             readings = replace(readings, continuation=seen)
+    if readings.missing:
+        readings = replace(readings, delayed=what_delays(tree.folder, job.smoke))
     verdict = judge_smoke(readings)
     if not verdict.passed and trial.left_out and readings.output.strip():
         report(Note("log", "\n".join(readings.output.rstrip().split("\n")[-_SHOWN_LINES:])))

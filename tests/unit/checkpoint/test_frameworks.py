@@ -35,3 +35,13 @@ def test_a_damaged_folder_of_a_framework_falls_back(tmp_path: Path) -> None:
     again = run(program("with_accelerate", tmp_path / "ended", STEPS, -9))
     assert again.done
     assert "is damaged and was passed over" in again.said and "a fresh start" in again.said
+
+
+@pytest.mark.full
+def test_lightning_saves_every_so_many_steps_and_at_the_end(tmp_path: Path) -> None:
+    ran = run(program("with_lightning", tmp_path / "ckpt", 10, -9, 4))
+    assert ran.done, ran.said[-3000:]
+    said = [line.split(",")[0] for line in ran.said.splitlines() if line.startswith("checkpoint: saved step")]
+    assert said == [f"checkpoint: saved step {step}" for step in (4, 8, 10)]
+    again = run(program("with_lightning", tmp_path / "ckpt", 10, -9, 4))
+    assert "resumes at step 10" in again.said and "saved step" not in again.said

@@ -27,13 +27,13 @@ class Net(pl.LightningModule):
         return torch.optim.AdamW(self.parameters(), 1e-2)
 
 
-def main(folder: str, steps: int, leave_at: int) -> None:
+def main(folder: str, steps: int, leave_at: int, every_steps: int = 0) -> None:
     torch.set_num_threads(1)
     pl.seed_everything(3, verbose=False)
     x = torch.randn(16 * steps, 8, generator=torch.Generator().manual_seed(0))
     sampler = ResumableSampler(16 * steps, 16, seed=4)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_sampler=sampler)
-    guard = lightning_callback(folder, sampler=sampler)
+    guard = lightning_callback(folder, sampler=sampler, every_steps=every_steps or None)
     trainer = pl.Trainer(
         max_steps=steps, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False, callbacks=[guard],
@@ -44,4 +44,4 @@ def main(folder: str, steps: int, leave_at: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *map(int, sys.argv[4:]))
