@@ -105,11 +105,11 @@ IN_PLACE = {
     "a parameter's default": (
         LOOP + "def save(state, filename='checkpoint.pth.tar'):\n    torch.save(state, filename)\n"
     ),
-    "a pickle through open": LOOP + "    with open(os.path.join(out, 'ckpt.pkl'), 'wb') as f:\n        pickle.dump(s, f)\n",
+    "a pickle through open": LOOP + "    with open(os.path.join(out, 'c.pkl'), 'wb') as f:\n        dump(s, f)\n",
     "a keyword mode": LOOP + "    f = open(out + '/last.ckpt', mode='wb')\n",
     "a name given above": LOOP + "    path = os.path.join(out, 'last.pt')\n    torch.save(model, path)\n",
     "safetensors": LOOP + "    save_file(model.state_dict(), os.path.join(out, 'last.safetensors'))\n",
-    "a training without torch": "state = pickle.load(f)\nwith open('state.pkl', 'wb') as f:\n    pickle.dump(state, f)\n",
+    "a training without torch": "state = pickle.load(f)\nwith open('s.pkl', 'wb') as f:\n    pickle.dump(s, f)\n",
 }  # fmt: skip
 NOT_IN_PLACE = {
     "a new name each time": LOOP + "    with open(f'{out}/step_{step}.pkl', 'wb') as f:\n        pickle.dump(s, f)\n",

@@ -15,7 +15,7 @@ from leasehold.kit.editable import editable_installs
         ("cd sub && pip3 install -e '.[dev]' && echo ok", ["pip3 install -e .[dev]"]),
         ("uv pip install --system -e .", ["uv pip install --system -e ."]),
         ("/opt/conda/bin/pip install -e.", ["/opt/conda/bin/pip install -e."]),
-        (". /root/venv/bin/activate && pip install -e .", ["pip install -e ."]),
+        (". /srv/venv/bin/activate && pip install -e .", ["pip install -e ."]),
         ("python setup.py develop", ["python setup.py develop"]),
         ("pip install -e git+https://x/y#egg=z", ["pip install -e git+https://x/y#egg=z"]),
         ("uv venv && uv pip install --system -e .", ["uv pip install --system -e ."]),

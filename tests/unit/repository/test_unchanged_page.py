@@ -31,4 +31,4 @@ def test_each_block_is_the_draft(name: str) -> None:
     drafted = yaml.safe_load(write_job(look_at(ROOT / "tests" / "support" / "unchanged" / name)))
     assert shown == {key: value for key, value in drafted.items() if key not in ("name", "progress")}
     for word in ("Edited:", "Resume:", "Data:", "Smoke:"):
-        assert re.search(rf"\b{word} \S", section)
+        assert re.search(rf"\b{word}\s+\S", section)
