@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from leasehold.kit.editable import editable_installs
 from leasehold.model.placeholders import escape
 
 from .cards import Cards
@@ -45,6 +46,8 @@ class Draft:
             script = with_conda(script, self.report, made)
             script = point_outputs_home(script, self.report) if what == "run" else script
             note_far_paths(script, self.report)
+            for line in editable_installs(script.text) if what == "setup" else ():
+                self.report.left(0, line, "kept, but an editable install is refused; take the -e line out of `setup`")
             wanted = tool_variables(script, variables, prefix, self.report)
             self.commands[what] = for_sh(script, wanted, self.report, what)
 

@@ -10,7 +10,7 @@ from accelerate import Accelerator
 def parse_args():
     parser = argparse.ArgumentParser()
     parser.add_argument("--output_dir", type=str, default=None, help="Where to store the final model.")
-    parser.add_argument("--max_train_steps", type=int, default=120)
+    parser.add_argument("--max_train_steps", type=int, default=240)
     parser.add_argument("--per_device_train_batch_size", type=int, default=8)
     parser.add_argument("--learning_rate", type=float, default=0.01)
     parser.add_argument("--checkpointing_steps", type=str, default=None, help="every n steps, or 'epoch'")

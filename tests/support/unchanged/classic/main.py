@@ -9,7 +9,7 @@ from torch import nn
 parser = argparse.ArgumentParser(description="A classifier")
 parser.add_argument("-a", "--arch", default="tiny")
 parser.add_argument("-j", "--workers", default=0, type=int)
-parser.add_argument("--epochs", default=8, type=int)
+parser.add_argument("--epochs", default=25, type=int)
 parser.add_argument("--start-epoch", default=0, type=int)
 parser.add_argument("-b", "--batch-size", default=16, type=int)
 parser.add_argument("--lr", default=0.1, type=float)

@@ -9,7 +9,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--output-dir", default="runs/digits")
     parser.add_argument("--hidden", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--steps", type=int, default=240)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--save-every", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
