@@ -17,7 +17,7 @@ import pytest
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.signing import caretaker_identity
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import Front, front
+from tests.support.front import ONE_SYSTEM, Front, front
 
 pytestmark = [pytest.mark.full, pytest.mark.real_ssh]
 
@@ -105,7 +105,7 @@ def test_it_is_watched_to_its_end_and_comes_home_though_the_caretaker_was_killed
     assert pulled.code == 0, pulled.said
     (home,) = (stranger.me.project / "lease-results" / "export").rglob("result.json")
     assert json.loads(home.read_text()) == {"loss": 0.1}
-    plan = stranger.me.lease("down", run, "--plan")
+    plan = stranger.me.lease("down", run, "--plan", *ONE_SYSTEM)
     assert plan.code == 0 and "gate: passed" in plan.said, plan.said
 
 

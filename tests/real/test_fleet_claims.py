@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.front import Front, front
+from tests.support.front import ONE_SYSTEM, Front, front
 from tests.support.screens import Session
 from tests.support.sshd import SshBox
 from tests.support.sweeps import add_boxes, results, running, said_by, told, until, write_sweep
@@ -73,7 +73,7 @@ def test_a_box_that_comes_back_ends_what_was_moved_and_one_result_of_each_cell_c
     assert {name: len(found) for name, found in results(person).items()} == {f"c{n}": 1 for n in range(4)}
     for box in boxes.values():
         (run,) = {path.name for path in (box.home / ".leasehold" / "active").glob("sweep-*")}
-        plan = person.lease("down", run, "--plan")
+        plan = person.lease("down", run, "--plan", *ONE_SYSTEM)
         assert "gate: passed" in plan.said, plan.said
     again = person.lease("run", "--on", on)
     assert again.code == 0, again.said

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.box_book import pasted
-from tests.support.front import LEASE, Front, fake_cards, front
+from tests.support.front import LEASE, ONE_SYSTEM, Front, fake_cards, front
 from tests.support.sshd import SshBox
 from tests.support.sweeps import TRAIN, add_boxes, results, running, said_by, standing, until, write_sweep
 
@@ -176,7 +176,7 @@ def test_the_plan_of_a_box_whose_cells_all_moved_away_says_where_they_are(
     assert "2 cells (c0, c2) moved to b, which answers for them now (home there)" in silent.said, silent.said
     boxes["a"].start()
     assert person.lease("run", "--on", on).code == 0
-    plan = person.lease("down", "a", "--plan")
+    plan = person.lease("down", "a", "--plan", *ONE_SYSTEM)
     assert plan.code == 0, plan.said
     assert "moved to b, which answers for them now (home there); nothing of them is left here" in plan.said
     assert "no cells are left with a: other boxes have them" in person.lease("sweep", "status", "sweep").out

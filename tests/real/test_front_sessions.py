@@ -147,7 +147,9 @@ def test_a_run_is_attached_to_from_another_laptop_and_pulled_there(far: Front, b
     session.note("the first laptop was stolen")
     session.type("lease attach toy --take-over", ("type exactly", "yes"), code=3)
     session.type("lease attach toy --take-over", (r"type exactly:  (.*)\r\n", f"take over {_only_run(far, bed)}"))
-    session.type("lease down toy --plan")
+    session.type("lease down toy --plan", code=3)
+    session.note("this laptop is the box as well, and a person knows it")
+    session.type("lease down toy --plan --facts-checked 'one machine'")
     session.note("the first laptop is found again")
     far.environment["LEASEHOLD_HOME"] = str(far.home)
     session.type("lease stop toy", code=3)
@@ -250,8 +252,10 @@ def test_a_finished_box_nags_at_home_and_from_the_box_until_it_is_given_up(far: 
         session.type("lease status")
         session.type("lease pull toy")
         session.type("lease status")
-        session.type("lease down toy", ("type exactly", "no"), code=3)
-        session.type("lease down toy", (r"type exactly:  (.*)\r\n", "stop-by-hand " + _lease_id(far)))
+        session.type("lease down toy", code=3)
+        checked = "--facts-checked 'one machine'"
+        session.type(f"lease down toy {checked}", ("type exactly", "no"), code=3)
+        session.type(f"lease down toy {checked}", (r"type exactly:  (.*)\r\n", "stop-by-hand " + _lease_id(far)))
         run = wishes.name.split(".")[0]
         place = str(bed.root / "active" / run)  # what it said last may still be on its way
         assert eventually(lambda: not running("nag", place) and not running("tell", place))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import Front, front
+from tests.support.front import ONE_SYSTEM, Front, front
 from tests.support.parts import find_program
 
 pytestmark = [pytest.mark.real_ssh, pytest.mark.namespaces]
@@ -68,7 +68,7 @@ def test_a_mac_runs_watches_pulls_and_verifies_on_an_ssh_box(me: Front, bed: Ssh
         assert code == 0, (words, said)
     code, out, said = mac(me, "status", "--refresh")
     assert code == 0 and "finished" in out, said
-    code, out, said = mac(me, "down", "toy", "--plan")
+    code, out, said = mac(me, "down", "toy", "--plan", *ONE_SYSTEM)
     assert code == 0, said
 
 

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import NO_SMOKE, Front, front
+from tests.support.front import NO_SMOKE, ONE_SYSTEM, Front, front
 from tests.support.screens import Session
 
 pytestmark = pytest.mark.real_ssh
 
 _TRAIN = "import os\nprint('step 1', flush=True)\nopen(os.environ['LEASE_OUT'] + '/result.json', 'w').write('{}')\n"
-_LOOKED = ("--facts-checked", "looked at the console: one machine")
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def meter_of(me: Front, name: str) -> dict[str, Any]:
 
 def objections(me: Front, word: str) -> str:
     """What the gate of `lease down` has against it."""
-    plan = me.lease("down", word, "--plan", "--json", *_LOOKED)
+    plan = me.lease("down", word, "--plan", "--json", *ONE_SYSTEM)
     gate = json.loads(plan.out)["gate"]
     assert gate["outcome"] != "passed", gate
     return "\n".join(f"{one['what']} -> {one['hint']}" for one in gate["findings"] if one["outcome"] != "passed")
@@ -80,7 +79,7 @@ def test_a_run_under_another_name_or_root_keeps_the_machine(me: Front, bed: SshB
     lease = meter_of(me, "second")["lease"]
     assert f"{unpulled}/main: no receipt and no waiver" in objections(me, lease)
     assert me.lease("pull", unpulled).code == 0
-    passed = json.loads(me.lease("down", lease, "--plan", "--json", *_LOOKED).out)
+    passed = json.loads(me.lease("down", lease, "--plan", "--json", *ONE_SYSTEM).out)
     assert passed["gate"]["outcome"] == "passed", passed
     said = json.dumps(passed["gate"])
     assert unpulled in said and home in said
@@ -97,7 +96,7 @@ def test_a_run_of_another_home_under_another_root_keeps_the_machine(tmp_path: Pa
         assert attached.code == 0, attached.said
 
 
-def test_one_machine_is_counted_once_and_closed_once(me: Front) -> None:
+def test_one_machine_is_counted_once_and_closed_once(me: Front, bed: SshBed) -> None:
     run(me, "first", "--on", "ssh:box", "--price", "2USD/h")
     run(me, "second", "--on", "ssh:twin", "--root", "~/b", "--price", "2USD/h")
     one, two = meter_of(me, "first"), meter_of(me, "second")
@@ -106,6 +105,7 @@ def test_one_machine_is_counted_once_and_closed_once(me: Front) -> None:
     assert not any(float(amount) for amount in two["burn_per_hour"].values())
     assert not any(float(amount) for amount in two["cost"].values())
     assert f"the same machine as {one['lease']}, which counts the meter of both" in me.lease("status").out
+    bed.box.stop()
     Session(me, "unused").type(f"lease down {one['lease']} --stopped", ("type exactly", f"stopped {one['lease']}"))
     assert leases(me) == []
 

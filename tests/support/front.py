@@ -19,6 +19,7 @@ from tests.support.sshd import MARK
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 LEASE = [sys.executable, "-m", "leasehold"]
 NO_SMOKE = ("--skip-gate", "smoke", "--because", "the test is about something else")  # a metered box wants one
+ONE_SYSTEM = ("--facts-checked", "box and home are this one machine")  # as they are behind a door on loopback
 _PATIENCE_S = 180.0
 
 # Mounts a tmpfs, fills it when asked to, and becomes the command. The fill stops at the mount's end or its bound.

@@ -45,8 +45,8 @@ _SIZES: Sequence[Tuple[str, str]] = (
 Answer = Union[str, Callable[[], object]]
 
 # The caretaker notes the start while the trainer prints its first line: either may be told first. How far a pull has
-# come is told once a second, so only where it, or the handshake before it, takes that long.
-_RACES = re.compile(r"(?:\* )?(?:attempt \d+ runs as pid|pulled \S+ \S+ of \S+ \S+, )")
+# come is told once a second, so only where it, or the handshake before it, takes that long; a smoke has a clock.
+_RACES = re.compile(r"(?:\* )?(?:attempt \d+ runs as pid|pulled \S+ \S+ of \S+ \S+, |smoke: .* of at most )")
 
 
 class Session:

@@ -113,7 +113,7 @@ def judge_teardown(readings: TeardownReadings) -> Verdict:
         findings.append(unknown(f"run {name} on this box cannot be read: {why}", hint))
     for run in readings.runs:
         findings += _judge_parked(run) if readings.harmless else _judge_run(run, readings.reachable)
-    findings += [_judge_doubt(doubt, readings.facts_checked) for doubt in readings.doubts]
+    findings += [_judge_doubt(doubt, readings) for doubt in readings.doubts]
     if not findings:
         findings.append(passes("no run was ever started on this lease"))
     findings += readings.around
@@ -235,10 +235,10 @@ def _home(run: RunReadings, cell: str) -> str:
     return f"home, hash-equal, {read}{f'; holds {held}' if held else ''}"
 
 
-def _judge_doubt(doubt: str, checked: str) -> Finding:
-    if checked:
-        return passes(f"not certain: {doubt}; looked at: {checked}")
-    hint = 'look at the console or that page, then: lease down … --facts-checked "what you saw"'
+def _judge_doubt(doubt: str, readings: TeardownReadings) -> Finding:
+    if readings.facts_checked:
+        return passes(f"not certain: {doubt}; looked at: {readings.facts_checked}")
+    hint = f'look it up (console, platform page), then: lease down {readings.lease} --facts-checked "what you saw"'
     return refuses(f"not certain: {doubt}", hint)
 
 

@@ -53,7 +53,9 @@ def lie_on_box(readings: PlaceReadings) -> list[Finding]:
 def doubts_of(readings: PlaceReadings) -> list[str]:
     """Say what home and box share outside the box's folder: whether that outlives the box, a person must look."""
     if one_system(readings.home, readings.box):
-        return ["this home runs on the box itself (one boot, one process table): what ends the box may end it too"]
+        return [
+            "this home runs on the box itself (one boot, one process table): what ends the box may end this home too"
+        ]
     return [
         f"{folder.what} ({folder.folder}) is seen on the box too, as {folder.seen_as}: does it outlive the box?"
         for folder in readings.folders
