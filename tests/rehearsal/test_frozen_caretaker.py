@@ -118,6 +118,18 @@ def test_a_watch_says_that_the_caretaker_is_silent_and_that_it_is_back(life: Lif
     assert watch.wait() == 0, life.explain()
 
 
+def test_a_watch_of_a_run_that_ended_long_ago_calls_nobody_silent(life: Life) -> None:
+    life.run_to_mid_life()
+    life.release()
+    assert eventually(lambda: life.state().terminal), life.explain()
+    assert eventually(lambda: not life.caretaker()), life.explain()
+    grow_old(life, 100)
+    watch = life.lease("watch", life.run_id)
+    assert watch.wait() == 0, life.explain()
+    assert "run finished" in watch.said and "unknown" not in watch.said
+    assert "signs of life" not in watch.said
+
+
 def test_a_stop_continues_who_is_suspended(life: Life) -> None:
     life.run_to_mid_life()
     pids = suspend(life)

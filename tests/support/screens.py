@@ -30,7 +30,7 @@ _RULES: Sequence[Tuple[str, str]] = (
     (r"SHA256:[A-Za-z0-9+/]{43}", "SHA256:<key>"),
     (r"\b(caretaker|pid) \d+", r"\1 <pid>"),
     (r"(127\.0\.0\.1:|\bport )\d{4,5}\b", r"\1<port>"),
-    (r"\b\d+ (?:s|min(?: \d+ s)?)\b", "<n> s"),  # a slow machine is past the first minute
+    (r"\b\d+(?:\.\d+)? (?:s|min(?: \d+ s)?)\b", "<n> s"),  # a slow machine is past the first minute
     (r"\b\d\d:\d\d:\d\d\b", "<clock>"),
     (r"\b(finished|failed) <n> s ago and", r"just \1 and"),
     (r", (?:[\d.]+ [A-Z]{3}|<cost>) since then", ""),

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Set
 
 from leasehold.kit import frames, journal
 from leasehold.kit.atomic import read_json
-from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
+from leasehold.kit.runstate import FAILED, FINISHED, TERMINAL, RunState, fold
 
 from .layout import RunFolder
 from .locks import is_held
@@ -141,10 +141,14 @@ class Following:
             self._request.reply(dict(told, beat_unix=time.time(), deserted=self._deserted(), **proven))
 
     def _proof_age_s(self, status: Optional[Dict[str, Any]] = None) -> Optional[float]:
-        """How old the caretaker's last sign of life is; None where nobody beats: at the end, or on a cluster."""
-        if self._run.terminal or self._cluster is not None:
+        """How old the caretaker's last sign of life is; None where nobody beats: at the end, or on a cluster.
+
+        A run that has ended is retold event by event: before its end is told, it looks as if it were at work.
+        """
+        if self._run.terminal or self._held or self._cluster is not None:
             return None
-        return proof_age_s(status if status is not None else read_json(self._folder.status) or {})
+        status = status if status is not None else read_json(self._folder.status) or {}
+        return None if status.get("state") in TERMINAL else proof_age_s(status)
 
     def _deserted(self) -> bool:
         """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""

@@ -11,6 +11,7 @@ import pytest
 
 from leasehold.caretaker.following import Following
 from leasehold.caretaker.layout import RunFolder
+from leasehold.kit.atomic import write_json
 from leasehold.kit.journal import Journal
 
 
@@ -21,6 +22,7 @@ class Listener:
         self.told: List[str] = []
         self.offsets: List[int] = []
         self.deserted: List[bool] = []
+        self.proven: List[Any] = []
         self._most = most
 
     @property
@@ -29,6 +31,7 @@ class Listener:
 
     def reply(self, value: Dict[str, Any]) -> None:
         self.deserted.append(bool(value.get("deserted")))
+        self.proven += [value["proof_age_s"]] if "proof_age_s" in value else []
         if "events" in value:
             self.told += [event["k"] for event in value["events"]]
             self.offsets.append(value["offset"])
@@ -93,3 +96,21 @@ def test_a_run_whose_end_is_yet_to_be_told_is_not_called_deserted(folder: RunFol
     follow(folder, listener)
     assert listener.told[-1] == "run_finished"
     assert not any(listener.deserted), "nobody lives there because it has ended"
+
+
+@pytest.mark.parametrize("state", ["finished", "running"])
+def test_a_run_that_ended_long_ago_is_not_called_silent_while_it_is_retold(folder: RunFolder, state: str) -> None:
+    """The caretaker may also have been killed between the end and its last note: the journal has the end."""
+    write_json(folder.status, {"state": state, "heartbeat_unix": time.time() - 3600})
+    listener = Listener()
+    follow(folder, listener)
+    assert listener.proven and set(listener.proven) == {None}
+
+
+def test_a_run_at_work_is_told_with_the_age_of_its_last_sign_of_life(folder: RunFolder) -> None:
+    text = Path(folder.journal).read_text().splitlines(keepends=True)
+    Path(folder.journal).write_text("".join(text[: -len(ENDS)]))
+    write_json(folder.status, {"state": "running", "heartbeat_unix": time.time() - 3600})
+    listener = Listener(most=len(STARTS) + 1)
+    follow(folder, listener)
+    assert min(listener.proven) >= 3600

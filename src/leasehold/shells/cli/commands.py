@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from argparse import Namespace
@@ -295,7 +296,8 @@ def down(args: Namespace) -> int:
         output.as_json(plan.as_dict()) if args.json else show_teardown(plan)
         if plan.verdict.passed and not args.json:
             verb = f" --verb {args.verb}" if args.verb else ""
-            output.say(f"nothing was done yet. Next: lease down {plan.lease.id}{verb}")
+            checked = f" --facts-checked {shlex.quote(args.facts_checked)}" if args.facts_checked else ""
+            output.say(f"nothing was done yet. Next: lease down {plan.lease.id}{verb}{checked}")
         return 0 if plan.verdict.passed else 3
     if args.request:
         request = api.down_request(home, args.lease, args.verb, Path(args.request), args.facts_checked)
