@@ -12,7 +12,7 @@ import pytest
 from leasehold.ledger import box_book
 from leasehold.ledger.store import Ledger
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import NO_SMOKE, Front, front
+from tests.support.front import NO_SMOKE, ONE_SYSTEM, Front, front
 from tests.support.screens import Session
 
 pytestmark = pytest.mark.real_ssh
@@ -57,7 +57,7 @@ def test_one_that_was_stored_is_pulled_corrected_and_closed(me: Front, bed: SshB
     assert mended.code == 0, mended.said
     (lease,) = json.loads(me.lease("status", "--json").out)["leases"]
     assert (lease["lease"], lease["platform"]) == ("g-1", "generic-ssh")
-    plan = me.lease("down", "g", "--plan")
+    plan = me.lease("down", "g", "--plan", *ONE_SYSTEM)
     assert plan.code == 0, plan.said
     bed.box.stop()
     assert "g-1 is closed" in Session(me, "unused").type("lease down g --stopped", ("type exactly", "stopped g-1"))

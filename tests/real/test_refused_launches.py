@@ -72,21 +72,23 @@ def test_another_root_of_the_same_box_is_refused_by_its_folder_and_opens_nothing
     assert len(me.events("lease_opened")) == 1
 
 
-def test_two_leases_on_one_box_are_told_apart_and_each_closes_by_the_name_that_status_prints(
+def test_two_leases_on_one_box_are_told_apart_and_close_together_by_the_name_that_status_prints(
     me: Front, bed: SshBed, tmp_path: Path
 ) -> None:
     finish(me)
     begin(me, "--on", "g")
     me.job(name="other")
-    begin(me, "--on", "g", "--root", str(tmp_path / "other-root"))
+    other = begin(me, "--on", "g", "--root", str(tmp_path / "other-root"))
     assert eventually(lambda: {row["state"] for row in _refreshed(me)} == {"finished"})
     shown = me.lease("status").out
     assert "g-1: g (generic-ssh)" in shown and "g-2: g (generic-ssh)" in shown, shown
     doubtful = me.lease("down", "g", "--plan")
     assert doubtful.code == 2 and "g-1 in ~/.leasehold" in doubtful.said and "g-2 in " in doubtful.said
     bed.box.stop()
-    for name in ("g-1", "g-2"):
-        Session(me, "unused").type(f"lease down {name} --stopped", ("type exactly", f"stopped {name}"))
+    said = Session(me, "unused").type("lease down g-1 --stopped", ("type exactly", "stopped g-1"))
+    assert f"{other} has no receipt at home" in said, "it lies on the machine that is said to be stopped"
+    assert "g-2 was on the same machine and is closed too" in said and "g-1 is closed" in said
+    assert "g-2 is already closed" in me.lease("down", "g-2", "--stopped").said
     assert json.loads(me.lease("down", "--json").out)["leases"] == []
     assert "already closed" in me.lease("down", "g").said
 

@@ -135,6 +135,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     """Record a person's typed word that the meter is stopped."""
     from leasehold.errors import Refusal
     from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.machines import twins_of
     from leasehold.lifecycle.stopped_by_hand import record_stopped, refuse_while_on
     from leasehold.lifecycle.teardown import clocks_after, platform_of
 
@@ -143,9 +144,10 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
         report(Note("already_down", f"{lease.id} is already closed"))
         return lease
     report(Note("seen", f"{lease.box}: {refuse_while_on(home, lease, _with_api(home, lease))}"))
-    for record in books.runs(home.ledger, lease=lease.id):
-        if books.receipt_of(record) is None:
-            report(Note("warning", f"{record.run} has no receipt at home: if the box is gone, so are its results"))
+    for held in (lease.id, *sorted(twins_of(home, lease))):
+        for record in books.runs(home.ledger, lease=held):
+            if books.receipt_of(record) is None:
+                report(Note("warning", f"{record.run} has no receipt at home: if the box is gone, so are its results"))
     phrase = f"stopped {lease.id}"
     back_dated = f"{phrase} since then" if lease.off_unknown else ""
     question = f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n"
@@ -155,7 +157,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     answer = terminal_ask(question + "> ").strip()
     if answer not in (phrase, back_dated) or not answer:
         raise Refusal("stop.not_confirmed", f"{answer!r} is not the phrase; {lease.id} keeps counting")
-    parked = record_stopped(home, lease, person(), verb, lease.since_unix if answer == back_dated else 0.0)
+    parked = record_stopped(home, lease, person(), verb, lease.since_unix if answer == back_dated else 0.0, report)
     for line in clocks_after(platform_of(home, lease), parked) if parked else ():
         report(Note("danger", line))
     return books.find_lease(home.ledger, lease.id)

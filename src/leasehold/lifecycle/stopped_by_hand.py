@@ -9,7 +9,7 @@ from leasehold.errors import LeaseholdError, LinkError, Refusal
 from leasehold.kit.terminal import one_line
 from leasehold.model.box import LOCAL
 from leasehold.model.lease import Lease
-from leasehold.model.note import silent
+from leasehold.model.note import Report, silent
 from leasehold.model.profile import Verb
 from leasehold.platforms.contract import BoxState, Landlord
 
@@ -53,7 +53,9 @@ def refuse_while_on(home: Home, lease: Lease, landlord: Landlord | None) -> str:
     )
 
 
-def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "", since_unix: float = 0.0) -> Verb | None:
+def record_stopped(
+    home: Home, lease: Lease, by: str, verb_name: str = "", since_unix: float = 0.0, report: Report = silent
+) -> Verb | None:
     """Record a person's word that the meter stopped: a park goes on counting its disks, anything else is the end.
 
     since_unix: when it stopped, where the person saw that too; otherwise it counts until now.
@@ -69,7 +71,7 @@ def record_stopped(home: Home, lease: Lease, by: str, verb_name: str = "", since
         return verb
     twins = twins_of(home, lease)
     home.ledger.append("lease_closed", lease=lease.id, by=by, said="the meter is stopped")
-    close_twins(home, twins, name, silent)
+    close_twins(home, twins, name, report)
     return None
 
 
