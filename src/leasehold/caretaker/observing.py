@@ -58,18 +58,21 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
     """Fold the journal and check it against locks and processes."""
     cluster = gatherer_of(folder)
     status = read_json(folder.status) or {}  # before the journal, which then says all that it says, and more
+    # A caretaker that leaves has written the end: whoever finds its lock free before reading the journal reads the end.
+    held = cluster is None and is_held(folder.caretaker_lock)
     run, offset, journal_words, unproven = _folded(folder, cluster, status)
     seen = run.as_dict()
     for name, cell in seen["cells"].items():
         here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
         cell["alive"] = here and bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
         cell["held"] = here and is_held(folder.cell_lock(name), fresh=False)
+    held = held or is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal
     seen.update(
         run=folder.run,
         folder=folder.path,
         offset=offset,
         terminal=run.terminal,
-        caretaker_alive=is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal,
+        caretaker_alive=held,
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         proof_age_s=None if run.terminal or cluster is not None else proof_age_s(status),
