@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -48,9 +47,7 @@ def smoke_folder(side: Path) -> Path:
 
 
 def end_all(side: Path) -> None:
-    for pid in pids(side):
-        if pid in processes.snapshot():
-            os.kill(pid, signal.SIGKILL)
+    processes.send(pids(side), signal.SIGKILL)
 
 
 def test_ctrl_c_ends_everything_of_a_smoke(me: Front, side: Path) -> None:
@@ -69,6 +66,7 @@ def test_a_smoke_ends_when_the_command_is_killed(me: Front, side: Path, number: 
     child = subprocess.Popen(
         [*LEASE, "check", "smoke"], cwd=me.project, env=me.environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it is ignored, and inherited so
     )  # fmt: skip
     try:
         assert eventually(under_way(side))

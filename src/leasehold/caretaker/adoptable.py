@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -112,11 +113,12 @@ def _written(pid: int) -> Iterator[Tuple[int, str]]:
 def _guess_out(cwd: str, outputs: List[str], born_unix: float) -> str:
     """Guess the output folder: where weights were written since it began; else where it has files open."""
     newest, folder = 0.0, ""
-    for number, found in enumerate(walk(cwd) if cwd.startswith("/") and cwd != "/" else ()):
-        if number >= _MOST_WALKED:
-            break
-        if found.is_file and found.info.st_mtime >= max(born_unix, newest) and _WEIGHTS.search(found.path):
-            newest, folder = found.info.st_mtime, os.path.dirname(os.path.join(cwd, found.path))
+    with contextlib.suppress(OSError):  # its folder was deleted, or is not ours to read
+        for number, found in enumerate(walk(cwd) if cwd.startswith("/") and cwd != "/" else ()):
+            if number >= _MOST_WALKED:
+                break
+            if found.is_file and found.info.st_mtime >= max(born_unix, newest) and _WEIGHTS.search(found.path):
+                newest, folder = found.info.st_mtime, os.path.dirname(os.path.join(cwd, found.path))
     return folder or (os.path.dirname(outputs[0]) if outputs else "")
 
 

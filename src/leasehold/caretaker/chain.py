@@ -60,8 +60,10 @@ class Chain:
         if cell.occupied and self.clearing.waits(name):
             return
         found = self._read(name, before_exec)
-        if found is None or not self._is_free(name, cell, found.get("occupied")):
+        if found is None:
             return
+        if "problem" not in found and not self._is_free(name, cell, found.get("occupied")):
+            return  # without an answer it is unknown who is there
         if found.get("ok"):
             facts = {key: found.get(key) for key in ("files", "bytes", "sha256", "from_before")}
             self.note("cell_sealed", cell=name, attempt=cell.attempt, **facts)

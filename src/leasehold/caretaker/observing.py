@@ -57,9 +57,8 @@ def _problem(path: str, name: str) -> str:
 def observe(folder: RunFolder) -> Dict[str, Any]:
     """Fold the journal and check it against locks and processes."""
     cluster = gatherer_of(folder)
+    cared = cluster is None and is_held(folder.caretaker_lock)  # one that ends its run meanwhile did not leave it
     status = read_json(folder.status) or {}  # before the journal, which then says all that it says, and more
-    # A caretaker that leaves has written the end: whoever finds its lock free before reading the journal reads the end.
-    held = cluster is None and is_held(folder.caretaker_lock)
     run, offset, journal_words, unproven = _folded(folder, cluster, status)
     seen = run.as_dict()
     for name, cell in seen["cells"].items():
@@ -72,7 +71,9 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         folder=folder.path,
         offset=offset,
         terminal=run.terminal,
-        caretaker_alive=held,
+        caretaker_alive=(cared or is_held(folder.caretaker_lock))
+        if cluster is None
+        else cluster.alive and not run.terminal,
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         proof_age_s=None if run.terminal or cluster is not None else proof_age_s(status),

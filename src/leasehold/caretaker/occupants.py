@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.canon import sha256
-from leasehold.kit.procs import boot_id, marked
+from leasehold.kit.procs import boot_id, is_alive, marked
 
 from .itself import own_argv
 from .layout import RunFolder
@@ -29,6 +29,7 @@ _MOST_INODES = 200_000
 _NAMED = 20
 _UNREAD_NAMED = 5
 _MAPS_BYTES = 8 << 20
+_EXIT_S = 1.0  # so long may a process take between losing its command line and being gone
 
 
 class Occupant(NamedTuple):
@@ -71,9 +72,12 @@ def look_around(folder: RunFolder, cell: str = "", caretaker: int = 0, trainers:
         if right.intersection([pid, *table.above(pid)]):
             continue
         seen = looker.look(pid)
-        if seen is None and entry.age_s < born_s:
-            unread.append("%s (pid %d, user %d)" % (table.short_name(pid), pid, entry.user_id))
+        hidden = seen is None and entry.age_s < born_s
         kind, how = (OURS, ours[pid]) if pid in ours else seen or ("", "")
+        if not (kind or hidden) or _ends(pid, entry.started):
+            continue
+        if hidden:
+            unread.append("%s (pid %d, user %d)" % (table.short_name(pid), pid, entry.user_id))
         if kind:
             found.append(Occupant(pid, entry.started, entry.user_id, table.command(pid), kind, how))
     return Found(found, unread)
@@ -222,6 +226,16 @@ class _Looker:
                 if path.startswith(self._areas):
                     return path[len(self._top) :]
         return ""
+
+
+def _ends(pid: int, started: str) -> bool:
+    """Whether it has ended: a keeper on its way out has no command line, and would be taken for a trainer's orphan."""
+    until = time.monotonic() + _EXIT_S
+    while is_alive(pid, started):
+        if _bytes("/proc/%d/cmdline" % pid) or time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _writable(fdinfo: str) -> bool:

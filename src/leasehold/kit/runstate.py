@@ -299,6 +299,7 @@ def _cell_state(name: str) -> Any:
 def _cell_failed(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.why = FAILED, event.get("why", "")
+    cell.occupied = ""  # it waits for nobody any more
 
 
 def _run_state(name: str) -> Any:
@@ -319,7 +320,7 @@ def _stopped(run: RunState, event: Dict[str, Any]) -> None:
     run.reason = event.get("reason", "")
     for cell in run.cells.values():
         if cell.state not in (FINISHED, FAILED):
-            cell.state = STOPPED
+            cell.state, cell.occupied = STOPPED, ""
 
 
 def _resumed(run: RunState, event: Dict[str, Any]) -> None:

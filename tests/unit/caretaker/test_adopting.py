@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,6 +136,20 @@ def test_a_candidate_comes_with_its_log_its_open_files_and_the_folder_of_its_wei
     assert one["log"] == str(trainer.log) and one["cwd"] == str(tmp_path)
     assert one["outputs"] == [str(tmp_path / "exp" / "metrics.txt")]
     assert one["out"] == str(tmp_path / "exp")
+
+
+def test_a_candidate_whose_folder_was_deleted_hides_no_other(trainer: Trainer, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    homeless = Trainer(gone)
+    try:
+        shutil.rmtree(gone)
+        (one,) = found(homeless)
+        assert one["cwd"] == f"{gone} (deleted)" and one["out"] == ""
+        assert found(trainer) != []
+    finally:
+        homeless.process.kill()
+        homeless.process.wait()
 
 
 def test_what_has_just_begun_is_left_out(trainer: Trainer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -73,3 +75,16 @@ def test_without_a_word_of_the_job_the_other_cells_tell(tmp_path: Path) -> None:
 
 def test_a_clock_that_nobody_read_expects_nothing(tmp_path: Path) -> None:
     assert finish(tmp_path, ["a"], ran("a", 1), expect_s=100) == ["cell_finished"]
+
+
+def test_a_seal_without_an_answer_does_not_say_that_nobody_writes_there(tmp_path: Path) -> None:
+    folder = make(tmp_path, ["a"])
+    noted: List[str] = []
+    chain = Chain(folder, plan_of(folder), lambda kind, **_: noted.append(kind))
+    cell = cell_of("train")
+    cell.sealed, cell.occupied = 0, "pid 7 (python) has out/main/rows open for writing"
+    deadline = time.monotonic() + 60
+    while not noted and time.monotonic() < deadline:
+        chain.seal("main", cell, [], lambda: os._exit(1))
+        time.sleep(0.01)
+    assert noted == ["failure_classed"]

@@ -1,45 +1,36 @@
-"""What a look says of a run that ends while it is looked at."""
+"""A look at a run: what its journal says and who cares for it belong together."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict, List
 
-import pytest
+from leasehold.caretaker.locks import try_lock
+from leasehold.caretaker.observing import observe
 
-from leasehold.caretaker import observing
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.locks import wait_lock
-from leasehold.kit.atomic import write_json
-from leasehold.kit.journal import Journal
+from .run_folders import make
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    """Give a run that is at work."""
-    made = RunFolder.below(str(tmp_path), "toy-1")
-    os.makedirs(made.path)
-    write_json(made.status, {"state": "running"})
-    Journal(made.journal).append("run_opened", cells=["main"], pid=1)
-    return made
+OPENED = {"n": 1, "t": 1001.0, "k": "run_opened", "cells": ["main"]}
 
 
-def test_a_caretaker_that_leaves_right_after_the_journal_was_read_counts_as_alive(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a run that ends meanwhile looks as if it had lost its caretaker in mid-life."""
-    lock = wait_lock(folder.caretaker_lock, 5)
+def test_a_caretaker_that_ends_its_run_during_the_look_did_not_leave_it(tmp_path: Path) -> None:
+    folder = make(tmp_path, ["a"])
+    lock = try_lock(folder.caretaker_lock)
     assert lock is not None
-    fold = observing._folded
-
-    def and_leave(*words: Any) -> Any:
-        found = fold(*words)
-        os.close(lock)
-        return found
-
-    monkeypatch.setattr(observing, "_folded", and_leave)
-    seen = observing.observe(folder)
-    assert (seen["state"], seen["terminal"], seen["caretaker_alive"]) == ("running", False, True)
-    monkeypatch.undo()
-    assert observing.observe(folder)["caretaker_alive"] is False
+    os.mkfifo(folder.journal)  # the look goes on only when we close it
+    seen: List[Dict[str, Any]] = []
+    looking = threading.Thread(target=lambda: seen.append(observe(folder)))
+    looking.start()
+    writer = -1
+    while writer < 0 and looking.is_alive():
+        with contextlib.suppress(OSError):  # nobody reads it yet
+            writer = os.open(folder.journal, os.O_WRONLY | os.O_NONBLOCK)
+    os.write(writer, json.dumps(OPENED).encode() + b"\n")
+    os.close(lock)
+    os.close(writer)
+    looking.join()
+    assert [(one["state"], one["caretaker_alive"]) for one in seen] == [("running", True)]

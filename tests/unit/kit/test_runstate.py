@@ -177,3 +177,10 @@ def test_an_environment_that_was_refused_is_remembered_until_the_next_attempt() 
     assert fold([{"n": 4, "k": "attempt_starting", "cell": "main", "attempt": 2}], into=run).cells["main"].refused == ""
     for odd in (None, "x", [None, "y", {}]):  # a box may send anything
         assert fold([judged(findings=odd)]).cells["main"].refused == ""
+
+
+@pytest.mark.parametrize("ending", [{"k": "cell_failed", "cell": "main"}, {"k": "run_stopped"}])
+def test_a_cell_that_has_failed_or_was_stopped_waits_for_nobody(ending: dict) -> None:
+    run = fold(told(OPEN, {"k": "occupied", "cell": "main", "why": "pid 7 writes"}))
+    assert run.cells["main"].occupied == "pid 7 writes"
+    assert fold([dict(ending, n=3)], into=run).cells["main"].occupied == ""
