@@ -44,6 +44,7 @@ VERBS = {"rehearsal": "terminate", "generic-ssh": "stop-by-hand", "local": "leav
 DELETES = ("rehearsal", "generic-ssh")  # where the verb ends the disk with our folder
 WIDE = ("generic-ssh",)  # where it ends the whole machine
 STRANGER, STRANGER_ELSEWHERE = "stranger-1", "stranger-2"
+ELSEWHERE = "/another-root"
 HOST_KEY = "SHA256:the-fake-machine"
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # hundreds of ledgers, and fsync is not the question
 
@@ -404,7 +405,7 @@ class World:
         """Lease the same machine once more, under another root or another name, and start a run there."""
         if self.second is None or not self.second.open:
             name = self.box.name if how == "another root" else "ssh:fake-too"
-            self.second = books.open_lease(self.home.ledger, name, self.platform, "/another-root", "1USD/h")
+            self.second = books.open_lease(self.home.ledger, name, self.platform, ELSEWHERE, "1USD/h")
             for lease, box in ((self.lease, self.box), (self.second, self.other)):
                 note_machine(self.home, lease, machine_read(box.identity(), HOST_KEY), silent)
         return self.start_run(cells, lease=self.second)
@@ -680,7 +681,7 @@ class World:
         return self.folder / "results" / "export" / run
 
     def _box_for(self, lease: Lease) -> FakeBox:
-        return self.other if self.second is not None and lease.id == self.second.id else self.box
+        return self.other if lease.root == ELSEWHERE else self.box
 
     def _open_lease(self) -> Lease:
         return books.open_lease(self.home.ledger, self.box.name, self.platform, "/root", "1USD/h")
