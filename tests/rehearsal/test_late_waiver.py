@@ -75,8 +75,9 @@ def _state(person: Front) -> str:
     return fold(journal.read_from(str(_root(person) / "active" / _run(person) / "journal.jsonl"), 0)[0]).state
 
 
-def waive(person: Front) -> str:
-    return Session(person, "unused").type("lease waive toy a", ("type exactly", f"give up a of {_run(person)}"))
+def waive(person: Front, run: str = "") -> str:
+    phrase = f"give up a of {run or _run(person)}"
+    return Session(person, "unused").type("lease waive toy a", ("type exactly", phrase))
 
 
 def test_what_finished_after_the_waiver_is_not_deleted_until_it_is_home_or_given_up_by_name(person: Front) -> None:
@@ -119,3 +120,24 @@ def test_a_file_that_changed_after_it_was_named_is_not_given_up(person: Front) -
     refused = person.lease("down", "toy", "--rehearsal")
     assert refused.code == 3, refused.said
     assert "'metrics.json' (changed since)" in refused.said and "'more.txt'" in refused.said
+
+
+def test_a_waiver_does_not_cover_a_run_that_is_missing_now_until_it_is_typed_again(person: Front) -> None:
+    """The disk with our folder is not mounted: it holds files that nobody has seen, and an empty folder answers."""
+    run, runs, aside = _run(person), _root(person) / "active", person.folder / "unmounted"
+    runs.rename(aside)
+    refused = person.lease("down", "toy", "--rehearsal")
+    assert refused.code == 3, refused.said
+    assert _root(person).is_dir(), "nothing was deleted"
+    assert "no longer on the box: what it left is unknown" in refused.said and "mount the disk" in refused.said
+
+    shutil.rmtree(runs, ignore_errors=True)
+    aside.rename(runs)
+    back = person.lease("down", "toy", "--rehearsal")
+    assert back.code == 3 and "metrics.json" in back.said, back.said
+
+    runs.rename(aside)
+    assert "the box answers and has no such run, NOTHING was salvaged" in waive(person, run)
+    done = person.lease("down", "toy", "--rehearsal")
+    assert done.code == 0, done.said
+    assert not _root(person).exists()

@@ -11,9 +11,10 @@ import json
 import os
 import shutil
 import zlib
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from leasehold.caretaker.proving import read_whole
 from leasehold.caretaker.witness import look_for
@@ -25,7 +26,8 @@ from leasehold.kit.runstate import TERMINAL, CellState, RunState
 from leasehold.model.plan import Plan
 
 CHUNK_BYTES = 64
-_MACHINE: Dict[str, Any] = {"boot": "a boot of the fake's", "processes": "pid:[1]", "slash": [1, 2], "box_id": "f4be"}
+_MACHINE: Dict[str, Any] = {"boot": "a boot of the fake's", "processes": "pid:[1]", "slash": [1, 2]}
+_LONG_S = 900.0
 BLOCK_BYTES = 1 << 20
 Get = Callable[[str, int, bytes], Iterator[bytes]]
 
@@ -38,6 +40,12 @@ class FakeRun:
         self.plan = plan
         self.state = "running"
         self.alive: List[int] = []
+        self.occupants: List[Dict[str, Any]] = []  # as caretaker/occupants.py spells them
+        self.cleared: List[Dict[str, Any]] = []
+        self.problem = ""  # why the box cannot say what this folder is
+        self.unproven = ""  # what of its journal cannot be read
+        self.frozen = False  # its caretaker gives no sign of life
+        self.locks_lost = False  # its lock files are gone, and whoever held them lives on
         self.holder: Dict[str, Any] = {"home": home, "epoch": 1}
         self.cell_states = dict.fromkeys(plan.cells, "running")
         for cell in plan.cells:
@@ -67,18 +75,49 @@ class FakeRun:
         return {cell: str(self.out(cell)) for cell in self.plan.cells}
 
 
+@dataclass
+class FakeMachine:
+    """What all folders of one machine share: the way to it, and its faults."""
+
+    reachable: bool = True
+    dies_after: Optional[int] = None  # answers of each wire until it breaks; None: it holds
+    open_wires: int = 0
+    on_get: Optional[Get] = None
+    sees_home: bool = False  # it mounts a disk of home's, under another path and beside our folders
+    roots: Dict[str, Dict[str, FakeRun]] = field(default_factory=dict)
+    unmounted: Set[str] = field(default_factory=set)  # folders whose disk is not there: empty ones lie in their place
+
+
+def _of_machine(name: str) -> Any:
+    return property(lambda box: getattr(box.machine, name), lambda box, value: setattr(box.machine, name, value))
+
+
+@dataclass(eq=False)
 class FakeBox:
     """A folder that plays a box. `connect` gives an engine, or LinkError while the box is out of reach."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.name = "ssh:fake"
-        self.transport = None
-        self.runs: Dict[str, FakeRun] = {}
-        self.reachable = True
-        self.dies_after: Optional[int] = None  # answers of each wire until it breaks; None: it holds
-        self.open_wires = 0
-        self.on_get: Optional[Get] = None
+    root: Path
+    machine: FakeMachine = field(default_factory=FakeMachine)
+
+    name = "ssh:fake"
+    transport = None
+    reachable = _of_machine("reachable")
+    dies_after = _of_machine("dies_after")
+    open_wires = _of_machine("open_wires")
+    on_get = _of_machine("on_get")
+
+    def __post_init__(self) -> None:
+        self.root = Path(self.root)
+
+    @property
+    def runs(self) -> Dict[str, FakeRun]:
+        """What lies in this folder, seen or not."""
+        return self.machine.roots.setdefault(str(self.root), {})
+
+    @property
+    def in_sight(self) -> Dict[str, FakeRun]:
+        """The runs that whoever looks into this folder finds."""
+        return {} if str(self.root) in self.machine.unmounted else self.runs
 
     def connect(self) -> "FakeEngine":
         """Open a wire."""
@@ -86,6 +125,12 @@ class FakeBox:
             raise LinkError("link.timeout", "the box does not answer")
         self.open_wires += 1
         return FakeEngine(self)
+
+    def told(self) -> List[Tuple[int, str]]:
+        """Print each run's status and its age, as the boot line does."""
+        if not self.reachable or self.dies_after == 0:
+            raise LinkError("link.timeout", "the box does not answer")
+        return [(0, json.dumps({"run": name, "state": run.state})) for name, run in self.in_sight.items()]
 
     def start(self, plan: Plan, home: str) -> FakeRun:
         """Put a run on the box."""
@@ -95,6 +140,11 @@ class FakeBox:
     def lose(self, run: str) -> None:
         """Let a run vanish from the box."""
         shutil.rmtree(self.runs.pop(run).folder)
+
+    def identity(self) -> Dict[str, Any]:
+        """Say which machine this is; a folder that was just made has another name."""
+        hidden = str(self.root) in self.machine.unmounted
+        return dict(_MACHINE, real_root=os.path.realpath(self.root), box_id="new" if hidden else "f4be")
 
 
 class FakeWire:
@@ -122,26 +172,33 @@ class FakeEngine:
     def runs(self) -> List[Dict[str, Any]]:
         """List every run the box knows."""
         self._answer()
-        return [self._seen(self._box.runs[name]) for name in sorted(self._box.runs)]
+        return [_listed(run) for _, run in sorted(self._box.in_sight.items())]
 
     def look(self, run: str) -> Dict[str, Any]:
         """Say what is true of the run now."""
         self._answer()
-        found = self._box.runs.get(run)
-        return self._seen(found) if found else {**RunState().as_dict(), "run": run, "terminal": False, "holder": {}}
+        found = self._box.in_sight.get(run)
+        return _seen(found) if found else {**RunState().as_dict(), "run": run, "terminal": False, "holder": {}}
 
     def machine(self, also: Sequence[str] = ()) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
-        """Say which machine this is; it has one folder of ours."""
+        """Say which machine this is, and what lies in its other folders of ours."""
         self._answer()
-        return dict(_MACHINE, real_root=str(self._box.root)), []
+        machine = self._box.machine
+        return self._box.identity(), [
+            _look_into(root, runs)
+            for root, runs in sorted(machine.roots.items())
+            if root != str(self._box.root) and root not in machine.unmounted
+        ]
 
     def witness(self, notes: Sequence[Dict[str, Any]], limit_s: float) -> Dict[str, Any]:
-        """Look for notes of home as the box does; what lies outside its folder is another machine's."""
+        """Look for notes of home as the box does; its folder here is of another machine than home's."""
         self._answer()
         self._box.root.mkdir(parents=True, exist_ok=True)  # a wire makes it
         own = [{**note, "places": [], "tails": []} for note in notes]
         found = look_for(str(self._box.root), own, limit_s)
-        return {**found, "machine": dict(_MACHINE, real_root=str(self._box.root))}
+        if self._box.machine.sees_home:
+            found["seen"] = {str(note["name"]): "/mnt/home/%s" % note["name"] for note in notes}
+        return {**found, "machine": self._box.identity()}
 
     def round_trip_s(self) -> float:
         """This box is near."""
@@ -158,12 +215,29 @@ class FakeEngine:
         self._answer()
         found = self._run(run)
         present = manifest.fingerprints(found.places, list(patterns))
-        rest = {"seen": self._seen(found), "alive": list(found.alive), "other": _unpromised(found, list(patterns))}
+        rest = {"seen": _seen(found), "alive": list(found.alive), "other": _unpromised(found, list(patterns))}
+        who = self.occupants_of(found)
         remains = {cell: _all_files(found.out(cell)) for cell in whole}
-        return present, {**rest, "other_more": {"files": 0, "bytes": 0}, "remains": remains}
+        return present, {**rest, **who, "other_more": {"files": 0, "bytes": 0}, "remains": remains}
+
+    @staticmethod
+    def occupants_of(run: FakeRun) -> Dict[str, Any]:
+        """Say who works in a run's folders."""
+        return {"occupants": [dict(one) for one in run.occupants], "occupants_more": 0, "unread": []}
+
+    def occupants(self, run: str) -> Dict[str, Any]:
+        """Say that by itself."""
+        self._answer()
+        return self.occupants_of(self._run(run))
+
+    def clear_occupant(self, run: str, home: str, process: Dict[str, Any]) -> None:
+        """Note that a person called a process harmless."""
+        self._answer()
+        self._run(run).cleared.append(dict(process))
 
     def prove(self, run: str, items: Sequence[Tuple[str, str]]) -> Iterator[Dict[str, Any]]:
         """Read files in full and say what they hash to."""
+        self._answer()
         found = self._run(run)
         for cell, path in items:
             entry = read_whole(str(found.out(cell)), path, lambda count: None)
@@ -261,36 +335,9 @@ class FakeEngine:
         self._answers_left -= 1
 
     def _run(self, run: str) -> FakeRun:
-        if run not in self._box.runs:
+        if run not in self._box.in_sight:
             raise BoxError("run.absent", "this box knows no run %s" % run)
         return self._box.runs[run]
-
-    def _seen(self, run: FakeRun) -> Dict[str, Any]:
-        told = RunState()
-        told.state, told.seq = run.state, 5
-        for cell, state in run.cell_states.items():
-            told.cells[cell] = CellState()
-            told.cells[cell].state, told.cells[cell].attempt = state, 1
-            told.cells[cell].code = 0 if state == "finished" else None
-        return {
-            **told.as_dict(),
-            "run": run.plan.run,
-            "folder": str(run.folder),
-            "offset": 0,
-            "terminal": run.state in TERMINAL,
-            "caretaker_alive": run.state not in TERMINAL,
-            "cluster_problem": "",
-            "standing": None,
-            "health": None,
-            "heartbeat_unix": None,
-            "work": None,
-            "now_unix": 0.0,
-            "boot": "",
-            "holder": dict(run.holder),
-            "journal": "",
-            "unproven": False,
-            "place": {"folder": str(run.folder), "root": str(run.folder.parent), "care": []},
-        }
 
 
 class FakeChart:
@@ -327,3 +374,44 @@ def _unpromised(run: FakeRun, patterns: List[str]) -> List[Dict[str, Any]]:
         for entry in walk(place)
         if not any(regex.match(entry.path) for regex in regexes)
     ]
+
+
+def _listed(run: FakeRun) -> Dict[str, Any]:
+    if run.problem:
+        return {"run": run.plan.run, "problem": run.problem, "state": "unknown", "terminal": False}
+    return _seen(run)
+
+
+def _look_into(root: str, runs: Dict[str, FakeRun]) -> Dict[str, Any]:
+    sound = [_seen(run) for _, run in sorted(runs.items()) if not run.problem]
+    return {"root": root, "runs": sound, "problem": "; ".join(run.problem for run in runs.values() if run.problem)}
+
+
+def _seen(run: FakeRun) -> Dict[str, Any]:
+    told = RunState()
+    told.state, told.seq = run.state, 5
+    for cell, state in run.cell_states.items():
+        told.cells[cell] = CellState()
+        told.cells[cell].state, told.cells[cell].attempt = state, 1
+        told.cells[cell].code = 0 if state == "finished" else None
+    over = run.state in TERMINAL
+    return {
+        **told.as_dict(),
+        "run": run.plan.run,
+        "folder": str(run.folder),
+        "offset": 0,
+        "terminal": over,
+        "caretaker_alive": not over and not run.locks_lost,
+        "cluster_problem": "",
+        "standing": None,
+        "health": None,
+        "heartbeat_unix": None,
+        "proof_age_s": None if over else _LONG_S * run.frozen,
+        "work": None,
+        "now_unix": 0.0,
+        "boot": "",
+        "holder": dict(run.holder),
+        "journal": run.unproven,
+        "unproven": bool(run.unproven),
+        "place": {"folder": str(run.folder), "root": str(run.folder.parent), "care": []},
+    }

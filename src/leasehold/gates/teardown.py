@@ -19,7 +19,7 @@ from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, un
 
 from .box_copy import ReadInFull, judge_box_copy
 from .occupants import judge_occupants
-from .waivers import judge_given_up
+from .waivers import judge_absent, judge_given_up
 
 _NAMED = 8  # cells that a line names; more are counted
 
@@ -51,6 +51,7 @@ class RunReadings:
     moved: tuple[Moved, ...] = ()
     given_up: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what each waiver covers, by cell
     remains: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # every file of waived cells on the box now
+    missed: tuple[str, ...] = ()  # of a run that is absent: cells that a person gave up, or had removed, knowing that
     read: ReadInFull = field(default_factory=ReadInFull)  # files that the box has just read to their end
     in_full: bool = False  # each file that is home must have been read so
     unread: tuple[tuple[str, str], ...] = ()  # what of it could not be read on the box, and what to do about that
@@ -250,6 +251,8 @@ def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
     if cell in covered:
         return passes(f"{run.run}/{cell}: {_home(run, cell)}")
     if cell in run.waived:
+        if run.state == "absent" and cell not in run.missed:
+            return judge_absent(run.run, cell)
         here = run.remains.get(cell) or run.present.get(cell, [])
         return judge_given_up(run.run, cell, run.given_up.get(cell, []), here)
     if run.state in ("failed", "stopped"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leasehold.model.units import say_bytes
-from leasehold.model.verdict import Finding, passes, refuses
+from leasehold.model.verdict import Finding, passes, refuses, unknown
 
 Entry = Mapping[str, Any]
 
@@ -32,6 +32,16 @@ def judge_given_up(run: str, cell: str, covered: Sequence[Entry], present: Seque
         f"to give up: lease waive {run} {cell} once more, which copies and names what is there"
     )
     return refuses(f"{given_up}, but {what}", hint)
+
+
+def judge_absent(run: str, cell: str) -> Finding:
+    """A run that was on the box when the cell was given up, or might have been, and that is not there now.
+
+    Its disk may be missing, with files on it that nobody has seen since.
+    """
+    what = f"{run}/{cell}: given up by a person (waiver), but the run is no longer on the box: what it left is unknown"
+    hint = f"mount the disk with our folder; if it is gone for good: lease waive {run} {cell} once more"
+    return unknown(what, hint)
 
 
 def count(files: int) -> str:

@@ -28,7 +28,7 @@ from .machines import twins_of
 from .sweep.moved import moved_from
 from .take_over import holder_words
 from .verify import home_damage, sealed_entries
-from .waivers import covered_by
+from .waivers import covered_by, missed_by
 
 _NAMED = 100  # files that an event names; more are counted
 
@@ -110,8 +110,9 @@ def read_run(
     readings = replace(_read_home(home, record), in_full=look.in_full)
     if record.run not in on_box:
         # What was sealed and is absent now counts as changed, unless a person had it removed after its receipt.
-        sealed = {} if books.was_removed(home.ledger, record.run) else readings.sealed
-        return replace(readings, state="absent", sealed=sealed)
+        if books.was_removed(home.ledger, record.run):
+            return replace(readings, state="absent", sealed={}, missed=readings.waived)
+        return replace(readings, state="absent", missed=missed_by(home, record))
     plan = plan_from_dict(json.loads(record.plan_json))
     home_cells = readings.receipt.cells if readings.receipt else ()
     wanted = everything(readings.sealed, home_cells) if look.in_full else {}

@@ -29,12 +29,21 @@ def record(home: Home, run: RunRecord, facts: dict[str, Any], files: Files) -> N
 
 def covered_by(home: Home, run: RunRecord) -> dict[str, Files]:
     """List what each waiver in force covers, by cell."""
+    return {cell: _files(waiver) for cell, waiver in _in_force(home, run).items()}
+
+
+def missed_by(home: Home, run: RunRecord) -> tuple[str, ...]:
+    """List the waived cells that were given up while the box answered and did not have the run."""
+    return tuple(cell for cell, waiver in _in_force(home, run).items() if waiver.get("missed") is True)
+
+
+def _in_force(home: Home, run: RunRecord) -> dict[str, dict[str, Any]]:
     if not run.waived:
         return {}
     newest: dict[str, dict[str, Any]] = {}
     for event in home.ledger.events(run=run.run, kind="waived"):
         newest[str(event.data.get("cell"))] = event.data
-    return {cell: _files(newest[cell]) for cell in run.waived if cell in newest}
+    return {cell: newest[cell] for cell in run.waived if cell in newest}
 
 
 def _files(waiver: dict[str, Any]) -> Files:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.gates.box_copy import ReadInFull
 from leasehold.gates.teardown import Moved, RunReadings, TeardownReadings, ask_for, judge_approval, judge_teardown
 from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, Receipt, Strength
 from leasehold.model.verdict import Outcome
@@ -44,9 +45,17 @@ def readings(*runs: RunReadings, **change: object) -> TeardownReadings:
         replace(HOME, state="stopped"),
         GIVEN_UP,
         replace(GIVEN_UP, remains={"main": [entry("half.pt")]}, given_up={"main": [entry("half.pt", sha256="c" * 64)]}),
+        replace(GIVEN_UP, state="absent", missed=("main",)),
         RunReadings("toy-1", (), state="absent"),
     ],
-    ids=["home", "home and stopped", "given up", "given up with remains", "planned and never started"],
+    ids=[
+        "home",
+        "home and stopped",
+        "given up",
+        "given up with remains",
+        "missed and then given up",
+        "planned and never started",
+    ],
 )
 def test_a_run_that_is_home_or_given_up_may_go(run):
     assert judge_teardown(readings(run)).passed
@@ -114,6 +123,9 @@ REFUSED = {
     "given up, and changed": (
         replace(GIVEN_UP, remains={"main": [entry(ctime_ns=2)]}, given_up={"main": [entry(ctime_ns=1)]}), R,
         "'best.pt' (changed since)", "lease waive toy-1 main",
+    ),
+    "given up, and no longer on the box": (
+        replace(GIVEN_UP, state="absent"), U, "no longer on the box: what it left is unknown", "once more",
     ),
     "vanished without a receipt": (RunReadings("toy-1", ("main",), state="absent"), R, "no receipt and no waiver", ""),
     "manifest at home unreadable": (replace(HOME, sealed={}), R, "is new on the box", "lease pull"),
@@ -269,22 +281,50 @@ ENTRY = st.builds(entry, st.sampled_from(["x", "y"]), inode=st.integers(1, 2))
 ENTRIES = st.lists(ENTRY, unique_by=lambda item: item["path"])
 
 
+READ = st.sampled_from([None, "a" * 64, "b" * 64, "no sum", "later"])
+OCCUPANT = st.builds(
+    lambda kind, cleared: {"pid": 9, "command": "w", "how": "works", "kind": kind, "cleared": cleared},
+    st.sampled_from(["writes", "ours", "stands", "reads", "of a kind that is not known yet"]),
+    st.booleans(),
+)
+
+
+def as_sealed(files):
+    return [{**one, "sha256": "a" * 64} for one in files]
+
+
+def as_read(one, answer):
+    """What the box said when it was to read a file to its end."""
+    if answer == "no sum":
+        return {"path": one["path"], "problem": "cannot be read"}
+    return {**one, "sha256": "a" * 64, "ctime_ns": 99} if answer == "later" else {**one, "sha256": answer}
+
+
 @st.composite
 def run_readings(draw):
     covered = draw(CELLS)
     present = {cell: draw(ENTRIES) for cell in draw(CELLS)}
     sealed = draw(st.just(present) | st.fixed_dictionaries(dict.fromkeys(covered, ENTRIES)))
+    answers = {(cell, one["path"]): (one, draw(READ)) for cell, files in present.items() for one in files}
+    waived = draw(CELLS)
     return RunReadings(
         "toy-1",
         draw(CELLS),
         receipt(*covered) if covered else None,
-        draw(CELLS),
-        sealed,
+        waived,
+        {cell: as_sealed(files) for cell, files in sealed.items()},
         present,
-        draw(st.sampled_from([(), (7,)])),
-        draw(st.sampled_from(["finished", "failed", "stopped", "running", "unknown", "absent"])),
-        draw(st.booleans()),
-        draw(st.sampled_from([(), ("damaged",)])),
+        alive=draw(st.sampled_from([(), (), (7,)])),
+        state=draw(st.sampled_from(["finished", "failed", "stopped", "running", "unknown", "absent"])),
+        held_by_other_home=draw(st.sampled_from([False, False, True])),
+        home_damage=draw(st.sampled_from([(), (), ("damaged",)])),
+        given_up={cell: draw(ENTRIES) for cell in waived},
+        remains={cell: draw(ENTRIES | st.just(present.get(cell, []))) for cell in waived},
+        missed=draw(CELLS),
+        read=ReadInFull({key: as_read(*one) for key, one in answers.items() if one[1]}),
+        in_full=draw(st.booleans()),
+        unread=draw(st.sampled_from([(), (), (("who holds it is unknown", "look"),)])),
+        occupants=draw(st.lists(OCCUPANT, max_size=1).map(tuple)),
     )
 
 
@@ -296,12 +336,45 @@ def test_whatever_the_readings_nothing_unsafe_passes(runs, reachable, strangers)
     assert verdict.passed == safe
 
 
+@MANY
+@given(run_readings())
+def test_what_alone_would_be_safe_is_let_go(run):
+    """Most readings have something against them: here all but the files is as it should be."""
+    quiet = replace(
+        run, alive=(), state="finished", held_by_other_home=False, home_damage=(), unread=(), occupants=(),
+        promised=tuple({*(run.receipt.cells if run.receipt else ()), *run.waived}),
+    )  # fmt: skip
+    assert judge_teardown(readings(quiet)).passed == is_safe(quiet)
+
+
 def is_safe(run: RunReadings) -> bool:
     """Say it again in other words."""
     covered = set(run.receipt.cells) if run.receipt else set()
-    unchanged = all(
-        sorted(run.sealed.get(cell, []), key=str) == sorted(run.present.get(cell, []), key=str) for cell in covered
-    )
     ended = run.state in ("finished", "failed", "stopped", "absent")
-    quiet = not run.alive and not run.held_by_other_home and not run.home_damage
-    return set(run.promised) <= covered | set(run.waived) and unchanged and ended and quiet
+    quiet = not run.alive and not run.held_by_other_home and not run.home_damage and not run.unread
+    nobody = all(one["cleared"] or one["kind"] == "reads" for one in run.occupants)
+    given_up = set(run.promised) - covered
+    return (
+        given_up <= set(run.waived)
+        and all(given_up_knowingly(run, cell) for cell in given_up)
+        and all(as_it_came_home(run, cell) for cell in covered)
+        and ended
+        and quiet
+        and nobody
+    )
+
+
+def given_up_knowingly(run: RunReadings, cell: str) -> bool:
+    """Whoever gave it up had seen every file that is there now, or that the run was gone."""
+    seen = {str(one): one for one in run.given_up.get(cell, [])}
+    there = run.remains.get(cell) or run.present.get(cell, [])
+    return (run.state != "absent" or cell in run.missed) and all(str(one) in seen for one in there)
+
+
+def as_it_came_home(run: RunReadings, cell: str) -> bool:
+    """The same files, the same stats, and the same bytes where they were read or had to be."""
+    now = as_sealed(run.present.get(cell, []))
+    if sorted(run.sealed.get(cell, []), key=str) != sorted(now, key=str):
+        return False
+    answers = [run.read.entries.get((cell, one["path"])) for one in now]
+    return all(one == answer if answer else not run.in_full for one, answer in zip(now, answers, strict=True))

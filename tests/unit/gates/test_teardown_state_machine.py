@@ -3,15 +3,19 @@
 The machine drives the real teardown, ledger and gates; tests/unit/gates/world.py says at the moment of each act
 whether it was allowed. And whenever everything was in order the act must have happened: a gate that refuses
 everything fails here too.
+
+LEASEHOLD_EXAMPLES=10000 tries that many sequences, LEASEHOLD_SEED=7 others than usual; what happened in them is
+printed with pytest -s.
 """
 
 from __future__ import annotations
 
 import collections
+import os
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -23,13 +27,26 @@ from hypothesis.stateful import (
 )
 
 from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
+from tests.support.fake_box import FakeRun
 
-from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
+from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, QUIET_TROUBLE, VERBS, Order, World
 
-TROUBLE = (*BOX_TROUBLE, *HOME_TROUBLE, "processes", "another home", "running", "mended promise", "lost")
-WIDER_TROUBLE = ("link", "stranger", "new run", "new run lost", "nothing")
+PLAIN_TROUBLE = ("processes", "another home", "running", "mended promise", "lost")
+TROUBLE = (*BOX_TROUBLE, *HOME_TROUBLE, *PLAIN_TROUBLE, *QUIET_TROUBLE)
+WIDER_TROUBLE = ("link", "stranger", "new run", "new run lost", "another root", "another name", "nothing")
+LINKS = ("up", "down", "dies early", "dies late", "dies later", "dies last")
+FACTS = st.sampled_from(["", "", "the console says so"])
+EXAMPLES = int(os.environ.get("LEASEHOLD_EXAMPLES", 220))
+MANY_MEET = ("acted on receipts", "acted on waivers", "retried", "gone", "teardown.refused", "approval.refused")
+LATER = (  # that is, in a run of thousands
+    "heard again", "said stopped, and it answers", "kept for: a project's file relaxes facts",
+    "kept for: another lease of this machine has results on it", "kept for: how it stands is not proven",
+    "kept for: somebody writes in its folders, or might", "kept for: the home copy lies on the box",
+    "kept for: what lies there cannot be read", "kept for: a cell was given up without some files",
+    "kept for: a cell was given up before the run was missed",
+)  # fmt: skip
 BOUNDED = settings(
-    max_examples=220,
+    max_examples=EXAMPLES,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -40,6 +57,12 @@ BOUNDED = settings(
 def when(holds: Callable[[World], object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Offer a rule only where it can do something."""
     return precondition(lambda machine: machine.world is not None and bool(holds(machine.world)))
+
+
+def of_ours(world: World, *states: str) -> list[FakeRun]:
+    """List the runs of this home that lie on the machine, in one of these states where any are named."""
+    found = [world.here(run) for run in world.known]
+    return [here for here in found if here and (not states or here.state in states)]
 
 
 class Teardown(RuleBasedStateMachine):
@@ -73,9 +96,8 @@ class Teardown(RuleBasedStateMachine):
             self.world.close()
 
     def our_runs(self, *states: str) -> list[str]:
-        box = self.world.box
-        ours = [run for run in sorted(box.runs) if run in self.world.known]
-        return [run for run in ours if not states or box.runs[run].state in states]
+        found = {run: self.world.here(run) for run in sorted(self.world.known)}
+        return [run for run, here in found.items() if here and (not states or here.state in states)]
 
     # ------------------------------------------------------------ runs
 
@@ -84,17 +106,17 @@ class Teardown(RuleBasedStateMachine):
     def start_run(self, cells, reaches_box):
         self.world.start_run(cells, reaches_box)
 
-    @when(lambda world: any(run.state == "running" for run in world.box.runs.values()))
+    @when(lambda world: of_ours(world, "running"))
     @rule(data=st.data(), state=st.sampled_from(["finished", "finished", "failed", "stopped"]))
     def end_run(self, data, state):
         self.world.end_run(data.draw(st.sampled_from(self.our_runs("running"))), state)
 
-    @when(lambda world: any(run.state in ("failed", "stopped") for run in world.box.runs.values()))
+    @when(lambda world: of_ours(world, "failed", "stopped"))
     @rule(data=st.data())
     def resume_run(self, data):
         self.world.resume_run(data.draw(st.sampled_from(self.our_runs("failed", "stopped"))))
 
-    @when(lambda world: any(run in world.known and here.state == "finished" for run, here in world.box.runs.items()))
+    @when(lambda world: of_ours(world, "finished"))
     @rule(data=st.data(), every_cell=st.sampled_from([True, True, False]))
     def bring_home(self, data, every_cell):
         run = data.draw(st.sampled_from(self.our_runs("finished")))
@@ -107,9 +129,26 @@ class Teardown(RuleBasedStateMachine):
         run = data.draw(st.sampled_from(sorted(self.world.known)))
         self.world.waive(run, data.draw(st.sampled_from(self.world.known[run].plan.cells)))
 
+    @when(lambda world: any(known.waived for known in world.known.values()))
+    @rule(data=st.data())
+    def take_back(self, data):
+        run = data.draw(st.sampled_from(sorted(run for run, known in self.world.known.items() if known.waived)))
+        self.world.take_back(run, data.draw(st.sampled_from(sorted(self.world.known[run].waived))))
+
+    @when(lambda world: of_ours(world, "failed", "stopped"))
+    @rule(data=st.data(), link=st.sampled_from(LINKS), ends=st.sampled_from(["finished", "failed"]))
+    def waive_then_finish(self, data, link, ends):
+        """Given up, out of reach perhaps, and then the run ended after all."""
+        run = data.draw(st.sampled_from(self.our_runs("failed", "stopped")))
+        self.world.link(link)
+        for cell in self.world.known[run].plan.cells:
+            self.world.waive(run, cell)
+        self.world.end_run(run, ends)
+        self.world.link("up")
+
     # ------------------------------------------------------------ trouble
 
-    @when(lambda world: set(world.known) & set(world.box.runs))
+    @when(lambda world: of_ours(world))
     @rule(data=st.data(), what=st.sampled_from(TROUBLE))
     def trouble(self, data, what):
         self.cause(data.draw(st.sampled_from(self.our_runs())), what)
@@ -122,15 +161,30 @@ class Teardown(RuleBasedStateMachine):
         elif what in HOME_TROUBLE:
             world.tamper_with_home(run, what)
         elif what == "processes":
-            world.box.runs[run].alive = [4711]
+            world.there(run).alive = [4711]
         elif what == "another home":
-            world.box.runs[run].holder = {"home": "another"}
+            world.there(run).holder = {"home": "another"}
         elif what == "running":
-            world.box.runs[run].state = "running"
+            world.there(run).state = "running"
         elif what == "mended promise":
             world.mend_promise(run)
+        elif what in QUIET_TROUBLE:
+            world.trouble(run, what)
         else:
-            world.box.lose(run)
+            (world.box if run in world.box.runs else world.other).lose(run)
+
+    @when(lambda world: any(here.occupants for here in of_ours(world)))
+    @rule(data=st.data())
+    def a_person_calls_a_process_harmless(self, data):
+        run = data.draw(st.sampled_from([run for run in self.our_runs() if self.world.there(run).occupants]))
+        self.world.call_harmless(run, data.draw(st.sampled_from(self.world.there(run).occupants))["pid"])
+
+    @when(lambda world: world.lease.open and len(world.known) < 5)
+    @rule(how=st.sampled_from(["another root", "another name"]), ends=st.sampled_from(["", "finished", "failed"]))
+    def the_machine_is_leased_once_more(self, how, ends):
+        run = self.world.rent_second(how)
+        if ends:
+            self.world.end_run(run, ends)
 
     @when(lambda world: world.lease.open)
     @rule(there=st.booleans())
@@ -138,11 +192,11 @@ class Teardown(RuleBasedStateMachine):
         self.world.stranger(there)
 
     @when(lambda world: world.lease.open)
-    @rule(state=st.sampled_from(["up", "down", "dies early", "dies late"]))
+    @rule(state=st.sampled_from(LINKS))
     def link(self, state):
         self.world.link(state)
 
-    @rule(minutes=st.sampled_from([1, 14, 16]))
+    @rule(minutes=st.sampled_from([1, 14, 16, -30, 400 * 24 * 60]))
     def time_passes(self, minutes):
         self.world.clock.now += 60 * minutes
 
@@ -153,9 +207,16 @@ class Teardown(RuleBasedStateMachine):
     # ------------------------------------------------------------ the lease
 
     @when(lambda world: world.lease.open and world.known)
-    @rule()
-    def a_person_says_it_is_stopped(self):
+    @rule(link=st.sampled_from(["as it is", "down"]))
+    def a_person_says_it_is_stopped(self, link):
+        if link == "down":
+            self.world.link("down")
         self.world.say_stopped()
+
+    @when(lambda world: not world.lease.open and not world.landlord.gone)
+    @rule()
+    def the_box_of_a_closed_lease_answers(self):
+        self.world.hear_again()
 
     @when(lambda world: not world.lease.open)
     @rule(same_box=st.booleans())
@@ -166,12 +227,29 @@ class Teardown(RuleBasedStateMachine):
     @rule(
         strength=st.sampled_from([Strength.TYPED, Strength.SIGNED]),
         behaviours=st.lists(st.sampled_from([*BEHAVIOURS, "crash before"]), min_size=1, max_size=3),
+        later_minutes=st.sampled_from([0, 0, 14, 16, -1, 400 * 24 * 60]),
+        facts_checked=FACTS,
     )
-    def tear_down_with_a_good_yes(self, strength, behaviours):
+    def tear_down_with_a_good_yes(self, strength, behaviours, later_minutes, facts_checked):
         for behaviour in behaviours:
-            self.world.tear_down(Order(strength, behaviour=behaviour))
+            self.world.tear_down(Order(strength, behaviour=behaviour, facts_checked=facts_checked))
+            self.world.clock.now += 60 * later_minutes
 
-    @when(lambda world: world.lease.open and set(world.known) & set(world.box.runs))
+    @when(lambda world: world.lease.open and world.known)
+    @rule(
+        data=st.data(),
+        what=st.sampled_from([None, None, *TROUBLE]),
+        later_minutes=st.sampled_from([0, 14, 16, -1, 400 * 24 * 60]),
+    )
+    def killed_right_before_the_act_and_called_again(self, data, what, later_minutes):
+        self.world.set_right()
+        self.world.tear_down(Order(behaviour="crash before"))
+        self.world.clock.now += 60 * later_minutes
+        if what and self.our_runs():
+            self.cause(data.draw(st.sampled_from(self.our_runs())), what)
+        self.world.tear_down(Order(facts_checked=data.draw(FACTS)))
+
+    @when(lambda world: world.lease.open and of_ours(world))
     @rule(data=st.data(), troubles=st.lists(st.sampled_from([*TROUBLE, *WIDER_TROUBLE]), min_size=1, max_size=5))
     def tear_down_after_a_single_trouble(self, data, troubles):
         for what in troubles:
@@ -180,7 +258,7 @@ class Teardown(RuleBasedStateMachine):
                 self.cause_wider(what)
             elif self.our_runs():
                 self.cause(data.draw(st.sampled_from(self.our_runs())), what)
-            if self.world.tear_down(Order()) == "gone":
+            if self.world.tear_down(Order(facts_checked=data.draw(FACTS))) == "gone":
                 break
 
     def cause_wider(self, what: str) -> None:
@@ -189,6 +267,8 @@ class Teardown(RuleBasedStateMachine):
             self.world.link("down")
         elif what == "stranger":
             self.world.stranger(True)
+        elif what.startswith("another") and len(self.world.known) < 5:
+            self.world.rent_second(what)
         elif what.startswith("new run") and len(self.world.known) < 5:
             run = self.world.start_run()
             self.world.end_run(run)
@@ -200,7 +280,7 @@ class Teardown(RuleBasedStateMachine):
         self.world.tear_down(Order(strength, flaw))
 
     @when(lambda world: world.lease.open)
-    @rule(data=st.data(), what=st.sampled_from(["box", "processes", "link", "waive", "wait", "stranger", "home"]))
+    @rule(data=st.data(), what=st.sampled_from(["link", "wait", "stranger", "waive", *TROUBLE]))
     def tear_down_while_something_happens(self, data, what):
         world = self.world
 
@@ -214,14 +294,10 @@ class Teardown(RuleBasedStateMachine):
                 world.stranger(True)
             elif runs:
                 run = data.draw(st.sampled_from(runs))
-                if what == "box":
-                    world.tamper_with_box(run, world.known[run].plan.cells[0], "touch")
-                elif what == "processes":
-                    world.box.runs[run].alive = [4711]
-                elif what == "waive":
+                if what == "waive":
                     world.waive(run, world.known[run].plan.cells[0])
-                elif what == "home" and world.known[run].receipt_number:
-                    world.tamper_with_home(run, "flip")
+                else:
+                    self.cause(run, what)
 
         world.tear_down(Order(meanwhile=meanwhile))
 
@@ -235,6 +311,8 @@ class Teardown(RuleBasedStateMachine):
 @pytest.mark.full  # fewer sequences would not meet every event that it must meet
 def test_no_sequence_of_events_tears_down_what_is_not_safe():
     Teardown.seen.clear()
-    run_state_machine_as_test(Teardown, settings=BOUNDED)
-    for outcome in ("acted on receipts", "acted on waivers", "retried", "gone", "teardown.refused", "approval.refused"):
+    chosen = os.environ.get("LEASEHOLD_SEED")
+    run_state_machine_as_test(seed(int(chosen))(Teardown) if chosen else Teardown, settings=BOUNDED)
+    print("\n".join(f"{count:8} {what}" for what, count in sorted(Teardown.seen.items())))
+    for outcome in (*MANY_MEET, *LATER) if EXAMPLES >= 2000 else MANY_MEET:
         assert Teardown.seen[outcome] > 0, f"the machine never saw {outcome!r}: {dict(Teardown.seen)}"

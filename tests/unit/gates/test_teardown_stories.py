@@ -12,7 +12,7 @@ from leasehold.lifecycle import teardown
 from leasehold.model.note import silent
 from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
 
-from .world import BOX_TROUBLE, FLAWS, HOME_TROUBLE, VERBS, Order, World
+from .world import BOX_TROUBLE, FLAWS, HOME_TROUBLE, OVERLAYS, QUIET_TROUBLE, VERBS, Order, World
 
 
 @pytest.fixture
@@ -223,6 +223,88 @@ def test_trouble_while_a_person_thinks_stops_it(world, trouble):
     assert (world.landlord.acts, intents(world)) == ([], 0)
 
 
+QUIET = sorted(set(QUIET_TROUBLE) - {"reader", "another process"})
+
+
+@pytest.mark.parametrize("what", QUIET)
+def test_trouble_that_no_result_shows_stops_it_until_it_is_set_right(world, what):
+    world.trouble("toy-1", what)
+    assert world.tear_down(Order()) == "teardown.refused"
+    assert (world.landlord.acts, world.seen["approval asked for"]) == ([], 0)
+    world.set_right()
+    assert world.tear_down(Order()) == "gone"
+
+
+@pytest.mark.parametrize("what", QUIET)
+def test_trouble_that_no_result_shows_is_seen_while_a_person_thinks(world, what):
+    assert world.tear_down(Order(meanwhile=lambda: world.trouble("toy-1", what))) == "teardown.refused"
+    assert (world.landlord.acts, intents(world)) == ([], 0)
+
+
+@pytest.mark.parametrize("what", [*OVERLAYS, "home seen on the box"])
+def test_what_a_person_has_looked_at_is_no_doubt_any_more(world, what):
+    world.trouble("toy-1", what)
+    assert world.tear_down(Order(facts_checked="the console says so")) == "gone"
+
+
+def test_a_reader_stops_nothing_and_a_writer_only_until_a_person_knows_that_very_process(world):
+    world.trouble("toy-1", "reader")
+    world.trouble("toy-1", "writer")
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.call_harmless("toy-1", 4001)
+    world.trouble("toy-1", "another process")
+    assert world.tear_down(Order()) == "teardown.refused", "the number was given to another process"
+    world.call_harmless("toy-1", 4001)
+    assert world.tear_down(Order()) == "gone"
+
+
+@pytest.mark.parametrize("how", ["another root", "another name"])
+@pytest.mark.parametrize("platform", sorted(VERBS))
+def test_results_under_another_root_or_name_of_the_machine_stop_what_ends_the_machine(new_world, platform, how):
+    world = new_world(platform)
+    world.end_run(world.start_run())
+    world.bring_home("toy-1")
+    second = world.rent_second(how)
+    world.end_run(second)
+    ends_the_machine = platform == "generic-ssh"
+    assert world.tear_down(Order()) == ("teardown.refused" if ends_the_machine else "gone")
+    if ends_the_machine:
+        world.bring_home(second)
+        assert world.tear_down(Order()) == "gone"
+
+
+def test_a_person_s_word_is_not_taken_against_the_box_s_own(world):
+    assert not world.say_stopped()
+    assert world.lease.open
+
+
+def test_a_box_that_is_heard_after_it_was_called_stopped_is_judged_as_before(world):
+    second_run(world)
+    world.link("down")
+    assert world.say_stopped()
+    world.hear_again()
+    assert world.lease.open
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.bring_home("toy-2")
+    assert world.tear_down(Order()) == "gone"
+
+
+@pytest.mark.parametrize("what", ["unmounted", "lost"])
+def test_a_waiver_covers_no_run_that_is_missed_later(new_world, what):
+    """It was seen and salvaged, and may have gone on since: whoever misses it must say so knowing that."""
+    world = new_world()
+    run = world.start_run()
+    world.end_run(run, "failed")
+    world.waive(run, "main")
+    if what == "unmounted":
+        world.trouble(run, what)
+    else:
+        world.box.lose(run)
+    assert world.tear_down(Order()) == "teardown.refused"
+    world.waive(run, "main")
+    assert world.tear_down(Order()) == "gone"
+
+
 def test_an_unreachable_box_on_which_nothing_ran_stays_too(new_world):
     world = new_world()
     world.link("down")
@@ -241,7 +323,8 @@ def test_a_run_of_an_earlier_lease_that_is_still_on_the_box_is_judged_too(new_wo
     """A person said the first lease was stopped, and the box lived on, with results nobody brought home."""
     world = new_world()
     world.end_run(world.start_run())
-    world.say_stopped()
+    world.link("down")
+    assert world.say_stopped()
     world.rent_again(same_box=True)
     assert world.tear_down(Order()) == "teardown.refused"
     world.bring_home("toy-1")
@@ -301,7 +384,15 @@ def test_a_yes_that_took_too_long_is_none(world):
 
 
 def test_a_waiver_while_a_person_thinks_needs_a_new_yes(world):
-    assert world.tear_down(Order(meanwhile=lambda: world.waive("toy-1", "main"))) == "approval.refused"
+    run = world.start_run()
+    world.end_run(run, "failed")
+    world.waive(run, "main")
+
+    def once_more() -> None:
+        world.tamper_with_box(run, "main", "new")
+        world.waive(run, "main")
+
+    assert world.tear_down(Order(meanwhile=once_more)) == "approval.refused"
     assert world.tear_down(Order()) == "gone"
 
 
@@ -399,6 +490,7 @@ def test_steps_for_a_person_are_told_again_only_after_a_new_yes(world):
 
 def test_an_intent_ends_with_its_lease(world):
     world.tear_down(Order(behaviour="crash before"))
-    world.say_stopped()
+    world.link("down")
+    assert world.say_stopped()
     world.rent_again(same_box=True)
     assert world.tear_down(Order(flaw="person says no")) == "approval.not_given"

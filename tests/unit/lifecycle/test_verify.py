@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from leasehold.errors import VerifyError
+from leasehold.errors import HomeError, VerifyError
 from leasehold.kit import manifest as manifests
 from leasehold.lifecycle.verify import home_damage, read_receipt, sealed_entries, write_receipt
 from leasehold.model.job import Artifact
@@ -197,12 +197,17 @@ def test_sealed_entries_are_those_of_the_manifest(pulled):
     assert sealed_entries(pulled.place) == manifests.parse(json.loads(data), "toy-1")["cells"]
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{}", "[]", "{", '{"schema": "leasehold.receipt/2"}', '{"schema": "leasehold.receipt/1"}']
-)
+@pytest.mark.parametrize("content", ["", "{}", "[]", "{", '{"schema": "leasehold.receipt/1"}'])
 def test_a_receipt_that_is_none_reads_as_none(tmp_path, content):
     (tmp_path / "receipt.json").write_text(content)
     assert read_receipt(tmp_path) is None
+
+
+def test_a_receipt_of_a_newer_layout_is_refused_and_not_taken_for_none(tmp_path):
+    (tmp_path / "receipt.json").write_text('{"schema": "leasehold.receipt/2"}')
+    with pytest.raises(HomeError) as caught:
+        read_receipt(tmp_path)
+    assert caught.value.code == "layout.newer"
 
 
 @pytest.mark.parametrize(

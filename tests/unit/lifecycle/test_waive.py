@@ -72,6 +72,18 @@ def test_a_box_out_of_reach_is_said_in_the_waiver(failed):
     assert "NOTHING was salvaged" in warning
 
 
+def test_a_waiver_notes_that_the_box_answered_without_the_run(failed):
+    place = give_up(failed)
+    assert json.loads((place / "waiver.json").read_bytes())["missed"] is False
+    failed.box.machine.unmounted.add(str(failed.box.root))
+    place = give_up(failed)
+    waiver = json.loads((place / "waiver.json").read_bytes())
+    assert (waiver["missed"], waiver["reached_box"], waiver["files"]) == (True, True, [])
+    warning = [note.text for note in failed.notes if note.kind == "waiver_asked"][-1]
+    assert "the box answers and has no such run, NOTHING was salvaged" in warning
+    assert "this covers no file" in warning
+
+
 def test_a_live_run_cannot_be_given_up(failed):
     failed.run.state = "running"
     with pytest.raises(Refusal) as caught:
