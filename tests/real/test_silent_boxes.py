@@ -155,10 +155,10 @@ def dropping() -> Iterator[int]:
 
 
 def test_an_address_that_drops_packets_is_given_up_in_time(me: Front, bed: SshBed, dropping: int) -> None:
-    lost = {"LEASEHOLD_SSH": shlex.join(bed.box.ssh_command_through(dropping))}
-    plan = no_traceback(me.lease("down", "toy", "--plan", "--wait", "5", **lost))
+    lost = shlex.join(bed.box.ssh_command_through(dropping))
+    plan = no_traceback(me.lease("down", "toy", "--plan", "--wait", "5", LEASEHOLD_SSH=lost))
     assert plan.code == 3 and WAITS in plan.said and NO_ANSWER in plan.said, plan.said
-    stop = no_traceback(me.lease("stop", "toy", "--wait", "5", **lost))
+    stop = no_traceback(me.lease("stop", "toy", "--wait", "5", LEASEHOLD_SSH=lost))
     assert stop.code == 5 and NO_ANSWER in stop.said, stop.said
 
 

@@ -86,6 +86,13 @@ def convert(source: Path) -> dict[str, Any]:
     }
 
 
+def close_home(home: Home) -> str:
+    """See that the home folder is this person's alone; say what was or must be done about it."""
+    from leasehold.lifecycle.private_home import close
+
+    return close(home.path)
+
+
 def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> None:
     """Wait so long for a silent box in this process, saying what for; None takes the defaults."""
     from leasehold.transport import patience

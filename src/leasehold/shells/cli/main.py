@@ -144,6 +144,8 @@ def _nag(args: argparse.Namespace) -> tuple[Any, int] | None:
     from . import output
 
     home = api.open_home()
+    if said := api.close_home(home):
+        output.say(output.paint(f"! {said}", "yellow"))
     for nag in api.nags(home):
         if nag.answered_by(args.command, _aim(args)):
             continue  # that is what is being done
