@@ -82,6 +82,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         journal=journal_words,
         unproven=unproven,
         place=place_of(folder),
+        notifies=os.path.exists(folder.notify),
     )
     return seen
 
