@@ -1,4 +1,4 @@
-"""Whose results are home is not nagged for ever: a free box is quiet at once, one of a closed lease at the next contact."""
+"""Results that are home are not nagged about for ever: on a free box not at all, of a closed lease until it is heard of."""
 
 from __future__ import annotations
 
