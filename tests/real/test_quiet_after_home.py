@@ -1,4 +1,4 @@
-"""Results that are home are not nagged about for ever: on a free box not at all, of a closed lease until it is heard of."""
+"""Results that are home are not nagged about for ever: on a free box not at all, else until their lease is closed."""
 
 from __future__ import annotations
 
