@@ -10,12 +10,14 @@ from leasehold.kit.uninspected import load_dataclasses
 
 def main() -> int:
     """Run one command and return its exit code."""
-    first_call.for_command(sys.argv[1:])
     try:
+        first_call.for_command(sys.argv[1:])
         load_dataclasses()
         from leasehold.shells.cli.main import main as command
 
         return command()
+    except KeyboardInterrupt:  # while we were still loading, or taking leave
+        return 130
     finally:
         first_call.hang_up()
 

@@ -57,6 +57,7 @@ def test_nobody_else_can_read_what_a_run_writes(person: Front, tmp_path: Path) -
     person.job(setup="umask > made; ls -l made")
     started = person.lease("run", "--on", "local", "--detach", prefix=_OPEN_TO_ALL)
     assert started.code == 0, started.said
+    assert not open_to_others(person.home)
     assert eventually(lambda: any(b"secret" in log.read_bytes() for log in log_of(person)))
     (made,) = person.box_root.glob("active/*/work/main/made")
     by_setup = f"{made.relative_to(person.box_root)} -rw-r--r--"
@@ -73,6 +74,34 @@ def test_nobody_else_can_read_what_a_run_writes(person: Front, tmp_path: Path) -
     assert [name for name in ("export", "evacuated", "quarantine") if open_to_others(results / name)] == []
     (log,) = results.glob("export/*/evidence/main/attempt-0001/log")
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("words", [("status",), ("box", "list"), ("notify", "list"), ("plan",), ("signer", "list")])
+def test_whatever_command_comes_first_the_home_is_closed(person: Front, words: tuple[str, ...]) -> None:
+    person.job()
+    person.lease(*words, prefix=_OPEN_TO_ALL)
+    assert stat.S_IMODE(person.home.stat().st_mode) == 0o700
+
+
+def test_a_home_of_an_older_version_is_closed_and_said(person: Front) -> None:
+    person.job()
+    assert person.lease("run", "--on", "local", "--detach").code == 0
+    person.home.chmod(0o755)
+    said = person.lease("status")
+    assert "was open to others (drwxr-xr-x); it is now yours alone" in said.said
+    assert stat.S_IMODE(person.home.stat().st_mode) == 0o700
+    assert "open to others" not in person.lease("status").said
+
+
+@pytest.mark.parametrize("mode, name", [(0o1777, ""), (0o2775, ""), (0o755, "lease.yaml")])
+def test_a_folder_that_may_be_somebody_elses_is_named_and_stays(person: Front, mode: int, name: str) -> None:
+    person.home.mkdir()
+    if name:
+        (person.home / name).touch()
+    person.home.chmod(mode)
+    for _ in range(2):
+        assert "is open to others" in person.lease("status").said
+    assert stat.S_IMODE(person.home.stat().st_mode) == mode
 
 
 def test_a_folder_of_an_older_version_is_closed(person: Front) -> None:

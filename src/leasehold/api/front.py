@@ -86,6 +86,22 @@ def convert(source: Path) -> dict[str, Any]:
     }
 
 
+def close_home(home: Home) -> str:
+    """See that the home folder is this person's alone; say what was or must be done about it."""
+    from leasehold.lifecycle.private_home import close
+
+    return close(home.path)
+
+
+def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> None:
+    """Wait so long for a silent box in this process, saying what for; None takes the defaults."""
+    from leasehold.transport import patience
+
+    if wait_s is not None and not 0 < wait_s < float("inf"):
+        raise UserError("usage", f"--wait: {wait_s:g} is no number of seconds", hint="--wait 60")
+    patience.be(wait_s, tell, bulk=bulk)
+
+
 def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over: bool = False) -> RunOutcome:
     """Follow a run; one that this home does not know is looked for on the box and written down first.
 

@@ -46,6 +46,7 @@ _BY_PLACE = {
         "hush": "hush",
         "take_over": "take_over",
     },
+    "told_home": {"pulled": "pulled"},
     "forcing": {"end_by_force": "end_by_force"},
     "claiming": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
     "sending": {"manifest": "seal", "chart": "chart", "fetch": "fetch", "sums": "sums"},

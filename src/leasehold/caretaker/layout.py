@@ -226,6 +226,11 @@ class RunFolder:
         return os.path.join(self.path, "cleared.json")
 
     @property
+    def pulled(self) -> str:
+        """Which ending of the run home has, verified."""
+        return os.path.join(self.path, "pulled.json")
+
+    @property
     def hush(self) -> str:
         """Its presence ends the nagging."""
         return os.path.join(self.path, "hush")

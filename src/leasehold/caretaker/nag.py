@@ -22,6 +22,7 @@ _EVERY_S = 4 * 3600
 _SLICE_S = 30.0
 _SENDING_SLICE_S = 0.2
 _GIVE_UP_S = 30 * 86400.0
+_METER_S = 24 * 3600.0  # home itself says it before every command from then on
 
 
 def nag(folder: RunFolder, clock: Any = time, watcher: Optional[Watcher] = None) -> int:
@@ -37,7 +38,7 @@ def nag(folder: RunFolder, clock: Any = time, watcher: Optional[Watcher] = None)
         if gone or clock.time() - run.changed_unix > _GIVE_UP_S:
             return 0
         watcher.step()
-        nags = "meter" in wanted(wishes)
+        nags = "meter" in wanted(wishes) and not enough(folder, run, wishes, clock.time())
         if not nags and watcher.quiet:
             return 0
         sent = _sent(folder, run)
@@ -51,6 +52,18 @@ def nag(folder: RunFolder, clock: Any = time, watcher: Optional[Watcher] = None)
         while run.changed_unix + due_after_s(sent, wishes) <= clock.time():
             sent += 1  # this box slept through some: one notice says it all
         write_json(folder.nagged, {"sent": sent, "seq": run.seq, "last_unix": clock.time()})
+
+
+def enough(folder: RunFolder, run: RunState, wishes: Dict[str, Any], now: float) -> bool:
+    """Whether nobody need be reminded of this ending any more: it is home, and holding the box costs nothing.
+
+    Where the box bills, or may, it is said for a day more.
+    """
+    told = read_json(folder.pulled) or {}
+    if told.get("seq") != run.seq:
+        return False
+    free = wishes.get("free") or (wishes.get("box") == "local" and not wishes.get("price"))
+    return bool(free) or now - float(told.get("at_unix") or 0.0) > _METER_S
 
 
 def due_after_s(sent: int, wishes: Dict[str, Any]) -> float:

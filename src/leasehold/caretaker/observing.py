@@ -65,15 +65,13 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
         cell["alive"] = here and bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
         cell["held"] = here and is_held(folder.cell_lock(name), fresh=False)
-    held = held or is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal
+    alive = cared or is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal
     seen.update(
         run=folder.run,
         folder=folder.path,
         offset=offset,
         terminal=run.terminal,
-        caretaker_alive=(cared or is_held(folder.caretaker_lock))
-        if cluster is None
-        else cluster.alive and not run.terminal,
+        caretaker_alive=alive,
         cluster_problem="" if cluster is None else cluster.problem,
         heartbeat_unix=status.get("heartbeat_unix"),
         proof_age_s=None if run.terminal or cluster is not None else proof_age_s(status),
@@ -86,6 +84,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         journal=journal_words,
         unproven=unproven,
         place=place_of(folder),
+        notifies=os.path.exists(folder.notify),
     )
     return seen
 

@@ -168,9 +168,13 @@ def box_of(home: Home, lease: Lease) -> Box:
     box = replace(find_box(home, lease.box, root=lease.root, rehearse=rehearse), root=lease.root)
     if lease.open:
         return box
-    from .heard_again import ClosedBox, note_heard
+    from .heard_again import ClosedBox, hush_closed, note_heard
 
-    return ClosedBox(**vars(box), answered=lambda runs: note_heard(home, lease, runs))
+    return ClosedBox(
+        **vars(box),
+        answered=lambda runs: note_heard(home, lease, runs),
+        hush=lambda engine: hush_closed(home, lease, engine),
+    )
 
 
 def way_to(home: Home, name: str) -> Transport:

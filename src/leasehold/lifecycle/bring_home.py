@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from leasehold.errors import BoxError, RunFailed, VerifyError
+from leasehold.errors import BoxError, LeaseholdError, RunFailed, VerifyError
 from leasehold.kit import manifest as manifests
 from leasehold.kit.atomic import write_atomic, write_json
 from leasehold.kit.match import compile_pattern
@@ -82,6 +82,13 @@ class _Homecoming:
     def bring(self, wish: PullWish) -> Receipt:
         """Pull, prove, verify, rename."""
         seen, begun = self._look()
+        receipt = self._receipt(wish, seen, begun)
+        if seen.get("notifies") and seen["terminal"] and not books.find_run(self.ledger, self.record.run).owed():
+            with contextlib.suppress(LeaseholdError):  # it nags a while longer
+                self.engine.pulled(self.record.run, self.ledger.home_id, int(seen["seq"]))
+        return receipt
+
+    def _receipt(self, wish: PullWish, seen: dict[str, Any], begun: Begun | None) -> Receipt:
         try:
             finished = _finished_cells(seen, self.plan)
         except RunFailed:

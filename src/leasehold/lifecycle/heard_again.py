@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from leasehold.errors import LeaseholdError
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.box import LOCAL
@@ -32,6 +34,7 @@ class ClosedBox(Box):
     """The box of a closed lease: if it answers, the lease was closed by mistake or the box is on again."""
 
     answered: Answered = field(default=lambda runs: None)
+    hush: Callable[[CaretakerEngine], None] = field(default=lambda engine: None)
 
     def connect(self) -> CaretakerEngine:
         """Open one wire, and write down that it answered."""
@@ -44,6 +47,7 @@ class ClosedBox(Box):
     def _noted(self, engine: CaretakerEngine) -> CaretakerEngine:
         try:
             self.answered(engine.runs())
+            self.hush(engine)
         except BaseException:
             engine.wire.close()
             raise
@@ -76,6 +80,16 @@ def note_heard(home: Home, lease: Lease, runs: Iterable[Mapping[str, Any]]) -> N
     throughout = [run for run in live if since.get(run, lease.closed_unix) < lease.closed_unix]
     off: dict[str, Any] = {} if throughout else {"off_since_unix": lease.closed_unix}
     home.ledger.append("lease_reopened", lease=lease.id, seen="it answered", live=sorted(map(one_line, live)), **off)
+
+
+def hush_closed(home: Home, lease: Lease, engine: CaretakerEngine) -> None:
+    """A box nags on about a lease that has ended if nobody could tell it then: it is told at the next contact."""
+    if books.find_lease(home.ledger, lease.id).open:
+        return
+    for record in books.runs(home.ledger, lease=lease.id):
+        with suppress(LeaseholdError):  # gone from there, or held by another home
+            if (record.seq or record.state != "planned") and not record.owed():
+                engine.hush(record.run, home.ledger.home_id)
 
 
 def reopened_since(home: Home, seq: int) -> list[str]:

@@ -12,6 +12,7 @@ from leasehold import first_call
 from leasehold.errors import LinkError, RunFailed
 from leasehold.ledger import books
 from leasehold.model.note import Note, Report
+from leasehold.transport import patience
 
 from .boxes import Box, box_of
 from .pull.calling import Calls
@@ -115,15 +116,18 @@ class _Persistent:
     def _keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
         fruitless = 0
         engine, self._engine = self._engine, None
+        heard, begun = engine is not None, time.monotonic()
         while True:
             before = self._pace.fetched_bytes
             try:
                 engine = engine or self._calls.first()
+                heard = True
                 self._look_where_it_goes(engine)
                 return once(engine, self._wish)
             except LinkError as error:
                 fruitless = 0 if self._pace.fetched_bytes > before else fruitless + 1
-                if fruitless >= _FRUITLESS:
+                silent = not heard and time.monotonic() - begun >= patience.first_word_s(float("inf"))
+                if fruitless >= _FRUITLESS or silent:
                     raise
                 pause_s = _PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)]
                 text = f"{error.message}; what came so far is kept; trying again in {pause_s:.0f} s"

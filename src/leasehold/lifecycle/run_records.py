@@ -22,7 +22,7 @@ from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box, box_of
-from .heard_again import note_heard
+from .heard_again import hush_closed, note_heard
 from .home import Home
 from .origin import git_facts
 from .project import CodeTree
@@ -76,6 +76,8 @@ def open_lease_on(home: Home, box: Box, price: str, engine: CaretakerEngine) -> 
         mine = {record.run for lease in closed[:1] for record in books.runs(home.ledger, lease=lease.id)}
         if any(run["run"] in mine and run["state"] in _LIVE for run in runs):
             note_heard(home, closed[0], runs)
+        for lease in closed:
+            hush_closed(home, lease, engine)
     return books.open_lease(home.ledger, box.name, box.platform, box.root, price)
 
 

@@ -10,6 +10,7 @@ from leasehold.errors import BoxError
 from leasehold.ledger import books
 from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
+from leasehold.transport import patience
 
 from .boxes import Box, box_of
 from .home import Home
@@ -37,7 +38,7 @@ def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> d
     for one in seen.get("woken") or ():
         report(Note("warning", f"its {one['what']} (pid {one['pid']}) was suspended; it was continued"))
     watch = Watch(record.run, lease.id, box, quiet_to_seq=seen["seq"], tail_bytes=0)
-    watch.patience_s = grace_s + _UNREACHED_S
+    watch.patience_s = grace_s + patience.answer_s(_UNREACHED_S)
     watch.deadline_s = time.monotonic() + grace_s + _AFTER_GRACE_S
     try:
         state, engine = watch.until_end(home.ledger, None, report)

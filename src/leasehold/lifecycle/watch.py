@@ -18,6 +18,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.units import say_bytes
 from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport import patience
 
 from .alarm_words import ALARM_TELLERS
 from .boxes import Box
@@ -95,18 +96,19 @@ class Watch:
         """
         failures = 0
         heard = time.monotonic()
+        limit_s = patience.first_word_s(self.patience_s)
         while True:
             try:
                 engine = engine or self.box.connect()
                 if failures:
                     report(Note("link_back", f"connected to {self.box.name} again"))
-                failures, heard = 0, time.monotonic()
+                failures, heard, limit_s = 0, time.monotonic(), self.patience_s
                 self._follow(ledger, engine, report)
                 if self.state.terminal:
                     return self.state, engine
             except LinkError as error:
                 heard = time.monotonic() if not failures else heard  # it spoke until now
-                if error.code in _HOPELESS or time.monotonic() - heard > self.patience_s:
+                if error.code in _HOPELESS or time.monotonic() - heard > limit_s:
                     raise
                 self.say_unknown(error, failures, report)
                 time.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])

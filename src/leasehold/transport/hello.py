@@ -11,7 +11,7 @@ from leasehold.errors import LinkError
 from leasehold.kit.frames import MAGIC
 from leasehold.kit.terminal import one_line
 
-from . import parcel
+from . import parcel, patience
 from .contract import Link, Transport
 from .flavour import SWALLOWED, refuse_closed_door
 
@@ -53,6 +53,8 @@ class Ear:
     def hello(self, nonce: str, patience_s: float) -> str:
         """Skip noise up to our own line and return its verdict; raises for a door that runs no commands."""
         wanted = MAGIC + nonce.encode()
+        patience_s = patience.first_word_s(patience_s)
+        waiting = patience.Waiting(self._transport.name, "the first word", patience_s)
         deadline = time.monotonic() + patience_s
         heard, self.rest, skipped, doubted = self.rest, b"", 0, False
         while skipped < _NOISE_BYTES:
@@ -64,7 +66,8 @@ class Ear:
             if start < 0 and len(heard) > _KEPT_BYTES:
                 heard = heard[-len(wanted) :]  # the noise is over where ours begins, which may be cut in two
             left_s = deadline - time.monotonic()
-            block = self._read(left_s if doubted else min(left_s, _DOUBT_S[bool(heard)]))
+            doubted = doubted or self._no_doubt()
+            block = self._read(left_s if doubted else min(left_s, _DOUBT_S[bool(heard)]), waiting)
             if block:
                 heard += block
                 skipped += len(block)
@@ -75,16 +78,28 @@ class Ear:
                 raise self._silent(patience_s, heard) if block is None else self._over(heard)
         raise LinkError("link.noise", "the box's login prints too much to find our answer in", seen=_tail(heard))
 
-    def _read(self, limit_s: float) -> bytes | None:
+    def _no_doubt(self) -> bool:
+        """Whether the door need not be looked at: it ran our commands before, and somebody waits only so long."""
+        return patience.bounded() and getattr(self._transport, "met", False) is True
+
+    def _read(self, limit_s: float, waiting: patience.Waiting) -> bytes | None:
         """Read what is there; empty at the end, None when nothing came in time."""
+        deadline = time.monotonic() + limit_s
         with selectors.DefaultSelector() as selector:
             selector.register(self.link.reader, selectors.EVENT_READ)
-            if not selector.select(max(0.0, limit_s)):
-                return None
+            while not selector.select(max(0.0, min(patience.TICK_S, deadline - time.monotonic()))):
+                if time.monotonic() >= deadline:
+                    return None
+                waiting.look()
         return os.read(self.link.reader.fileno(), _BLOCK_BYTES)
 
     def _silent(self, patience_s: float, heard: bytes) -> LinkError:
-        return LinkError("link.timeout", f"no answer within {patience_s:.0f} s", seen=_tail(heard), hint=SWALLOWED)
+        return LinkError(
+            "link.timeout",
+            f"no answer within {patience_s:.0f} s",
+            seen=_tail(heard),
+            hint=patience.LONGER if self._no_doubt() else SWALLOWED,
+        )
 
     def _over(self, heard: bytes) -> LinkError:
         known = self.link.failure()

@@ -17,7 +17,7 @@ from leasehold.kit import frames
 from leasehold.kit.frames import Frame
 from leasehold.kit.terminal import one_line
 
-from . import parcel
+from . import parcel, patience
 from .contract import Link, Transport
 from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet, say
 
@@ -34,6 +34,7 @@ _MOST_STATUS_BYTES = 64 << 20  # ten thousand cells are 6 MB
 _AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice
 _CLOSED = object()
 _PUMP_S = 5.0  # for what is still in the pipe; a process that holds it open must not hold us
+_TAKES = ("follow_s", "grace_s", "wait_s")
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
 
 Body = Iterable[dict[str, Any] | bytes]
@@ -53,6 +54,7 @@ class Wire:
         self._dead: LinkError | None = None
         self.quickest_s = float("inf")  # of all answers: about the round trip
         self.heard_bytes = 0  # in answers, as they travelled
+        self._heard = _Heard()
         try:
             self._early = _handshake(Ear(self._link, transport), root, python_hint, patience_s)
         except BaseException:
@@ -133,14 +135,9 @@ class Wire:
         self._requests[number] = inbox
         return number, inbox
 
-    def _answer(self, inbox: queue.Queue[Any], op: str) -> Iterator[Frame]:
+    def _answer(self, inbox: queue.Queue[Any], op: str, takes_s: float) -> Iterator[Frame]:
         while True:
-            try:
-                frame = inbox.get(timeout=0.5)
-            except queue.Empty:
-                if self._dead is not None:
-                    raise self._dead from None
-                continue
+            frame = self._awaited(inbox, op, takes_s)
             if frame is _CLOSED:
                 raise self._dead or LinkError("link.lost", f"the connection to {self.name} ended")
             if frame.type == frames.END:
@@ -153,6 +150,18 @@ class Wire:
                 raise kind(code, message, seen=f"answer of {self.name} to `{op}`", hint=hint)
             yield frame
 
+    def _awaited(self, inbox: queue.Queue[Any], op: str, takes_s: float) -> Any:
+        """Take the next frame; a wait ends with the connection, or when the command waits no longer."""
+        waiting = patience.Waiting(self.name, f"the answer to `{op}`", patience.answer_s(float("inf")) + takes_s)
+        while True:
+            try:
+                return inbox.get(timeout=patience.TICK_S)
+            except queue.Empty:
+                if self._dead is not None:
+                    raise self._dead from None
+                waiting.look(self._heard.at)
+                waiting.require(self._heard.at)
+
     def _send(self, parts: Iterable[bytes]) -> None:
         try:
             for part in parts:
@@ -164,7 +173,8 @@ class Wire:
             raise self._dead or self._link.failure() from None
 
     def _read(self) -> None:
-        raw = _Resumed(self._early, self._link.reader) if self._early else self._link.reader
+        raw: Any = _Resumed(self._early, self._link.reader) if self._early else self._link.reader
+        raw = _Clocked(raw, self._heard) if patience.bounded() else raw
         reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), _AHEAD_BYTES))
         try:
             while (frame := frames.read_frame(reader)) is not None:
@@ -196,6 +206,7 @@ class Talk:
     def __init__(self, wire: Wire, op: str, args: dict[str, Any]) -> None:
         self._wire = wire
         self._op = op
+        self._takes_s = sum(float(args.get(key) or 0.0) for key in _TAKES)  # the box may be silent for so long
         self._number, self._inbox = wire._register()
         try:
             wire._send([frames.pack_json(self._number, {"op": op, **args})])
@@ -221,7 +232,7 @@ class Talk:
         self._wire._requests.pop(self._number, None)
 
     def __iter__(self) -> Iterator[Frame]:
-        return self._wire._answer(self._inbox, self._op)
+        return self._wire._answer(self._inbox, self._op, self._takes_s)
 
 
 def object_of(frame: Frame) -> dict[str, Any]:
@@ -303,6 +314,29 @@ def _read_by(link: Link, deadline: float) -> bytes:
 
 def _framed(number: int, part: dict[str, Any] | bytes) -> bytes:
     return frames.pack(number, frames.DATA, part) if isinstance(part, bytes) else frames.pack_json(number, part)
+
+
+class _Heard:
+    """When something was last heard, in monotonic seconds."""
+
+    at = 0.0
+
+
+class _Clocked(io.RawIOBase):
+    """A stream that notes when bytes come: a large frame over a slow link is no silence."""
+
+    def __init__(self, rest: Any, heard: _Heard) -> None:
+        self._rest = rest
+        self._last = heard
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Give what the stream gives."""
+        count: int | None = self._rest.readinto(buffer)
+        self._last.at = time.monotonic()
+        return count
 
 
 class _Resumed(io.RawIOBase):

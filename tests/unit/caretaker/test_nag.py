@@ -228,3 +228,28 @@ def test_it_stays_until_what_is_untold_is_told(bed: Bed) -> None:
     bed.clock.on_sleep = soon
     assert bed.run() == 0
     assert bed.clock.now - bed.end > 3600
+
+
+# ---------------------------------------------------------------- results that are home
+
+
+def test_what_is_home_is_said_for_a_day_where_the_box_bills(bed: Bed) -> None:
+    seq = nagging.fold(nagging.journal.read_from(bed.folder.journal, 0)[0]).seq
+    write_json(bed.folder.pulled, {"seq": seq, "at_unix": bed.end + HOUR})
+    bed.stop_after = 1000
+    assert bed.run() == 0, "it ends by itself"
+    assert len(bed.sent) > 0 and bed.sent[-1][0] <= 25 * HOUR
+
+
+def test_what_is_home_is_not_said_where_nothing_bills(bed: Bed) -> None:
+    seq = nagging.fold(nagging.journal.read_from(bed.folder.journal, 0)[0]).seq
+    write_json(bed.folder.notify, {"channels": CHANNELS, "box": "local"})
+    write_json(bed.folder.pulled, {"seq": seq, "at_unix": bed.end})
+    assert bed.run() == 0
+    assert bed.sent == []
+
+
+def test_another_ending_than_the_one_at_home_is_nagged_about(bed: Bed) -> None:
+    write_json(bed.folder.notify, {"channels": CHANNELS, "box": "local"})
+    write_json(bed.folder.pulled, {"seq": 1, "at_unix": bed.end})
+    assert bed.nag(2) == [15 * MIN, HOUR]

@@ -112,6 +112,10 @@ class CaretakerEngine:
         """End the box's nagging about a run."""
         self.wire.ask("hush", run=run, home=home)
 
+    def pulled(self, run: str, home: str, seq: int) -> None:
+        """Say that this ending of the run is home, verified."""
+        self.wire.ask("pulled", run=run, home=home, seq=seq)
+
     def power_off(self, command: Sequence[str], home: str) -> None:
         """Have the box end itself a moment after it answered; refused while anything of ours lives on it."""
         self.wire.ask("power_off", command=list(command), home=home)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .front_parser import AddVerb
+from .front_parser import AddVerb, add_wait
 
 
 def add_ending_parsers(verb: AddVerb) -> None:
@@ -20,6 +20,7 @@ def _ending(verb: AddVerb) -> None:
         "  lease stop myjob --grace 120",
     )
     stop.add_argument("run")
+    add_wait(stop)
     stop.add_argument(
         "--grace",
         type=float,
@@ -36,6 +37,7 @@ def _ending(verb: AddVerb) -> None:
         "  lease waive myjob main\n  lease waive mysweep lr-0.1 --take-back",
     )
     waive.add_argument("run")
+    add_wait(waive)
     waive.add_argument("cell", nargs="?", default="main")
     waive.add_argument("--take-back", action="store_true", help="the cell is owed again: lease run resumes it")
     harmless = verb(
@@ -44,6 +46,7 @@ def _ending(verb: AddVerb) -> None:
         "  lease harmless myjob 4711",
     )
     harmless.add_argument("run")
+    add_wait(harmless)
     harmless.add_argument("pid", type=int, help="as lease down --plan or lease watch names it")
     down = verb(
         "down",
@@ -57,6 +60,7 @@ def _ending(verb: AddVerb) -> None:
     down.add_argument("lease", nargs="?", default="", metavar="RUN|LEASE", help="left out: lists open leases")
     down.add_argument("--verb", default="", help="which way of stopping (default: what stops the platform's meter)")
     _facts_checked(down)
+    add_wait(down)
     how = down.add_mutually_exclusive_group()
     how.add_argument("--plan", action="store_true", help="print what would happen and exit")
     how.add_argument("--request", metavar="FILE", default="", help="write an approval request to sign")
@@ -83,6 +87,7 @@ def _parking(verb: AddVerb) -> None:
     )
     park.add_argument("lease", metavar="RUN|LEASE|BOX")
     _facts_checked(park)
+    add_wait(park)
     what = park.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="print what would happen and exit")
     what.add_argument("--standing", default="", metavar="D", help="approve beforehand, for jobs with when_done: park")

@@ -18,6 +18,18 @@ def add_front_parsers(verb: AddVerb) -> None:
     _signer(verb)
 
 
+def add_wait(parser: argparse.ArgumentParser) -> None:
+    """Describe how long a silent box is waited for."""
+    parser.add_argument(
+        "--wait",
+        dest="silence_s",
+        type=float,
+        default=None,
+        metavar="S",
+        help="give a silent box up after so long (default: 30 for its first word, then minutes)",
+    )
+
+
 def _init(verb: AddVerb) -> None:
     init = verb(
         "init",
@@ -62,6 +74,7 @@ def _attach(verb: AddVerb) -> None:
         "  lease attach myjob --take-over        that laptop is gone: this home ends things from now on",
     )
     attach.add_argument("run")
+    add_wait(attach)
     attach.add_argument("--on", default="", metavar="BOX", help="where to look for a run this home does not know")
     attach.add_argument("--root", default="", metavar="DIR", help="our folder on that box")
     attach.add_argument(

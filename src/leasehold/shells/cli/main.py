@@ -16,7 +16,7 @@ from .ckpt_parser import add_ckpt_parsers
 from .doctor_parser import add_doctor_parsers
 from .ending_parser import add_ending_parsers
 from .enter_parser import add_enter_parsers
-from .front_parser import add_front_parsers
+from .front_parser import add_front_parsers, add_wait
 from .help_text import HelpText
 from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
@@ -65,6 +65,7 @@ def _main(words: list[str]) -> int:
     from . import output
 
     try:
+        _be_patient(args)
         known = _nag(args)
         try:
             return int(getattr(_room(args.command), args.command)(args))
@@ -120,6 +121,17 @@ def _room(command: str) -> Any:
     return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
 
 
+def _be_patient(args: argparse.Namespace) -> None:
+    """Bound the wait for a silent box, and say on stderr what is waited for."""
+    if not hasattr(args, "silence_s"):
+        return
+    from leasehold import api
+
+    from . import output
+
+    api.be_patient(args.silence_s, lambda text: output.say(output.paint(text, "dim")), bulk=args.command == "pull")
+
+
 def _nag(args: argparse.Namespace) -> tuple[Any, int] | None:
     """Say first, on stderr, what bills for nothing; a completion is asked for by the shell, not by a person.
 
@@ -132,6 +144,8 @@ def _nag(args: argparse.Namespace) -> tuple[Any, int] | None:
     from . import output
 
     home = api.open_home()
+    if said := api.close_home(home):
+        output.say(output.paint(f"! {said}", "yellow"))
     for nag in api.nags(home):
         if nag.answered_by(args.command, _aim(args)):
             continue  # that is what is being done
@@ -322,6 +336,7 @@ def _home(verbs: _Verbs) -> None:
         "  lease pull myjob\n  lease pull myjob --limit-rate 10MB",
     )
     pull.add_argument("run")
+    add_wait(pull)
     pull.add_argument("--limit-rate", default="", metavar="10MB", help="at most so many bytes a second")
     verify = _verb(
         verbs,

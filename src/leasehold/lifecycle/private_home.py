@@ -1,0 +1,37 @@
+"""The home folder is its owner's alone from its first moment: its ledger names boxes, its channels hold secrets."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+_OTHERS = 0o077
+_STICKY_OR_SHARED = stat.S_ISVTX | stat.S_ISGID
+_OURS = ("ledger.sqlite", "allowed_signers", "notify.json", "known_hosts", "cache", "boxes", "links", "handbooks")
+
+
+def close(folder: Path) -> str:
+    """Make the folder, or take away what others may do in it; return what a person must know, if anything.
+
+    A folder with anything else in it may be a project, a home directory or a volume: it is named, and stays as it is.
+    """
+    if os.name == "nt":
+        return ""
+    with suppress(OSError):  # whoever needs the home says why it cannot be made
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        seen = folder.stat()
+        if not seen.st_mode & _OTHERS:
+            return ""
+        mode = stat.filemode(seen.st_mode)
+        if seen.st_uid == os.geteuid() and not seen.st_mode & _STICKY_OR_SHARED and _holds_only_ours(folder):
+            with suppress(OSError):
+                folder.chmod(seen.st_mode & ~_OTHERS & 0o7777)
+                return f"{folder} was open to others ({mode}); it is now yours alone" if any(folder.iterdir()) else ""
+        return f"{folder}, which holds the ledger, is open to others ({mode}): chmod 700, or another LEASEHOLD_HOME"
+    return ""
+
+
+def _holds_only_ours(folder: Path) -> bool:
+    return all(entry.name.startswith(_OURS) for entry in os.scandir(folder))
