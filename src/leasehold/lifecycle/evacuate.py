@@ -49,8 +49,8 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
         seen = engine.look(record.run)
         ended = bool(seen["terminal"])
         cells = [cell for cell in plan.cells if not ended or seen["cells"].get(cell, {}).get("state") != "finished"]
-        pull_evidence(engine, plan, folders.evacuated, seen)
-        keep_origin(ledger, record.run, plan.tree, folders.evacuated)
+        if ended:
+            _keep_evidence(ledger, engine, plan, folders, seen)
         asked = Asked(record.run, cells, _patterns(plan, ended=ended), 0.0 if ended else _QUIET_S)
         opened = open_chart(engine, asked)
         if opened.first is None:
@@ -66,7 +66,15 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
         coming = folders.evacuated / _COMING
         place = Place(coming, folders.roofs, folders.check_room)
         pulled = pull(engine, opened, place, way, wish.pace or Pace(report), report)
+        if not ended:  # a run that has finished nothing yet leaves no folder here
+            _keep_evidence(ledger, engine, plan, folders, seen)
         return _record(ledger, record, folders, (pulled, str(seen["state"])), report)
+
+
+def _keep_evidence(ledger: Ledger, engine: CaretakerEngine, plan: Plan, folders: Folders, seen: dict[str, Any]) -> None:
+    """Bring the journal and the logs home, and lay the code beside them."""
+    pull_evidence(engine, plan, folders.evacuated, seen)
+    keep_origin(ledger, plan.run, plan.tree, folders.evacuated)
 
 
 def _nothing_left(record: RunRecord, folders: Folders, state: str, report: Report) -> Evacuation:
