@@ -414,4 +414,5 @@ def _seen(run: FakeRun) -> Dict[str, Any]:
         "journal": run.unproven,
         "unproven": bool(run.unproven),
         "place": {"folder": str(run.folder), "root": str(run.folder.parent), "care": []},
+        "notifies": False,
     }
