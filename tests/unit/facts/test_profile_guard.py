@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leasehold.facts import profiles
@@ -83,7 +83,7 @@ def judged(verb: Verb) -> str:
 
 
 @pytest.mark.parametrize("platform", ["rehearsal", "autodl", "runpod", "local"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_project_never_yields_a_weaker_fact_or_verdict(platform: str, data: st.DataObject) -> None:
     base = profiles.load(platform)
@@ -114,7 +114,7 @@ def test_a_project_never_yields_a_weaker_fact_or_verdict(platform: str, data: st
 
 
 @pytest.mark.parametrize("platform", ["rehearsal", "autodl", "runpod", "local"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_verb_that_a_project_relaxes_carries_a_doubt(platform: str, data: st.DataObject) -> None:
     base = profiles.load(platform)
