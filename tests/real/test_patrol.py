@@ -73,7 +73,8 @@ def test_readings_are_drawn_listed_and_written(watched: Watched, tmp_path: Path)
 
     drawn = me.lease("plot", run)
     assert drawn.code == 0, drawn.said
-    for title in ("loss: last ", "gpu card 0: last 97 %", "gpu card 1: last 3 %", "mem: last ", "disk state: last "):
+    titles = ("GPU utilisation, card 0: last 97 %", "GPU utilisation, card 1: last 3 %", "memory used, ", "disk used, state: ")
+    for title in ("loss: last ", *titles):
         assert title in drawn.out
 
     table, picture = tmp_path / "t.csv", tmp_path / "p.svg"

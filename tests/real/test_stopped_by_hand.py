@@ -113,7 +113,7 @@ def test_a_box_on_which_nothing_works_any_more_was_off_until_it_was_heard(me: Fr
     assert me.lease("run", "--on", "gpu1", *NO_SMOKE).code == 0
     call_it_stopped(me, bed)
     bed.box.start()
-    heard = me.lease("logs", "toy")
+    heard = me.lease("status", "--refresh")
     assert "counts again from now" in heard.said
     (lease,) = json.loads(me.lease("status", "--json").out)["leases"]
     assert (lease["lease"], lease["state"]) == ("gpu1-1", "running")

@@ -285,7 +285,7 @@ def test_a_failing_job_is_exit_6_and_the_identical_command_resumes_it(life: Life
     assert life.ledger().count("receipt_written") == 0
     again = life.run()
     assert again.wait() == 0, life.explain()
-    assert "resuming it" in again.said
+    assert "starting it again" in again.said
     assert life.attempts() == [1, 2]
     check_journal(life)
     check_trainers(life)

@@ -71,7 +71,7 @@ def test_a_run_is_not_trained_from_zero_while_its_disk_is_away(me: Front, bed: S
     away.rename(bed.root)
     done = run(me)
     assert done.code == 0, done.said
-    assert "resuming it" in done.said
+    assert "starting it again" in done.said
 
 
 def test_a_run_whose_folder_is_gone_from_the_same_disk_is_named_too(me: Front, bed: SshBed) -> None:

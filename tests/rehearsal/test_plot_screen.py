@@ -56,5 +56,6 @@ def test_the_losses_share_a_frame_over_steps_and_no_tick_is_said_twice(tmp_path:
     assert len(words) == len(set(words)) >= 2, foot
     for panel in drawn.split("\n\n"):
         labels = [found[1] for line in panel.splitlines() if (found := re.match(r"\s*(\S+) [┤+]", line))]
-        assert len(labels) == len(set(labels)) == 3, panel
+        one_reading = len(panel.splitlines()) == 1  # said in the title, without a frame
+        assert one_reading or len(labels) == len(set(labels)) == 3, panel
     assert ">step " in svg

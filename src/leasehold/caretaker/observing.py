@@ -60,6 +60,8 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
     cared = cluster is None and is_held(folder.caretaker_lock)  # one that ends its run meanwhile did not leave it
     status = read_json(folder.status) or {}  # before the journal, which then says all that it says, and more
     run, offset, journal_words, unproven = _folded(folder, cluster, status)
+    if cluster is not None:
+        status = read_json(folder.status) or {}  # gathering wrote it anew
     seen = run.as_dict()
     for name, cell in seen["cells"].items():
         here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
