@@ -73,8 +73,8 @@ def test_readings_are_drawn_listed_and_written(watched: Watched, tmp_path: Path)
 
     drawn = me.lease("plot", run)
     assert drawn.code == 0, drawn.said
-    titles = ("GPU utilisation, card 0: last 97 %", "GPU utilisation, card 1: last 3 %", "memory used, ", "disk used, state: ")
-    for title in ("loss: last ", *titles):
+    cards = ("GPU utilisation, card 0: last 97 %", "GPU utilisation, card 1: last 3 %")
+    for title in ("loss: last ", *cards, "memory used, ", "disk used, state: "):
         assert title in drawn.out
 
     table, picture = tmp_path / "t.csv", tmp_path / "p.svg"
