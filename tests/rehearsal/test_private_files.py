@@ -93,7 +93,7 @@ def test_a_home_of_an_older_version_is_closed_and_said(person: Front) -> None:
     assert "open to others" not in person.lease("status").said
 
 
-@pytest.mark.parametrize("mode, name", [(0o1777, ""), (0o2775, ""), (0o755, "lease.yaml")])
+@pytest.mark.parametrize("mode, name", [(0o1777, ""), (0o2775, ""), (0o755, "lease.yaml"), (0o755, "code")])
 def test_a_folder_that_may_be_somebody_elses_is_named_and_stays(person: Front, mode: int, name: str) -> None:
     person.home.mkdir()
     if name:

@@ -10,6 +10,7 @@ from pathlib import Path
 _OTHERS = 0o077
 _STICKY_OR_SHARED = stat.S_ISVTX | stat.S_ISGID
 _OURS = ("ledger.sqlite", "allowed_signers", "notify.json", "known_hosts", "cache", "boxes", "links", "handbooks")
+_KEPT_CODE = "code"
 
 
 def close(folder: Path) -> str:
@@ -34,4 +35,6 @@ def close(folder: Path) -> str:
 
 
 def _holds_only_ours(folder: Path) -> bool:
-    return all(entry.name.startswith(_OURS) for entry in os.scandir(folder))
+    names = [entry.name for entry in os.scandir(folder)]
+    ours = all(name.startswith(_OURS) or name == _KEPT_CODE for name in names)
+    return ours and (_KEPT_CODE not in names or "ledger.sqlite" in names)  # a folder of code alone may be a project
