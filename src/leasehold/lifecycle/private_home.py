@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 _OTHERS = 0o077
 _STICKY_OR_SHARED = stat.S_ISVTX | stat.S_ISGID
 _OURS = ("ledger.sqlite", "allowed_signers", "notify.json", "known_hosts", "cache", "boxes", "links", "handbooks")
-_KEPT_CODE = "code"
+_KEPT_CODE = re.compile(r"\.?[0-9a-f]{40,64}\.")
 
 
 def close(folder: Path) -> str:
@@ -35,6 +36,12 @@ def close(folder: Path) -> str:
 
 
 def _holds_only_ours(folder: Path) -> bool:
-    names = [entry.name for entry in os.scandir(folder)]
-    ours = all(name.startswith(_OURS) or name == _KEPT_CODE for name in names)
-    return ours and (_KEPT_CODE not in names or "ledger.sqlite" in names)  # a folder of code alone may be a project
+    return all(_is_kept_code(entry) or entry.name.startswith(_OURS) for entry in os.scandir(folder))
+
+
+def _is_kept_code(entry: os.DirEntry[str]) -> bool:
+    """A project may have a folder of this name, but not one with nothing in it that is not named by a hash."""
+    if entry.name != "code" or not entry.is_dir(follow_symlinks=False):
+        return False
+    names = os.listdir(entry.path)
+    return bool(names) and all(_KEPT_CODE.match(name) for name in names)
