@@ -129,7 +129,7 @@ class TrainingLook:
     def _compare(self, name: str, cell: CellState, look: _Look, note: Callable[..., None]) -> None:
         """Compare, once, where this attempt began with how far the earlier ones came, by the same counter."""
         place = look.reader.any_place
-        if place is None:
+        if place is None or (place.step == 0 and place.first is None):
             return
         look.compared = True
         mine = place if look.whole else _sample(self._log(name, look.attempt), self._pattern, end=False)
