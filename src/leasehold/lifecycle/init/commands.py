@@ -30,7 +30,7 @@ _ASIDE = re.compile(
     r"prepare|download)(?:[_.-]|\Z)", re.I,
 )  # fmt: skip
 _ASIDE_FLAGS = re.compile(
-    r"--?(?:evaluate|eval(?:[_-]only)?|test(?:[_-]only)?|infer(?:ence)?|predict|demo|resume(?:[_-]\w+)?|sample|generate|"
+    r"--?(?:evaluate|eval(?:[_-]only)?|test(?:[_-]only)?|infer(?:ence)?|predict|demo|(?:resume|restore|continue)(?:[_-]\w+)?|sample|generate|"
     r"dummy|debug|fake\w*|dry[_-]run|fast[_-]dev[_-]run|multirun|help|h)(?:=.*)?\Z"
     r"|(?:ckpt_path|debug|hparams_search)=.*", re.I,
 )  # fmt: skip

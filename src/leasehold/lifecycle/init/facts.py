@@ -15,6 +15,7 @@ class Role(Enum):
     LIMIT = "part of the data"
     EVAL_LIMIT = "part of an evaluation"
     INTERVAL = "how often it saves or evaluates"
+    LOGGING = "how often it logs"
     COMPILE = "compiling"
     BATCH = "batch size"
     WORKERS = "loader workers"
@@ -151,6 +152,7 @@ class ProjectFacts:
     trackers: tuple[Sign, ...] = ()
     secrets: tuple[Sign, ...] = ()
     data: tuple[Sign, ...] = ()
+    log_pauses: tuple[Sign, ...] = ()  # how often the code logs, where no flag says so
     notebooks: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     files: tuple[str, ...] = ()

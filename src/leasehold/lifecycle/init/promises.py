@@ -77,9 +77,12 @@ def find_promises(facts: ProjectFacts) -> Promises:
 
 def resume_point(artifacts: list[Output]) -> Output | None:
     """Return the checkpoint that a restarted run would load."""
-    saved = [output for output in artifacts if output.kind is Kind.CHECKPOINT and EVERYTHING not in output.pattern]
+    saved = [
+        output for output in artifacts if output.kind is Kind.CHECKPOINT and not output.pattern.endswith(EVERYTHING)
+    ]
     named = [output for output in saved if any(word in output.pattern.lower() for word in ("last", "latest", "resume"))]
-    return next(iter(named or saved), None)
+    trains = [output for output in saved if any(key.startswith("optim") for key in output.keys)]
+    return next(iter(named or trains or saved), None)
 
 
 def _place(found: Promises, output: Output, facts: ProjectFacts, primary: Flag | None) -> None:

@@ -6,7 +6,7 @@ import ast
 import re
 
 from .facts import Kind
-from .source import Source, argument, text_of
+from .source import Source, text_of
 
 _SETTINGS = re.compile(r"(?:args|cfg|config|conf|opts?|options|hparams|hyper_?parameters|flags|namespace)\Z", re.I)
 _STATES = ("state_dict", "get_rng_state", "get_rng_state_all", "to_dict", "model_dump", "asdict")
@@ -15,9 +15,8 @@ _JSON_STATE = re.compile(r"(?:^|[/_.-])(?:state|ckpt|checkpoint)(?:[_.*-]|\Z)[^/
 _MAX_KEYS = 12
 
 
-def what_is_saved(source: Source, call: ast.Call) -> tuple[tuple[str, ...], bool]:
+def what_is_saved(source: Source, node: ast.expr | None) -> tuple[tuple[str, ...], bool]:
     """Return the top-level keys that can be read from the code, and whether classes will be in it."""
-    node = argument(call, 0, "obj")
     if isinstance(node, ast.Name):
         found = source.last_assigned(node.id, node.lineno + 1)
         node = found[1] if found else node
