@@ -55,6 +55,7 @@ def _hf_files(reader: PathReader) -> Iterator[tuple[str, str, str, Kind]]:
         yield said, whole + "tokenizer*", "bytes", Kind.METRICS
     if "save_metrics" in called:
         yield "save_metrics()", "all_results.json", "json", Kind.METRICS
+    yield "optimizer, scheduler and random state", "checkpoint-*/**", "bytes", Kind.CHECKPOINT
 
 
 def _lightning(reader: PathReader) -> Iterator[Output]:
