@@ -192,3 +192,18 @@ def test_a_tokenizers_json_is_promised_as_json_before_the_pattern_for_its_other_
     _, _, job = started({"run_lm.py": code})
     patterns = list(_loads(job))
     assert patterns.index("tokenizer_config.json") < patterns.index("tokenizer*"), "the first that fits is the reader"
+
+
+def test_a_run_may_load_the_classes_that_it_saved_unless_the_code_decides_that_itself(started: Started) -> None:
+    body = "torch.save({'model': 1, 'args': %s}, os.path.join(args.out_dir, 'last.pt'))"
+    script = _script("'--out-dir', default='o'", body % "args")
+    variable = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+    _, _, job = started({"train.py": script})
+    assert dict(job.env) == {variable: "1"} and job.artifacts[0].allow_opaque
+    _, _, job = started({"train.py": script.replace("restore_from)\n", "restore_from, weights_only=False)\n")})
+    assert variable not in dict(job.env)
+    _, _, job = started({"train.py": _script("'--out-dir', default='o'", "args = {'a': 1}\n" + body % "vars(args)")})
+    assert variable not in dict(job.env)
+    plain = "config = {k: 1 for k in 'ab'}\ntorch.save({'config': config}, os.path.join(args.out_dir, 'last.pt'))"
+    _, _, job = started({"train.py": _script("'--out-dir', default='o'", plain)})
+    assert not job.env and not job.artifacts[0].allow_opaque, "a dictionary is plain data"

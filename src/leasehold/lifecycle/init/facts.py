@@ -148,6 +148,7 @@ class ProjectFacts:
     resumes: tuple[Sign, ...] = ()
     resume_words: tuple[Sign, ...] = ()  # a setting that the code compares with a word such as resume
     resume_reads: tuple[Sign, ...] = ()  # settings of that kind that the code reads
+    load_modes: tuple[Sign, ...] = ()  # where the code tells torch.load which objects it may make
     trainers: tuple[Sign, ...] = ()  # frameworks whose trainer has an adapter of ours
     trackers: tuple[Sign, ...] = ()
     secrets: tuple[Sign, ...] = ()

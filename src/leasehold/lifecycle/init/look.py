@@ -46,6 +46,7 @@ def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B
         resumes=_each(sources, signs.resumes, near),
         resume_words=_each(sources, signs.resume_words, near),
         resume_reads=_each(sources, signs.resume_reads, near),
+        load_modes=_each(sources, signs.load_modes, near),
         trainers=_each(sources, signs.trainers, near),
         trackers=_each(sources, signs.trackers, near),
         secrets=_each(sources, signs.secrets, near),

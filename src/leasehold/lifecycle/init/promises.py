@@ -147,7 +147,7 @@ def _brought_over(found: Promises, output: Output, facts: ProjectFacts) -> str:
 
 
 def _with_its_like(output: Output) -> Output:
-    """Promise every checkpoint that a callback leaves in its folder: last.ckpt, the best, and what a resume may take."""
+    """Promise every checkpoint that a callback leaves in its folder: the last, the best, and what a resume may take."""
     if output.kind is Kind.CHECKPOINT and output.opaque and output.pattern.endswith(".ckpt"):
         return replace(output, pattern=posixpath.join(posixpath.dirname(output.pattern), "*.ckpt"))
     return output

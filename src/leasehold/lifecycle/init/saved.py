@@ -22,11 +22,11 @@ def what_is_saved(source: Source, node: ast.expr | None) -> tuple[tuple[str, ...
         node = found[1] if found else node
     if isinstance(node, ast.Dict):
         keys = tuple(text_of(key) for key in node.keys if key is not None and text_of(key))
-        opaque = any(_holds_classes(key, value) for key, value in zip(node.keys, node.values, strict=True))
+        opaque = any(_holds_classes(source, key, value) for key, value in zip(node.keys, node.values, strict=True))
         return tuple(key for key in keys if key.isprintable())[:_MAX_KEYS], opaque
     if isinstance(node, ast.Call) and source.dotted(node.func) == "dict":
         keys = tuple(keyword.arg for keyword in node.keywords if keyword.arg)
-        return keys[:_MAX_KEYS], any(_holds_classes(None, keyword.value) for keyword in node.keywords)
+        return keys[:_MAX_KEYS], any(_holds_classes(source, None, keyword.value) for keyword in node.keywords)
     return (), isinstance(node, ast.Name) and node.id.lower() in ("model", "net", "network", "module")
 
 
@@ -37,7 +37,7 @@ def kind_of(pattern: str, loads: str, otherwise: Kind) -> Kind:
     return Kind.CHECKPOINT if loads in ("npy", "npz") and _STATE.search(pattern) else otherwise
 
 
-def _holds_classes(key: ast.expr | None, value: ast.expr) -> bool:
+def _holds_classes(source: Source, key: ast.expr | None, value: ast.expr) -> bool:
     """An argparse namespace or a config object is a class; vars(args) and .state_dict() are plain."""
     if isinstance(value, ast.Call):
         name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
@@ -45,4 +45,7 @@ def _holds_classes(key: ast.expr | None, value: ast.expr) -> bool:
             _SETTINGS.match(text_of(key))
         )
     name = value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
+    made = source.last_assigned(name, value.lineno + 1) if isinstance(value, ast.Name) else None
+    if made is not None and isinstance(made[1], ast.Dict | ast.DictComp):
+        return False
     return bool(_SETTINGS.match(name)) or name in ("model", "net")

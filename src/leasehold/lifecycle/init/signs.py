@@ -122,6 +122,13 @@ def resume_reads(source: Source) -> Iterator[Sign]:
             yield Sign(node.attr, source.at(node))
 
 
+def load_modes(source: Source) -> Iterator[Sign]:
+    """Yield where weights_only is given: torch.load then asks nothing else."""
+    for call, name in source.calls():
+        if any(keyword.arg == "weights_only" for keyword in call.keywords):
+            yield Sign(name, source.at(call))
+
+
 def log_pauses(source: Source) -> Iterator[Sign]:
     """Yield how many steps pass between two lines of a log: settings of that name with a number."""
     for name, values in source.assigned.items():

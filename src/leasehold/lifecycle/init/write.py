@@ -34,6 +34,7 @@ def write_job(facts: ProjectFacts, ignored: Sequence[LeftHome] = ()) -> str:
     resume = find_resume(facts, promises.artifacts, entry.command) if entry is not None else None
     command = _run(page, facts, promises, resume)
     _resume(page, resume)
+    _env(page, facts, resume)
     _smoke(page, facts, promises, command, _AT_RESUME if resume is not None else "")
     _setup(page, facts)
     _data(page, ignored)
@@ -95,6 +96,19 @@ def _resume(page: Page, resume: Resume | None) -> None:
     page.open("resume")
     page.put("when", resume.when, indent=2)
     page.put("flags", resume.flags, indent=2)
+
+
+def _env(page: Page, facts: ProjectFacts, resume: Resume | None) -> None:
+    """Let a run load what it saved itself, where that may hold classes and the code leaves it to torch."""
+    if resume is None or not resume.saved.opaque or facts.load_modes:
+        return
+    page.gap()
+    page.say(
+        f"{GUESS}: its own checkpoints may hold classes beside tensors, which torch 2.6 and later load only with this. "
+        "It holds for every torch.load() of the run: leave it out if the run loads files of others."
+    )
+    page.open("env")
+    page.put_env("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
 
 
 def _say_no_entry(page: Page, facts: ProjectFacts) -> None:
