@@ -108,6 +108,7 @@ def test_lightnings_checkpoints_lie_below_the_loggers_folder(started: Started) -
     assert '--log-root "$LEASE_OUT"' in job.run
     assert _loads(job) == {
         "**/metrics.csv": "csv",
+        "**/version_*/*": "bytes",  # hparams.yaml, where the code logs any
         "rings/version_*/checkpoints/*.ckpt": "torch",
     }
     assert job.latest == ("rings/version_*/checkpoints/*.ckpt",)

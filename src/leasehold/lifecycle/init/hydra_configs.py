@@ -77,6 +77,9 @@ def logger_outputs(listing: Listing, folder: str, name: str) -> list[Output]:
                 pattern = checked_pattern(posixpath.join(below[1], "**", "metrics.csv"))
                 said = (Base.FLAG, Where(path, line), "CSVLogger", "output_dir")
                 found.append(Output(pattern, "csv", Kind.METRICS, *said))
+                if "version" not in values:
+                    beside = checked_pattern(posixpath.join(below[1], "**", "version_*", "*"))
+                    found.append(Output(beside, "bytes", Kind.METRICS, *said))
     return found
 
 

@@ -69,6 +69,9 @@ def _lightning(reader: PathReader) -> Iterator[Output]:
             version = text_of(argument(call, 2, "version")) or "**"
             target = reader.folder(argument(call, 0, "save_dir"), f"{version}/metrics.csv")
             yield _made(reader, call, target, "CSVLogger", "csv")
+            beside = reader.folder(argument(call, 0, "save_dir"), "**/version_*/*")
+            if version == "**":
+                yield replace(_made(reader, call, beside, "CSVLogger's folder", "bytes"), kind=Kind.METRICS)
 
 
 def _lightning_defaults(reader: PathReader, call: ast.Call, named: set[str]) -> Iterator[Output]:
