@@ -208,3 +208,10 @@ def test_a_run_may_load_the_classes_that_it_saved_unless_the_code_decides_that_i
     plain = "config = {k: 1 for k in 'ab'}\ntorch.save({'config': config}, os.path.join(args.out_dir, 'last.pt'))"
     _, _, job = started({"train.py": _script("'--out-dir', default='o'", plain)})
     assert not job.env and not job.artifacts[0].allow_opaque, "a dictionary is plain data"
+
+
+def test_words_in_brackets_are_one_value_that_is_left_open_and_flags_in_them_may_be_left_out(started: Started) -> None:
+    readme = "    python main.py --steps 9 [--fast] [folder with train and val] <your data>\n"
+    body = "torch.save({}, os.path.join(args.out_dir, 'a.pt'))"
+    _, _, job = started({"README.md": readme, "main.py": _script("'--out-dir', default='o'", body)})
+    assert job.run.startswith('python main.py --steps 9 FILL_IN FILL_IN --out-dir "$LEASE_OUT"')
