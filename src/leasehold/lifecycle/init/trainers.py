@@ -55,6 +55,11 @@ def _hf_files(reader: PathReader) -> Iterator[tuple[str, str, str, Kind]]:
         yield said, whole + "tokenizer*", "bytes", Kind.METRICS
     if "save_metrics" in called:
         yield "save_metrics()", "all_results.json", "json", Kind.METRICS
+        yield "save_metrics()", "*_results.json", "json", Kind.METRICS
+    if "save_state" in called:
+        yield "save_state()", "trainer_state.json", "json", Kind.METRICS
+    if "save_model" in called:
+        yield "save_model()", "training_args.bin", "bytes", Kind.METRICS
     yield "optimizer, scheduler and random state", "checkpoint-*/**", "bytes", Kind.CHECKPOINT
 
 
