@@ -129,6 +129,34 @@ def test_a_save_that_leaves_the_one_before_is_not_marked(name: str) -> None:
     assert "unsafe-save" not in {remark.rule for remark in lint_text(NOT_IN_PLACE[name])}
 
 
+PASSED_ON = (
+    "import torch\ndef save_on_master(*args, **kwargs):\n    if is_main():\n        torch.save(*args, **kwargs)\n"
+)
+CALLER = LOOP + "    utils.save_on_master(state, os.path.join(out, 'checkpoint.pth'))\n"
+
+
+def test_a_save_through_a_function_of_another_file_is_marked_at_its_caller(tmp_path):
+    (tmp_path / "utils.py").write_text(PASSED_ON)
+    (tmp_path / "train.py").write_text(CALLER)
+    (remark,) = lint_paths([tmp_path])
+    assert (remark.rule, remark.path.rpartition("/")[2], remark.line) == ("unsafe-save", "train.py", 5)
+
+
+def test_a_function_that_saves_aside_and_renames_marks_no_caller(tmp_path):
+    (tmp_path / "utils.py").write_text(
+        "import os, torch\ndef save_on_master(state, path):\n"
+        "    torch.save(state, path + '.tmp')\n    os.replace(path + '.tmp', path)\n"
+    )
+    (tmp_path / "train.py").write_text(CALLER)
+    assert lint_paths([tmp_path]) == []
+
+
+def test_a_script_that_prepares_data_beside_a_training_is_left_alone(tmp_path):
+    (tmp_path / "prepare.py").write_text("with open('data/meta.pkl', 'wb') as f:\n    pickle.dump(meta, f)\n")
+    (tmp_path / "train.py").write_text(LOOP)
+    assert lint_paths([tmp_path]) == []
+
+
 HARMLESS = {
     "a barrier on each side lets one rank prepare": (
         "if local_rank != 0:\n    dist.barrier()\ndata = prepare()\nif local_rank == 0:\n    dist.barrier()\n"

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def test_the_drafted_job_trains_and_goes_on_after_a_kill(
     reached = kill_once_it_saved(person, line, saved)
     done = person.lease("watch", "project")
     assert done.code == 0, done.said + done.out
+    assert "attempt 2 began at" not in done.said, "it went on, whatever its bar was drawn at"
     assert person.lease("pull", "project").code == 0
     second = attempts(person)[1]
     again = steps(second / "log", line)
@@ -103,3 +105,18 @@ def test_the_drafted_job_trains_and_goes_on_after_a_kill(
     assert again[0] > min(steps(attempts(person)[0] / "log", line)), again
     assert "leasehold: the newest whole" in (second / "log").read_text()
     assert receipt(person)["files"], receipt(person)
+    if name == "hf":
+        loads_at_home(person)
+
+
+def loads_at_home(person: Front) -> None:
+    """Load the model and its tokenizer from the pulled folder, as their own library does it."""
+    (home,) = person.project.glob("lease-results/export/*/cells/main")
+    code = (
+        "import sys; from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; "
+        "M.from_pretrained(sys.argv[1]); print(len(T.from_pretrained(sys.argv[1])('a b')['input_ids']))"
+    )
+    environment = {**os.environ, **person.environment}
+    asked = [python_with("transformers"), "-c", code, str(home)]
+    loaded = subprocess.run(asked, capture_output=True, text=True, env=environment, check=False)
+    assert loaded.returncode == 0 and int(loaded.stdout) > 0, loaded.stderr

@@ -40,9 +40,9 @@ def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: A
 
 def init(folder: Path) -> str:
     """Look at a project and spell a job file for it."""
-    from leasehold.lifecycle.init import look_at, write_job
+    from leasehold.lifecycle.init import draft, look_at
 
-    return write_job(look_at(folder))
+    return draft(folder, look_at(folder))
 
 
 def fill_in(text: str) -> list[int]:
@@ -56,8 +56,10 @@ def left_home(folder: Path, text: str, job_file: str) -> str:
     """Say what lies in a project and would not travel with its code; text is that of the job file."""
     from leasehold.lifecycle.left_home import left_home as look
     from leasehold.lifecycle.left_home import say_left_home
+    from leasehold.lifecycle.local_data import apart
+    from leasehold.lifecycle.yaml_text import parse_text
 
-    return say_left_home(look(folder, text), job_file)
+    return say_left_home(look(folder, text, apart(parse_text(text, job_file), folder)), job_file)
 
 
 def write_new(target: Path, text: str) -> None:

@@ -53,6 +53,7 @@ class _Look:
         self.whole = True  # read from its first line
         self.over = False
         self.compared = False
+        self.tried = ""  # the counter by which it was compared last
         self.fall: Optional[_Fall] = None
         self.bad_s: Optional[float] = None
         self.numbers = Divergence()
@@ -129,9 +130,9 @@ class TrainingLook:
     def _compare(self, name: str, cell: CellState, look: _Look, note: Callable[..., None]) -> None:
         """Compare, once, where this attempt began with how far the earlier ones came, by the same counter."""
         place = look.reader.any_place
-        if place is None:
+        if place is None or place.track == look.tried or (place.step == 0 and place.first is None):
             return
-        look.compared = True
+        look.tried = place.track
         mine = place if look.whole else _sample(self._log(name, look.attempt), self._pattern, end=False)
         if mine is None or mine.track != place.track:
             return
@@ -139,7 +140,8 @@ class TrainingLook:
         began = _count(mine, unit, first=True)
         ways = self._ways(name, look.attempt, place.track, unit)
         if began is None or not ways:
-            return
+            return  # an evaluation's own counter may have been first; the training's follows
+        look.compared = True
         first, furthest = min(way.begin for way in ways), max(ways, key=lambda way: way.end)
         if look.reader.place is not None:
             look.fall = _fall(began, first, furthest.end, unit)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .lint_source import (
+    Function,
     Mark,
     Module,
     Rule,
@@ -24,6 +26,7 @@ from .lint_source import (
 
 _EVALUATES = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|validate|validation|val|test)(?:_|$)", re.IGNORECASE)
 _MOVING_NAME = re.compile(r"epoch|step|iter|idx|\bi\b|\bn\b|time|date|uuid|hash")
+_STATE = re.compile(r"ckpt|checkpoint|state_dict", re.IGNORECASE)
 _RNG_MAKERS = {"default_rng", "RandomState", "Generator"}
 
 
@@ -131,18 +134,53 @@ def unsafe_save(module: Module, modules: list[Module]) -> Iterator[Mark]:
         return
     what = "the same file is overwritten in place: killed while writing, old and new are both lost"
     fix = "save to a temporary file beside it, then os.replace"
+    passing_on = {place.name: place for one in modules for place in map(_passes_on, one.functions) if place}
+    trains = _learns([module]) or _resumes(module) or _STATE.search(module.text)
     for scope in module.scopes:
         calls, known = own_calls(scope), _with_defaults(scope)
         if any(last(call.func) in ("replace", "rename", "renames", "move") for call in calls):
             continue
         for call in calls:
-            path = _overwritten(call)
+            path = _overwritten(call) or _given_path(call, passing_on.get(last(call.func)))
+            if dotted(call.func) == "open" and not trains:
+                continue  # a script that prepares data: it is run again
             path = known.get(path.id, path) if isinstance(path, ast.Name) else path
             built = isinstance(path, (ast.JoinedStr, ast.BinOp, ast.Call))
             if path is None or not (built or isinstance(constant(path), str)) or _moves(path):
                 continue
             if _names_a_file(path) or (not built and dotted(call.func) == "torch.save"):
                 yield Mark(call.lineno, "unsafe-save", "C2", what, fix)
+
+
+@dataclass(frozen=True)
+class _PassesOn:
+    """A function that hands its own arguments to torch.save: which of them is the path."""
+
+    name: str
+    place: int
+    word: str
+
+
+def _passes_on(function: Function) -> _PassesOn | None:
+    if any(last(call.func) in ("replace", "rename", "renames", "move") for call in calls_in(function)):
+        return None
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    for call in calls_in(function):
+        if dotted(call.func) != "torch.save":
+            continue
+        if function.args.vararg and not names and call.args and isinstance(call.args[0], ast.Starred):
+            return _PassesOn(function.name, 1, "f")
+        path = call.args[1] if len(call.args) > 1 else keyword(call, "f")
+        if isinstance(path, ast.Name) and path.id in names:
+            return _PassesOn(function.name, names.index(path.id), path.id)
+    return None
+
+
+def _given_path(call: ast.Call, wrapper: _PassesOn | None) -> ast.expr | None:
+    """The path that a caller of such a function gives."""
+    if wrapper is None or any(isinstance(item, ast.Starred) for item in call.args):
+        return None
+    return call.args[wrapper.place] if len(call.args) > wrapper.place else keyword(call, wrapper.word)
 
 
 def _overwritten(call: ast.Call) -> ast.expr | None:

@@ -43,7 +43,8 @@ class Track:
         at = (-1.0 if epoch is None else epoch, step)
         if self.earliest is None or at < self.earliest or (sight.sure and not self.sure):
             self.earliest = at  # "found a checkpoint of step 3" is forgotten at the first "step 1/6"
-        if self.first is None and sight.sure:
+        drawn = step == 0 and sight.total is not None and sight.loss is None  # a bar, before its first step
+        if self.first is None and sight.sure and not drawn:
             self.first = step
         if step > self.step >= 0:
             self.rises += 1

@@ -6,6 +6,7 @@ Caches, environments and folders of outputs are not named, nor what `.leaseignor
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -57,9 +58,22 @@ def left_home(folder: Path, commands: str, taken: Sequence[str] = ()) -> list[Le
         whole = path.endswith("/") and len(files) > 1 and not any(prefix.startswith(path) for prefix in taken)
         one = LeftHome(path, sum(file.bytes for file in files), len(files))
         found += [one] if whole else files
-    known = commands + _code_text(folder) if any(one.bytes < _LARGE_BYTES for one in found) else ""
-    named = [one for one in found if one.bytes >= _LARGE_BYTES or _is_named(folder, one, known)]
-    return sorted(named, key=lambda one: (-one.bytes, one.path))
+    small = [one for one in found if one.bytes < _LARGE_BYTES]
+    named = [one for one in found if one.bytes >= _LARGE_BYTES] + named_by(folder, commands, small)
+    return sorted(set(named), key=lambda one: (-one.bytes, one.path))  # git may list a folder, and a file in it
+
+
+def named_by(folder: Path, commands: str, found: Sequence[LeftHome]) -> list[LeftHome]:
+    """List those of them that commands or code name, or whose folder the commands name."""
+    known = commands + _code_text(folder) if found else ""
+    return [one for one in found if _in_words(one.path, commands) or _is_named(folder, one, known)]
+
+
+def _in_words(path: str, commands: str) -> bool:
+    """Whether commands name a path or a folder above it."""
+    parts = path.rstrip("/").split("/")
+    above = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(one)}(?![\w.-])", commands) for one in above)
 
 
 def say_left_home(found: Sequence[LeftHome], job_file: str = "lease.yaml") -> str:

@@ -27,4 +27,4 @@ def summary(paths: Iterable[str]) -> str:
     shown = ", ".join(f"{count} {one_line(suffix)}" for suffix, count in counts.most_common(_KINDS_SHOWN))
     more = f", {len(counts) - _KINDS_SHOWN} more kinds" if len(counts) > _KINDS_SHOWN else ""
     files = sum(counts.values())
-    return f"{files:,} file{'s' * (files != 1)} not read (no reader: {shown}{more})"
+    return f"{files:,} file{'s' * (files != 1)} not read (taken as bytes: {shown}{more})"

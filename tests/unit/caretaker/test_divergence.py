@@ -179,6 +179,24 @@ def test_another_counter_is_not_compared(bed: Bed) -> None:
     assert bed.told() == []
 
 
+def test_the_trainings_counter_is_compared_though_an_evaluation_printed_its_own_first(bed: Bed) -> None:
+    bed.prints("step 0: train loss 3.2, val loss 3.2", *["iter %d: loss 3.0" % number for number in range(0, 260, 10)])
+    bed.begin(2)
+    bed.prints("step 250: train loss 2.7, val loss 2.7")
+    bed.prints(*["iter %d: loss 2.7" % number for number in (250, 260, 270)])
+    (event,) = [event for event in bed.events if event["k"] == "attempt_began"]
+    assert (event["began"], event["reached"], event["before"]) == (250, 250, 1)
+
+
+def test_a_bar_drawn_at_zero_is_not_where_a_resumed_attempt_began(bed: Bed) -> None:
+    bar = "  7%%|          | %d/600 [00:00<00:11, 49.3it/s]"
+    bed.prints("  0%|          | 0/600 [00:00<?, ?it/s]", *[bar % number for number in range(1, 43)])
+    bed.begin(2)
+    bed.prints("  0%|          | 0/600 [00:00<?, ?it/s]", *[bar % number for number in (41, 46, 49)])
+    (event,) = [event for event in bed.events if event["k"] == "attempt_began"]
+    assert (event["began"], event["first"], event["reached"]) == (41, 1, 42)
+
+
 def test_the_last_lines_of_an_attempt_are_read_without_a_line_end(bed: Bed) -> None:
     log = Path(bed.folder.attempt("main", 1), "log")
     log.write_text("step 1 loss 1.0\nstep 2 loss nan")

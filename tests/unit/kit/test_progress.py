@@ -279,6 +279,21 @@ def test_a_fall_of_the_step_after_a_resume_is_accepted_and_noted() -> None:
     assert (now.step, now.restarts) == (500, 1)
 
 
+def test_a_bar_that_is_drawn_before_its_first_step_does_not_say_that_the_training_began_at_zero() -> None:
+    reader = ProgressReader()
+    reader.feed("  0%|          | 0/600 [00:00<?, ?it/s]\n")
+    for step in (41, 46, 49):
+        reader.feed("".join(bar(step, 600)) + "\n")
+    assert reader.any_place is not None
+    assert (reader.any_place.first, reader.any_place.step) == (41, 49)
+
+
+def test_a_training_that_counts_from_zero_began_there() -> None:
+    reader = ProgressReader()
+    reader.feed("".join("step %d/600 loss 0.5\n" % step for step in range(4)))
+    assert reader.any_place is not None and reader.any_place.first == 0
+
+
 def test_a_second_training_takes_over_once_it_shows_its_loss() -> None:
     text = "".join(bar(step, 50, "stage one: ", ", loss=0.5") for step in range(51))
     text += "".join(bar(step, 80, "stage two: ", ", loss=0.4") for step in range(10))

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from leasehold.gates.planning import promised
 from leasehold.lifecycle.init import look_at, write_job
+from leasehold.lifecycle.yaml_text import parse_text
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "unchanged-code.md").read_text("utf-8")
@@ -30,5 +32,7 @@ def test_each_block_is_the_draft(name: str) -> None:
     shown = yaml.safe_load(block)
     drafted = yaml.safe_load(write_job(look_at(ROOT / "tests" / "support" / "unchanged" / name)))
     assert shown == {key: value for key, value in drafted.items() if key not in ("name", "progress")}
+    job = parse_text(write_job(look_at(ROOT / "tests" / "support" / "unchanged" / name)), "lease.yaml")
+    assert promised(job, job.checkpoint.path), "else the plan gate refuses a box whose disk goes with it"
     for word in ("Edited:", "Resume:", "Data:", "Smoke:"):
         assert re.search(rf"\b{word}\s+\S", section)

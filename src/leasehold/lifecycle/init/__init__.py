@@ -3,7 +3,7 @@
 from .convert import Conversion, convert
 from .facts import ProjectFacts
 from .look import look_at
-from .start import Started, init
+from .start import Started, draft, init
 from .write import write_job
 
-__all__ = ["Conversion", "ProjectFacts", "Started", "convert", "init", "look_at", "write_job"]
+__all__ = ["Conversion", "ProjectFacts", "Started", "convert", "draft", "init", "look_at", "write_job"]

@@ -24,13 +24,16 @@ _STARTS = re.compile(
 _OPEN = re.compile(  # a value that each reader is to choose
     r"[<>|;&`{}\[\]$*?!()]|\.\.\.|…|/path/to|path/to/|your[_-]|YOUR[_-]|experiment_name|/home/|/Users/|\\\Z"
 )
+_GROUP = re.compile(
+    r"(?<!\S)(?:\[[^\[\]]*\]|<[^<>]*>)(?!\S)"
+)  # [folder with images], <your data>; [--flag] may be left out
 _ENDS = re.compile(r"\s(?:&&|\|\|?|;|&|[0-9]?>>?)(?=\s|\Z).*|[;&]\Z")
 _ASIDE = re.compile(
     r"(?:^|[_/.-])(?:eval\w*|test\w*|infer\w*|predict\w*|demo|sample|generate|dummy|debug|fake|toy|export|preprocess|"
     r"prepare|download)(?:[_.-]|\Z)", re.I,
 )  # fmt: skip
 _ASIDE_FLAGS = re.compile(
-    r"--?(?:evaluate|eval(?:[_-]only)?|test(?:[_-]only)?|infer(?:ence)?|predict|demo|resume(?:[_-]\w+)?|sample|generate|"
+    r"--?(?:evaluate|eval(?:[_-]only)?|test(?:[_-]only)?|infer(?:ence)?|predict|demo|(?:resume|restore|continue)(?:[_-]\w+)?|sample|generate|"
     r"dummy|debug|fake\w*|dry[_-]run|fast[_-]dev[_-]run|multirun|help|h)(?:=.*)?\Z"
     r"|(?:ckpt_path|debug|hparams_search)=.*", re.I,
 )  # fmt: skip
@@ -101,7 +104,7 @@ def _read(text: str, where: Where, known: set[str]) -> Shown | None:
 
 def _kept(line: str) -> str:
     """Keep a command's own flags; a value that is left open there becomes a mark. Nothing for no training at all."""
-    words = _WORD.findall(line)
+    words = _WORD.findall(_GROUP.sub(lambda group: "" if group[0][1:2] == "-" else PLACEHOLDER, line))
     start = next((at for at, word in enumerate(words) if _SCRIPT.fullmatch(word) or word == "-m"), len(words))
     if _ASIDE.search(words[start]) if start < len(words) else True:
         return ""

@@ -15,6 +15,7 @@ class Role(Enum):
     LIMIT = "part of the data"
     EVAL_LIMIT = "part of an evaluation"
     INTERVAL = "how often it saves or evaluates"
+    LOGGING = "how often it logs"
     COMPILE = "compiling"
     BATCH = "batch size"
     WORKERS = "loader workers"
@@ -147,10 +148,12 @@ class ProjectFacts:
     resumes: tuple[Sign, ...] = ()
     resume_words: tuple[Sign, ...] = ()  # a setting that the code compares with a word such as resume
     resume_reads: tuple[Sign, ...] = ()  # settings of that kind that the code reads
+    load_modes: tuple[Sign, ...] = ()  # where the code tells torch.load which objects it may make
     trainers: tuple[Sign, ...] = ()  # frameworks whose trainer has an adapter of ours
     trackers: tuple[Sign, ...] = ()
     secrets: tuple[Sign, ...] = ()
     data: tuple[Sign, ...] = ()
+    log_pauses: tuple[Sign, ...] = ()  # how often the code logs, where no flag says so
     notebooks: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     files: tuple[str, ...] = ()

@@ -29,6 +29,10 @@ _NAMES = {
         "save_epochs save_epoch_freq eval_interval eval_every eval_freq eval_steps val_interval val_every val_freq "
         "val_check_interval every_n_train_steps every_n_epochs check_val_every_n_epoch snapshot_interval snapshot_freq"
     ),
+    Role.LOGGING: (
+        "log_interval log_every log_freq log_frequency log_steps logging_steps log_every_n_steps print_freq "
+        "print_every print_interval logging_interval"
+    ),
     Role.COMPILE: "compile torch_compile use_compile compile_model",
     Role.BATCH: (
         "batch_size per_device_train_batch_size train_batch_size micro_batch_size device_batch_size batchsize bs "
@@ -47,6 +51,30 @@ _NAMES = {
     ),
     Role.CONFIG: "config cfg config_file config_path conf",
 }
+_TIMES = r"(?:_n)?(?:_(?:train_)?(?:steps?|iters?|iterations?|epochs?|updates?|batches))?"
+_SAVES = r"(?:sav(?:e|ing)|ckpts?|checkpoints?|checkpointing|snapshots?)"
+_PARTS = r"(?:training|train|from|path|file|ckpt|checkpoint|state)"
+_SPELLINGS = (  # where the name is none of those above
+    (Role.RESUME, re.compile(rf"(?:auto_)?(?:resume|restore|continue)(?:_{_PARTS})*|(?:ckpt|checkpoint)_to_resume")),
+    (
+        Role.INTERVAL,
+        re.compile(
+            rf"(?:{_SAVES}|eval|evaluation|val|validation)_(?:every|interval|freq|frequency|period)(?:{_TIMES})"
+            rf"|{_SAVES}_(?:steps|iters|iterations|updates)"
+        ),
+    ),
+    (Role.STEPS, re.compile(r"(?:(?:max|num|n|total)_)?(?:train_|training_|global_|optim(?:izer)?_)?"
+                            r"(?:steps|iters|iterations|updates)")),
+    (Role.EPOCHS, re.compile(r"(?:(?:max|num|n|total)_)?(?:train_|training_)?epochs")),
+    (Role.BATCH, re.compile(r"(?!\w*(?:eval|val|test))(?:\w+_)?batch_size|minibatch_size")),
+    (
+        Role.OUTPUT,
+        re.compile(
+            r"(?:out|outputs?|save|logs?|work|exp|experiments?|results?|runs?|saved?_models?)_(?:dir|root|folder|directory)"
+            r"|(?:ckpts?|checkpoints?)_(?:root|folder|directory)"
+        ),
+    ),
+)  # fmt: skip
 _ROLES = {name: role for role, names in _NAMES.items() for name in names.split()}
 _RANKS = {name: rank for names in _NAMES.values() for rank, name in enumerate(names.split())}
 _FILE = re.compile(r"[^/]+\.[A-Za-z][A-Za-z0-9]{0,11}\Z")
@@ -54,7 +82,8 @@ _FILE = re.compile(r"[^/]+\.[A-Za-z][A-Za-z0-9]{0,11}\Z")
 
 def role_of(name: str) -> Role:
     """Read a flag's role from its name."""
-    return _ROLES.get(_bare(name), Role.OTHER)
+    bare = _bare(name)
+    return _ROLES.get(bare) or next((role for role, spelled in _SPELLINGS if spelled.fullmatch(bare)), Role.OTHER)
 
 
 def rank_of(flag: Flag) -> int:
@@ -84,7 +113,9 @@ def tiny_value(flag: Flag, by_steps: bool = True) -> str | None:
         case Role.EVAL_LIMIT:
             return "2"
         case Role.INTERVAL:
-            return "2" if by_steps or "step" in name or "iter" in name else "1"
+            return "2" if by_steps or re.search("step|iter|update", name) else "1"
+        case Role.LOGGING:
+            return "1" if flag.default.isdigit() and int(flag.default) > 1 else None
         case Role.COMPILE:
             on = flag.default.lower() == "true" and flag.style is not Style.SWITCH
             return ("False" if flag.style is Style.JOINED else "false") if on else None

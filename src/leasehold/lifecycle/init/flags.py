@@ -49,6 +49,14 @@ def hydra_folder(source: Source) -> str | None:
     return None
 
 
+def hydra_config(source: Source) -> str:
+    """Return the name of the config that @hydra.main begins with."""
+    for call, name in source.calls():
+        if name == "hydra.main":
+            return text_of(argument(call, 1, "config_name"))
+    return ""
+
+
 def _from_calls(source: Source) -> Iterator[Flag]:
     for call, name in source.calls():
         last = name.rpartition(".")[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import yaml
 
@@ -14,6 +14,7 @@ from .listing import Listing
 from .paths import checked_pattern
 
 _TRAINER = re.compile(r"(?:lightning|pytorch_lightning)\.(?:.*\.)?Trainer\Z")
+_CSV_LOGGER = re.compile(r"(?:lightning|pytorch_lightning)\.(?:.*\.)?CSVLogger\Z")
 _MAX_FILES = 60
 _MAX_KEYS = 2_000
 _MAX_TEXT = 100_000
@@ -59,6 +60,59 @@ def config_outputs(listing: Listing, folder: str) -> list[Output]:
                     )
                 )
     return found
+
+
+def logger_outputs(listing: Listing, folder: str, name: str) -> list[Output]:
+    """The table of a CSVLogger below Hydra's own folder, where the primary config's defaults choose it."""
+    roots = dict(_configs(listing, folder))
+    chosen = list(_chosen(roots, f"{folder}/{name}"))
+    found = []
+    for path in chosen:
+        for node, line in _mappings(roots[path]):
+            values = {
+                str(key.value): str(value.value) for key, value in node.value if isinstance(value, yaml.ScalarNode)
+            }
+            below = re.match(r"\$\{[\w.]*output_dir\}/?([\w/.-]*)\Z", values.get("save_dir", ""))
+            if below and _CSV_LOGGER.match(values.get("_target_", "")):
+                pattern = checked_pattern(posixpath.join(below[1], "**", "metrics.csv"))
+                said = (Base.FLAG, Where(path, line), "CSVLogger", "output_dir")
+                found.append(Output(pattern, "csv", Kind.METRICS, *said))
+                if "version" not in values:
+                    beside = checked_pattern(posixpath.join(below[1], "**", "version_*", "*"))
+                    found.append(Output(beside, "bytes", Kind.METRICS, *said))
+    return found
+
+
+def _chosen(roots: Mapping[str, yaml.Node], primary: str) -> Iterator[str]:
+    """Name the primary config and those that its defaults list names, of groups as they are written there."""
+    stem = primary.removesuffix(".yaml")
+    first = next((path for path in (f"{stem}.yaml", f"{stem}.yml") if path in roots), "")
+    waiting, seen = [first] if first else [], set()
+    while waiting:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        yield path
+        for word in _defaults(roots[path]):
+            near = posixpath.normpath(posixpath.join(posixpath.dirname(path), word))
+            waiting += [one for one in (f"{near}.yaml", f"{near}.yml") if one in roots]
+
+
+def _defaults(root: yaml.Node) -> Iterator[str]:
+    """Spell each entry of a defaults list as a path: `- logger: csv` is logger/csv, `- csv` is csv."""
+    entries = next(
+        (value for key, value in getattr(root, "value", []) if isinstance(key, yaml.Node) and key.value == "defaults"),
+        None,
+    ) if isinstance(root, yaml.MappingNode) else None  # fmt: skip
+    for item in entries.value if isinstance(entries, yaml.SequenceNode) else ():
+        if isinstance(item, yaml.ScalarNode):
+            yield str(item.value)
+        elif isinstance(item, yaml.MappingNode):
+            for key, value in item.value:
+                group = str(key.value).removeprefix("override ").removeprefix("optional ").removeprefix("/")
+                words = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                yield from (f"{group}/{word.value}" for word in words if isinstance(word, yaml.ScalarNode))
 
 
 def _configs(listing: Listing, folder: str) -> Iterator[tuple[str, yaml.Node]]:

@@ -11,13 +11,15 @@ from . import signs
 from .commands import shown_commands
 from .entries import find_entries, main_guard, related_to
 from .facts import Base, Flag, Kind, Output, ProjectFacts, Role, Sign, Style, Where
-from .flags import find_flags, hydra_folder
-from .hydra_configs import config_flags, config_outputs
+from .flags import find_flags, hydra_config, hydra_folder
+from .hydra_configs import config_flags, config_outputs, logger_outputs
 from .listing import Limits, Listing, list_project
 from .needs import find_requirements
+from .output_flags import with_output_flags
 from .paths import PathReader
 from .source import Source, parse_source
 from .trainers import find_trainer_outputs
+from .wrappers import calls_of, find_wrappers
 from .writes import find_outputs
 
 MAX_PYTHON_FILES = 300
@@ -27,11 +29,11 @@ def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B
     """Say what a project seems to be; nothing of it is executed or imported."""
     listing = list_project(folder, limits)
     sources = _parse_all(listing)
-    requirements = find_requirements(listing)
     entries = find_entries(sources, shown_commands(listing))
+    requirements = find_requirements(listing, entries[0].path if entries else "")
     related = related_to(entries[0].path, sources) if entries else ()
-    flags = _flags(listing, sources, related)
     near = [sources[path] for path in related]
+    flags = with_output_flags(_flags(listing, sources, related), near)
     return ProjectFacts(
         name=folder.absolute().name,
         entries=entries,
@@ -44,10 +46,12 @@ def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B
         resumes=_each(sources, signs.resumes, near),
         resume_words=_each(sources, signs.resume_words, near),
         resume_reads=_each(sources, signs.resume_reads, near),
+        load_modes=_each(sources, signs.load_modes, near),
         trainers=_each(sources, signs.trainers, near),
         trackers=_each(sources, signs.trackers, near),
         secrets=_each(sources, signs.secrets, near),
         data=_each(sources, signs.data, near),
+        log_pauses=_each(sources, signs.log_pauses, near),
         notebooks=tuple(one_line(path) for path in listing.paths if path.endswith(".ipynb"))[:20],
         folders=tuple(path for path in listing.folders if "/" not in path),
         files=tuple(path for path in listing.paths if "/" not in path),
@@ -94,12 +98,15 @@ def _outputs(
     names = {flag.attribute for flag in flags if flag.role is Role.OUTPUT}
     names |= {"output_dir"} if any(flag.name == "hydra.run.dir" for flag in flags) else set()
     found: list[Output] = []
+    wrappers = find_wrappers(near)
+    by_callers = {wrapper.inside for source in near for _, wrapper in calls_of(wrappers, source)}
     for source in near or list(sources.values()):
         reader = PathReader(source, frozenset(names))
-        found += find_trainer_outputs(reader) + find_outputs(reader)
+        written = find_trainer_outputs(reader) + find_outputs(reader, wrappers)
+        found += [output for output in written if output.where not in by_callers]
         folder = hydra_folder(source)
         if folder is not None:
-            found += config_outputs(listing, folder)
+            found += config_outputs(listing, folder) + logger_outputs(listing, folder, hydra_config(source))
             said = (Base.FLAG, Where(source.path), "Hydra", "output_dir")
             found.append(Output(".hydra/*.yaml", "bytes", Kind.METRICS, *said))
     return tuple(found)

@@ -20,13 +20,18 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,<>=!~\[\]()'\";@+-]*\Z")
 _MAX_LINES = 2_000
 
 
-def find_requirements(listing: Listing) -> tuple[Sign, ...]:
-    """List what declares dependencies; the word is the command that installs it, the note says more."""
+def find_requirements(listing: Listing, entry: str = "") -> tuple[Sign, ...]:
+    """List what declares dependencies; the word is the command that installs it, the note says more.
+
+    A requirements file lies at the top, or beside the entry or in a folder above it.
+    """
     found = []
+    folders = [entry[:at] for at, letter in enumerate(entry, 1) if letter == "/"]
     for path in listing.paths:
         if not path.isprintable():
             continue
-        if _REQUIREMENTS.match(path):
+        beside = next((folder for folder in reversed(folders) if path.startswith(folder)), "")
+        if _REQUIREMENTS.match(path[len(beside) :]):
             found.append(Sign(f"pip install -r {shlex.quote(path)}", Where(path), _pins(listing, path)))
         elif _CONDA.match(path):
             found.append(Sign(f"conda env update -n base -f {shlex.quote(path)}", Where(path), "conda"))

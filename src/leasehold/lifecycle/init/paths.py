@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from leasehold.kit.paths import UnsafePath, check_relative
 
-from .facts import Base, Role
-from .flag_roles import role_of
+from .facts import Base
 from .source import Source, argument, text_of
 
 # Private marks inside a half-read path. Text from a project cannot hold them: they are cut out of it.
@@ -35,25 +34,34 @@ class Target:
 
 @dataclass(frozen=True)
 class PathReader:
-    """Reads path expressions of one file; flag_names are attributes that the command line can set."""
+    """Reads path expressions of one file; flag_names are output settings of the command line.
+
+    With `sought`, flag_names are settings of any name, and those that a written path begins with are looked for.
+    """
 
     source: Source
     flag_names: frozenset[str]
+    sought: bool = False
 
     def target(self, node: ast.expr | None, suffix: str = "") -> Target:
         """Read an expression as a file that is written."""
         text = self._read(node, getattr(node, "lineno", 0), 0) if node is not None else _UNKNOWN
-        return _normal(text + suffix if not text.endswith(suffix) else text)
+        return self._target(text + suffix if not text.endswith(suffix) else text)
 
     def folder(self, node: ast.expr | None, inside: str) -> Target:
         """Read an expression as a folder in which a file is written."""
         text = self._read(node, getattr(node, "lineno", 0), 0) if node is not None else _UNKNOWN
-        return _normal(f"{text}/{inside}")
+        return self._target(f"{text}/{inside}")
 
     def literal(self, node: ast.expr | None) -> str:
         """Return the text of an expression that is wholly constant."""
         text = self._read(node, getattr(node, "lineno", 0), 0) if node is not None else ""
         return "" if _MARKS.search(text) else text
+
+    def _target(self, text: str) -> Target:
+        if self.sought and not re.match(f"{_FLAG}[^{_FLAG_END}]+{_FLAG_END}(?:/|\\Z)", text):
+            return Target(Base.UNKNOWN, "")  # a setting that is a part of a name is no folder
+        return _normal(text)
 
     def _read(self, node: ast.expr, line: int, depth: int) -> str:
         if depth > _MAX_DEPTH:
@@ -126,13 +134,14 @@ class PathReader:
 
     def _read_name(self, name: str, line: int, depth: int) -> str:
         found = self.source.last_assigned(name, line + 1)
-        if found is None and not self._settable(name):
+        settable = self._settable(name) and not self.sought
+        if found is None and not settable:
             given = self.source.given(name, line)
             return self._read(given[1], given[0], depth + 1) if given is not None else _UNKNOWN
         if found is None:
             return _flag(name)
         at, value = found
-        if isinstance(value, ast.Constant) and self._settable(name):
+        if isinstance(value, ast.Constant) and settable:
             return _flag(name)
         if isinstance(value, ast.Constant) and not isinstance(value.value, str):
             return _UNKNOWN  # a counter: its first value says nothing
@@ -140,15 +149,16 @@ class PathReader:
 
     def _read_attribute(self, node: ast.Attribute, line: int, depth: int) -> str:
         holder = node.value
-        settings = (holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")) in _SETTINGS
+        name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+        settings = name in _SETTINGS or name.endswith("_args")
         if settings and self._settable(node.attr):
             return _flag(node.attr)
         if isinstance(holder, ast.Name) and holder.id == "self":
             return self._read_name(node.attr, line, depth)
-        return _flag(node.attr) if self._settable(node.attr) else _UNKNOWN
+        return _flag(node.attr) if self._settable(node.attr) and not self.sought else _UNKNOWN
 
     def _settable(self, name: str) -> bool:
-        return name.lower() in self.flag_names and role_of(name) is Role.OUTPUT
+        return name.lower() in self.flag_names
 
 
 def _flag(name: str) -> str:

@@ -65,7 +65,7 @@ def find_promises(facts: ProjectFacts) -> Promises:
             found.aside.append(output)
         else:
             _place(found, output, facts, primary)
-    found.artifacts = _unique(_with_copies(found))[:_MAX_PROMISES]
+    found.artifacts = _unique([_with_its_like(output) for output in _with_copies(found)])[:_MAX_PROMISES]
     needed = {name for output in found.artifacts for name in output.needs}
     found.switches = [
         flag
@@ -77,9 +77,12 @@ def find_promises(facts: ProjectFacts) -> Promises:
 
 def resume_point(artifacts: list[Output]) -> Output | None:
     """Return the checkpoint that a restarted run would load."""
-    saved = [output for output in artifacts if output.kind is Kind.CHECKPOINT and EVERYTHING not in output.pattern]
+    saved = [
+        output for output in artifacts if output.kind is Kind.CHECKPOINT and not output.pattern.endswith(EVERYTHING)
+    ]
     named = [output for output in saved if any(word in output.pattern.lower() for word in ("last", "latest", "resume"))]
-    return next(iter(named or saved), None)
+    trains = [output for output in saved if any(key.startswith("optim") for key in output.keys)]
+    return next(iter(named or trains or saved), None)
 
 
 def _place(found: Promises, output: Output, facts: ProjectFacts, primary: Flag | None) -> None:
@@ -141,6 +144,13 @@ def _brought_over(found: Promises, output: Output, facts: ProjectFacts) -> str:
         return output.pattern
     found.copies += [word] if word not in found.copies else []
     return output.pattern
+
+
+def _with_its_like(output: Output) -> Output:
+    """Promise every checkpoint that a callback leaves in its folder: the last, the best, and what a resume may take."""
+    if output.kind is Kind.CHECKPOINT and output.opaque and output.pattern.endswith(".ckpt"):
+        return replace(output, pattern=posixpath.join(posixpath.dirname(output.pattern), "*.ckpt"))
+    return output
 
 
 def _with_copies(found: Promises) -> list[Output]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from dataclasses import dataclass
 
@@ -47,7 +46,7 @@ def state_of(artifacts: list[Output]) -> tuple[str, Output] | None:
             return folder["folder"], output
     for output in artifacts:
         if output.pattern.endswith(".ckpt") and output.opaque and output.kind is Kind.CHECKPOINT:
-            return posixpath.join(posixpath.dirname(output.pattern), "*.ckpt"), output  # last.ckpt and its like
+            return output.pattern, output
     point = resume_point(artifacts)
     return (point.pattern, point) if point is not None else None
 

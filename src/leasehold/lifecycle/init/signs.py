@@ -122,6 +122,21 @@ def resume_reads(source: Source) -> Iterator[Sign]:
             yield Sign(node.attr, source.at(node))
 
 
+def load_modes(source: Source) -> Iterator[Sign]:
+    """Yield where weights_only is given: torch.load then asks nothing else."""
+    for call, name in source.calls():
+        if any(keyword.arg == "weights_only" for keyword in call.keywords):
+            yield Sign(name, source.at(call))
+
+
+def log_pauses(source: Source) -> Iterator[Sign]:
+    """Yield how many steps pass between two lines of a log: settings of that name with a number."""
+    for name, values in source.assigned.items():
+        for line, value in values if role_of(name) is Role.LOGGING else ():
+            if isinstance(value, ast.Constant) and type(value.value) is int:
+                yield Sign(name, source.at(_Line(line)), str(value.value))
+
+
 def trainers(source: Source) -> Iterator[Sign]:
     """Yield the frameworks' trainers that the code makes, for which there is an adapter."""
     for call, name in source.calls():

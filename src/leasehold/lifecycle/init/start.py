@@ -8,6 +8,7 @@ from pathlib import Path
 
 from leasehold.errors import HomeError, UserError
 from leasehold.kit.terminal import one_line
+from leasehold.lifecycle.left_home import left_home, named_by
 
 from .convert import Conversion, convert
 from .facts import ProjectFacts
@@ -31,10 +32,16 @@ def init(folder: Path, target: Path, *, stdout: bool = False, source: Path | Non
         _refuse_existing(target)
     facts = look_at(folder)
     conversion = convert(source, facts) if source is not None else None
-    text = conversion.text if conversion is not None else write_job(facts)
+    text = conversion.text if conversion is not None else draft(folder, facts)
     if not stdout:
         _write_new(target, text)
     return Started(text, None if stdout else target, facts, conversion)
+
+
+def draft(folder: Path, facts: ProjectFacts) -> str:
+    """Spell a job file for a project that was looked at, with the data that it reads and git ignores."""
+    command = facts.entry.command if facts.entry is not None else ""
+    return write_job(facts, named_by(folder, command, left_home(folder, command)))
 
 
 def _refuse_existing(target: Path) -> None:

@@ -10,6 +10,7 @@ from .flag_roles import rank_of, tiny_value
 
 _WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'])+"""
 _MOST_OFTEN = 6
+_OFTEN_IN_AN_EPOCH = "10"  # steps between two saves, where a smoke is a whole epoch
 _HEADS = ("trainer", "training", "train", "train_args")
 
 
@@ -49,19 +50,33 @@ def shrinking(flags: Iterable[Flag]) -> list[Flag]:
     rest = [best(flags, role, also_switches=role is Role.DEVICE) for role in (Role.WORKERS, Role.DEVICE, Role.COMPILE)]
     if steps or limit:  # else small batches make the epoch longer
         rest.insert(0, best(flags, Role.BATCH))
-    often = [flag for flag in flags if flag.role in (Role.INTERVAL, Role.EVAL_LIMIT) and _valued(flag)]
+    frequent = (Role.INTERVAL, Role.EVAL_LIMIT, *((Role.LOGGING,) if steps or limit else ()))
+    often = [flag for flag in flags if flag.role in frequent and _valued(flag)]
     return [*short, *(flag for flag in rest if flag), *often[:_MOST_OFTEN]]
 
 
-def in_tiny(command: str, flags: Iterable[Flag]) -> str:
-    """Return the command line with a tiny value for each of the flags, in one process."""
+def in_tiny(command: str, flags: Iterable[Flag], steps: str = "") -> str:
+    """Return the command line with a tiny value for each of the flags, in one process; `steps` where 3 are too few."""
     flags = list(flags)
     by_steps = any(flag.role is Role.STEPS for flag in flags)
     for flag in flags:
         if flag.role is Role.INTERVAL and not mentions(command, flag) and not flag.default:
             continue  # off unless set, or the framework's own choice
-        command = with_flag(command, flag, tiny_value(flag, by_steps) or "")
+        value = steps if steps and flag.role is Role.STEPS else tiny_value(flag, by_steps)
+        if flag.role is Role.INTERVAL and not by_steps and _counts_steps(flag, flags):
+            value = _OFTEN_IN_AN_EPOCH
+        command = with_flag(command, flag, value or "")
     return re.sub(r"(--nproc[-_]per[-_]node|--num_processes)[= ]\S+", r"\1=1", command)
+
+
+def _counts_steps(flag: Flag, flags: list[Flag]) -> bool:
+    """Whether a pause between saves is in steps: as a number of epochs it would be more than there are."""
+    epochs = [int(one.default) for one in flags if one.role is Role.EPOCHS and one.default.isdigit()]
+    return (
+        flag.default.isdigit()
+        and int(flag.default) >= 2 * int(_OFTEN_IN_AN_EPOCH)
+        and int(flag.default) > max(epochs, default=0)
+    )
 
 
 def _valued(flag: Flag) -> bool:

@@ -20,8 +20,9 @@ _HF_TRAINERS = ("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer", "GRPOTr
 
 def find_trainer_outputs(reader: PathReader) -> list[Output]:
     """List what the frameworks that one file sets up will write."""
-    found = [*_hugging_face(reader), *_lightning(reader), *_folders(reader)]
-    unique = {(output.base, output.flag, output.pattern): output for output in reversed(found)}
+    unique: dict[tuple[Base, str, str], Output] = {}
+    for output in (*_hugging_face(reader), *_lightning(reader), *_folders(reader)):
+        unique.setdefault((output.base, output.flag, output.pattern), output)
     return sorted(unique.values(), key=lambda output: output.where.line)
 
 
@@ -54,6 +55,12 @@ def _hf_files(reader: PathReader) -> Iterator[tuple[str, str, str, Kind]]:
         yield said, whole + "tokenizer*", "bytes", Kind.METRICS
     if "save_metrics" in called:
         yield "save_metrics()", "all_results.json", "json", Kind.METRICS
+        yield "save_metrics()", "*_results.json", "json", Kind.METRICS
+    if "save_state" in called:
+        yield "save_state()", "trainer_state.json", "json", Kind.METRICS
+    if "save_model" in called:
+        yield "save_model()", "training_args.bin", "bytes", Kind.METRICS
+    yield "optimizer, scheduler and random state", "checkpoint-*/**", "bytes", Kind.CHECKPOINT
 
 
 def _lightning(reader: PathReader) -> Iterator[Output]:
@@ -67,6 +74,9 @@ def _lightning(reader: PathReader) -> Iterator[Output]:
             version = text_of(argument(call, 2, "version")) or "**"
             target = reader.folder(argument(call, 0, "save_dir"), f"{version}/metrics.csv")
             yield _made(reader, call, target, "CSVLogger", "csv")
+            beside = reader.folder(argument(call, 0, "save_dir"), "**/version_*/*")
+            if version == "**":
+                yield replace(_made(reader, call, beside, "CSVLogger's folder", "bytes"), kind=Kind.METRICS)
 
 
 def _lightning_defaults(reader: PathReader, call: ast.Call, named: set[str]) -> Iterator[Output]:
@@ -94,12 +104,30 @@ def _lightning_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output
     folder = argument(call, 0, "dirpath")
     file = argument(call, 1, "filename")
     inside = (reader.literal(file) or "*") + ".ckpt"
-    place = reader.folder(folder, f"**/checkpoints/{inside}" if folder is None else inside)
+    below = ""
+    if folder is None:
+        folder, below = _logged_to(reader)
+    place = reader.folder(folder, below + inside)
     yield _made(reader, call, place, "ModelCheckpoint", "torch")
     last = argument(call, -1, "save_last")
     if isinstance(last, ast.Constant) and last.value is True:
-        beside = reader.folder(folder, "last.ckpt")
+        beside = reader.folder(folder, f"{below}last.ckpt")
         yield _made(reader, call, beside, "ModelCheckpoint(save_last=True)", "torch")
+
+
+def _logged_to(reader: PathReader) -> tuple[ast.expr | None, str]:
+    """Where ModelCheckpoint saves without a folder of its own: below the logger's, else below the trainer's."""
+    for call, name in reader.source.calls():
+        if _of_lightning(name) and _last(name) in ("CSVLogger", "TensorBoardLogger"):
+            named, version = argument(call, 1, "name"), argument(call, 2, "version")
+            word = "lightning_logs" if named is None else reader.literal(named)
+            below = f"{word}/version_*/checkpoints/" if word and version is None else "**/checkpoints/"
+            return argument(call, 0, "save_dir"), below
+    for call, name in reader.source.calls():
+        node = argument(call, -1, "default_root_dir") if _last(name) == "Trainer" and _of_lightning(name) else None
+        if node is not None:
+            return node, "**/checkpoints/"
+    return None, "**/checkpoints/"
 
 
 def _keras_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output]:

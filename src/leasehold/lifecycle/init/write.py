@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from leasehold.kit.paths import NAME
+from leasehold.lifecycle.left_home import LeftHome
 
 from .facts import Entry, Flag, Output, ProjectFacts, Role
 from .needs import setup_lines
@@ -16,10 +18,15 @@ from .tiny import in_tiny, mentions, processes, shrinking, with_flag
 
 _REFUSE = "echo 'lease.yaml is not filled in yet: look for FILL IN' >&2; exit 1"
 _AT_RESUME = " {{resume}}"
+_MOST_DATA, _MOST_DATA_BYTES = 12, 2 << 30
+_SMOKE_STEPS, _MOST_SMOKE_STEPS = 3, 50
 
 
-def write_job(facts: ProjectFacts) -> str:
-    """Write a commented job file that parses, whatever was or was not found."""
+def write_job(facts: ProjectFacts, ignored: Sequence[LeftHome] = ()) -> str:
+    """Write a commented job file that parses, whatever was or was not found.
+
+    `ignored` is what git ignores, so that it does not travel with the code, and what commands or code name.
+    """
     page, promises = Page(), find_promises(facts)
     _head(page, facts)
     page.put("name", job_name(facts.name))
@@ -27,8 +34,10 @@ def write_job(facts: ProjectFacts) -> str:
     resume = find_resume(facts, promises.artifacts, entry.command) if entry is not None else None
     command = _run(page, facts, promises, resume)
     _resume(page, resume)
+    _env(page, facts, resume)
     _smoke(page, facts, promises, command, _AT_RESUME if resume is not None else "")
     _setup(page, facts)
+    _data(page, ignored)
     write_artifacts(page, promises)
     _checkpoint(page, facts, promises, resume)
     _secrets(page, facts)
@@ -89,6 +98,19 @@ def _resume(page: Page, resume: Resume | None) -> None:
     page.put("flags", resume.flags, indent=2)
 
 
+def _env(page: Page, facts: ProjectFacts, resume: Resume | None) -> None:
+    """Let a run load what it saved itself, where that may hold classes and the code leaves it to torch."""
+    if resume is None or not resume.saved.opaque or facts.load_modes:
+        return
+    page.gap()
+    page.say(
+        f"{GUESS}: its own checkpoints may hold classes beside tensors, which torch 2.6 and later load only with this. "
+        "It holds for every torch.load() of the run: leave it out if the run loads files of others."
+    )
+    page.open("env")
+    page.put_env("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+
+
 def _say_no_entry(page: Page, facts: ProjectFacts) -> None:
     page.say(f"{FILL_IN}: no file was found that looks like a training script.")
     for notebook in facts.notebooks[:2]:
@@ -136,13 +158,28 @@ def _smoke(page: Page, facts: ProjectFacts, promises: Promises, command: str, la
         page.say("  shortened by " + ", ".join(f"{flag.name} ({flag.where})" for flag in flags))
         if all(flag.role is not Role.STEPS for flag in flags):
             page.say(f"  {GUESS}: one epoch may still be long on a CPU; LEASE_SMOKE=1 is set for your script to see.")
-        page.put("smoke", promises.dress(in_tiny(command, flags), last))
+        page.put(
+            "smoke", promises.dress(in_tiny(command, flags, _steps_to_a_log_line(page, facts, promises, flags)), last)
+        )
     else:
         page.say(f"{FILL_IN}: no flag for steps or epochs was seen. LEASE_SMOKE=1 is set for your script to see.")
         if PLACEHOLDER in command:
             page.put("smoke", _REFUSE)
         else:
             page.suggest(f"smoke: {scalar(command + ' --steps 3')}")
+
+
+def _steps_to_a_log_line(page: Page, facts: ProjectFacts, promises: Promises, flags: list[Flag]) -> str:
+    """Where a promised table is written every few steps, and no flag says how often: so many steps; else nothing."""
+    tables = [output for output in promises.artifacts if output.loads in ("csv", "jsonl")]
+    if not tables or any(flag.role is Role.LOGGING for flag in facts.flags):
+        return ""
+    pauses = [sign for sign in facts.log_pauses if _SMOKE_STEPS < int(sign.note) <= _MOST_SMOKE_STEPS]
+    if not pauses or all(flag.role is not Role.STEPS for flag in flags):
+        return ""
+    slowest = max(pauses, key=lambda sign: int(sign.note))
+    page.say(f"  {slowest.note} steps: {slowest.word} ({slowest.where}), and {tables[0].pattern} is promised.")
+    return slowest.note
 
 
 def _setup(page: Page, facts: ProjectFacts) -> None:
@@ -166,6 +203,22 @@ def _setup(page: Page, facts: ProjectFacts) -> None:
     if others:
         page.say(f"  also seen: {', '.join(others[:6])}")
     page.put("setup", " && ".join(sign.word for sign in chosen))
+
+
+def _data(page: Page, ignored: Sequence[LeftHome]) -> None:
+    """Take along what the code reads and git ignores; much of it only when a person says so."""
+    if not ignored:
+        return
+    page.gap()
+    page.say(
+        "Ignored by git, so it does not travel with the code; as `data:` it is uploaded once to each box, read-only."
+    )
+    page.say(*(f"  {one}".rstrip(",") for one in ignored[:_MOST_DATA]))
+    paths = [one.path.rstrip("/") for one in ignored[:_MOST_DATA]]
+    if sum(one.bytes for one in ignored) <= _MOST_DATA_BYTES and len(ignored) <= _MOST_DATA:
+        page.put_list("data", paths)
+    else:
+        page.suggest(f"data: [{', '.join(scalar(path, in_flow=True) for path in paths)}]", f"{FILL_IN}: it is much")
 
 
 def write_artifacts(page: Page, promises: Promises) -> None:
@@ -204,6 +257,12 @@ def _checkpoint(page: Page, facts: ProjectFacts, promises: Promises, resume: Res
         page.say(f"It seems to resume by itself: {itself[0].word} ({itself[0].where}).")
     elif resume is None:
         _say_no_resume(page, facts)
+    elif any(sign.word == "lightning" for sign in facts.trainers):
+        (where,) = [sign.where for sign in facts.trainers if sign.word == "lightning"][:1]
+        page.say(
+            f"Lightning's Trainer ({where}) saves when its callbacks say so. leasehold.checkpoint.lightning saves as "
+            "often as pays, on request and at the end, in two lines (docs/checkpoints.md)."
+        )
     state = state_of(promises.artifacts)
     if state is None:
         page.suggest("checkpoint: {path: last.pt, size: 3GB, write_time: 30s}", FILL_IN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from leasehold.model.job_parse import guess_loader
@@ -13,6 +13,7 @@ from .paths import PathReader, Target
 from .renames import settle
 from .saved import kind_of, what_is_saved
 from .source import argument, text_of
+from .wrappers import NO_WRAPPERS, Wrapper, calls_of
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,27 @@ _NEEDS_A_SUFFIX = ("save", "save_checkpoint", "save_weights")
 _WRITE_MODES = ("w", "a", "x")
 
 
-def find_outputs(reader: PathReader) -> list[Output]:
+def find_outputs(reader: PathReader, wrappers: Mapping[str, Wrapper] = NO_WRAPPERS) -> list[Output]:
     """List what one file writes, in the order of its lines, each pattern once."""
     found: dict[tuple[str, str, str], Output] = {}
     asked = reader.source.conditions()
+    through = {id(call): wrapper for call, wrapper in calls_of(wrappers, reader.source)}
     for call, name in reader.source.calls():
-        for output in (*_known_call(reader, call, name), *_plain_write(reader, call)):
+        wrapper = through.get(id(call))
+        written = _wrapped(reader, call, wrapper) if wrapper else _known_call(reader, call, name)
+        for output in (*written, *_plain_write(reader, call)):
             needing = replace(output, needs=asked.get(id(call), ()))
             found.setdefault((output.base.name, output.flag, output.pattern), needing)
     return settle(sorted(found.values(), key=lambda output: output.where.line), reader)
+
+
+def _wrapped(reader: PathReader, call: ast.Call, wrapper: Wrapper) -> Iterator[Output]:
+    """A call of the project's own function that saves what it is given."""
+    node, for_writing = _behind_handle(reader, wrapper.path(call))
+    if for_writing:
+        output = _output(reader, call, reader.target(node), _BY_NAME["torch.save"], f"{wrapper.name}()")
+        keys, opaque = what_is_saved(reader.source, wrapper.saved(call))
+        yield replace(output, keys=keys, opaque=opaque)
 
 
 def _known_call(reader: PathReader, call: ast.Call, name: str) -> Iterator[Output]:
@@ -86,7 +99,11 @@ def _known_call(reader: PathReader, call: ast.Call, name: str) -> Iterator[Outpu
     if writer is _BY_METHOD.get(last) and last in _NEEDS_A_SUFFIX and not _has_suffix(target):
         return
     output = _output(reader, call, target, writer, f"{last if '?' in name else name}()")
-    keys, opaque = what_is_saved(reader.source, call) if name == "torch.save" else ((), last == "save_checkpoint")
+    keys, opaque = (
+        what_is_saved(reader.source, argument(call, 0, "obj"))
+        if name == "torch.save"
+        else ((), last == "save_checkpoint")
+    )
     yield replace(output, keys=keys, opaque=opaque)
 
 

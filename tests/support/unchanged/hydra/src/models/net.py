@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 class Net(L.LightningModule):
-    def __init__(self, hidden, lr):
+    def __init__(self, hidden, optimizer):
         super().__init__()
         self.save_hyperparameters()
         self.net = torch.nn.Linear(8, hidden)
@@ -23,7 +23,7 @@ class Net(L.LightningModule):
         self.log("val/loss", ((self.head(self.net(batch[0])) - batch[1]) ** 2).mean())
 
     def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=self.hparams.lr)
+        return self.hparams.optimizer(self.parameters())
 
 
 class Data(L.LightningDataModule):
