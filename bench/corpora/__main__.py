@@ -32,12 +32,14 @@ def main() -> int:
     """Run everything, and say which bars are not reached."""
     parser = argparse.ArgumentParser(prog="python -m bench.corpora", description=__doc__)
     parser.add_argument("--wrap", type=int, default=_WRAPPED, help="how many malicious pickles are wrapped (0: all)")
-    parser.add_argument("--tools", nargs="*", default=list(TOOLS), choices=TOOLS, help="ask these only")
-    parser.add_argument("--as-is", action="store_true", help="take the files of the last run")
+    parser.add_argument(
+        "--again", nargs="*", choices=TOOLS, metavar="TOOL",
+        help="take the last run's files, ask these tools again and keep what the others answered",
+    )  # fmt: skip
     args = parser.parse_args()
     _PLACE.mkdir(exist_ok=True)
     book = _PLACE / "files.json"
-    if args.as_is and book.exists():
+    if args.again is not None and book.exists():
         known = json.loads(book.read_text())
         files, missing = [File(**each) for each in known["files"]], known["missing"]
     else:
@@ -45,8 +47,8 @@ def main() -> int:
         book.write_text(json.dumps({"files": [vars(each) for each in files], "missing": missing}))
     _say(f"{len(files):,} files")
     prove_watch(_PLACE)
-    outcomes = _outcomes(files, args.tools)
-    report = f"{table(outcomes, args.tools)}\n\n{_about(missing)}"
+    outcomes = _outcomes(files, TOOLS if args.again is None else args.again)
+    report = f"{table(outcomes, TOOLS)}\n\n{_about(missing)}"
     (_PLACE / "table.md").write_text(report + "\n")
     print(report)
     found = failures(outcomes)
@@ -59,6 +61,7 @@ def main() -> int:
 
 def _files(most_wrapped: int) -> tuple[list[File], list[str]]:
     """Gather and make all files, and have the stock libraries say what each is."""
+    (_PLACE / "truths.jsonl").unlink(missing_ok=True)
     corpora, missing = gather(_PLACE)
     _say(f"{sum(map(len, corpora.values())):,} files of {len(corpora)} corpora")
     truths = _truths([path for paths in corpora.values() for path in paths])
@@ -134,19 +137,21 @@ def _fresh(name: str) -> Path:
     return folder
 
 
-def _outcomes(files: Sequence[File], tools: Sequence[str]) -> list[Outcome]:
-    """Ask the tools, two at a time, and judge; every answer is kept beside the files."""
+def _outcomes(files: Sequence[File], asked: Sequence[str]) -> list[Outcome]:
+    """Ask the tools, two at a time, and judge; every answer is kept beside the files, for those not asked again."""
 
     def ask(tool: str) -> dict[str, dict[str, Any]]:
+        kept = _PLACE / f"answers-{tool}.jsonl"
+        if tool not in asked:
+            return {answer["path"]: answer for answer in map(json.loads, kept.read_text().splitlines())}
         answers = ask_all(tool, [Path(each.path) for each in files], _PLACE)
-        with (_PLACE / f"answers-{tool}.jsonl").open("w") as kept:
-            kept.writelines(json.dumps(answer) + "\n" for answer in answers.values())
+        kept.write_text("".join(json.dumps(answer) + "\n" for answer in answers.values()))
         _say(f"{tool} has answered")
         return answers
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        answered = dict(zip(tools, pool.map(ask, tools), strict=True))
-    return [judge(tool, each, answered[tool][each.path]) for tool in tools for each in files]
+        answered = dict(zip(TOOLS, pool.map(ask, TOOLS), strict=True))
+    return [judge(tool, each, answered[tool][each.path]) for tool in TOOLS for each in files]
 
 
 def _about(missing: Sequence[str]) -> str:

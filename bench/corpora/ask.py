@@ -20,7 +20,7 @@ _WORKERS = 3
 
 
 def trace_folder(place: Path) -> Path:
-    """Return the folder that payloads and watched processes leave their signs in; each worker has its own mounted there."""
+    """Return the folder for the signs of payloads and watched processes; each worker has its own mounted there."""
     return place / "trace"
 
 

@@ -24,7 +24,8 @@ _DATA = re.compile(
     r"|(__builtin__|builtins) (set|frozenset|complex|bytearray|slice|range|xrange|int|float|bool|str|bytes|list|dict"
     r"|tuple|object|long)"
     r"|torch (Size|device|[A-Za-z0-9]+Storage|float\w*|bfloat16|half|double|u?int\w*|long|short|bool|complex\w*"
-    r"|cfloat|cdouble|chalf|sparse_coo|sparse_cs[rc]|sparse_bs[rc]|strided|contiguous_format|channels_last|preserve_format"
+    r"|cfloat|cdouble|chalf|sparse_coo|sparse_cs[rc]|sparse_bs[rc]|strided|contiguous_format|channels_last"
+    r"|preserve_format"
     r"|q?u?int8|qint32|per_tensor_affine|per_channel_affine|tensor|Tensor)"
     r"|torch\.(_utils _rebuild_\w+|storage \w+Storage|_tensor _rebuild_from_type_v2|nn\.parameter Parameter"
     r"|_C _\w+Info|serialization _get_layout|\w*Storage)"
@@ -38,9 +39,11 @@ _DATA = re.compile(
 )  # fmt: skip
 # The arrays and modules of frameworks: code is needed to load them, though they are no attack.
 _MODELS = re.compile(
-    r"(torch\.nn\.|torch\.optim\.|torchvision\.|transformers\.|sklearn\.(?!.*\b(os|system)\b)|joblib\.numpy_pickle |xgboost\."
-    r"|__main__ |argparse Namespace|numpy\.random\._)"
+    r"(torch\.nn[. ]|torch\.optim\.|torchvision\.|transformers\.|sklearn\.|joblib\.numpy_pickle |xgboost\.|__main__ "
+    r"|argparse Namespace|numpy\.random\._)"
 )
+# A text that begins with a c and is no pickle "names" its first two lines.
+_NAME = re.compile(r"names [\w.]+ [\w.]+\Z")
 _ZIP = b"PK\x03\x04"
 
 
@@ -99,8 +102,8 @@ def load_every_way(path: str) -> dict[str, str]:
 
 
 def truth_of(found: dict[str, str]) -> str:
-    """`attack` when a library would call what is no data, `code` when it would build a model's classes, else `plain`."""
-    named = [said[6:] for said in found.values() if said.startswith("names ")]
+    """`attack`: a library would call what is no data; `code`: only a model's own classes; `plain`: neither."""
+    named = [said[6:] for said in found.values() if _NAME.match(said)]
     if any(not _MODELS.match(name) for name in named):
         return "attack"
     return "code" if named else "plain"
