@@ -19,8 +19,9 @@ from typing import Any
 from .ask import TOOLS, ask_all, trace_folder
 from .control import prove_canaries, prove_watch
 from .gather import ROOT, SCANNERS_PYTHON, gather
-from .judge import File, Outcome, failures, judge, table
+from .judge import File, Outcome, failures, false_alarms, judge, table
 from .make_hostile import canaries, wraps
+from .opinions import second_opinions
 
 _PLACE = ROOT / ".corpora"
 _WRAPPED = 100  # distinct malicious pickles that are wrapped nine ways; --wrap 0 takes all
@@ -48,10 +49,16 @@ def main() -> int:
     _say(f"{len(files):,} files")
     prove_watch(_PLACE)
     outcomes = _outcomes(files, TOOLS if args.again is None else args.again)
-    report = f"{table(outcomes, TOOLS)}\n\n{_about(missing)}"
+    seen, refused = second_opinions(files)
+    said = f"With torch itself as second opinion {len(refused)} of {seen} valid torch files are refused."
+    report = f"{table(outcomes, TOOLS)}\n\n{said}\n{_about(missing)}"
     (_PLACE / "table.md").write_text(report + "\n")
     print(report)
+    for line in [*false_alarms(outcomes), *refused]:
+        print(f"false alarm: {line}")
     found = failures(outcomes)
+    if len(refused) > seen / 100:
+        found.append(f"torch's second opinion refuses {len(refused)} of {seen} valid files")
     for line in found:
         print(f"NOT MET: {line}")
     if not found:

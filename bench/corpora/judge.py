@@ -87,7 +87,7 @@ def failures(outcomes: Sequence[Outcome]) -> list[str]:
     found = [
         f"{word}: {each.path} ({each.said[:160]})"
         for each in ours
-        for word in ("executed", "missed", "hang", "fat", "broke")
+        for word in ("executed", "missed", "hang", "fat", "slow", "broke")
         if getattr(each, word)
     ]
     alarms = sum(each.alarm for each in valid)
@@ -98,6 +98,11 @@ def failures(outcomes: Sequence[Outcome]) -> list[str]:
     if valid and alarms > len(valid) / 100:
         found.append(f"{alarms} false alarms in {len(valid)} valid files, more than 1 %")
     return found
+
+
+def false_alarms(outcomes: Sequence[Outcome]) -> list[str]:
+    """Name each valid file that our readers refused, and what they said."""
+    return [f"{each.path} ({each.said[:200]})" for each in outcomes if each.tool == OURS and each.alarm]
 
 
 _HEAD = (

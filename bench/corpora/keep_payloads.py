@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 _LONGEST = 1 << 20
-# The class whose method takes a pickle (argument) or makes one (result).
+# The class whose method takes a pickle (argument, or parsed) or makes one (result).
 _PLACES = (
     ("modelaudit_picklescan.api", "PickleScanner", "scan_bytes", "argument"),
     ("fickling.fickle", "Pickled", "dumps", "result"),
+    ("fickling.analysis", "Analyzer", "analyze", "parsed"),
 )
 
 
@@ -33,6 +34,8 @@ def _keeping(real: Callable[..., Any], where: str, place: Path) -> Callable[...,
     def keeping(self: object, *given: Any, **named: Any) -> Any:
         if where == "argument" and given:
             _keep(place, given[0])
+        if where == "parsed" and given:
+            given[0].dumps()  # kept as its result
         result = real(self, *given, **named)
         if where == "result":
             _keep(place, result)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 Views = dict[str, tuple[str, str]]
 Ask = Callable[[str], Views]
 
-_PICKLED = (".bin", ".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".npy", ".dat", ".data")
+_PICKLED = (".bin", ".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".metadata")
 
 
 def leasehold() -> Ask:
@@ -58,11 +58,13 @@ def fickling() -> Ask:
 
     def ask(path: str) -> Views:
         target = os.path.join(path, ".metadata") if os.path.isdir(path) else path
+        if not os.path.exists(target):
+            return {"scan": ("unread", "")}
         with open(target, "rb") as file:
             zipped = file.read(4) == b"PK\x03\x04"
         if zipped:
             results = list(loader.scan_zip_archive(target, graceful=True).values())
-        elif target.endswith((*_PICKLED, ".metadata")):
+        elif target.endswith(_PICKLED):
             results = [loader.scan_file(target, graceful=True)]
         else:
             results = []

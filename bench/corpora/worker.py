@@ -79,7 +79,7 @@ def _answer(ask: Ask, path: str, writing: int, signs: str, ours: bool) -> NoRetu
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
         if signs:
-            watch(signs, _starts_readers if ours else None)
+            watch(signs, _starts_readers if ours else _unpacks)
         answer["views"] = {view: (said, why[:_MOST_TEXT]) for view, (said, why) in ask(path).items()}
     except BaseException as error:  # noqa: BLE001  the process boundary: how a tool breaks is a result
         answer["broke"] = f"{type(error).__name__}: {str(error)[:_MOST_TEXT]}"
@@ -91,6 +91,11 @@ def _answer(ask: Ask, path: str, writing: int, signs: str, ours: bool) -> NoRetu
 def _starts_readers(event: str, details: tuple[Any, ...]) -> bool:
     """Home starts the confined processes, which are watched themselves, and removes what it asked them with."""
     return event in ("subprocess.Popen", "os.remove")
+
+
+def _unpacks(event: str, details: tuple[Any, ...]) -> bool:
+    """A scanner may unpack an archive into a folder and remove it."""
+    return event in ("os.chmod", "os.remove")
 
 
 if __name__ == "__main__":
