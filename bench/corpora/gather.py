@@ -26,7 +26,7 @@ _MODELAUDIT_TESTS = (
     "numpy_scanner", "safetensors_scanner", "zip_scanner", "tar_scanner", "compressed_scanner", "skops_scanner",
     "executorch_scanner",
 )  # fmt: skip
-_SUITE_S = 150
+_SUITE_S = 600
 
 
 def gather(place: Path) -> tuple[dict[str, list[Path]], list[str]]:

@@ -13,9 +13,9 @@ _TORCH = (".pt", ".pth", ".bin", ".ckpt")
 
 
 def second_opinions(files: Sequence[File]) -> tuple[int, list[str]]:
-    """Return how many torch refused or took, and each refusal; a file that needs code may be refused by its policy."""
-    paths = [each.path for each in files if each.valid and each.path.endswith(_TORCH)]
-    requests = [LoadRequest(path, "torch", allow_opaque=True) for path in paths]
+    """Return how many torch was asked about, and each refusal; its policy may refuse what needs code."""
+    torch_files = [each for each in files if each.valid and each.path.endswith(_TORCH)]
+    requests = [LoadRequest(each.path, "torch", allow_opaque=each.truth == "code") for each in torch_files]
     results = check_loads(requests, python=str(SCANNERS_PYTHON))
     asked = [result for result in results if result.torch_load]
     if asked and all("torch not" in result.torch_load for result in asked):
