@@ -1,5 +1,5 @@
 # One entry point for people and for CI. `make help` lists the targets.
-# Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-submitit and .venv-frameworks; nothing outside this folder is touched,
+# Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-submitit, .venv-frameworks, .venv-corpora and .corpora; nothing outside this folder is touched,
 # except that `make test-all` and `make ci` (and `make check` for pypy3, `make setup` for python3-venv)
 # apt-get missing system parts when run as root.
 
@@ -20,7 +20,7 @@ ARGS ?=
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo test test-all test-bare frameworks check ci bench docs format clean
+.PHONY: help setup demo test test-all test-bare frameworks check ci bench corpora docs format clean
 .PHONY: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs check-facts
 
 help: ## list the targets
@@ -99,6 +99,10 @@ bench: $(STAMP) ## ratios against peers in one run, and every reader fuzzed for 
 	-@tools/submitit_venv.sh
 	$(PY) -m bench $(ARGS)
 
+corpora: $(STAMP) ## our readers beside three public scanners, on the scanners' test files and 300 valid ones (2 GB, from PyPI)
+	tools/corpora_venv.sh
+	$(PY) -m bench.corpora $(ARGS)
+
 docs: $(STAMP) ## write the generated docs again
 	$(PY) tools/check_docs.py --write
 
@@ -107,5 +111,5 @@ format: $(STAMP) ## format the code and sort imports
 	$(PY) -m ruff format $(SOURCES)
 
 clean: ## remove what make, the tools and the tests built
-	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-submitit .venv-frameworks build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-submitit .venv-frameworks .venv-corpora .corpora build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +
