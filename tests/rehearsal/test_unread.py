@@ -128,7 +128,10 @@ def test_a_run_in_a_folder_below_the_box_s_folder_goes_with_it(person: Front) ->
     assert list((inner / "active").iterdir())
 
 
-@pytest.mark.parametrize("text", ["", "garbage", "[]", '{"epoch": 3}', None])
+@pytest.mark.parametrize(
+    "text",
+    ["", "garbage", "[]", '{"epoch": 3}', '{"home": "a", "epoch": "x"}', '{"home": "a", "before": 5, "who": 7}', None],
+)
 def test_a_run_whose_holder_cannot_be_read_may_be_another_homes(person: Front, text: str | None) -> None:
     place = folder(person) / "holder.json"
     place.unlink() if text is None else place.write_text(text)
