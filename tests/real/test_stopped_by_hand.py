@@ -140,6 +140,43 @@ def test_a_launch_on_a_box_that_is_on_again_opens_a_lease_of_its_own(me: Front, 
     assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-2"]
 
 
+@pytest.mark.parametrize(
+    "words", [("--on", "gpu2"), ("--on", "gpu2", "--root", "~/b"), ("--on", "gpu1", "--root", "~/b")]
+)
+def test_a_launch_under_another_name_or_root_opens_the_lease_of_the_run_that_works_on(
+    me: Front, bed: SshBed, words: tuple[str, ...]
+) -> None:
+    config = bed.box.config.read_text()
+    bed.box.config.write_text(config + "\n" + config.replace("Host box\n", "Host twin\n", 1))
+    call_it_stopped(me, bed)
+    bed.box.start()
+    assert me.lease("box", "add", "gpu2", "--ssh", "twin", "--price", "1USD/h").code == 0
+    if "--root" in words:
+        me.job(name="other")
+    begun = me.lease("run", *words, "--detach", *NO_SMOKE)
+    assert begun.code == 0, begun.said
+    assert "gpu1-1 was closed on a person's word" in begun.said and "counts from its beginning" in begun.said
+    (reopened,) = me.events("lease_reopened")
+    assert "off_since_unix" not in reopened
+    shown = me.lease("status")
+    assert "no run is live on it" not in shown.said, "a run is at work on that machine"
+    assert [one["by"] for one in me.events("lease_counted_by")] == ["gpu1-1"], "one machine has one meter"
+    finish(me)
+
+
+def test_a_home_that_attaches_to_a_run_counts_the_box_at_the_price_in_its_book(
+    tmp_path: Path, me: Front, bed: SshBed
+) -> None:
+    (run,) = {event["run"] for event in me.events("run_planned")}
+    with front(tmp_path / "other", bed.environment) as other:
+        assert other.lease("box", "add", "g", "--ssh", "box", "--price", "2USD/h").code == 0
+        finish(me)
+        attached = other.lease("attach", run, "--on", "g")
+        (lease,) = other.events("lease_opened")
+        assert lease["price"] == "2USD/h", attached.said
+        assert other.events("machine_met")
+
+
 def test_this_machine_is_on_while_you_type(me: Front) -> None:
     finish(me)
     me.job(name="here")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -165,6 +168,60 @@ def test_a_box_with_a_live_writer_is_not_deleted(person: Front, tmp_path: Path, 
     done = person.lease("down", "toy", "--rehearsal")
     assert done.code == 0, done.said
     assert not root(person).exists()
+
+
+def by_a_hard_link(person: Front, tmp_path: Path) -> Path:
+    other = tmp_path / "other-name"
+    os.link(run_folder(person) / "out" / "main" / "metrics.json", other)
+    return other
+
+
+def where_the_folder_was_moved_to(person: Front, tmp_path: Path) -> Path:
+    """As somebody does whose disk is full: the folder lies elsewhere, and a link is left in its place."""
+    out, elsewhere = run_folder(person) / "out" / "main", tmp_path / "elsewhere"
+    shutil.move(str(out), str(elsewhere))
+    out.symlink_to(elsewhere)
+    return elsewhere / "metrics.json"
+
+
+@pytest.mark.parametrize("mode", ["append", "map"])
+@pytest.mark.parametrize("renamed", [by_a_hard_link, where_the_folder_was_moved_to])
+def test_a_writer_that_knows_the_file_by_another_name_keeps_the_box(
+    person: Front, tmp_path: Path, mode: str, renamed: Callable[[Front, Path], Path]
+) -> None:
+    path = renamed(person, tmp_path)
+    with beside(mode, path, tmp_path, tmp_path / "note") as pid:
+        assert_kept(person, f"pid {pid}", "out/main/metrics.json")
+
+
+@pytest.mark.namespaces
+@pytest.mark.parametrize("mode", ["append", "map"])
+def test_a_writer_through_a_mount_of_the_folder_keeps_the_box(person: Front, tmp_path: Path, mode: str) -> None:
+    mounted, note = tmp_path / "mounted", tmp_path / "note"
+    mounted.mkdir()
+    worker = [sys.executable, "-I", "-S", str(WRITER), mode, str(mounted / "main" / "metrics.json"), str(note)]
+    script = (
+        f"mount --bind {shlex.quote(str(run_folder(person) / 'out'))} {shlex.quote(str(mounted))} || exit 97; "
+        f"cd / && env -i setsid {shlex.join(worker)} </dev/null >/dev/null 2>&1 & "
+        f'while [ ! -e {shlex.quote(str(note))} ]; do sleep 0.02; done; "$@"; code=$?; '
+        f"kill -9 $(cat {shlex.quote(str(note))}); exit $code"
+    )
+    prefix = ["unshare", "--mount", "--", "/bin/sh", "-c", script, "sh"]
+    assert_kept(person, "mapped for writing" if mode == "map" else "open for writing", "out/main", prefix=prefix)
+
+
+def test_a_process_that_holds_a_folder_open_without_a_terminal_is_asked_about(person: Front, tmp_path: Path) -> None:
+    path = run_folder(person) / "out" / "main" / "metrics.json"
+    with beside("folder", path, tmp_path, tmp_path / "note") as pid:
+        assert_kept(person, f"pid {pid}", "holds the folder out/main open, without a terminal")
+
+
+def assert_kept(person: Front, *words: str, prefix: Sequence[str] = ()) -> None:
+    refused = person.lease("down", "toy", "--rehearsal", prefix=prefix)
+    assert refused.code == 3, refused.said
+    assert root(person).is_dir(), "nothing was deleted"
+    for word in words:
+        assert word in refused.said, refused.said
 
 
 def test_a_reader_is_named_and_does_not_keep_the_box(person: Front, tmp_path: Path) -> None:

@@ -104,7 +104,34 @@ def test_our_own_run_whose_plan_is_gone_is_not_taken_for_an_absent_one(person: F
     goes(person)
 
 
-@pytest.mark.parametrize("text", ["", "garbage", "[]", '{"epoch": 3}', None])
+@pytest.mark.parametrize("name", ["plan.json", "journal.jsonl", "status.json", "caretaker.lock"])
+def test_a_file_of_another_kind_in_a_run_s_folder_is_unknown_and_hides_no_other_run(person: Front, name: str) -> None:
+    other = root(person) / "active" / "theirs-0123456789"
+    shutil.copytree(folder(person), other)
+    (other / name).unlink()
+    (other / name).write_text("{}") if name == "plan.json" else (other / name).mkdir()
+    plan = person.lease("down", "toy", "--plan", "--json")
+    assert plan.code == 3, plan.said
+    findings = json.loads(plan.out)["gate"]["findings"]
+    (against,) = [one for one in findings if one["outcome"] != "passed"]
+    assert against["outcome"] == "unknown" and "run theirs-0123456789 on this box cannot be read" in against["what"]
+    assert any("main: home, hash-equal" in one["what"] for one in findings), "our own run is judged all the same"
+    refused(person, "theirs-0123456789 on this box cannot be read")
+
+
+def test_a_run_in_a_folder_below_the_box_s_folder_goes_with_it(person: Front) -> None:
+    inner = root(person) / "inner"
+    person.job(name="other")
+    started = person.lease("run", "--on", "local", "--root", str(inner), "--detach", *NO_SMOKE)
+    assert started.code == 0, started.said
+    refused(person, "other-", "no receipt and no waiver")
+    assert list((inner / "active").iterdir())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "garbage", "[]", '{"epoch": 3}', '{"home": "a", "epoch": "x"}', '{"home": "a", "before": 5, "who": 7}', None],
+)
 def test_a_run_whose_holder_cannot_be_read_may_be_another_homes(person: Front, text: str | None) -> None:
     place = folder(person) / "holder.json"
     place.unlink() if text is None else place.write_text(text)

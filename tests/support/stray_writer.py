@@ -1,15 +1,16 @@
 """A process that writes below a run's folder: `stray_writer.py MODE PATH NOTE`; it notes its pid and stays.
 
 MODE: `append` holds PATH open for writing, `map` holds a writable mapping of it and no descriptor, `read` holds it
-open for reading, `again` opens, writes and closes it over and over.
+open for reading, `folder` holds its folder open, `again` opens, writes and closes it over and over.
 """
 
-import mmap
+import ctypes
 import os
 import sys
 import time
 
 LIMIT_S = 600.0  # longer than a test waits for anything
+_PAGE, _READ, _WRITE, _SHARED = 4096, 1, 2, 1
 
 
 def hold(mode: str, path: str) -> object:
@@ -19,10 +20,24 @@ def hold(mode: str, path: str) -> object:
     if mode == "read":
         return open(path, "rb")
     if mode == "map":
-        with open(path, "w+b") as file:
-            file.truncate(4096)
-            return mmap.mmap(file.fileno(), 4096)
+        with open(path, "ab") as file:
+            file.truncate(_PAGE)
+        with open(path, "r+b") as file:
+            return mapped(file.fileno())
+    if mode == "folder":
+        return os.open(os.path.dirname(path), os.O_RDONLY)
     return None
+
+
+def mapped(fd: int) -> int:
+    """Map a page by the C library: Python's own mmap keeps a descriptor of its own."""
+    call = ctypes.CDLL(None, use_errno=True).mmap
+    call.restype = ctypes.c_void_p
+    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    place = call(None, _PAGE, _READ | _WRITE, _SHARED, fd, 0)
+    if place in (None, ctypes.c_void_p(-1).value):
+        raise OSError(ctypes.get_errno(), "the file cannot be mapped")
+    return int(place)
 
 
 def main(mode: str, path: str, note: str) -> None:

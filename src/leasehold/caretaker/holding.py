@@ -14,6 +14,7 @@ from .refusing import Refused
 
 _MOST_BEFORE = 20
 _WORD_CHARS = 120
+_KINDS = {"epoch": (int,), "who": (str,), "at_unix": (float, int), "before": (list,), "version": (str,)}
 _CLAIM_S = 300.0  # a claim on which nothing was begun for so long is nobody's
 
 
@@ -25,6 +26,9 @@ def read(folder: RunFolder) -> Dict[str, Any]:
         return {"unreadable": "holder.json %s" % error}
     if holder is not None and not isinstance(holder.get("home"), str):
         return {"unreadable": "holder.json names no home"}
+    for key, kinds in _KINDS.items():
+        if holder is not None and not isinstance(holder.get(key, kinds[0]()), kinds):
+            return {"unreadable": "holder.json has a %s that is none" % key}
     return holder or {}
 
 

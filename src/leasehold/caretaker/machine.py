@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 from typing import Any, Dict, Iterator, List
 
 from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.paths import NAME
 from leasehold.kit.procs import boot_id
 
-from .layout import RunFolder
-from .observing import observe
+from .observing import listed
 from .operations import box_id, process_table
 from .serve import Request
 
 _NOTES = ".leasehold-roots"  # in the user's home folder: which roots were used on this machine
 _OURS = ("leasehold", ".leasehold")
 _MOST_NEIGHBOURS = 2000
+_MOST_HOMES = 200
 _PSEUDO = ("/proc", "/sys", "/dev", "/run")
 
 
@@ -69,19 +69,32 @@ def other_roots(root: str, also: List[str]) -> List[str]:
 
 def _candidates(root: str, also: List[str]) -> Iterator[str]:
     home = os.path.expanduser("~")
+    yield from _noted(home)
+    for place in also:
+        if place.startswith(("/", "~/")):
+            yield os.path.expanduser(place)
+    for above in (home, os.path.dirname(root), root):
+        yield from _children(above)
+    for other in _other_homes(home):  # the machine may be known by another user's name too
+        yield from _noted(other)
+        yield from (os.path.join(other, name) for name in _OURS)
+    for mount in mounts():
+        yield from (os.path.join(mount, name) for name in _OURS)
+
+
+def _noted(home: str) -> Iterator[str]:
     notes = os.path.join(home, _NOTES)
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(notes)):
             noted = (read_json(os.path.join(notes, name)) or {}).get("root")
             if isinstance(noted, str) and noted.startswith("/"):
                 yield noted
-    for place in also:
-        if place.startswith(("/", "~/")):
-            yield os.path.expanduser(place)
-    for above in (home, os.path.dirname(root)):
-        yield from _children(above)
-    for mount in mounts():
-        yield from (os.path.join(mount, name) for name in _OURS)
+
+
+def _other_homes(home: str) -> List[str]:
+    """List the home folders of this machine's other users, as far as they lie where such folders do."""
+    found = ["/root", *_children("/home"), *_children(os.path.dirname(home))]
+    return [place for place in dict.fromkeys(found) if place != home][:_MOST_HOMES]
 
 
 def mounts() -> List[str]:
@@ -105,9 +118,17 @@ def _children(folder: str) -> Iterator[str]:
 
 def _is_root(place: str) -> bool:
     """Whether runs of ours may lie there; a folder that may not be read is one by its name."""
-    return os.path.isdir(os.path.join(place, "active")) and (
-        os.path.exists(os.path.join(place, "box-id")) or os.path.isdir(os.path.join(place, "caretaker"))
-    )
+    active = os.path.join(place, "active")
+    try:
+        if not stat.S_ISDIR(os.stat(active).st_mode):
+            return False
+        names = os.listdir(active)
+    except PermissionError:
+        return os.path.basename(place) in _OURS
+    except OSError:
+        return False
+    ours = os.path.exists(os.path.join(place, "box-id")) or os.path.isdir(os.path.join(place, "caretaker"))
+    return ours or any(os.path.exists(os.path.join(active, name, "plan.json")) for name in names)
 
 
 def _look_into(root: str) -> Dict[str, Any]:
@@ -115,22 +136,13 @@ def _look_into(root: str) -> Dict[str, Any]:
     runs: List[Dict[str, Any]] = []
     problems: List[str] = []
     try:
-        names = sorted(filter(NAME.match, os.listdir(os.path.join(root, "active"))))
+        for seen in listed(root):
+            if seen.get("problem"):
+                problems.append("%s: %s" % (os.path.join(root, "active", seen["run"]), seen["problem"]))
+            else:
+                runs.append({key: seen[key] for key in ("run", "state", "terminal", "caretaker_alive", "holder")})
     except OSError as error:
-        return {"runs": [], "problem": "%s cannot be read: %s" % (root, error.strerror or error)}
-    for name in names:
-        folder = RunFolder.below(root, name)
-        if not os.path.isdir(folder.path):
-            continue
-        try:
-            if not os.path.exists(folder.plan) and not os.path.isdir(os.path.join(folder.path, "out")):
-                continue
-            seen = observe(folder)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            problems.append("%s cannot be read: %s" % (folder.path, error))
-            continue
-        shown = {key: seen[key] for key in ("run", "state", "terminal", "caretaker_alive", "holder")}
-        runs.append(dict(shown, planned=os.path.exists(folder.plan)))
+        problems.append("%s cannot be read: %s" % (root, error.strerror or error))
     return {"runs": runs, "problem": "; ".join(problems)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Tuple
 
 from leasehold.kit import journal
 from leasehold.kit.atomic import read_json
@@ -26,6 +26,9 @@ from .soundness import problem_of, refuse_newer
 if TYPE_CHECKING:
     from .slurm.gather import Gatherer
 
+# What files of ours with other content than ours lead to.
+_UNREADABLE = (Refused, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+
 
 def look(request: Request) -> None:
     """Answer a run's state from its journal, checked against locks and processes."""
@@ -34,17 +37,28 @@ def look(request: Request) -> None:
 
 def runs(request: Request) -> None:
     """List the runs this box knows, and with their `problem` those that cannot be read."""
-    folder = os.path.join(request.root, "active")
+    for run in listed(request.root):
+        request.reply(run)
+
+
+def listed(root: str) -> Iterator[Dict[str, Any]]:
+    """Observe every run below a root; one that cannot be read is named with its `problem`, and hides no other."""
+    folder = os.path.join(root, "active")
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
         names = []
     for name in names:
-        problem = _problem(os.path.join(folder, name), name)
+        try:
+            problem = _problem(os.path.join(folder, name), name)
+            planned = NAME.match(name) and os.path.exists(os.path.join(folder, name, "plan.json"))
+            seen = observe(RunFolder.below(root, name)) if planned and not problem else None
+        except _UNREADABLE as error:
+            seen, problem = None, "%s: %s" % (type(error).__name__, error)
         if problem:
-            request.reply({"run": name, "problem": problem, "state": "unknown", "terminal": False})
-        elif NAME.match(name) and os.path.exists(os.path.join(folder, name, "plan.json")):
-            request.reply(observe(RunFolder.below(request.root, name)))
+            yield {"run": name, "problem": problem, "state": "unknown", "terminal": False}
+        elif seen is not None:
+            yield seen
 
 
 def _problem(path: str, name: str) -> str:

@@ -19,13 +19,11 @@ from leasehold.kit.procs import boot_id, is_alive, marked
 from .itself import own_argv
 from .layout import RunFolder
 from .proc_table import ProcessTable
+from .run_places import RunPlaces
 
 OURS, WRITES, STANDS, READS = "ours", "writes", "stands", "reads"
 
-_AREAS = ("out", "work", "cells")
-_DELETED = " (deleted)"
 _KERNEL = 2  # the parent of kernel threads
-_MOST_INODES = 200_000
 _NAMED = 20
 _UNREAD_NAMED = 5
 _MAPS_BYTES = 8 << 20
@@ -117,12 +115,8 @@ class _Looker:
         self.table = ProcessTable()
         self._folder = folder
         self._cell = cell
-        below = "/" + cell if cell else ""
-        top = os.path.realpath(folder.path)
-        self._top = top + "/"
-        self._areas = tuple("%s/%s%s/" % (top, area, below) for area in _AREAS)
+        self._places = RunPlaces(folder, cell)
         self._space = _link("/proc/self/ns/mnt")
-        self._inodes: Optional[Dict[Tuple[int, int], str]] = None
         self._parcels = os.path.realpath(folder.root) + "/caretaker/"
         self._main = own_argv()[3]
 
@@ -154,20 +148,23 @@ class _Looker:
             return "", ""
         except OSError:
             return None
-        reads = ""
+        reads = folder = ""
         for number in numbers:
-            path = self._inside("%s/fd/%s" % (place, number), apart)
+            link = "%s/fd/%s" % (place, number)
+            path = self._places.of_link(link, apart)
             if path and _writable("%s/fdinfo/%s" % (place, number)):
                 area = path.split("/")
                 of_an_attempt = area[0] == "cells" and area[-1].split(" ")[0] in ("log", "lock")
                 return (OURS if of_an_attempt else WRITES), "has %s open for writing" % path
             reads = reads or path
-        mapped = self._mapped(place)
+            folder = folder or (path if path and os.path.isdir(link) else "")
+        mapped = self._places.of_mapping(_bytes(place + "/maps", _MAPS_BYTES), apart)
         if mapped:
             return WRITES, "has %s mapped for writing" % mapped
-        stands = self._inside(place + "/cwd", apart)
-        if stands and not _terminal(place):
-            return STANDS, "works in %s, without a terminal" % stands.rstrip("/")
+        stands = self._places.of_link(place + "/cwd", apart)
+        if (stands or folder) and not _terminal(place):
+            how = "works in %s" % stands.rstrip("/") if stands else "holds the folder %s open" % folder
+            return STANDS, "%s, without a terminal" % how
         if stands or reads:
             return READS, "works in %s" % stands.rstrip("/") if stands else "reads %s" % reads
         return "", ""
@@ -182,50 +179,6 @@ class _Looker:
             parents += below
             found += below
         return found
-
-    def _inside(self, link: str, apart: bool) -> str:
-        """Spell what a link leads to, from the run's folder on; empty where that lies elsewhere."""
-        path = _link(link)
-        if (path.split(_DELETED)[0] + "/").startswith(self._areas):
-            return path[len(self._top) :]
-        if not apart:
-            return ""
-        try:  # in a container the same file has another path
-            info = os.stat(link)
-        except OSError:
-            return ""
-        return self._by_inode().get((info.st_dev, info.st_ino), "")
-
-    def _by_inode(self) -> Dict[Tuple[int, int], str]:
-        if self._inodes is None:
-            self._inodes = {}
-            for area in self._areas:
-                for place, _, names in os.walk(area):
-                    for name in [".", *names]:
-                        self._note_inode(os.path.normpath(os.path.join(place, name)))
-                    if len(self._inodes) > _MOST_INODES:
-                        break
-        return self._inodes
-
-    def _note_inode(self, path: str) -> None:
-        try:
-            info = os.lstat(path)
-        except OSError:
-            return
-        if self._inodes is not None:
-            self._inodes[info.st_dev, info.st_ino] = path[len(self._top) :]
-
-    def _mapped(self, place: str) -> str:
-        text = _bytes(place + "/maps", _MAPS_BYTES)
-        if os.fsencode(self._top) not in text:
-            return ""
-        for line in text.split(b"\n"):
-            words = line.split(None, 5)
-            if len(words) == 6 and words[1][1:2] == b"w" and words[1][3:4] == b"s":
-                path = os.fsdecode(words[5])
-                if path.startswith(self._areas):
-                    return path[len(self._top) :]
-        return ""
 
 
 def _ends(pid: int, started: str) -> bool:

@@ -9,7 +9,7 @@ from leasehold.kit.paths import UnsafePath
 
 from .layout import RunFolder
 from .refusing import Refused
-from .soundness import refuse_newer
+from .soundness import is_plan, refuse_newer
 
 if TYPE_CHECKING:  # sealing takes a hint from here, without a connection
     from .serve import Request
@@ -30,7 +30,7 @@ def plan_of(request: Request, folder: RunFolder) -> Dict[str, Any]:
     """Read the run's plan, with the promises as home knows them now: those may be mended after the run."""
     refuse_newer(folder)
     plan = folder.read_plan()
-    if plan is None:
+    if plan is None or not is_plan(plan):
         raise Refused("run.damaged", "%s does not hold a plan" % folder.plan)
     asked = request.args.get("patterns")
     if isinstance(asked, list) and asked and all(isinstance(pattern, str) for pattern in asked):

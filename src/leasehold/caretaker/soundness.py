@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any, Mapping
 
 from leasehold.kit import layouts
 from leasehold.kit.atomic import read_object
@@ -20,7 +21,7 @@ def problem_of(folder: RunFolder) -> str:
         plan = read_object(folder.plan)
         if plan is not None:
             require_known(folder)
-            return ""
+            return "" if is_plan(plan) else "its plan.json is garbled"
     except layouts.NewerLayout as error:
         return str(error)
     except ValueError as error:
@@ -48,6 +49,12 @@ def refuse_newer(folder: RunFolder) -> None:
         require_known(folder)
     except layouts.NewerLayout as error:
         raise Refused("layout.newer", str(error)) from None
+
+
+def is_plan(plan: Mapping[str, Any]) -> bool:
+    """Whether it says what a run holds and what it promised."""
+    names = [plan.get("cells"), plan.get("patterns")]
+    return all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in names)
 
 
 def _what_lies(folder: RunFolder) -> str:

@@ -20,6 +20,8 @@ from leasehold.model.plan import plan_from_dict
 from .boxes import Box
 from .first_contact import say_once
 from .home import Home
+from .machines import meet
+from .run_records import open_lease_on
 
 _MAX_PLAN_BYTES = 4 << 20
 
@@ -32,11 +34,12 @@ def adopt_run(home: Home, box: Box, word: str, results: Path, report: Report) ->
         run = _choose(list(there), word, box.name)
         if there[run]:
             raise BoxError("run.unreadable", f"{run} on {box.name} cannot be read: {one_line(there[run])}")
-        data = b"".join(_bounded(engine.get(run, "run", "", "plan.json")))
+        value = _check_plan(b"".join(_bounded(engine.get(run, "run", "", "plan.json"))), run)
+        held = books.lease_held(home.ledger, box.name, box.root)
+        lease = open_lease_on(home, box, held.price if held else box.price, engine)
+        meet(home, lease, (box, engine), report)
     finally:
         engine.wire.close()
-    value = _check_plan(data, run)
-    lease = books.open_lease(home.ledger, box.name, box.platform, box.root, "")
     job = value["job"]
     home.ledger.append(
         "run_planned", lease=lease.id, run=run, plan=value, name=job["name"], box=lease.box, project="",

@@ -10,7 +10,6 @@ from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.kit.terminal import one_line
-from leasehold.ledger import books
 from leasehold.model.job import Job
 from leasehold.model.job_parse import parse_job
 from leasehold.model.lease import Lease
@@ -26,9 +25,11 @@ from .first_contact import say_once
 from .home import Home
 from .launch import connect
 from .lease_notes import note_reached, note_told
+from .machines import meet
 from .plan_inputs import judge_on_box, profile_on
 from .project import RESULTS, CodeTree
 from .resolve import resolve
+from .run_records import open_lease_on
 from .take_over import whoami
 
 _NO_CODE = CodeTree(Path("/nonexistent"), ())
@@ -71,7 +72,8 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
         picked = _pick([_checked(item) for item in engine.adoptable(0.0)], order)
         job = _job(picked, order)
         plan = replace(resolve(job, _NO_CODE.sha256, profile), adopted=_adopted(picked, order))
-        lease = books.open_lease(home.ledger, box.name, box.platform, box.root, price)
+        lease = open_lease_on(home, box, price, engine)
+        meet(home, lease, (box, engine), report)
         home.ledger.append(
             "run_planned", lease=lease.id, run=plan.run, plan=plan.as_dict(), name=job.name, box=lease.box, project="",
             results=str(results),

@@ -38,6 +38,7 @@ from .earlier import as_begun, refuse_lost_thread
 from .first_contact import say_once
 from .home import Home
 from .lease_notes import note_disks, note_reached, note_told, say_meter
+from .machines import meet
 from .plan_inputs import judge_on_box, profile_on
 from .platform_choice import readings
 from .private_tier import record_place, refuse_shared, warn_shared
@@ -130,6 +131,8 @@ def launch(
             met = order.met or Met(engine)
             signs = None if met.audit else readings(home.shelf(tree.project), box, bool(order.price or lease.price))
             _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)
+        else:
+            meet(home, lease, (box, engine), report)
         if tree.data and state in ("absent", "failed", "stopped"):
             engine = upload(box, engine, tree.data, report)
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:

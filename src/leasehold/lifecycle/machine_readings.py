@@ -15,7 +15,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box
 from .home import Home
-from .other_roots import OtherRoot, concerns, judge_unread, opened, other_roots
+from .other_roots import OtherRoot, judge_unread, opened, roots_at_stake
 from .two_places import HomeJudged, judge_home
 
 ReadRun = Callable[[CaretakerEngine, RunRecord, set[str]], RunReadings]
@@ -37,11 +37,10 @@ def read_around(
     lease, verb, box = at
     runs: list[RunReadings] = []
     findings: list[Finding] = []
-    if concerns(lease, verb):
-        for root in other_roots(engine, home):
-            found, said = _read_root(home, at, root, read)
-            runs += found
-            findings += said
+    for root in roots_at_stake(engine, home, lease, verb):
+        found, said = _read_root(home, at, root, read)
+        runs += found
+        findings += said
     judged = HomeJudged()
     if verb.deletes:
         records = [*own, *(record for run in runs if (record := books.run_called(home.ledger, run.run)))]

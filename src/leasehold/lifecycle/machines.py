@@ -27,6 +27,13 @@ def met_before(home: Home, lease: Lease) -> Machine | None:
     return machine_from_dict(met[-1].data) if met else None
 
 
+def meet(home: Home, lease: Lease, at: tuple[Box, CaretakerEngine], report: Report) -> None:
+    """Note the machine of a lease that was opened for a run which is there already; nothing else asks for it then."""
+    if met_before(home, lease) is None:
+        box, engine = at
+        note_machine(home, lease, read_machine(home, box, engine), report)
+
+
 def note_machine(home: Home, lease: Lease, met: Machine, report: Report) -> None:
     """Write down which machine a lease is on; one that another open lease counts already is not counted twice."""
     if met_before(home, lease) != met:

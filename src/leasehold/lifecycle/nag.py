@@ -110,7 +110,10 @@ def nags(home: Home, now_unix: float) -> list[AnyNag]:
         lease.id: lease for lease in books.leases(home.ledger, only_open=True) if lease.box != "local" or lease.price
     }
     found: list[AnyNag] = [nag for lease in metered.values() for nag in _soon(home, lease, now_unix)]
-    for lease in (lease for lease in metered.values() if not lease.parked):
+    busy = _busy_machines(home)
+    for lease in metered.values():
+        if lease.parked or _first(lease) in busy:
+            continue
         records = books.ended_on(home.ledger, lease.id, _ENDED, _RECENT)
         if not records:
             found += _idle(home, lease, now_unix)
@@ -124,6 +127,24 @@ def nags(home: Home, now_unix: float) -> list[AnyNag]:
         cost = _cost(home, lease, now_unix)
         found.append(Nag(*told, *_next(home, lease, newest), cost, lease.off_unknown))
     return found
+
+
+def _first(lease: Lease) -> str:
+    """Name the lease that counts the meter of this one's machine."""
+    return lease.counted_by or lease.id
+
+
+def _busy_machines(home: Home) -> set[str]:
+    """Name machines of several leases on which a run of one of them may live: none of them is idle."""
+    held = books.leases(home.ledger, only_open=True)
+    shared = {lease.counted_by for lease in held if lease.counted_by}
+    return {
+        _first(lease)
+        for lease in held
+        if _first(lease) in shared
+        and books.started_on(home.ledger, lease.id)
+        and not books.ended_on(home.ledger, lease.id, _ENDED, _RECENT)
+    }
 
 
 def _idle(home: Home, lease: Lease, now_unix: float) -> list[IdleNag]:

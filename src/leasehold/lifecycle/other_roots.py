@@ -28,13 +28,22 @@ class OtherRoot:
     problem: str = ""
 
 
-def other_roots(engine: CaretakerEngine, home: Home) -> list[OtherRoot]:
-    """Have the box list its other roots; every folder that this home ever used anywhere is named to it."""
-    _, said = engine.machine(known_roots(home))
-    return [
+def roots_at_stake(engine: CaretakerEngine, home: Home, lease: Lease, verb: Verb) -> list[OtherRoot]:
+    """Have the box list its other roots that the verb may end; every folder that this home ever used is named to it.
+
+    A rehearsal ends nothing but its own folder, with all that lies below it.
+    """
+    if not verb.deletes and verb.ends == "nothing":
+        return []
+    machine, said = engine.machine(known_roots(home))
+    found = [
         OtherRoot(str(one["root"]), tuple(one.get("runs") or ()), one_line(str(one.get("problem") or "")))
         for one in said
     ]
+    if lease.platform != "rehearsal":
+        return found
+    below = str(machine.get("real_root") or lease.root).rstrip("/") + "/"
+    return [one for one in found if one.root.startswith(below)]
 
 
 def known_roots(home: Home) -> list[str]:
@@ -42,11 +51,6 @@ def known_roots(home: Home) -> list[str]:
     roots = [lease.root for lease in books.leases(home.ledger)]
     roots += [entry.root for entry in box_book.entries(home.ledger)]
     return list(dict.fromkeys(root or DEFAULT_ROOT for root in roots))
-
-
-def concerns(lease: Lease, verb: Verb) -> bool:
-    """Whether the verb may end more than the lease's own folder; a rehearsal is nothing but that folder."""
-    return lease.platform != "rehearsal" and (bool(verb.deletes) or verb.ends != "nothing")
 
 
 def judge_unread(lease: Lease, root: OtherRoot, strange: list[str]) -> list[Finding]:

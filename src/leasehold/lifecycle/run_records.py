@@ -23,6 +23,7 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box, box_of
 from .heard_again import hush_closed, note_heard
+from .heard_by_name import reopen_by_machine
 from .home import Home
 from .origin import git_facts
 from .project import CodeTree
@@ -78,6 +79,7 @@ def open_lease_on(home: Home, box: Box, price: str, engine: CaretakerEngine) -> 
             note_heard(home, closed[0], runs)
         for lease in closed:
             hush_closed(home, lease, engine)
+        reopen_by_machine(home, box, engine)
     return books.open_lease(home.ledger, box.name, box.platform, box.root, price)
 
 
