@@ -93,6 +93,7 @@ class Teardown(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.world is not None:
             Teardown.seen.update(self.world.seen)
+            Teardown.seen["sequences"] += 1
             self.world.close()
 
     def our_runs(self, *states: str) -> list[str]:
@@ -304,6 +305,7 @@ class Teardown(RuleBasedStateMachine):
     @invariant()
     def every_act_left_an_intent_before_it(self):
         if self.world is not None:
+            Teardown.seen["steps"] += 1  # an invariant is checked after each of them
             intents = [event.data["approval"] for event in self.world.home.ledger.events(kind="intent_recorded")]
             assert len(set(intents)) == len(intents) == len(self.world.used)
 
