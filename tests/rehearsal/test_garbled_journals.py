@@ -1,4 +1,4 @@
-"""Lines of a live run's journal cannot be read and its caretaker dies: the next one goes on with the trainer it finds."""
+"""Lines of a live run's journal cannot be read and its caretaker dies: the next one finds the trainer."""
 
 from __future__ import annotations
 

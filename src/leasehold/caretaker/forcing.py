@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.procs import Process, look

@@ -22,7 +22,9 @@ _ALIVE = ("starting", "running")
 Note = Callable[..., None]
 
 
-def restate(folder: RunFolder, plan: Mapping[str, Any], run: RunState, events: List[Dict[str, Any]], note: Note) -> None:
+def restate(
+    folder: RunFolder, plan: Mapping[str, Any], run: RunState, events: List[Dict[str, Any]], note: Note
+) -> None:
     """Journal anew what is lost, in terms that every reader knows; `note` folds each event into the run."""
     known = list(events)
     torn = bool(missing(known))

@@ -161,7 +161,7 @@ def _require_sign_of_life(seen: Mapping[str, Any], run: str, box: str) -> None:
         return
     raise BoxError(
         "run.silent",
-        f"{run} is on {box}, but its caretaker has given no sign of life for {ago(age_s)}: whether it goes on is unknown",
+        f"{run} is on {box}; whether it goes on is unknown: its caretaker has given no sign of life for {ago(age_s)}",
         hint=f"lease stop {run} ends it without its caretaker; then the identical command resumes it",
     )
 
