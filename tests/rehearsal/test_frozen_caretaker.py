@@ -130,6 +130,39 @@ def test_a_watch_of_a_run_that_ended_long_ago_calls_nobody_silent(life: Life) ->
     assert "signs of life" not in watch.said
 
 
+def test_a_keeper_that_is_suspended_when_its_trainer_ends_does_not_hold_the_run_open(life: Life) -> None:
+    lease = life.run_to_mid_life()
+    keeper = life.keeper()
+    processes.send(keeper, signal.SIGSTOP)
+    assert eventually(lambda: all(state_of(pid) == "T" for pid in keeper))
+    life.release()
+    assert lease.wait() == 0, life.explain()
+    assert f"its keeper (pid {keeper[0]}) was suspended; it was continued" in lease.said
+    assert (life.state().state, life.attempts()) == ("finished", [1])
+
+
+def test_the_identical_command_continues_who_is_suspended(life: Life) -> None:
+    life.run_to_mid_life().kill()
+    pids = suspend(life)
+    grow_old(life, 100)
+    again = life.run("--detach")
+    assert again.wait() == 0, life.explain()
+    assert f"caretaker (pid {pids[0]}) was suspended; it was continued" in again.said
+    assert all(state_of(pid) != "T" for pid in pids)
+    life.release()
+    assert eventually(lambda: life.state().state == "finished"), life.explain()
+
+
+def test_a_launch_that_finds_a_caretaker_that_hangs_does_not_say_that_the_run_goes_on(life: Life) -> None:
+    life.run_to_mid_life().kill()
+    with held([*life.caretaker(), *life.keeper()]):
+        grow_old(life, 100)
+        again = life.run("--detach")
+        assert again.wait() == 4, life.explain()
+        assert "error[run.silent]" in again.said and "no sign of life for" in again.said
+        assert "runs without us" not in again.said
+
+
 def test_a_stop_continues_who_is_suspended(life: Life) -> None:
     life.run_to_mid_life()
     pids = suspend(life)

@@ -81,7 +81,7 @@ class Attempts:
         if ended is not None:
             self._note_ended(name, cell, ended)
         elif held or name in self.keepers.values() or self._still_runs(place):
-            return
+            self._continue_keeper(name, cell)
         elif os.path.exists(os.path.join(place, "claim")):
             lived = {"ended_unix": self.heard_unix} if self.heard_unix > cell.started_unix > 0 else {}
             self._note_ended(name, cell, dict(lived, lost=True))
@@ -89,6 +89,16 @@ class Attempts:
             self._note_ended(name, cell, {"lost": True})
         else:  # no keeper ever claimed it: the same attempt may be given to another
             self.spawn_keeper(name, cell, before_exec)
+
+    def _continue_keeper(self, name: str, cell: CellState) -> None:
+        """Continue a keeper that is suspended though its trainer has ended: nobody else writes the exit record."""
+        if cell.state != "running" or is_alive(cell.pid, cell.started):
+            return
+        from .keepers import continue_keeper  # few attempts come here
+
+        pid = continue_keeper(self.folder, name)
+        if pid:
+            self.note("keeper_continued", cell=name, attempt=cell.attempt, pid=pid)
 
     def _still_runs(self, place: str) -> bool:
         """Whether the trainer lives though nobody seems to hold its cell: the lock's file may have been deleted."""

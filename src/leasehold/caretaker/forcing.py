@@ -10,12 +10,13 @@ import contextlib
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from leasehold.kit.atomic import read_json
 from leasehold.kit.procs import Process, look
 
 from . import holding
+from .keepers import SUSPENDED, keeper_of
 from .layout import RunFolder
 from .observing import observe, proof_age_s
 from .reaper import processes_of, signal_all
@@ -23,13 +24,12 @@ from .run_requests import folder_of
 from .serve import Request
 from .signing import caretaker_identity
 
-_SUSPENDED = "T"
 _KILLED_S = 3.0  # so long may a killed process take to be gone
 
 
 def wake(folder: RunFolder) -> List[Dict[str, Any]]:
     """Continue the run's caretaker and keepers where they were suspended; return those."""
-    woken = [guard for guard in guards(folder) if guard["state"] == _SUSPENDED]
+    woken = [guard for guard in guards(folder) if guard["state"] == SUSPENDED]
     for guard in woken:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(guard["pid"], signal.SIGCONT)
@@ -44,7 +44,7 @@ def guards(folder: RunFolder) -> List[Dict[str, Any]]:
     if who and caretaker is not None and caretaker.started == who[1]:
         found.append(("caretaker", caretaker))
     for name in sorted((folder.read_plan() or {}).get("cells", ())):
-        keeper = _keeper(folder, name)
+        keeper = keeper_of(folder, name)
         if keeper is not None:
             found.append(("keeper", keeper))
     return [{"what": what, "pid": one.pid, "state": one.state} for what, one in found if not one.gone]
@@ -78,16 +78,3 @@ def end_by_force(request: Request) -> None:
             "proof_age_s": proof_age_s(read_json(folder.status) or {}),
         }
     )
-
-
-def _keeper(folder: RunFolder, cell: str) -> Optional[Process]:
-    """Find the keeper of a cell's newest attempt: it wrote its pid into the claim, and is ours by its command line."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        newest = sorted(name for name in os.listdir(folder.cell(cell)) if name.startswith("attempt-"))[-1]
-        with open(os.path.join(folder.cell(cell), newest, "claim")) as file:
-            pid = int(file.read())
-        with open("/proc/%d/cmdline" % pid, "rb") as file:
-            words = file.read().split(b"\0")
-        if b"keep" in words and os.fsencode(folder.address) in words:
-            return look(pid)
-    return None

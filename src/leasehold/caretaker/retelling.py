@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple
 
 from leasehold.kit.journal import Scan
-from leasehold.kit.runstate import TERMINAL, RunState, fold, state_from
+from leasehold.kit.runstate import RUNNING, TERMINAL, RunState, fold, state_from
 
 _ENDS = ("run_finished", "run_failed", "run_stopped")
 
@@ -27,7 +27,7 @@ def retell(found: Scan, status: Mapping[str, Any], begun: bool) -> Told:
     known = status.get("seq")
     known = known if isinstance(known, int) and status.get("state") else 0
     newest = found.events[-1]["n"] if found.events else 0
-    gone = _missing(found.events)
+    gone = missing(found.events)
     if not found.bad_lines and not gone and known <= newest:
         lost = not found.events and begun and known == 0
         return Told(fold(found.events), "journal.jsonl is missing or empty" if lost else "", lost)
@@ -39,13 +39,21 @@ def retell(found: Scan, status: Mapping[str, Any], begun: bool) -> Told:
         instead = "for that the caretaker's status.json counts, written after event %d" % known
         return Told(run, "%s; %s" % (where, instead), False)
     run = fold(found.events)
+    if gone and (run.state == "absent" or run.terminal and went_on(found.events)):
+        run.state = RUNNING  # that it was opened, or resumed, stood in a line that cannot be read
     ended = [event["n"] for event in found.events if event.get("k") in _ENDS]
     proven = run.state in TERMINAL and max(ended, default=0) > max(gone)
     rest = "the run's end comes after it" if proven else "nothing else says what stood there"
     return Told(run, "%s; %s" % (where, rest), not proven)
 
 
-def _missing(events: List[Dict[str, Any]]) -> List[int]:
+def went_on(events: List[Dict[str, Any]]) -> bool:
+    """Whether attempts were begun after the run's last end that can be read."""
+    last = max((number for number, event in enumerate(events) if event.get("k") in _ENDS), default=len(events))
+    return any(event.get("k") in ("attempt_starting", "attempt_started") for event in events[last:])
+
+
+def missing(events: List[Dict[str, Any]]) -> List[int]:
     """List the numbers that no event has, up to the last one."""
     has = {event["n"] for event in events}
     return [number for number in range(1, max(has, default=0)) if number not in has]

@@ -33,6 +33,7 @@ from .stopping import request_stop
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
+_SILENT_S = 30.0  # a caretaker that lives and is silent for so long may be suspended
 
 
 def start(request: Request) -> None:
@@ -66,7 +67,8 @@ def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
         if not slurm.is_slurm(plan):
             roster.wish_for(folder, new, request.args.get("given") if new or opened else None)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
-            request.reply(dict(seen, did="attached"))
+            woken = wake(folder) if (seen["proof_age_s"] or 0.0) > _SILENT_S else []
+            request.reply(dict(seen, did="attached", woken=woken))
             return
         kept = _keep_private(request, folder, plan.get("environment") or {})
         if not slurm.is_slurm(plan):

@@ -27,6 +27,7 @@ from .places import Places, hear_roster, in_order, left_alone
 from .platform_shell import hook_failed, say_hook
 from .preempting import Preemption
 from .quick_look import worth_a_look
+from .restating import restate
 from .scrubbing import Scrubber
 from .signing import sign
 
@@ -127,6 +128,8 @@ class Caretaker:
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
         """Record that this caretaker took over, and a person's wish to resume."""
+        if self.run.seq and self.folder.respawns:
+            restate(self.folder, self.plan, self.run, self.journal.events, self.note)
         if self.run.seq == 0:
             cells = list(self.plan["cells"])
             self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
@@ -141,8 +144,7 @@ class Caretaker:
         if platform.get("tensorboard_dir"):
             from .tensorboard import link
 
-            linked = link(self.folder, platform, self.plan["cells"])
-            if linked is not None:
+            if (linked := link(self.folder, platform, self.plan["cells"])) is not None:
                 self.note("tensorboard_linked", **linked)
         self._beat(force=True)  # whoever asked for this life may look at once
 
@@ -388,13 +390,11 @@ class Caretaker:
         if not self.settled() or (not force and now - self.beat_at < _HEARTBEAT_S):
             return
         self.beat_at = now
+        now_unix = round(time.time(), 3)
         value = self.run.as_dict()
-        value.update(
-            schema=STATUS, run=self.folder.run, heartbeat_unix=round(time.time(), 3), caretaker_pid=os.getpid()
-        )
-        value["work"] = self.work.figures(self.journal.events, self.run, time.time())
-        value["readings"] = self.patrol.facts()
-        value["health"] = self._health()
+        value.update(schema=STATUS, run=self.folder.run, heartbeat_unix=now_unix, caretaker_pid=os.getpid())
+        work = self.work.figures(self.journal.events, self.run, time.time())
+        value.update(work=work, readings=self.patrol.facts(), health=self._health())
         value = self.scrubber.tree(value)  # what is judged of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             reserve.write_status(self.folder, value, last=self.run.terminal)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, VerifyError
+from leasehold.errors import BoxError, LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, VerifyError
 from leasehold.gates.launching import judge_launch
 from leasehold.gates.never_rules import judge_smoke_command, smoke_warnings
 from leasehold.kit.terminal import plain
@@ -18,6 +19,7 @@ from leasehold.model.note import Note, Report, silent
 from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt
 from leasehold.model.verdict import Outcome, Verdict
+from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.here import refuse_as_box, refuse_links
 from leasehold.transport.process import LocalTransport
@@ -27,7 +29,7 @@ from .candidates import Chosen, choose
 from .check import Gatekeeper, Skips
 from .gathering import gather
 from .harvest import Harvest
-from .health import setbacks_of, warnings_of
+from .health import STALE_BEAT_S, setbacks_of, warnings_of
 from .home import Home
 from .launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from .lease_notes import checked_amount
@@ -143,12 +145,25 @@ def _settle(engine: CaretakerEngine, plan: Plan, watch: Watch) -> Verdict | None
         time.sleep(0.2)
         seen = engine.look(plan.run)
     watch.state.state = str(seen["state"])
+    _require_sign_of_life(seen, plan.run, watch.box.name)
     state = seen["cells"].get(cell, {})
     if not state.get("attempt"):
         return None
     log = b"".join(engine.tail(plan.run, cell, int(state["attempt"]), 0, 0))[-_LOG_LOOK_BYTES:]
     alive = bool(state.get("alive")) or seen["state"] in ("running", "finished")
     return judge_launch(alive, bool(log.strip()), plain(log.decode("utf-8", "replace")), _SETTLE_S)
+
+
+def _require_sign_of_life(seen: Mapping[str, Any], run: str, box: str) -> None:
+    """Nobody is told that a run goes on when only its box answers."""
+    age_s = seen.get("proof_age_s")
+    if seen["terminal"] or not isinstance(age_s, int | float) or age_s <= STALE_BEAT_S:
+        return
+    raise BoxError(
+        "run.silent",
+        f"{run} is on {box}; whether it goes on is unknown: its caretaker has given no sign of life for {ago(age_s)}",
+        hint=f"lease stop {run} ends it without its caretaker; then the identical command resumes it",
+    )
 
 
 def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:

@@ -324,6 +324,8 @@ def _begin(
         data = {"files": pushed.files, "bytes": pushed.bytes, "of_files": len(tree.entries)}
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
     seen = engine.start(plan, home_id, private)
+    for one in seen.get("woken") or ():
+        report(Note("warning", f"its {one['what']} (pid {one['pid']}) was suspended; it was continued"))
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped") and _is_owed(seen, private["given_up"]):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); starting it again"))
         seen = engine.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})

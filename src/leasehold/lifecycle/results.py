@@ -51,7 +51,7 @@ class Folders:
     def quarantine(self, why: str) -> Path:
         """A fresh folder for what failed."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        return self.results / "quarantine" / f"{self.run}--{why}-{stamp}-{os.urandom(2).hex()}"
+        return self.results / "quarantine" / f"{self.run}--{why}-{stamp}-{os.urandom(6).hex()}"
 
     @property
     def roofs(self) -> tuple[Path, ...]:

@@ -348,6 +348,7 @@ _TELLERS: dict[str, Any] = {
     "occupied": lambda event: f"{_whose(event)}waits; nobody else may write there: {one_line(str(event.get('why')))}",
     "occupied_over": lambda event: f"{_whose(event)}nobody else writes there any more",
     "lock_retaken": lambda event: f"{event.get('path')} was deleted while it was held; it is held again",
+    "keeper_continued": lambda event: f"{_whose(event)}its keeper (pid {event['pid']}) was suspended; it was continued",
     "stop_requested": lambda event: f"stop requested; {event.get('grace_s')} s to finish",
     "resumed": lambda event: going_on.STARTED_AGAIN,
     "attempt_began": lambda event: _whose(event) + going_on.say_began(event),
