@@ -73,7 +73,12 @@ def test_readings_are_drawn_listed_and_written(watched: Watched, tmp_path: Path)
 
     drawn = me.lease("plot", run)
     assert drawn.code == 0, drawn.said
-    titles = ("GPU utilisation, card 0: last 97 %", "GPU utilisation, card 1: last 3 %", "memory used, ", "disk used, state: ")
+    titles = (
+        "GPU utilisation, card 0: last 97 %",
+        "GPU utilisation, card 1: last 3 %",
+        "memory used, ",
+        "disk used, state: ",
+    )
     for title in ("loss: last ", *titles):
         assert title in drawn.out
 
