@@ -225,6 +225,14 @@ def waive(args: Namespace) -> int:
         else:
             output.say(f"{args.cell} of {run} is owed again. Next: the same lease run resumes it")
         return 0
+    if args.failed:
+        given_up = api.waive_failed(api.open_home(), args.run, Screen(args.json).report)
+        if args.json:
+            output.as_json({"given_up": given_up})
+        elif given_up:
+            output.say(f"{len(given_up)} given up and recorded; what was salvaged:")
+            output.bullets(one["quarantine"] for one in given_up)
+        return 0
     place = api.waive(api.open_home(), args.run, args.cell, Screen(args.json).report)
     if args.json:
         output.as_json({"run": args.run, "cell": args.cell, "quarantine": str(place)})
