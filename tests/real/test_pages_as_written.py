@@ -23,7 +23,7 @@ from tests.unit.repository.pages import ROOT, lines
 pytestmark = pytest.mark.real_ssh
 
 _GENERATED = ("cli.md", "errors.md", "catalogue.md", "job-keys.md", "platforms.md")
-_STARTS = ("lease ", "ssh-keygen ", "sacct ")
+_STARTS = ("lease ", "ssh-keygen ", "scontrol ")
 _PATIENCE_S = 180
 _ANSWER = "https://hooks.example.org/services/T0/B0/secret"
 
@@ -75,7 +75,7 @@ CODES: dict[tuple[str, str], tuple[int, str]] = {
     ("plan.md", "lease platforms check"): (1, "the page says so: facts are old or unconfirmed"),
     ("doctor.md", "lease doctor train.log"): (1, "the page says so: something was found"),
     ("doctor.md", 'lease doctor train.log --exit-code 137 --state "OUT_OF_MEMORY" --platform autodl'): (1, "found"),
-    ("doctor.md", "sacct -j 42 | lease doctor -"): (1, "found"),
+    ("doctor.md", "scontrol show job 42 | lease doctor -"): (1, "found"),
 }
 
 # What a person does before a command of a list that is no sequence.
@@ -220,7 +220,7 @@ def a_log(desk: Desk) -> None:
     a_run(desk)
     line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     desk.person.write("train.log", f"Traceback (most recent call last):\n{line}\n")
-    program(desk.person.folder, "sacct", "echo 'JobID State ExitCode'; echo '42 OUT_OF_MEMORY 0:125'\n")
+    program(desk.person.folder, "scontrol", "echo '   JobState=OUT_OF_MEMORY Reason=OutOfMemory Dependency=(null)'\n")
 
 
 def a_stranger(desk: Desk) -> None:
@@ -238,7 +238,7 @@ def a_stranger(desk: Desk) -> None:
 
 def a_full_disk(desk: Desk) -> None:
     """Have a cache on the box that may go, made hours ago."""
-    a_run(desk)
+    a_box(desk)
     place = shlex.quote(str(desk.bed.box.home / ".cache" / "pip"))
     old = f"find {place} -exec touch -d '3 hours ago' {{}} +"
     desk.person.write("cache.sh", f"mkdir -p {place}/http; head -c 4194304 /dev/urandom > {place}/http/a; {old}\n")
@@ -276,9 +276,13 @@ SETTINGS: dict[str, Callable[[Desk], None]] = {
     "boxes.md": a_project,
     "doctor.md": a_log,
     "first-run.md": own_code,
+    "gates.md": a_project,
     "hygiene.md": a_full_disk,
+    "notices.md": a_project,
+    "plan.md": a_project,
     "readings.md": a_slow_run,
     "seeing.md": a_stranger,
+    "slurm.md": a_project,
     "sweeps.md": a_sweep,
     "teardown.md": keys,
     "unchanged-code.md": own_code,
@@ -287,7 +291,7 @@ SETTINGS: dict[str, Callable[[Desk], None]] = {
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_the_commands_of_a_page_work_as_written(page: Path, desk: Desk) -> None:
-    SETTINGS.get(page.name, a_run)(desk)
+    SETTINGS[page.name](desk)  # a new page says here what it speaks of
     wrong = []
     for command in commands_of(page):
         if (page.name, command) in NOT_HERE:
@@ -296,7 +300,8 @@ def test_the_commands_of_a_page_work_as_written(page: Path, desk: Desk) -> None:
         for first in BEFORE.get((page.name, command), []):
             _must(desk, first)
         typed = command
-        for general, here in {**STANDS_FOR.get(page.name, {}), **STANDS_FOR[""]}.items():
+        own = STANDS_FOR.get(page.name, {})
+        for general, here in [*own.items(), *(one for one in STANDS_FOR[""].items() if one[0] not in own)]:
             typed = re.sub(rf"(?<![\w/]){re.escape(general)}(?!\w)", lambda _, here=here: here, typed)
         code, said = desk.type(typed)
         if code != wanted or "Traceback (most recent call last)" in said:
