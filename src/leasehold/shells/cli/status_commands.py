@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leasehold import api
 
 from . import output
-
-if TYPE_CHECKING:
-    from leasehold.lifecycle.metering import LeaseMeter
 
 Row = dict[str, Any]
 
@@ -73,7 +70,7 @@ def status(args: Namespace) -> int:
     return 0
 
 
-def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[LeaseMeter]) -> None:
+def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -> None:
     """Say why runs stand where they stand, and what their leases cost."""
     for row in rows:
         if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
