@@ -13,6 +13,8 @@ from leasehold.model.lease import Lease, RunLine, Segment
 from leasehold.model.money import HourlyPrice, Money
 from leasehold.model.shares import shares
 
+_ENDED = ("finished", "failed", "stopped")
+
 
 def rows_of(home: Home, lines: list[RunLine]) -> list[dict[str, Any]]:
     """Say of each run what a list shows, as last known."""
@@ -93,6 +95,8 @@ def _row(line: RunLine, lease: Lease, costs: _Costs, now: float) -> dict[str, An
 
 def _progress(work: Mapping[str, Any], state: str, now: float) -> dict[str, Any]:
     """Say how far a run is, as last heard; what is left of it is foretold only while it runs."""
+    if state in _ENDED and work.get("training"):
+        return {}  # heard before its end: how far it came is not known
     said = dict(work.get("progress") or {})
     heard = float(work.get("heard_unix") or now)
     if (left := said.pop("eta_s", None)) is not None and state == "running":
