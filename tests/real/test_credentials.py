@@ -69,7 +69,7 @@ def env_findings(me: Front) -> list[str]:
 def test_a_good_key_passes_with_its_account_and_leaves_no_trace(me: Front, server: WhoServer) -> None:
     done = me.lease("run", WANDB_API_KEY=KEY)
     assert done.code == 0, done.said
-    assert "gate env: passed (1 readings)" in done.said
+    assert "gate env: passed (1 reading)" in done.said
     assert env_findings(me) == ["WANDB_API_KEY: accepted, account ada (Weights & Biases)"]
     assert len(server.seen) == 1
     assert KEY not in done.said + done.out

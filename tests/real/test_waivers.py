@@ -1,4 +1,4 @@
-"""What a person gave up stays given up while the rest of a run goes on, until they take it back."""
+"""What a person gave up stays given up while the rest goes on, until they take it back; several go in one act."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_waiver_that_is_taken_back_lets_the_cell_train(person: Front, tmp_path
     assert person.lease("run").code == 0
     back = person.lease("waive", "sweep", "b", "--take-back")
     assert back.code == 0, back.said
-    assert any("/b: the run failed without a result, and no waiver" in what for what in _findings(person))
+    assert any("/b: the run failed and left no file" in what for what in _findings(person))
     done = person.lease("run")
     assert done.code == 0, done.said
     assert _attempts(person, "b") == 2
@@ -85,3 +85,51 @@ def test_a_run_that_was_given_up_whole_says_how_to_go_on(person: Front) -> None:
     assert refused.code == 6
     assert "run.given_up" in refused.said
     assert f"lease waive {run} a --take-back" in refused.said
+
+
+_SEVERAL = """
+import json, os, sys
+params = json.loads(os.environ["LEASE_PARAMS"])
+out = os.environ["LEASE_OUT"]
+if params["ends"] == "well":
+    json.dump({}, open(os.path.join(out, "metrics.json"), "w"))
+elif params["ends"] == "with-a-file":
+    open(os.path.join(out, "half.pt"), "w").write("half")
+sys.exit(0 if params["ends"] == "well" else 3)
+"""
+
+
+def _fail(someone: Front, name: str, ends: list[str]) -> str:
+    cells = [{"name": f"c{number}", "ends": how} for number, how in enumerate(ends)]
+    someone.job(name=name, run="python3 -I -S train.py", cells={"list": cells}, artifacts=["metrics.json"], attempts=1)
+    failed = someone.lease("run")
+    assert failed.code == 6, failed.said
+    return str(someone.events("run_planned")[-1]["run"])
+
+
+def test_everything_that_failed_on_a_box_is_given_up_in_one_typed_act(tmp_path: Path) -> None:
+    with front(tmp_path / "person") as someone:
+        someone.write("train.py", _SEVERAL)
+        one = _fail(someone, "one", ["with-a-file", "well"])
+        two = _fail(someone, "two", ["with-a-file"])
+        bare = _fail(someone, "bare", ["with-nothing"])
+        findings = "\n".join(_findings(someone))
+        assert f"{bare}/c0: the run failed and left no file: there is nothing to give up" in findings
+        assert f"{two}/c0: the run failed without a result, and no waiver" in findings
+
+        wrong = Session(someone, "unused").type("lease waive --failed local", ("type exactly", "give up"), code=3)
+        assert "waiver.not_given" in wrong and not someone.events("waived")
+        said = Session(someone, "unused").type(
+            "lease waive --failed local", ("type exactly", "give up 2 failed on local")
+        )
+        assert f"giving up c0 of {one}" in said and f"giving up c0 of {two}" in said
+        assert "half.pt" not in said or "WITHOUT a copy" not in said
+        assert f"{bare}/c0 failed and left no file: it needs no waiver" in said
+        waived = {(event["run"], event["cell"]) for event in someone.events("waived")}
+        assert waived == {(one, "c0"), (two, "c0")}, "c1 finished: its results are to be brought home, not given up"
+        findings = "\n".join(_findings(someone))
+        assert f"{two}/c0: given up by a person (waiver)" in findings and f"{one}/c1: " in findings
+        again = someone.lease("waive", "--failed", "local")
+        assert again.code == 0 and "nothing that failed on local has to be given up" in again.said
+        unknown = someone.lease("waive", "--failed", "nowhere")
+        assert unknown.code == 2 and "no open lease" in unknown.said

@@ -23,6 +23,7 @@ _PATIENCE_S = 180.0
 
 # What differs from one day or machine to the next, in the order in which it is replaced.
 _RULES: Sequence[Tuple[str, str]] = (
+    (r"ago +(5/5 +0\.0312|- +-) +- ", "ago  <how far>  -  "),  # whether the last beat was heard is a race
     (r"\x1b\[[0-9;?]*[A-Za-z]", ""),
     (r"(?<=[a-z])-[0-9a-f]{10}\b", "-<hash>"),
     (r"\bcode [0-9a-f]{12}\b", "code <hash>"),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         park_standing,
         take_back_waiver,
         waive,
+        waive_failed,
     )
     from leasehold.api.entering import execute, ssh
     from leasehold.api.front import (
@@ -206,6 +207,7 @@ __all__ = [
     "tunnel",
     "verify",
     "waive",
+    "waive_failed",
     "watch",
     "watch_sweep",
     "write_new",

@@ -22,15 +22,27 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Landlord
 
 
+_WAIVER = "a waiver is typed by a person on a terminal; there is no other way"
+
+
 def waive(home: Home, word: str, cell: str, report: Report) -> Path:
     """Have a person give up a cell's results, after salvage."""
     from leasehold.lifecycle.approve import terminal_ask
     from leasehold.lifecycle.waive import waive as give_up
 
     def ask(question: str) -> str:
-        return terminal_ask(question, "a waiver is typed by a person on a terminal; there is no other way")
+        return terminal_ask(question, _WAIVER)
 
     return give_up(home, books.find_run(home.ledger, word), cell, ask, report)
+
+
+def waive_failed(home: Home, word: str, report: Report) -> list[dict[str, str]]:
+    """Have a person give up, in one act, everything that failed on a box or lease, after salvage."""
+    from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.waive import waive_failed as give_up
+
+    done = give_up(home, word, lambda question: terminal_ask(question, _WAIVER), report)
+    return [{"run": run, "cell": cell, "quarantine": str(place)} for run, cell, place in done]
 
 
 def take_back_waiver(home: Home, word: str, cell: str) -> str:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
-from leasehold.model.lease import Lease, RunLine, RunRecord
+from leasehold.model.lease import Lease, RunRecord
+
+from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:
     from leasehold.kit.progress import ProgressReader
@@ -123,7 +125,7 @@ def meter(home: Home, word: str) -> tuple[RunRecord, Callable[[], ProgressReader
 
 def status(home: Home, word: str = "") -> list[dict[str, Any]]:
     """List runs as last known."""
-    return _rows(home, [books.find_run(home.ledger, word).line()] if word else books.run_lines(home.ledger))
+    return rows_of(home, [books.find_run(home.ledger, word).line()] if word else books.run_lines(home.ledger))
 
 
 def refresh(
@@ -135,17 +137,10 @@ def refresh(
 
     records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
     held = {lease.id for lease in stage.leases_to_ask(home)}
-    yield _rows(home, [record.line() for record in records if record.lease not in held]), FleetTurn(0, 0, {})
+    yield rows_of(home, [record.line() for record in records if record.lease not in held]), FleetTurn(0, 0, {})
     for turn in stage.refresh(home, records, patience_s or stage.PATIENCE_S):
         told = [books.find_run(home.ledger, record.run).line() for record in records if record.run in turn.runs]
-        yield _rows(home, told), turn
-
-
-def _rows(home: Home, lines: list[RunLine]) -> list[dict[str, Any]]:
-    held = {lease.id: lease for lease in books.leases(home.ledger)}
-    now = time.time()
-    costs = {name: _cost(home, held[name], now) for name in {line.lease for line in lines}}
-    return [_row(line, held[line.lease], costs[line.lease], now) for line in lines]
+        yield rows_of(home, told), turn
 
 
 def show(home: Home, word: str) -> dict[str, Any]:
@@ -153,13 +148,11 @@ def show(home: Home, word: str) -> dict[str, Any]:
     from leasehold.model.nonfinite import lines
 
     record = books.find_run(home.ledger, word)
-    lease = books.find_lease(home.ledger, record.lease)
     events = [
         {"t": event.t, "kind": event.kind, **({} if event.kind == "run_planned" else {"data": event.data})}
         for event in home.ledger.events(run=record.run)
     ]
-    now = time.time()
-    row = _row(record.line(), lease, _cost(home, lease, now), now)
+    row = rows_of(home, [record.line()])[0]
     held = {"nonfinite": lines(record.nonfinite())}
     return {**row, **held, "plan": json.loads(record.plan_json), "events": events}
 
@@ -278,39 +271,9 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
     for lease in leases(home):
         held = books.runs(home.ledger, lease=lease.id)
         runs = ", ".join(f"{record.name} {record.state}" for record in held[:3]) + (" …" if len(held) > 3 else "")
-        facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": _cost(home, lease, now)}
+        facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": cost_of(home, lease, now)[0]}
         rows.append({**facts, "age_s": int(now - lease.opened_unix), "runs": runs or "none"})
     return rows
-
-
-def _cost(home: Home, lease: Lease, now: float) -> str:
-    """Say what a lease cost; the platform's prices are looked up only where a disk of known size bills."""
-    if not lease.disk_gb:
-        return lease.cost(now)
-    from leasehold.lifecycle.metering import cost_text
-
-    return cost_text(home, lease, now)
-
-
-def _row(line: RunLine, lease: Lease, cost: str, now: float) -> dict[str, Any]:
-    return {
-        "run": line.run,
-        "name": line.name,
-        "state": line.state,
-        "reason": line.reason,
-        "box": line.box,
-        "lease": line.lease,
-        "lease_open": lease.open,
-        "age_s": int(now - line.created_unix),
-        "seen_s_ago": int(now - line.seen_unix) if line.seen_unix else None,
-        "home": line.home_since,
-        "receipt": line.receipt,
-        "nonfinite": line.nonfinite,
-        "waived": list(line.waived),
-        "cost": cost,
-        "price": lease.price,
-        "results": line.results,
-    }
 
 
 def open_home() -> Home:

@@ -58,10 +58,13 @@ class LogReader:
         value: Dict[str, Any] = {"cries": self._cries}
         if self._grew_s >= 0:
             value["quiet_s"] = round(max(0.0, now_s - self._grew_s), 1)
-        for name in ("step", "total", "epoch", "rate_per_s"):
+        for name in ("step", "total", "epoch", "epochs", "rate_per_s"):
             figure = getattr(seen, name)
             if figure is not None:
                 value[name] = figure
+        if seen.eta_s is not None and seen.eta_of == "run":
+            since_s = now_s - seen.seen_at if seen.seen_at is not None else 0.0
+            value["eta_s"] = round(max(0.0, seen.eta_s - since_s), 1)
         if seen.loss is not None:
             value["loss"] = finite(seen.loss)
         newest: Tuple[Any, ...] = tuple(seen.metrics.items())[-_METRICS:]

@@ -57,6 +57,10 @@ class Patrol:
         """Look once more at the numbers of an attempt that has ended, before anything is made of its end."""
         try:
             self._training_look().last(name, cell, self._standing(known), time.monotonic())
+            if self._facts.get("cell", name) == name:  # the last sample may be some seconds old
+                reached = self._training_look().reached(name, cell.attempt)
+                self._facts["progress"] = dict(self._facts.get("progress") or {}, **reached)
+                self._facts["progress"].pop("eta_s", None)
         except OSError:
             return
         except Exception:  # noqa: BLE001 - as above: the end of the attempt must be judged whatever happens here

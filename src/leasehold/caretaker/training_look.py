@@ -17,6 +17,7 @@ from .alarms import Alarms
 from .chain import TRAIN
 from .divergence import LIMITS, Divergence, step_back
 from .layout import RunFolder
+from .log_reader import finite
 from .reaper import signal_all, trainer_processes
 
 _PIECE_BYTES = 256 << 10
@@ -85,6 +86,16 @@ class TrainingLook:
         self._read(name, look)
         look.reader.feed("\n")
         self._judge(name, cell, look, alarms)
+
+    def reached(self, name: str, attempt: int) -> Dict[str, Any]:
+        """Say how far an attempt came, by what was read of its log."""
+        look = self._looks.get(name)
+        if look is None or look.attempt != attempt:
+            return {}
+        seen = look.reader.now
+        figures = {"step": seen.step, "total": seen.total, "epoch": seen.epoch}
+        loss = {} if seen.loss is None else {"loss": finite(seen.loss)}
+        return dict({key: figure for key, figure in figures.items() if figure is not None}, **loss)
 
     def _of(self, name: str, cell: CellState) -> _Look:
         look = self._looks.get(name)

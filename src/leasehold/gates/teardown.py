@@ -51,6 +51,7 @@ class RunReadings:
     moved: tuple[Moved, ...] = ()
     given_up: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what each waiver covers, by cell
     remains: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # every file of waived cells on the box now
+    bare: tuple[str, ...] = ()  # cells of which not one file lies on the box, promised or not
     missed: tuple[str, ...] = ()  # of a run that is absent: cells that a person gave up, or had removed, knowing that
     read: ReadInFull = field(default_factory=ReadInFull)  # files that the box has just read to their end
     in_full: bool = False  # each file that is home must have been read so
@@ -255,8 +256,11 @@ def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
             return judge_absent(run.run, cell)
         here = run.remains.get(cell) or run.present.get(cell, [])
         return judge_given_up(run.run, cell, run.given_up.get(cell, []), here)
+    if run.state in ("failed", "stopped") and cell in run.bare:
+        return passes(f"{run.run}/{cell}: the run {run.state} and left no file: there is nothing to give up")
     if run.state in ("failed", "stopped"):
         hint = f"resume it with the identical lease run, or: lease waive {run.run} {cell}"
+        hint += "; several failed ones in one act: lease waive --failed BOX" if run.state == "failed" else ""
         return refuses(f"{run.run}/{cell}: the run {run.state} without a result, and no waiver", hint)
     return refuses(
         f"{run.run}/{cell}: no receipt and no waiver",

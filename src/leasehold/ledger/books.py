@@ -36,6 +36,19 @@ def run_lines(ledger: Ledger) -> list[RunLine]:
     return [line_from_row(row) for row in ledger.query(f"SELECT {LINE} FROM runs ORDER BY created DESC")]
 
 
+def leases_of(ledger: Ledger, runs: list[str]) -> set[str]:
+    """Name the leases that these runs lived on; a run that went on elsewhere has several."""
+    rows = ledger.query(
+        "SELECT DISTINCT lease FROM stays WHERE run IN (SELECT value FROM json_each(?))", json.dumps(runs)
+    )
+    return {str(lease) for (lease,) in rows}
+
+
+def stays_on(ledger: Ledger, lease: str) -> list[tuple[str, float, float]]:
+    """List when each run lived on a lease: (run, from, to), to is 0 while it lives."""
+    return [tuple(row) for row in ledger.query("SELECT run, began, ended FROM stays WHERE lease = ?", lease)]
+
+
 def run_called(ledger: Ledger, run: str) -> RunRecord | None:
     """Return the run with this id, if there is one."""
     rows = ledger.query("SELECT * FROM runs WHERE run = ?", run)

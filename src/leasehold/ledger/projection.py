@@ -20,6 +20,9 @@ CREATE TABLE IF NOT EXISTS runs (
   run TEXT PRIMARY KEY, lease TEXT, box TEXT, name TEXT, state TEXT, reason TEXT, project TEXT, results TEXT,
   created REAL, seen REAL, seq INTEGER, plan TEXT, receipt TEXT, home_since TEXT, waived TEXT, work TEXT DEFAULT '');
 CREATE INDEX IF NOT EXISTS runs_by_lease ON runs (lease, created);
+CREATE TABLE IF NOT EXISTS stays (run TEXT, lease TEXT, began REAL, ended REAL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS stays_by_lease ON stays (lease);
+CREATE INDEX IF NOT EXISTS stays_by_run ON stays (run);
 CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
 """
 _INDEXES = """
@@ -31,7 +34,8 @@ _RUN_COLUMNS = (
 )
 
 LINE = "run, lease, box, name, state, reason, results, created, seen, home_since, waived, receipt <> '', "
-LINE += "substr(receipt, 1, 12) = '{\"nonfinite\"'"
+LINE += "substr(receipt, 1, 12) = '{\"nonfinite\"', work"
+_ALIVE, _OVER = ("running", "stopping"), ("finished", "failed", "stopped", "absent")
 _RUN_FIELDS = tuple(field.name for field in fields(RunRecord))
 
 
@@ -49,6 +53,7 @@ def drop(db: sqlite3.Connection) -> None:
     db.execute("DROP TABLE IF EXISTS leases")
     db.execute("DROP TABLE IF EXISTS runs")
     db.execute("DROP TABLE IF EXISTS boxes")
+    db.execute("DROP TABLE IF EXISTS stays")
 
 
 def apply(db: sqlite3.Connection, t: float, kind: str, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -74,7 +79,7 @@ def run_from_row(row: tuple[Any, ...]) -> RunRecord:
 
 def line_from_row(row: tuple[Any, ...]) -> RunLine:
     """Read a row of `SELECT {LINE} FROM runs`."""
-    return RunLine._make((*row[:10], _cells(row[10]), bool(row[11]), bool(row[12])))
+    return RunLine._make((*row[:10], _cells(row[10]), bool(row[11]), bool(row[12]), row[13] or ""))
 
 
 def _cells(text: str | None) -> tuple[str, ...]:
@@ -201,13 +206,39 @@ def _run_seen(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict
         (data["state"], data.get("reason", ""), min(t, data.get("proven_unix", t)), data.get("seq", 0), run),
     )
     _forget_waivers(db, run, data)
+    _run_stays(db, t, lease, run, data)
     if data.get("work"):
         _run_work(db, t, lease, run, data)
 
 
 def _run_work(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    work = {**data["work"], "heard_unix": t}
+    work = {**_last_progress(db, run), **data["work"], "heard_unix": t}
     db.execute("UPDATE runs SET work = ? WHERE run = ?", (json.dumps(work, sort_keys=True), run))
+
+
+def _last_progress(db: sqlite3.Connection, run: str) -> dict[str, Any]:
+    """Say how far it was when it was last heard; what was left then is not foretold from now."""
+    row = db.execute("SELECT work FROM runs WHERE run = ?", (run,)).fetchone()
+    progress = json.loads(row[0]).get("progress") if row and row[0] else None
+    return {"progress": {name: one for name, one in progress.items() if name != "eta_s"}} if progress else {}
+
+
+def _run_stays(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    """Note when a run begins or ends to take time of a lease: that time is shared out among the runs of the lease."""
+    alive, over = data["state"] in _ALIVE, data["state"] in _OVER
+    row = db.execute("SELECT created FROM runs WHERE run = ?", (run,)).fetchone() if alive or over else None
+    if row is None:
+        return
+    stays = db.execute("SELECT rowid, lease, began, ended FROM stays WHERE run = ? ORDER BY began", (run,)).fetchall()
+    began = stays[-1][2] if stays else row[0]
+    live = bool(stays) and not stays[-1][3]
+    moved = live and stays[-1][1] != lease
+    said = float(data.get("changed_unix") or 0.0)
+    end = said if began < said < t else t  # as the box says, unless that cannot be
+    if live and (over or moved):
+        db.execute("UPDATE stays SET ended = ? WHERE rowid = ?", (end, stays[-1][0]))
+    if (alive and (moved or not live)) or (over and not stays and data["state"] != "absent"):
+        db.execute("INSERT INTO stays VALUES (?,?,?,?)", (run, lease, t if stays else began, end if over else 0))
 
 
 def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from leasehold.kit.redact import Redactor
 
 from . import projection
 
-SCHEMA_VERSION = 2  # of events and projection; an older ledger is folded again at its next opening
+SCHEMA_VERSION = 3  # of events and projection; an older ledger is folded again at its next opening
 _BUSY_S = 30.0
 _SYNCED = "PRAGMA synchronous=FULL"  # an intent must be on disk before the act
 _FOLLOWS = "PRAGMA synchronous=NORMAL"  # whole and in order all the same, and on disk with the next that is synced

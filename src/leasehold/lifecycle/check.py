@@ -253,6 +253,7 @@ def _exists(taken: dict[str, Any], path: str) -> bool:
 
 def _line(verdict: Verdict, skipped: bool) -> str:
     if verdict.passed:
-        return f"gate {verdict.gate}: passed ({len(verdict.findings)} readings)"
+        count = len(verdict.findings)
+        return f"gate {verdict.gate}: passed ({count} reading{'s' * (count != 1)})"
     unseen = "; ".join(finding.what for finding in verdict.against()) if verdict.outcome is Outcome.UNKNOWN else ""
     return f"gate {verdict.gate}: {verdict.outcome.value}{', skipped' if skipped else ''}{unseen and f': {unseen}'}"

@@ -63,11 +63,11 @@ def curves_of(seen: Measured, wanted: Sequence[str] = ()) -> list[Curve]:
         found = [*_beside_loss(seen, found), *(curve for curve in found if curve.panel != "loss")]
         found = [curve for curve in found if _says_something(curve)] or found
     missing = [what for what in wanted if not any(curve.panel == what for curve in found)]
-    if missing:
+    if missing and not found:
         raise UserError(
             "plot.nothing",
             f"nothing measured for {', '.join(missing)}",
-            seen=f"{len(seen.records)} readings in this window",
+            seen=f"{len(seen.records)} reading{'s' * (len(seen.records) != 1)} in this window",
             hint=f"there is: {', '.join(_there(seen)) or 'nothing yet; a reading comes every 5 seconds'}",
         )
     return found

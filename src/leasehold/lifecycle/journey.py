@@ -78,6 +78,8 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
     probe: Verdict | None = None
     if seen["did"] != "opened":
         watch.quiet_to_seq = launched.known_seq  # what happened while this home was away is told
+    if seen["did"] == "resumed":
+        watch.pass_over(seen["cells"])
     if seen["did"] != "attached":
         probe = _first_line(home, watch, engine, launched, launch_order.skips, report)
         second = _second_connection(home, launched, watch, report)

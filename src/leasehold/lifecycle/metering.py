@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +11,10 @@ from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.model import meter
 from leasehold.model.budget import Spending
-from leasehold.model.lease import Lease
+from leasehold.model.lease import Lease, Segment
 from leasehold.model.lease_facts import LeaseFacts
 from leasehold.model.meter import Meter, read_meter
+from leasehold.model.money import Money
 from leasehold.model.work import work_of
 
 from .budget import bills, spending
@@ -59,11 +61,16 @@ def open_meters(home: Home, now_unix: float) -> list[LeaseMeter]:
 
 def cost_text(home: Home, lease: Lease, now_unix: float) -> str:
     """Say what a lease cost so far, storage and all, in one line."""
+    return cost_and_rate(home, lease, now_unix)[0].spelled
+
+
+def cost_and_rate(home: Home, lease: Lease, now_unix: float) -> tuple[Money, Callable[[Segment], Money]]:
+    """Say what a lease cost so far, storage and all, and what an hour of any stretch of it cost."""
     try:
-        total = meter.cost_between(lease, facts_of(home, lease), now_unix)
+        facts = facts_of(home, lease)
     except LeaseholdError:
-        return lease.cost(now_unix)
-    return " + ".join(f"{amount:.2f} {currency}" for currency, amount in total.amounts)
+        facts = LeaseFacts()  # a platform whose facts are gone still has its price
+    return meter.cost_between(lease, facts, now_unix), lambda segment: meter.an_hour(segment, facts)
 
 
 def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:

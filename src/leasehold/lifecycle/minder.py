@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from leasehold.kit.runstate import RunState
+from leasehold.kit.runstate import FINISHED, RunState
 from leasehold.ledger import books
 from leasehold.model.budget import THRESHOLDS
 from leasehold.model.note import Report
-from leasehold.model.work import checked_work
+from leasehold.model.work import checked_work, with_progress
 
 from . import budget, handbook
 from .harvest import Harvest
@@ -31,6 +31,7 @@ class Minder:
         self._kept_at = self._budget_at = float("-inf")
         self._unsaved_s = 0.0
         self._stood: object = None
+        self._cells = (1, 0)  # and how many have finished
         self._page_state = ""
         self._page_at = 0.0
 
@@ -38,7 +39,7 @@ class Minder:
         """Take a beat: it tells how much is trained and how much of that is saved."""
         work = checked_work(beat.get("work"))
         if work:
-            self._keep(work)
+            self._keep(with_progress(work, beat.get("readings"), *self._cells))
         if time.monotonic() - self._budget_at >= _BUDGET_EVERY_S:
             self._budget_at = time.monotonic()
             budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)
@@ -59,6 +60,7 @@ class Minder:
         if mark == self._stood:
             return
         self._stood = mark
+        self._cells = len(state.cells), sum(cell.state == FINISHED for cell in state.cells.values())
         if self._harvest is not None:
             self._harvest.stands(state)
         if not self._page_due(state):

@@ -12,11 +12,12 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError, LinkError
 from leasehold.kit.layouts import STATUS, words
+from leasehold.kit.runstate import FINISHED
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
 from leasehold.model.fleet import FleetTurn
 from leasehold.model.lease import Lease, RunRecord
-from leasehold.model.work import checked_work
+from leasehold.model.work import checked_work, with_progress
 from leasehold.transport import sharing
 from leasehold.transport.contract import Link, Transport
 from leasehold.transport.wire import Wire, ask_status
@@ -254,8 +255,16 @@ def _events(record: RunRecord, answer: Answer) -> Iterator[tuple[str, dict[str, 
     else:
         changed = float(str(value.get("changed_unix") or 0))
         seq, work = int(str(value.get("seq", 0))), checked_work(value.get("work"))
+        if work:
+            work = with_progress(work, value.get("readings"), *_count(value.get("cells")))
         reason = str(value.get("reason", "")) or trouble(value) or one_line(str(value.get("standing") or ""))[:400]
         yield _seen(record, state, reason, seq=seq, changed_unix=changed, work=work, **proven)
+
+
+def _count(cells: object) -> tuple[int, int]:
+    """Count the cells of a status, and those that have finished."""
+    states = [cell.get("state") for cell in cells.values() if isinstance(cell, dict)] if isinstance(cells, dict) else []
+    return len(states), states.count(FINISHED)
 
 
 def _seen(record: RunRecord, state: str, reason: str, **more: Any) -> tuple[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError
+from leasehold.gates.waivers import count
 from leasehold.kit.paths import UnsafePath, check_relative, join_checked
 from leasehold.kit.terminal import one_line
 from leasehold.model.note import Note, Report
@@ -37,7 +38,7 @@ def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: R
             report(Note("not_salvaged", f"not salvaged: {one_line(path)}: {one_line(str(error))}"))
         found.append({**entry, **copied, "salvaged": bool(copied)})
     kept = sum(entry["salvaged"] for entry in found)
-    report(Note("salvaged", f"salvaged {kept} files of {cell} into {place}"))
+    report(Note("salvaged", f"salvaged {count(kept)} of {cell} into {place}"))
     return found
 
 

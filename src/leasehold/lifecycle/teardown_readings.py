@@ -130,6 +130,7 @@ def read_run(
         promised=plan.cells,
         present=present,
         remains=rest["remains"],
+        bare=_bare(plan.cells, present, rest),
         alive=tuple(rest["alive"]),
         occupants=with_word(home, record.run, rest.get("occupants") or ()),
         unseen=tuple(map(str, rest.get("unread") or ())),
@@ -138,6 +139,19 @@ def read_run(
         held_by=holder_words(seen["holder"]),
         read=read,
         unread=_unread(record.run, seen),
+    )
+
+
+def _bare(cells: tuple[str, ...], present: dict[str, list[dict[str, Any]]], rest: dict[str, Any]) -> tuple[str, ...]:
+    """List the cells without a single file on the box; none where files were only counted, or work was seen saved."""
+    if (rest.get("other_more") or {}).get("files", 1):
+        return ()
+    listed = {str(entry["cell"]) for entry in rest["other"]}
+    told = rest["seen"].get("cells") or {}
+    return tuple(
+        cell
+        for cell in cells
+        if not present.get(cell) and cell not in listed and not (told.get(cell) or {}).get("saved")
     )
 
 

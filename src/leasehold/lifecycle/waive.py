@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from leasehold.errors import BoxError, LinkError, Refusal, UserError
+from leasehold.gates.waivers import count
 from leasehold.kit.terminal import one_line
 from leasehold.ledger import books
-from leasehold.model.lease import RunRecord
+from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
-from leasehold.model.plan import plan_from_dict
+from leasehold.model.plan import Plan, plan_from_dict
 
 from . import waivers
 from .approve import Ask
@@ -41,20 +42,86 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
     receipt = books.receipt_of(record)
     if receipt and cell in receipt.cells:
         raise UserError("cell.home", f"{cell} is home and verified; there is nothing to give up")
+    place = _place(record, cell)
+    left = _salvage(home, record, cell, place, report)
+    promised = _promised(plan)
+    report(Note("waiver_asked", _warning(record, cell, promised, left)))
+    phrase = f"give up {cell} of {record.run}"
+    _ask(ask, phrase, "give it up", f"{cell} is not given up", f"what was salvaged stays in {place}")
+    _record(home, record, cell, promised, left, place)
+    return place
+
+
+def waive_failed(home: Home, word: str, ask: Ask, report: Report) -> list[tuple[str, str, Path]]:
+    """Salvage every failed cell of a box or lease, then have a person type once that all of them are given up.
+
+    What finished and is not home is no part of it; a cell that left no file needs no waiver.
+    """
+    leases = [one for one in books.leases(home.ledger, only_open=True) if word in (one.id, one.box)]
+    if not leases:
+        raise UserError(
+            "lease.unknown", f"no open lease is called {word!r} or is on a box of that name", hint="lease down"
+        )
+    records = [one for lease in leases for one in books.runs(home.ledger, lease=lease.id) if one.owed()]
+    asked = []
+    for record, cell in _failed_cells(home, leases, records):
+        place = _place(record, cell)
+        left = _salvage(home, record, cell, place, report)
+        if left.reached and not left.missed and not left.files:
+            (place / "salvaged").rmdir()
+            place.rmdir()
+            report(
+                Note("next", f"{record.run}/{cell} failed and left no file: it needs no waiver", {"run": record.run})
+            )
+            continue
+        promised = _promised(plan_from_dict(json.loads(record.plan_json)))
+        report(Note("waiver_asked", _warning(record, cell, promised, left)))
+        asked.append((record, cell, promised, left, place))
+    if not asked:
+        report(Note("next", f"nothing that failed on {word} has to be given up"))
+        return []
+    phrase = f"give up {len(asked)} failed on {word}"
+    kept = f"what was salvaged stays in {asked[0][-1].parent}"
+    _ask(ask, phrase, "give up every one that is listed above", "nothing is given up", kept)
+    for one in asked:
+        _record(home, *one)
+    return [(record.run, cell, place) for record, cell, _, _, place in asked]
+
+
+def _failed_cells(home: Home, leases: list[Lease], records: list[RunRecord]) -> list[tuple[RunRecord, str]]:
+    """List what failed by the box's own word of now; a box that does not answer is asked about one run at a time."""
+    found = []
+    for lease in leases:
+        engine = box_of(home, lease).connect()
+        try:
+            for record in (one for one in records if one.lease == lease.id):
+                seen = engine.look(record.run)
+                cells = seen["cells"] if seen["state"] == "failed" else {}
+                owed = record.owed()
+                found += [(record, name) for name, cell in cells.items() if cell["state"] == "failed" and name in owed]
+        finally:
+            engine.wire.close()
+    return found
+
+
+def _place(record: RunRecord, cell: str) -> Path:
     place = Folders(Path(record.results), record.run).quarantine(f"waived-{cell}")
     private(place.parent)
     place.mkdir(parents=True)
-    left = _salvage(home, record, cell, place, report)
-    promised = ", ".join(artifact.pattern for artifact in plan.job.artifacts)
-    report(Note("waiver_asked", _warning(record, cell, promised, left)))
-    phrase = f"give up {cell} of {record.run}"
-    answer = ask(f"to give it up, type exactly:  {phrase}\n> ").strip()
+    return place
+
+
+def _promised(plan: Plan) -> str:
+    return ", ".join(artifact.pattern for artifact in plan.job.artifacts)
+
+
+def _ask(ask: Ask, phrase: str, what: str, refused: str, hint: str) -> None:
+    answer = ask(f"to {what}, type exactly:  {phrase}\n> ").strip()
     if answer != phrase:
-        raise Refusal(
-            "waiver.not_given",
-            f"{answer!r} is not the phrase; {cell} is not given up",
-            hint=f"what was salvaged stays in {place}",
-        )
+        raise Refusal("waiver.not_given", f"{answer!r} is not the phrase; {refused}", hint=hint)
+
+
+def _record(home: Home, record: RunRecord, cell: str, promised: str, left: _Left, place: Path) -> None:
     facts = {
         "cell": cell,
         "by": person(),
@@ -65,7 +132,6 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
         "place": str(place),
     }
     waivers.record(home, record, facts, left.files)
-    return place
 
 
 def take_back(home: Home, record: RunRecord, cell: str) -> None:
@@ -106,7 +172,9 @@ def _salvage(home: Home, record: RunRecord, cell: str, place: Path, report: Repo
 def _warning(record: RunRecord, cell: str, promised: str, left: _Left) -> str:
     kept = sum(entry["salvaged"] for entry in left.files)
     salvaged = (
-        f"{kept} files were salvaged, unverified" if left.reached else "nothing there can be read, NOTHING was salvaged"
+        f"{count(kept)} {'was' if kept == 1 else 'were'} salvaged, unverified"
+        if left.reached
+        else "nothing there can be read, NOTHING was salvaged"
     )
     if left.missed:
         salvaged = "the box answers and has no such run, NOTHING was salvaged"

@@ -33,6 +33,7 @@ from .sweep_words import SWEEP_TELLERS, say_waits
 
 _BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _MAX_LINE_BYTES = 16 << 10
+_WHOLE_LOG = 1 << 60  # where nothing is left to read of any log
 _GIVE_UP_S = 24 * 3600.0
 _FETCH_LOOK_S = 5.0
 
@@ -127,6 +128,12 @@ class Watch:
             if self.started_log or self.state.terminal or time.monotonic() > deadline + patience_s:
                 break
         return self.started_log or self.state.terminal
+
+    def pass_over(self, cells: dict[str, Any]) -> None:
+        """Leave out the logs of attempts that ended before a resume: they say nothing of how it starts now."""
+        for name, cell in cells.items():
+            for attempt in range(1, int(cell["attempt"]) - int(cell["tries"]) + 1):
+                self.logs[f"{name}/{attempt}"] = _WHOLE_LOG
 
     @property
     def comes_first(self) -> str:

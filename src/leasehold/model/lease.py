@@ -35,6 +35,11 @@ class Segment(NamedTuple):
         """How long it was."""
         return Decimal(max(0.0, self.to_unix - self.from_unix)) / 3600
 
+    @property
+    def compute(self) -> Money:
+        """What an hour of its compute cost."""
+        return HourlyPrice.parse(self.price).money if self.state != PARKED and self.price else Money()
+
 
 class Balance(NamedTuple):
     """What was left on the account when somebody looked."""
@@ -136,13 +141,14 @@ class Lease:
 
     def cost(self, now_unix: float) -> str:
         """Say what its compute cost so far; empty when no price was given."""
-        if not self.price:
-            return ""
-        total = Money.of(0, HourlyPrice.parse(self.price).currency)
+        return self.compute(now_unix).spelled if self.price else ""
+
+    def compute(self, now_unix: float) -> Money:
+        """Add up what its compute cost so far, by the price that was given."""
+        total = Money.of(0, HourlyPrice.parse(self.price).currency) if self.price else Money()
         for segment in self.segments(now_unix):
-            if segment.state != PARKED and segment.price:
-                total += HourlyPrice.parse(segment.price).money.times(segment.hours)
-        return " + ".join(f"{amount:.2f} {currency}" for currency, amount in total.amounts)
+            total += segment.compute.times(segment.hours)
+        return total
 
     def _first(self, what: str, default: Any) -> Any:
         return next((change.value for change in self.changes if change.what == what), default)
@@ -168,6 +174,7 @@ class RunLine(NamedTuple):
     waived: tuple[str, ...]
     receipt: bool
     nonfinite: bool = False  # its receipt names files with NaN or infinity
+    work_json: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,13 +196,14 @@ class RunRecord:
     receipt_json: str
     home_since: str
     waived: tuple[str, ...] = ()
-    work_json: str = ""  # what the box last said of trained time and checkpoints
+    work_json: str = ""  # what the box last said of trained time, checkpoints and progress
 
     def line(self) -> RunLine:
         """What a list says of it."""
         return RunLine(
             self.run, self.lease, self.box, self.name, self.state, self.reason, self.results, self.created_unix,
             self.seen_unix, self.home_since, self.waived, bool(self.receipt_json), bool(self.nonfinite()),
+            self.work_json,
         )  # fmt: skip
 
     def nonfinite(self) -> list[dict[str, Any]]:

@@ -133,7 +133,7 @@ def cost_between(lease: Lease, platform: Platform, until_unix: float, since_unix
     """Add up segments: running (or unknown) costs price and storage, parked costs storage, closed costs nothing."""
     total = HourlyPrice.parse(lease.price).money.times(0) if lease.price else Money()
     for segment in lease.segments(until_unix, since_unix):
-        total += _an_hour(segment, platform).times(segment.hours)
+        total += an_hour(segment, platform).times(segment.hours)
     return total
 
 
@@ -141,13 +141,13 @@ def burn_per_hour(lease: Lease, platform: Platform) -> Money:
     """Say what the next hour costs if nothing changes."""
     if not lease.open or lease.counted_by:
         return Money()
-    return _an_hour(Segment(0.0, 0.0, lease.state, lease.price, lease.disk_gb), platform)
+    return an_hour(Segment(0.0, 0.0, lease.state, lease.price, lease.disk_gb), platform)
 
 
-def _an_hour(segment: Segment, platform: Platform) -> Money:
+def an_hour(segment: Segment, platform: Platform) -> Money:
+    """Say what an hour of such a stretch costs."""
     storage = platform.storage_per_hour(segment.disk_gb, segment.state == PARKED)
-    compute = segment.state != PARKED and segment.price
-    return storage + HourlyPrice.parse(segment.price).money if compute else storage
+    return storage + segment.compute
 
 
 def _projected(cost: Money, burn: Money, works: Sequence[Work]) -> Money | None:

@@ -55,6 +55,13 @@ class Money:
         """Spell for --json: exact decimals by currency."""
         return {currency: f"{amount:.4f}" for currency, amount in self.amounts}
 
+    @property
+    def spelled(self) -> str:
+        """Spell every amount with two places, as in a column; less than half a cent keeps a third."""
+        return " + ".join(
+            f"{amount:.{3 if 0 < amount < Decimal('0.005') else 2}f} {currency}" for currency, amount in self.amounts
+        )
+
     def __bool__(self) -> bool:
         return any(amount for _, amount in self.amounts)
 

@@ -26,6 +26,26 @@ def checked_work(value: Any) -> dict[str, Any]:
     return {**kept, "training": value.get("training") is True}
 
 
+def with_progress(work: dict[str, Any], readings: Any, cells: int = 1, done: int = 0) -> dict[str, Any]:
+    """Add how far a training is, as its box reads its log; of several cells only how many have finished."""
+    progress = _checked_progress(readings, cells, done)
+    return {**work, "progress": progress} if progress else work
+
+
+def _checked_progress(readings: Any, cells: int, done: int) -> dict[str, Any]:
+    if cells > 1:
+        return {"cells": cells, "cells_done": done}
+    said = readings.get("progress") if isinstance(readings, dict) else None
+    if not isinstance(said, dict):
+        return {}
+    kept: dict[str, Any] = {name: int(said[name]) for name in ("step", "total") if _is_duration(said.get(name), 1e15)}
+    kept.update((name, said[name]) for name in ("epoch", "epochs", "eta_s") if _is_duration(said.get(name)))
+    loss = said.get("loss", "")  # None: it was a number, and is none any more
+    if loss is None or (isinstance(loss, int | float) and not isinstance(loss, bool) and math.isfinite(loss)):
+        kept["loss"] = loss
+    return kept
+
+
 def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
     """Say what of a run lies nowhere but on its box; None when nothing of it is owed, or nothing was heard."""
     if not record.work_json or not record.owed():

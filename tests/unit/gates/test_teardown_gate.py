@@ -320,6 +320,7 @@ def run_readings(draw):
         home_damage=draw(st.sampled_from([(), (), ("damaged",)])),
         given_up={cell: draw(ENTRIES) for cell in waived},
         remains={cell: draw(ENTRIES | st.just(present.get(cell, []))) for cell in waived},
+        bare=draw(CELLS),
         missed=draw(CELLS),
         read=ReadInFull({key: as_read(*one) for key, one in answers.items() if one[1]}),
         in_full=draw(st.booleans()),
@@ -353,7 +354,8 @@ def is_safe(run: RunReadings) -> bool:
     ended = run.state in ("finished", "failed", "stopped", "absent")
     quiet = not run.alive and not run.held_by_other_home and not run.home_damage and not run.unread
     nobody = all(one["cleared"] or one["kind"] == "reads" for one in run.occupants)
-    given_up = set(run.promised) - covered
+    nothing_left = set(run.bare) - set(run.waived) if run.state in ("failed", "stopped") else set()
+    given_up = set(run.promised) - covered - nothing_left
     return (
         given_up <= set(run.waived)
         and all(given_up_knowingly(run, cell) for cell in given_up)

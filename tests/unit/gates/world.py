@@ -649,7 +649,12 @@ class World:
         promised = known.plan.cells if here or known.started else ()
         proven = known.receipt_number if known.proven == known.plan.job.artifacts else 0
         home = {*(known.covered if proven else ()), *known.waived}
-        against = [f"{cell} is not home" for cell in promised if cell not in home]
+        ended = here is not None and here.state in ("failed", "stopped")
+        against = [
+            f"{cell} is not home"
+            for cell in promised
+            if cell not in home and not (ended and not self._every_file(run, cell))
+        ]
         if proven:
             against += ["the home copy changed"] * (self._export_files(run) != known.copy)
             for cell, sealed in known.sealed.items():

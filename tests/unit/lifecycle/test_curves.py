@@ -70,9 +70,14 @@ def test_every_figure_comes_in_its_unit(what: str, value: float, unit: str) -> N
 
 def test_what_was_not_measured_is_refused_with_what_there_is() -> None:
     with pytest.raises(UserError) as caught:
-        curves_of(seen({"t": 1.0, "loss": 2, "m": {"lr": 1}}), ["loss", "gpu"])
-    assert caught.value.code == "plot.nothing" and "gpu" in caught.value.message
+        curves_of(seen({"t": 1.0, "loss": 2, "m": {"lr": 1}}), ["gpu", "power"])
+    assert caught.value.code == "plot.nothing" and "gpu, power" in caught.value.message
     assert "loss, lr" in caught.value.hint
+    assert "1 reading in" in caught.value.seen
+
+
+def test_what_was_measured_is_drawn_though_something_else_was_not() -> None:
+    assert [curve.panel for curve in curves_of(seen({"t": 1.0, "loss": 2}), ["loss", "gpu"])] == ["loss"]
 
 
 def test_a_loss_that_is_no_number_is_a_hole_in_its_curve() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from leasehold.model.receipt import Receipt
 
 _HOME_NEXT = "{what}. Next, when you need the box no more: lease down {run}"
-_STATUS_HEAD = ["RUN", "STATE", "BOX", "AGE", "SEEN", "RESULTS", "COST"]
-_STATUS_ROOM = ["", "stopping", "", "", "59 min ago", "given up", ""]  # what a refresh may turn up
-_STATUS_COLOURS = {"STATE": {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}}
 
 
 def run(args: Namespace) -> int:
@@ -146,41 +142,6 @@ def watch_live(home: Any, word: str) -> api.RunOutcome:
         return api.watch(home, record.run, report, readings=True)
 
 
-def status(args: Namespace) -> int:
-    """lease status"""
-    home = api.open_home()
-    known = [] if args.refresh and args.json else api.status(home, args.run)
-    room = [_STATUS_ROOM] if args.refresh else []
-    drawn = [] if args.json else [_status_row(row) for row in known]
-    columns = output.Columns(_STATUS_HEAD, [*drawn, *room], _STATUS_COLOURS)
-    fleet: dict[str, Any] = {}
-    rows = known
-    if args.refresh:
-        from .fleet_screen import refreshed
-
-        rows, turn = refreshed(home, args, lambda told: columns.show([_status_row(row) for row in told]))
-        fleet = {"boxes": turn.as_dict()}
-    elif not args.json:
-        columns.show(drawn)
-    wanted = {row["lease"] for row in rows} if args.run else None
-    meters = [meter for meter in api.meters(home) if wanted is None or meter.lease.id in wanted]
-    if args.json:
-        output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters], **fleet})
-        return 0
-    if not rows:
-        output.say("no runs yet. Start one: lease run")
-        return 0
-    for row in rows:
-        if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
-            output.say(f"{row['run']}: {row['reason']}")
-    if meters:
-        from .meter_lines import lease_lines
-
-        for meter in meters:
-            output.lines(lease_lines(meter, time.time(), output.columns()))
-    return 0
-
-
 def pull(args: Namespace) -> int:
     """lease pull"""
     home = api.open_home()
@@ -263,6 +224,14 @@ def waive(args: Namespace) -> int:
             output.as_json({"run": run, "cell": args.cell, "taken_back": True})
         else:
             output.say(f"{args.cell} of {run} is owed again. Next: the same lease run resumes it")
+        return 0
+    if args.failed:
+        given_up = api.waive_failed(api.open_home(), args.run, Screen(args.json).report)
+        if args.json:
+            output.as_json({"given_up": given_up})
+        elif given_up:
+            output.say(f"{len(given_up)} given up and recorded; what was salvaged:")
+            output.bullets(one["quarantine"] for one in given_up)
         return 0
     place = api.waive(api.open_home(), args.run, args.cell, Screen(args.json).report)
     if args.json:
@@ -361,17 +330,3 @@ def _list_open(home: Any, json_wanted: bool) -> int:
         output.table([[row[key] for key in keys] for row in shown], ["LEASE", "BOX", "OPEN FOR", "COST", "RUNS"])
         output.say(f"Which one? See what would happen: lease down {rows[0]['lease']} --plan")
     return 2 if rows else 0
-
-
-def _status_row(row: dict[str, Any]) -> list[str]:
-    home = "home NaN" if row["nonfinite"] else "home"
-    results = home if row["receipt"] else "given up" if row["waived"] else "-"
-    seen = "-" if row["seen_s_ago"] is None else f"{api.duration(row['seen_s_ago'])} ago"
-    cost = (
-        (row["cost"] + ("" if row["lease_open"] else " closed"))
-        if row["cost"]
-        else "-"
-        if row["lease_open"]
-        else "closed"
-    )
-    return [row["run"], row["state"], row["box"], api.duration(row["age_s"]), seen, results, cost]

@@ -34,11 +34,12 @@ def _ending(verb: AddVerb) -> None:
     waive = verb(
         "waive",
         "give up a cell's results: salvages what exists, then asks you to type it",
-        "  lease waive myjob main\n  lease waive mysweep lr-0.1 --take-back",
+        "  lease waive myjob main\n  lease waive mysweep lr-0.1 --take-back\n  lease waive --failed gpu1",
     )
-    waive.add_argument("run")
+    waive.add_argument("run", help="a run; with --failed a box or a lease")
     add_wait(waive)
     waive.add_argument("cell", nargs="?", default="main")
+    waive.add_argument("--failed", action="store_true", help="everything that failed there, listed, in one typed act")
     waive.add_argument("--take-back", action="store_true", help="the cell is owed again: lease run resumes it")
     harmless = verb(
         "harmless",

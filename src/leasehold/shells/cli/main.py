@@ -21,6 +21,7 @@ from .help_text import HelpText
 from .hygiene_parser import add_hygiene_parsers
 from .plan_parser import add_plan_parsers
 from .plot_parser import add_plot_parser
+from .status_parser import add_status_parser
 from .sweep_parser import add_sweep_options, add_sweep_parser
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _room(command: str) -> Any:
         return import_module(".plan_commands", __package__)
     if command in ("ckpt", "cadence"):
         return import_module(".ckpt_commands", __package__)
-    if command in ("show", "plot", "logs"):
+    if command in ("status", "show", "plot", "logs"):
         return import_module(f".{command}_commands", __package__)
     if command in ("disk", "gpu"):
         return import_module(".hygiene_commands", __package__)
@@ -144,12 +145,15 @@ def _nag(args: argparse.Namespace) -> tuple[Any, int] | None:
     from . import output
 
     home = api.open_home()
-    if said := api.close_home(home):
-        output.say(output.paint(f"! {said}", "yellow"))
-    for nag in api.nags(home):
-        if nag.answered_by(args.command, _aim(args)):
-            continue  # that is what is being done
-        output.say(output.paint(f"! {nag}", "yellow"))
+    close = api.close_home(home)
+    nags = [
+        str(nag) for nag in api.nags(home) if not nag.answered_by(args.command, _aim(args))
+    ]  # else it is being done
+    said = [*([close] if close else []), *nags]
+    shown = said if args.command == "status" else said[:1]
+    more = f" ({len(said) - 1} more: lease status)" if len(said) > len(shown) else ""
+    for text in shown:
+        output.say(output.paint(f"! {text}{more}", "yellow"))
     return home, api.newest_event(home)
 
 
@@ -190,6 +194,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     add_plan_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_ckpt_parsers(lambda name, about, example: _verb(verbs, name, about, example))
     add_sweep_parser(lambda name, about, example: _verb(verbs, name, about, example))
+    add_status_parser(lambda name, about, example: _verb(verbs, name, about, example))
     _seeing(verbs)
     add_plot_parser(lambda name, about, example: _verb(verbs, name, about, example))
     add_enter_parsers(lambda name, about, example: _verb(verbs, name, about, example))
@@ -294,17 +299,6 @@ def _run(verbs: _Verbs) -> None:
 
 
 def _seeing(verbs: _Verbs) -> None:
-    status = _verb(
-        verbs,
-        "status",
-        "list runs: state, box, cost, and whether their results are home",
-        "  lease status --refresh",
-    )
-    status.add_argument("run", nargs="?", default="", help="one run (id, its beginning, or the job's name)")
-    status.add_argument("--refresh", action="store_true", help="ask the boxes now; rows come as they answer")
-    status.add_argument(
-        "--wait", type=float, default=15.0, metavar="S", help="with --refresh: give each box so long (default: 15)"
-    )
     watch = _verb(
         verbs,
         "watch",

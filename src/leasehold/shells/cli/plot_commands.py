@@ -29,6 +29,9 @@ def plot(args: Namespace) -> int:
     wanted = [word.strip() for word in args.what.split(",") if word.strip()]
     screen = CopyScreen(args.json)
     run, curves, now_unix = api.plot(api.open_home(), args.run, wanted, args.since, screen.report)
+    missing = [what for what in wanted if all(curve.panel != what for curve in curves)]
+    if missing and not args.json:
+        output.say(f"nothing was measured for {', '.join(missing)}")
     if args.csv:
         _write(args.csv, spell_csv(curves))
     if args.svg:
@@ -37,7 +40,7 @@ def plot(args: Namespace) -> int:
         _write(args.svg, spell_svg(run, curves))
     if args.json:
         drawn = [curve.as_dict() for curve in curves]
-        output.as_json({"run": run, "now_unix": now_unix, "curves": drawn, **screen.facts})
+        output.as_json({"run": run, "now_unix": now_unix, "curves": drawn, "missing": missing, **screen.facts})
     elif not (args.csv or args.svg):
         for line in draw(curves, _look(len({curve.panel for curve in curves}))):
             output.data(line)

@@ -22,14 +22,22 @@ def show(args: Namespace) -> int:
         return 0
     for key in _KEYS:
         if value[key] not in ("", [], None):
-            output.data(f"{key:10} {value[key]}")
+            output.data(f"{key:10} {_spelled(value, key)}")
     for line in value["nonfinite"]:
         output.data(f"{'not finite':10} {line}")
     output.data(f"{'command':10} {value['plan']['job']['run']}")
     for event in value["events"]:
-        if event["kind"] != "run_seen":
+        if event["kind"] not in ("run_seen", "run_work"):
             output.lines([f"  {api.clock(event['t'])}  {line}" for line in _said(event)])
     return 0
+
+
+def _spelled(value: Mapping[str, Any], key: str) -> str:
+    if key == "receipt":
+        return "written" if value[key] else "none yet"
+    if key == "cost" and value["lease_cost"] != value["cost"]:
+        return f"{value['cost']}, by its time, of the {value['lease_cost']} that {value['lease']} cost so far"
+    return ", ".join(value[key]) if isinstance(value[key], list) else str(value[key])
 
 
 def _said(event: Mapping[str, Any]) -> Iterator[str]:
@@ -40,7 +48,7 @@ def _said(event: Mapping[str, Any]) -> Iterator[str]:
     judged = event.get("data") or {}
     findings = [one for one in judged.get("findings") or () if isinstance(one, dict)]
     outcome = str(judged.get("outcome") or "not judged")
-    count = f" ({len(findings)} readings)" if findings else ""
+    count = f" ({len(findings)} reading{'s' * (len(findings) != 1)})" if findings else ""
     skipped = f", skipped because: {judged.get('because') or 'not said'}" if judged.get("skipped") else ""
     yield one_line(f"gate {judged.get('gate')}: {outcome}{count}{skipped}")
     for one in findings:

@@ -1,0 +1,104 @@
+"""What a list says of each run: where it stands, how far it is, and what of its lease's cost fell to it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from leasehold.ledger import books
+from leasehold.lifecycle.home import Home
+from leasehold.model.lease import Lease, RunLine, Segment
+from leasehold.model.money import HourlyPrice, Money
+from leasehold.model.shares import shares
+
+_ENDED = ("finished", "failed", "stopped")
+
+
+def rows_of(home: Home, lines: list[RunLine]) -> list[dict[str, Any]]:
+    """Say of each run what a list shows, as last known."""
+    held = {lease.id: lease for lease in books.leases(home.ledger)}
+    now = time.time()
+    costs = _Costs(home, held, lines, now)
+    return [_row(line, held[line.lease], costs, now) for line in lines]
+
+
+def cost_of(home: Home, lease: Lease, now: float) -> tuple[str, Callable[[Segment], Money]]:
+    """Say what a lease cost, and an hour of it; prices are looked up only where a disk of known size bills."""
+    if not lease.disk_gb:
+        return lease.cost(now), lambda segment: segment.compute
+    from leasehold.lifecycle.metering import cost_and_rate
+
+    total, an_hour = cost_and_rate(home, lease, now)
+    return total.spelled, an_hour
+
+
+class _Costs:
+    """What leases cost, and what of that fell to each of their runs."""
+
+    def __init__(self, home: Home, held: Mapping[str, Lease], lines: list[RunLine], now: float) -> None:
+        self._held = held
+        self.of_lease: dict[str, str] = {}  # empty where no price is known
+        self._of_run: dict[str, Money] = {}
+        known = books.leases_of(home.ledger, [line.run for line in lines])
+        for name in {*(line.lease for line in lines), *known} & set(held):
+            self.of_lease[name], an_hour = cost_of(home, held[name], now)
+            if self.of_lease[name]:
+                ran = _ran(books.stays_on(home.ledger, name), held[name].closed_unix or now)
+                for run, share in shares(held[name], an_hour, ran, now).items():
+                    self._of_run[run] = self._of_run.get(run, Money()) + share
+
+    def of_run(self, line: RunLine) -> str:
+        """Say what fell to a run, on every lease that it lived on; empty where no price is known."""
+        if (share := self._of_run.get(line.run, Money())).amounts:
+            return share.spelled
+        return _nothing(self._held[line.lease]) if self.of_lease[line.lease] else ""
+
+
+def _ran(stays: list[tuple[str, float, float]], end: float) -> dict[str, list[tuple[float, float]]]:
+    """List when each run lived; one that lives still does so until now, or until its lease was closed."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for run, began, ended in stays:
+        if (until := min(ended or end, end)) > began:
+            found.setdefault(run, []).append((began, until))
+    return found
+
+
+def _nothing(lease: Lease) -> str:
+    return Money.of(0, HourlyPrice.parse(lease.price).currency).spelled if lease.price else ""
+
+
+def _row(line: RunLine, lease: Lease, costs: _Costs, now: float) -> dict[str, Any]:
+    work = json.loads(line.work_json) if line.work_json else {}
+    return {
+        "run": line.run,
+        "name": line.name,
+        "state": line.state,
+        "reason": line.reason,
+        "box": line.box,
+        "lease": line.lease,
+        "lease_open": lease.open,
+        "age_s": int(now - line.created_unix),
+        "seen_s_ago": int(now - line.seen_unix) if line.seen_unix else None,
+        "home": line.home_since,
+        "receipt": line.receipt,
+        "nonfinite": line.nonfinite,
+        "waived": list(line.waived),
+        "progress": _progress(work, line.state, now),
+        "cost": costs.of_run(line),
+        "lease_cost": costs.of_lease[lease.id],
+        "price": lease.price,
+        "results": line.results,
+    }
+
+
+def _progress(work: Mapping[str, Any], state: str, now: float) -> dict[str, Any]:
+    """Say how far a run is, as last heard; what is left of it is foretold only while it runs."""
+    if state in _ENDED and work.get("training"):
+        return {}  # heard before its end: how far it came is not known
+    said = dict(work.get("progress") or {})
+    heard = float(work.get("heard_unix") or now)
+    if (left := said.pop("eta_s", None)) is not None and state == "running":
+        said["eta_s"] = max(0, round(left - (now - heard)))
+    return {**said, "heard_s_ago": int(now - heard)} if said else {}
