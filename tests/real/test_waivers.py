@@ -95,6 +95,8 @@ if params["ends"] == "well":
     json.dump({}, open(os.path.join(out, "metrics.json"), "w"))
 elif params["ends"] == "with-a-file":
     open(os.path.join(out, "half.pt"), "w").write("half")
+elif params["ends"] == "with-a-file-beside":
+    open("half-beside.pt", "w").write("half")
 sys.exit(0 if params["ends"] == "well" else 3)
 """
 
@@ -113,20 +115,25 @@ def test_everything_that_failed_on_a_box_is_given_up_in_one_typed_act(tmp_path: 
         one = _fail(someone, "one", ["with-a-file", "well"])
         two = _fail(someone, "two", ["with-a-file"])
         bare = _fail(someone, "bare", ["with-nothing"])
+        beside = _fail(someone, "beside", ["with-a-file-beside"])
         findings = "\n".join(_findings(someone))
-        assert f"{bare}/c0: the run failed and left no file: there is nothing to give up" in findings
+        assert f"{bare}/c0: the run failed and left no file in its folders: there is nothing to give up" in findings
         assert f"{two}/c0: the run failed without a result, and no waiver" in findings
+        no_result = f"{beside}/c0: the run failed without a result, and no waiver"
+        assert f"{no_result}; it wrote into its working folder" in findings
 
         wrong = Session(someone, "unused").type("lease waive --failed local", ("type exactly", "give up"), code=3)
         assert "waiver.not_given" in wrong and not someone.events("waived")
         said = Session(someone, "unused").type(
-            "lease waive --failed local", ("type exactly", "give up 2 failed on local")
+            "lease waive --failed local", ("type exactly", "give up 3 failed on local")
         )
         assert f"giving up c0 of {one}" in said and f"giving up c0 of {two}" in said
+        assert "NOT salvaged: what it wrote into its working folder (half-beside.pt" in said
         assert "half.pt" not in said or "WITHOUT a copy" not in said
         assert f"{bare}/c0 failed and left no file: it needs no waiver" in said
         waived = {(event["run"], event["cell"]) for event in someone.events("waived")}
-        assert waived == {(one, "c0"), (two, "c0")}, "c1 finished: its results are to be brought home, not given up"
+        promised_still = "c1 finished: its results are to be brought home, not given up"
+        assert waived == {(one, "c0"), (two, "c0"), (beside, "c0")}, promised_still
         findings = "\n".join(_findings(someone))
         assert f"{two}/c0: given up by a person (waiver)" in findings and f"{one}/c1: " in findings
         again = someone.lease("waive", "--failed", "local")

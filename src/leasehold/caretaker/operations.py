@@ -130,7 +130,9 @@ def fingerprint(request: Request) -> None:
     trainers = [(cell["pid"], cell["started"]) for cell in seen["cells"].values() if cell["pid"]]
     alive = sorted(process.pid for process in processes_of(trainers, folder.mark()))
     who = occupants_of(folder, seen)
-    request.reply({"seen": seen, "alive": alive, **who, **remains.unpromised(places, plan["patterns"])})
+    beside = remains.beside_the_code(folder, plan, list(places)) if seen["state"] in ("failed", "stopped") else {}
+    others = remains.unpromised(places, plan["patterns"])
+    request.reply({"seen": seen, "alive": alive, **who, **others, "beside": beside})
 
 
 def get(request: Request) -> None:

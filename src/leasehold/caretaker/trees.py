@@ -89,11 +89,7 @@ def put_tree(request: Request) -> None:
 
 def lay_out(root: str, name: str, target: str) -> None:
     """Make a copy of a tree that a run may write to, each file hashed on the way; target must not exist."""
-    try:
-        with open(tree_path(root, name), "rb") as file:
-            entries = _read_listing(file.read(), name)
-    except FileNotFoundError:
-        raise Refused("code.tree_missing", "the code %s is not on this box" % name[:12]) from None
+    entries = read_tree(root, name)
     if sum(int(entry.get("bytes", 0)) for entry in entries) > LITTLE_BYTES:
         import hashlib  # noqa: F401 - for much code OpenSSL is worth its loading
     os.mkdir(target)
@@ -103,6 +99,15 @@ def lay_out(root: str, name: str, target: str) -> None:
         except Refused:
             _mend(root, blobs, entries)
             raise
+
+
+def read_tree(root: str, name: str) -> Entries:
+    """Return the list of a tree that is here; one that is not is refused."""
+    try:
+        with open(tree_path(root, name), "rb") as file:
+            return _read_listing(file.read(), name)
+    except FileNotFoundError:
+        raise Refused("code.tree_missing", "the code %s is not on this box" % name[:12]) from None
 
 
 def _copy_all(blobs: BlobStore, entries: Entries, target: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.kit.canon import digest
+from leasehold.kit.terminal import one_line
 from leasehold.model.nonfinite import summary
 from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, Receipt, Strength
 from leasehold.model.units import say_bytes
@@ -51,7 +52,8 @@ class RunReadings:
     moved: tuple[Moved, ...] = ()
     given_up: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what each waiver covers, by cell
     remains: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # every file of waived cells on the box now
-    bare: tuple[str, ...] = ()  # cells of which not one file lies on the box, promised or not
+    bare: tuple[str, ...] = ()  # cells that wrote no file below the run's folder, promised or not
+    beside: dict[str, str] = field(default_factory=dict)  # by cell, a file that it wrote into its working folder
     missed: tuple[str, ...] = ()  # of a run that is absent: cells that a person gave up, or had removed, knowing that
     read: ReadInFull = field(default_factory=ReadInFull)  # files that the box has just read to their end
     in_full: bool = False  # each file that is home must have been read so
@@ -257,11 +259,15 @@ def _judge_cell(run: RunReadings, cell: str, covered: set[str]) -> Finding:
         here = run.remains.get(cell) or run.present.get(cell, [])
         return judge_given_up(run.run, cell, run.given_up.get(cell, []), here)
     if run.state in ("failed", "stopped") and cell in run.bare:
-        return passes(f"{run.run}/{cell}: the run {run.state} and left no file: there is nothing to give up")
+        nothing = "left no file in its folders: there is nothing to give up"
+        return passes(f"{run.run}/{cell}: the run {run.state} and {nothing}")
     if run.state in ("failed", "stopped"):
         hint = f"resume it with the identical lease run, or: lease waive {run.run} {cell}"
         hint += "; several failed ones in one act: lease waive --failed BOX" if run.state == "failed" else ""
-        return refuses(f"{run.run}/{cell}: the run {run.state} without a result, and no waiver", hint)
+        what = f"{run.run}/{cell}: the run {run.state} without a result, and no waiver"
+        if cell in run.beside:
+            what += f"; it wrote into its working folder ({one_line(run.beside[cell])}), which no pull brings home"
+        return refuses(what, hint)
     return refuses(
         f"{run.run}/{cell}: no receipt and no waiver",
         f"lease pull {run.run}   (or: lease waive {run.run} {cell})",

@@ -131,6 +131,7 @@ def read_run(
         present=present,
         remains=rest["remains"],
         bare=_bare(plan.cells, present, rest),
+        beside={cell: first for cell, first in (rest.get("beside") or {}).items() if first},
         alive=tuple(rest["alive"]),
         occupants=with_word(home, record.run, rest.get("occupants") or ()),
         unseen=tuple(map(str, rest.get("unread") or ())),
@@ -143,15 +144,22 @@ def read_run(
 
 
 def _bare(cells: tuple[str, ...], present: dict[str, list[dict[str, Any]]], rest: dict[str, Any]) -> tuple[str, ...]:
-    """List the cells without a single file on the box; none where files were only counted, or work was seen saved."""
+    """List the cells that wrote no file below the run's folder; none where files were only counted, or work was saved.
+
+    What a cell wrote into its working folder counts as well: a script may not know of $LEASE_OUT.
+    """
     if (rest.get("other_more") or {}).get("files", 1):
         return ()
     listed = {str(entry["cell"]) for entry in rest["other"]}
     told = rest["seen"].get("cells") or {}
+    beside = rest.get("beside") or {}  # the first such file, "" for none, None for unknown
     return tuple(
         cell
         for cell in cells
-        if not present.get(cell) and cell not in listed and not (told.get(cell) or {}).get("saved")
+        if not present.get(cell)
+        and cell not in listed
+        and not (told.get(cell) or {}).get("saved")
+        and beside.get(cell) == ""
     )
 
 

@@ -30,6 +30,7 @@ class _Left(NamedTuple):
     files: list[dict[str, Any]]
     reached: bool  # the box answered, with our folder on it
     missed: bool = False  # and this run was not in it
+    beside: str | None = None  # a file that the cell wrote into its working folder; "" none, None unknown
 
 
 def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) -> Path:
@@ -67,7 +68,7 @@ def waive_failed(home: Home, word: str, ask: Ask, report: Report) -> list[tuple[
     for record, cell in _failed_cells(home, leases, records):
         place = _place(record, cell)
         left = _salvage(home, record, cell, place, report)
-        if left.reached and not left.missed and not left.files:
+        if left.reached and not left.missed and not left.files and left.beside == "":
             (place / "salvaged").rmdir()
             place.rmdir()
             report(
@@ -164,7 +165,9 @@ def _salvage(home: Home, record: RunRecord, cell: str, place: Path, report: Repo
                 f"{record.run} is {seen['state']}; a live run cannot be given up",
                 hint=f"lease stop {record.run}",
             )
-        return _Left(salvage(engine, record.run, cell, place / "salvaged", report), reached=True)
+        files = salvage(engine, record.run, cell, place / "salvaged", report)
+        _, rest = engine.fingerprint(record.run, plan_from_dict(json.loads(record.plan_json)).patterns)
+        return _Left(files, reached=True, beside=(rest.get("beside") or {}).get(cell))
     finally:
         engine.wire.close()
 
@@ -187,4 +190,9 @@ def _warning(record: RunRecord, cell: str, promised: str, left: _Left) -> str:
     if missed:
         more = f" and {len(missed) - _NAMED:,} more" if len(missed) > _NAMED else ""
         lines.append(f"given up WITHOUT a copy at home: {', '.join(missed[:_NAMED])}{more}")
+    if left.beside:
+        lines.append(
+            f"NOT salvaged: what it wrote into its working folder ({one_line(left.beside)} and maybe more); "
+            f"look first: lease ssh {record.run}"
+        )
     return "\n  ".join(lines)
