@@ -7,8 +7,7 @@ from typing import Dict, List, Tuple
 
 from leasehold.kit.readers.finite import Finding, Span, scan
 from leasehold.kit.readers.inert import Inert, Kept, Name, World
-from leasehold.kit.readers.pickle_machine import run_pickle
-from leasehold.kit.readers.pickle_ops import operations_until_stop
+from leasehold.kit.readers.pickle_machine import run_first_pickle
 from leasehold.kit.readers.plain_world import PlainWorld
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
@@ -113,16 +112,15 @@ class _LegacyWorld(TorchWorld):
 
 def _pickle(source: Source, at: int, world: World, limits: Limits) -> Tuple[object, int]:
     """Run the pickle that begins here; return its value and where it ends."""
-    size = _FIRST_BYTES
-    while True:
-        size = min(size, source.size - at, limits.max_pickle_bytes)
-        data = source.read_at(at, size)
-        end = operations_until_stop(data, limits)
-        if end:
-            return run_pickle(data[:end], world, limits), at + end
-        if size in (source.size - at, limits.max_pickle_bytes):
-            raise Unreadable("pickle at byte %d is cut short: no STOP in %d bytes" % (at, size))
-        size *= 8
+    size, most = 0, min(source.size - at, limits.max_pickle_bytes)
+
+    def more() -> bytes:
+        nonlocal size
+        size = min(most, max(_FIRST_BYTES, 8 * size))
+        return source.read_at(at, size)
+
+    value, length = run_first_pickle(world, limits, more)
+    return value, at + length
 
 
 def _names(value: object) -> List[str]:
