@@ -30,7 +30,8 @@ _LINES = (
 _VALUES = (
     b"N", b"\x88", b"\x89", b"K\1", b"K\2", b"M\0\1", b"J\xff\xff\xff\xff", b"G" + struct.pack(">d", 0.5),
     b"U\1a", b"T\1\0\0\0a", b"X\1\0\0\0a", b"\x8c\1b", b"\x8d\1\0\0\0\0\0\0\0c", b"C\1a", b"B\1\0\0\0b",
-    b"\x8e\1\0\0\0\0\0\0\0a", b"\x96\1\0\0\0\0\0\0\0a", b"\x8a\1\5", b"\x8a\0", b"\x8b\1\0\0\0\5", b"\x8b\xff\xff\xff\xff",
+    b"\x8e\1\0\0\0\0\0\0\0a", b"\x96\1\0\0\0\0\0\0\0a", b"\x8a\1\5", b"\x8a\0", b"\x8b\1\0\0\0\5",
+    b"\x8b\xff\xff\xff\xff",
     b"T\xff\xff\xff\xff", b"X\3\0\0\0\xed\xa0\x80", b"U\1\xff", b"\x8c\1\xff",
 )  # fmt: skip
 _EMPTY = (b")", b"]", b"}", b"\x8f", b"(")

@@ -16,7 +16,7 @@ from leasehold.kit.readers.checkpoints import read_checkpoint
 from leasehold.kit.readers.json_text import read_json
 from leasehold.kit.readers.line_text import read_csv, read_jsonl
 from leasehold.kit.readers.npy import read_npy, read_npz
-from leasehold.kit.readers.reading import DEFAULT_LIMITS, Limits, Reading, Unreadable
+from leasehold.kit.readers.reading import DEFAULT_LIMITS, Limits, Reading, Unreadable, limits_within
 from leasehold.kit.readers.safetensors import read_safetensors
 from leasehold.kit.readers.source import Source, open_source
 from leasehold.kit.readers.tar import read_tar
@@ -29,6 +29,7 @@ __all__ = [
     "Source",
     "Unreadable",
     "guess_kind",
+    "limits_within",
     "open_source",
     "read",
     "read_source",

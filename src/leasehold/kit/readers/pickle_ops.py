@@ -116,7 +116,7 @@ def _as_index(argument: object, at: int) -> int:
 
 
 def _beginning(view: memoryview, convert: Callable[[bytes, int], object], at: int) -> object:
-    """Check a long text or bytes piece by piece, and keep its beginning: decoded whole it would take up to four times as much."""
+    """Check a long text or bytes piece by piece and keep its beginning: whole, it takes up to four times as much."""
     if convert is not _text:
         return bytes(view[:_KEPT_CHARS])
     decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
