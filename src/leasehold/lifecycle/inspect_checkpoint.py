@@ -53,7 +53,8 @@ def inspect(path: Path) -> Inspection:
             "ckpt.unreadable", f"{chosen} does not load: {load.reason}", hint="an older one may: look into each"
         )
     keys, opaque, notes = (tuple(map(str, _list(load, name))) for name in ("keys", "opaque", "notes"))
-    return Inspection(str(chosen), load, judge_checkpoint(str(load.reading.get("kind")), keys, opaque, notes))
+    verdict = judge_checkpoint(str(load.reading.get("kind")), keys, opaque, notes, load.torch_load)
+    return Inspection(str(chosen), load, verdict)
 
 
 def _list(load: LoadResult, name: str) -> list[object]:

@@ -221,6 +221,7 @@ def _opaque(result: LoadResult) -> list[str]:
 
 
 def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
+    notes = result.reading.get("notes")
     return {
         "path": os.path.relpath(result.path, place / "cells"),
         "kind": result.reading.get("kind", ""),
@@ -228,6 +229,7 @@ def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
         "numel": result.reading.get("numel", 0),
         "torch_load": result.torch_load,
         "numbers": nonfinite.word_of(result),
+        **({"notes": notes} if notes else {}),
     }
 
 

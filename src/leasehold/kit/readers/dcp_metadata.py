@@ -193,13 +193,14 @@ def _check_properties(name: str, value: object) -> None:
 
 
 def _check_paths(planned: object, saved: List[Tuple[object, object]]) -> None:
-    """Check the way to each value in the nested state against its name; another planner than torch's keeps other facts."""
+    """Check the way to each value in the nested state against its name; other planners than torch's keep other facts."""
     if not isinstance(planned, Kept) or planned.of != "dict":
         return
     for name, path in planned.pairs:
-        if isinstance(path, tuple) and path and all(type(step) in (str, int) for step in path):
-            if not isinstance(name, str) or ".".join(map(str, path)) != name:
-                raise Unreadable(".metadata gives %s a path that does not spell its name" % legible(str(name)[:200]))
+        if not isinstance(path, tuple) or not all(type(step) is str or _is_natural(step) for step in path):
+            continue
+        if path and (not isinstance(name, str) or ".".join(map(str, path)) != name):
+            raise Unreadable(".metadata gives a value a path that does not spell its name: %s" % legible(str(path[-1])))
     ways = {name for name, _ in planned.pairs if isinstance(name, str)}
     lost = [name for name, _ in saved if isinstance(name, str) and name not in ways] if planned.pairs else []
     if lost:

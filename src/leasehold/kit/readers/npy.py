@@ -12,7 +12,7 @@ from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading,
 from leasehold.kit.readers.source import Source
 from leasehold.kit.readers.zip_records import check_record, open_archive
 
-_MAGIC = b"\x93NUMPY"
+NPY_MAGIC = b"\x93NUMPY"
 _NPZ_SUFFIX = ".npy"
 _MAX_NDIM = 64
 _MAX_DEPTH = 16
@@ -73,7 +73,7 @@ def read_npy(source: Source, limits: Limits) -> Reading:
 def read_npz(source: Source, limits: Limits) -> Reading:
     """Read every member: its CRC, then its header against its size."""
     keys, numel, tally, unread = KeyList(limits), 0, NumberTally(), 0
-    records = open_archive(source, limits)
+    records = open_archive(source, limits, any_names=True)
     if not records:
         raise Unreadable("holds no array: the zip is empty")
     for record in records:
@@ -98,7 +98,7 @@ def read_npz(source: Source, limits: Limits) -> Reading:
 
 def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
     """Check the beginning of an .npy of `total_bytes`; a header of allowed length lies in `head` whole."""
-    if head[:6] != _MAGIC:
+    if head[:6] != NPY_MAGIC:
         raise Unreadable(f"is not .npy: it begins with {head[:6]!r}")
     start, length = _header_place(head)
     if length > limits.max_npy_header_bytes:

@@ -37,7 +37,7 @@ def read_torch_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding
     if source.read_at(0, min(source.size, len(MAGIC))) == MAGIC:
         return read_torch_legacy(source, limits)
     _check_is_zip(source)
-    records = _by_name(open_archive(source, limits))
+    records = _by_name(open_archive(source, limits, any_names=True))
     has_crc = any(record.entry.crc for record in records.values())
     world = TorchWorld(_storage_bytes(records), limits)
     root = run_pickle(_pickle(source, records, has_crc, limits), world, limits)
