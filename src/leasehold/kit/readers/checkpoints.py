@@ -14,7 +14,7 @@ from leasehold.kit.readers.npy import NPY_MAGIC, read_npy, read_npz
 from leasehold.kit.readers.reading import Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.safetensors import read_safetensors_numbers, spans_and_metadata
 from leasehold.kit.readers.source import Source
-from leasehold.kit.readers.torch_legacy import MAGIC
+from leasehold.kit.readers.torch_legacy import HEAD_BYTES, magic_bytes
 from leasehold.kit.readers.torch_zip import read_torch_numbers
 from leasehold.kit.readers.zip_records import open_archive
 
@@ -25,7 +25,7 @@ _MANY = 4
 
 def read_checkpoint(source: Source, limits: Limits) -> Reading:
     """Find out what kind it is by its first bytes, read it as that, then scan its numbers."""
-    head = source.read_at(0, min(source.size, len(MAGIC)))
+    head = source.read_at(0, min(source.size, HEAD_BYTES))
     if head.startswith(NPY_MAGIC) or (head.startswith(b"PK") and _is_npz(source, limits)):
         arrays = (read_npy if head.startswith(NPY_MAGIC) else read_npz)(source, limits)
         return _with_notes(arrays, _array_notes(arrays))
@@ -46,7 +46,7 @@ def read_checkpoint(source: Source, limits: Limits) -> Reading:
 
 def is_torch(head: bytes) -> bool:
     """Whether a file begins as torch.save writes it, now or before 1.6."""
-    return head.startswith((b"PK\x03\x04", MAGIC))
+    return head.startswith(b"PK\x03\x04") or magic_bytes(head) > 0
 
 
 def _is_npz(source: Source, limits: Limits) -> bool:

@@ -21,7 +21,7 @@ from leasehold.kit.readers.torch_zip import read_torch_numbers
 
 OUR_LIST = "leasehold.json"
 _LIST = ".metadata"
-_HEAD_BYTES = 16
+_HEAD_BYTES = 32
 _MOST_UNREAD = 8  # parts that are named as holding what was not looked at
 
 

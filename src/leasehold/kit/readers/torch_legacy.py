@@ -15,6 +15,9 @@ from leasehold.kit.readers.torch_names import STORAGE_BYTES
 from leasehold.kit.readers.torch_world import Storage, TorchWorld
 
 MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_LATER = (b"\x80\x03", b"\x80\x04\x95\r\0\0\0\0\0\0\0", b"\x80\x05\x95\r\0\0\0\0\0\0\0")  # with pickle_protocol=
+_MAGICS = (MAGIC, *(begin + MAGIC[2:] for begin in _LATER))
+HEAD_BYTES = max(map(len, _MAGICS))
 _PROTOCOL = 1001
 _FIRST_BYTES = 1 << 20
 
@@ -33,6 +36,11 @@ def read_torch_legacy(source: Source, limits: Limits) -> Tuple[Reading, Finding]
     opaque = tuple(sorted(world.opaque))
     said = Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes), tally)
     return said, Finding(found.checked_bytes, tally, world.plain)
+
+
+def magic_bytes(head: bytes) -> int:
+    """Return how long the format's magic number is at the beginning of a file; 0 where there is none."""
+    return next((len(magic) for magic in _MAGICS if head.startswith(magic)), 0)
 
 
 def _refuse_tar(source: Source) -> None:
@@ -57,8 +65,8 @@ def _spans(world: "_LegacyWorld", places: Dict[str, Tuple[int, int]]) -> List[Sp
 
 def _run(source: Source, limits: Limits) -> Tuple[object, bool, "_LegacyWorld", Dict[str, Tuple[int, int]]]:
     """Return the value, whether its numbers are big-endian, what its pickle asked for, and where each storage lies."""
-    at = len(MAGIC)
-    if source.read_at(0, min(at, source.size)) != MAGIC:
+    at = magic_bytes(source.read_at(0, min(HEAD_BYTES, source.size)))
+    if not at:
         raise Unreadable("does not begin with the magic number of torch's legacy format")
     protocol, at = _pickle(source, at, PlainWorld("protocol version", limits), limits)
     if type(protocol) is not int or protocol != _PROTOCOL:
