@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +23,22 @@ from leasehold.lifecycle.confine_spawn import Conversation
 from leasehold.lifecycle.inspect_checkpoint import CadenceWishes, inspect, reckon
 from leasehold.model.job import CheckpointFacts
 from leasehold.model.verdict import Outcome
-from leasehold.shells.cli.main import main
 from tests.unit.readers.forge import (
-    Member, Tensor, called, finished, mapping, named, npy, npy_header, number, safetensors, span, text, torch_zip,
-    tuple_of, zip_bytes,
+    Member,
+    Tensor,
+    called,
+    finished,
+    mapping,
+    named,
+    npy,
+    npy_header,
+    number,
+    safetensors,
+    span,
+    text,
+    torch_zip,
+    tuple_of,
+    zip_bytes,
 )  # fmt: skip
 
 
@@ -94,6 +108,14 @@ def torch_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     return say
 
 
+def lease(*words: str, home: Path) -> str:
+    """Run the command as a person does; return what it printed."""
+    program = Path(sys.executable).with_name("lease")
+    environment = {**os.environ, "LEASEHOLD_HOME": str(home)}
+    done = subprocess.run([str(program), *words], env=environment, capture_output=True, text=True, timeout=120)
+    return done.stdout + done.stderr
+
+
 def state_dict(folder: Path) -> Path:
     path = folder / "best.pt"
     path.write_bytes(torch_zip(finished(mapping({"fc.weight": Tensor().pickle(), "fc.bias": Tensor().pickle()}))))
@@ -105,12 +127,9 @@ def test_the_interpreter_that_leasehold_python_names_is_asked(tmp_path: Path, to
     assert inspect(state_dict(tmp_path)).as_dict()["torch_load"] == "ok"
 
 
-def test_refused_and_loads_are_never_said_together(
-    tmp_path: Path, torch_says: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_and_loads_are_never_said_together(tmp_path: Path, torch_says: Callable[..., None]) -> None:
     torch_says("refused: UnpicklingError: Unsupported global", by_policy=True)
-    main(["ckpt", "inspect", str(state_dict(tmp_path))])
-    said = capsys.readouterr().out
+    said = lease("ckpt", "inspect", str(state_dict(tmp_path)), home=tmp_path / "home")
     assert "refused: UnpicklingError" in said
     assert "loads" not in said.partition("numbers\n")[2]  # what follows the file's own path
 

@@ -193,7 +193,7 @@ def _check_properties(name: str, value: object) -> None:
 
 
 def _check_paths(planned: object, saved: List[Tuple[object, object]]) -> None:
-    """Check the way to each value in the nested state against its name; other planners than torch's keep other facts."""
+    """Check the way to each value in the nested state against its name, where it was torch's own planner that saved."""
     if not isinstance(planned, Kept) or planned.of != "dict":
         return
     for name, path in planned.pairs:

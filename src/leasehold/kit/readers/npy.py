@@ -21,7 +21,7 @@ _MAX_DEPTH = 16
 # into deep recursion, which the brackets' depth bounds.
 _TOKEN = re.compile(r"""[ \t\n]+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]""")
 _DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
-_UNIT = re.compile(r"\[([0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)(/[0-9]{1,9})?|generic)\]")
+_UNIT = re.compile(r"\[([0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)|generic)\]")
 _FLOAT = re.compile(r"([<>=|]?)([fc][0-9]{1,2})")
 _FLOATS = {"f2": "F16", "f4": "F32", "f8": "F64", "c8": "C64", "c16": "C128"}
 _SIZES: Dict[str, Tuple[int, ...]] = {
@@ -106,6 +106,8 @@ def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
     if start + length > len(head):
         raise Unreadable(f"cut short: the .npy header needs {start + length} bytes, the file has {total_bytes}")
     header = _parse_header(head[start : start + length], "utf-8" if head[6] >= 3 else "latin-1")
+    if isinstance(header["descr"], tuple):
+        raise Unreadable("its .npy dtype is a subarray, which NumPy writes as a longer shape and does not read")
     numel, itemsize = _element_count(header["shape"]), _item_bytes(header["descr"])
     found = total_bytes - start - length
     if numel * itemsize != found:
