@@ -192,6 +192,10 @@ def test_a_csv_of_a_header_alone_is_read_and_said(reading_of):
     assert (reading.keys, reading.notes) == (("a", "b"), ("has a header of 2 columns and no row",))
 
 
+def test_a_header_without_its_line_end_is_cut_short(refusal_of):
+    assert "ends inside its header" in refusal_of("csv", "epoch,lo")
+
+
 def test_csv_without_header_is_refused(refusal_of):
     assert "no header" in refusal_of("csv", "\n1,2\n")
 

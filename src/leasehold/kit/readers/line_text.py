@@ -97,6 +97,8 @@ def read_csv(source: Source, limits: Limits) -> Reading:
     keys = KeyList(limits)
     keys.extend(header)
     notes = [] if lines.ended else [_NO_LINE_END]
+    if not count and not lines.ended:
+        raise Unreadable("ends inside its header: no row, and no line end")
     if not count:
         notes.append(f"has a header of {len(header)} columns and no row")
     if len(set(header)) < len(header):

@@ -106,9 +106,9 @@ def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
     if start + length > len(head):
         raise Unreadable(f"cut short: the .npy header needs {start + length} bytes, the file has {total_bytes}")
     header = _parse_header(head[start : start + length], "utf-8" if head[6] >= 3 else "latin-1")
+    numel, itemsize = _element_count(header["shape"]), _item_bytes(header["descr"])
     if isinstance(header["descr"], tuple):
         raise Unreadable("its .npy dtype is a subarray, which NumPy writes as a longer shape and does not read")
-    numel, itemsize = _element_count(header["shape"]), _item_bytes(header["descr"])
     found = total_bytes - start - length
     if numel * itemsize != found:
         raise Unreadable(
