@@ -1,8 +1,9 @@
-"""Every reader against inputs that atheris finds by following coverage, for a bounded time; a crash fails its goal."""
+"""Every reader against inputs that atheris finds, and our pickle machine against CPython's; a crash fails its goal."""
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.fuzz.targets import SEEDS, targets
+from tests.fuzz.unpicklers import compare
 
 from .rounds import Effort, user_environment
 from .rows import Goal, MissingPart, Row
@@ -44,8 +46,19 @@ def measure(effort: Effort) -> Iterator[Row]:
             print(f"fuzz: {name} broke; the input is {found.crash}", file=sys.stderr)
         what = f"{name}, {found.runs:,} inputs, {found.covered} branches"
         yield Row("fuzz", what, "crashes", [float(bool(found.crash))], goal=Goal("ours", "≤", 0))
+    yield _unpicklers(effort.choose(full=300_000, quick=20_000), kept)
     if not any(kept.iterdir()):
         kept.rmdir()
+
+
+def _unpicklers(count: int, kept: Path) -> Row:
+    """Hold our pickle machine against both of CPython's unpicklers, with other sequences each time."""
+    found = compare(random.SystemRandom().randrange(2**32), count)
+    for number, data in enumerate(found.differing):
+        (kept / f"unpicklers-{number}").write_bytes(data)
+        print(f"fuzz: a sequence is read differently; it is {kept}/unpicklers-{number}", file=sys.stderr)
+    what = f"unpicklers, {count:,} sequences, {found.accepted:,} accepted"
+    return Row("fuzz", what, "differences", [float(len(found.differing))], goal=Goal("ours", "≤", 0))
 
 
 def _fuzz(python: str, name: str, seconds: int, kept: Path) -> Fuzzed:

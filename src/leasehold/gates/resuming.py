@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from leasehold.model.verdict import Finding, Verdict, judge, passes, refuses, unknown
+from leasehold.model.verdict import Finding, Verdict, passes, refuses, unknown
 
 # What a full resume needs; by which names it goes in the wild; and whether every training has one.
 _NEEDS = (
@@ -20,11 +20,19 @@ _NEEDS = (
 )
 
 
-def judge_checkpoint(kind: str, keys: tuple[str, ...], opaque: tuple[str, ...], notes: tuple[str, ...]) -> Verdict:
+_PARAMETER = re.compile(r"(.*\.)?(weight|bias|running_mean|running_var|num_batches_tracked)(_[a-z0-9]+)?")
+
+
+def judge_checkpoint(
+    kind: str, keys: tuple[str, ...], opaque: tuple[str, ...], notes: tuple[str, ...], torch_said: str = ""
+) -> Verdict:
     """Say what is there, what a full resume would miss, whether its numbers are finite and whether it loads safely."""
     # These formats are made for weights alone: their names are those of tensors.
-    bare = kind in ("safetensors", "hf")
+    bare = kind in ("safetensors", "hf", "npy", "npz")
     findings = [passes("model weights: all tensors")] if bare else []
+    named = [key for key in keys if _PARAMETER.fullmatch(key)]
+    if not bare and len(named) * 2 > len(keys):  # what model.state_dict() gives, saved as it is
+        findings, bare = [passes(f"model weights: tensors by their names, such as {named[0]}")], True
     findings += [_judge_need(name, pattern, always, keys) for name, pattern, always in _NEEDS[bare:]]
     bad = [note for note in notes if note.startswith("NOT FINITE")]
     looked = [note for note in notes if note.startswith("finite: all")]
@@ -32,15 +40,18 @@ def judge_checkpoint(kind: str, keys: tuple[str, ...], opaque: tuple[str, ...], 
         findings.append(refuses(bad[0], "a resume goes on from broken numbers; take an older checkpoint"))
     else:
         findings.append(passes(looked[0]) if looked else unknown("whether its numbers are finite was not looked at"))
-    findings.append(
-        judge(
-            not opaque,
-            "loads without running code: plain data only",
-            "save plain data (state_dicts, numbers, text)",
-            otherwise=f"needs code to load: {', '.join(opaque[:5])}",
-        )
-    )
+    findings.append(_judge_loading(opaque, torch_said))
     return Verdict("checkpoint", tuple(findings))
+
+
+def _judge_loading(opaque: tuple[str, ...], torch_said: str) -> Finding:
+    """Say whether it loads without running code; not what torch itself contradicts."""
+    if opaque:
+        named = f"needs code to load: {', '.join(opaque[:5])}"
+        return refuses(named, "save plain data (state_dicts, numbers, text)")
+    if torch_said.startswith("refused"):
+        return unknown("plain data only, and torch.load(weights_only=True) takes it not: see what it said")
+    return passes("loads without running code: plain data only")
 
 
 def _judge_need(name: str, pattern: str, always: bool, keys: tuple[str, ...]) -> Finding:

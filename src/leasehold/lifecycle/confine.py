@@ -17,7 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from leasehold.lifecycle.confine_fork import Readers
+from leasehold.lifecycle.confine_room import Room, room_for
 from leasehold.lifecycle.confine_spawn import Child, Conversation, converse
+from leasehold.model.job import Artifact
 
 _GIB = 1024**3
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,6 +31,7 @@ _MOST_NAMED = 64  # keys or tensors with numbers that are not finite, in one ans
 _QUESTION_BYTES = 16 << 10  # of paths in one question
 _TOGETHER_S = 60.0  # for each of a group; one that takes longer has its own time alone
 _TORCH_START_S = 120.0  # importing torch from a cold or networked disk
+_TORCH_SLOWER = 6  # its own safe unpickler is written in Python, and builds what it reads
 _TORCH_ADDRESS_BYTES = 32 * _GIB  # a CUDA build of torch maps about 10 GiB of address space without using it
 # One thread a library: the walls forbid starting any.
 _TORCH_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -51,6 +54,13 @@ class LoadRequest:
     kind: str
     allow_opaque: bool = False
     required_keys: tuple[str, ...] = ()
+    memory_bytes: int = 0  # for its reader; 0: by the file's size
+    cpu_s: float = 0.0
+
+    @property
+    def room(self) -> Room:
+        """What reading it may take."""
+        return room_for(self.path, self.kind, self.memory_bytes, self.cpu_s)
 
 
 @dataclass(frozen=True)
@@ -65,27 +75,38 @@ class LoadResult:
     torch_load: str = ""
 
 
+def load_request(path: str, artifact: Artifact) -> LoadRequest:
+    """Ask for a file what the job promised of it."""
+    room = artifact.read_memory_bytes, artifact.read_s
+    return LoadRequest(path, artifact.loads, artifact.allow_opaque, artifact.keys, *room)
+
+
 def check_loads(
     requests: Sequence[LoadRequest],
     *,
     python: str | None = None,
     wall_s: float = 600.0,
-    memory_bytes: int = 2 * _GIB,
+    memory_bytes: int = 0,
 ) -> list[LoadResult]:
-    """Return one result a request, in order; `wall_s` and `memory_bytes` bound the reading of each file.
+    """Return one result a request, in order; `wall_s` bounds the reading of each file, as does its `room`.
 
-    `python` is an interpreter that may have torch; None means this one.
+    `python` is an interpreter that may have torch; None means this one. `memory_bytes` bounds all that state none.
     """
-    results = _read_all(requests, wall_s, memory_bytes)
-    at = [i for i, each in enumerate(requests) if each.kind == "torch" and results[i].ok]
-    paths = [os.path.abspath(requests[i].path) for i in at]
-    loads = _load_with_torch(paths, python or sys.executable, wall_s, memory_bytes)
+    requests = [replace(each, memory_bytes=each.memory_bytes or memory_bytes) for each in requests]
+    results = _read_all(requests, wall_s)
+    at = [i for i, each in enumerate(requests) if _is_for_torch(each.kind, results[i])]
+    loads = _load_with_torch([requests[i] for i in at], python or sys.executable, wall_s)
     for i, load in zip(at, loads, strict=True):
         results[i] = _judge_torch(requests[i], results[i], load)
     return results
 
 
-def _read_all(requests: Sequence[LoadRequest], wall_s: float, memory_bytes: int) -> list[LoadResult]:
+def _is_for_torch(kind: str, result: LoadResult) -> bool:
+    """Whether torch is asked about it, too."""
+    return result.ok and (kind == "torch" or (kind == "checkpoint" and result.reading.get("kind") == "torch"))
+
+
+def _read_all(requests: Sequence[LoadRequest], wall_s: float) -> list[LoadResult]:
     """Read several at once: each thread has a process that forks readers for it."""
     results: dict[int, LoadResult] = {}
     groups = _groups(requests)
@@ -94,7 +115,7 @@ def _read_all(requests: Sequence[LoadRequest], wall_s: float, memory_bytes: int)
     def work() -> None:
         with Readers(_HERE) as readers:
             for group in waiting:
-                found = _read_group(readers, [requests[number] for number in group], wall_s, memory_bytes)
+                found = _read_group(readers, [requests[number] for number in group], wall_s)
                 results.update(zip(group, found, strict=True))
 
     count = min(_READERS_AT_ONCE, len(groups), os.cpu_count() or 1)
@@ -109,7 +130,8 @@ def _groups(requests: Sequence[LoadRequest]) -> list[list[int]]:
     groups: list[list[int]] = []
     last, room = "", 0
     for number, request in enumerate(requests):
-        kind = request.kind if request.kind in _PLAIN and _is_small_file(request.path) else ""
+        stated = request.memory_bytes or request.cpu_s
+        kind = request.kind if request.kind in _PLAIN and not stated and _is_small_file(request.path) else ""
         spelled = 6 * len(os.path.abspath(request.path))  # at most: an odd character takes six
         if not kind or kind != last or len(groups[-1]) == _TOGETHER or room < spelled:
             groups.append([])
@@ -119,33 +141,35 @@ def _groups(requests: Sequence[LoadRequest]) -> list[list[int]]:
     return groups
 
 
-def _read_group(
-    readers: Readers, requests: Sequence[LoadRequest], wall_s: float, memory_bytes: int
-) -> list[LoadResult]:
+def _read_group(readers: Readers, requests: Sequence[LoadRequest], wall_s: float) -> list[LoadResult]:
     """Read them by one process; those that it does not answer for have one each."""
     talk = Conversation()
     if len(requests) > 1:
         within_s = min(wall_s, _TOGETHER_S)
         paths = [os.path.abspath(request.path) for request in requests]
-        question = {"paths": paths, "kind": requests[0].kind, "wall_s": within_s, "memory_bytes": memory_bytes}
+        room = requests[0].room  # they are small: what one may take is enough for all
+        question = {"paths": paths, "kind": requests[0].kind, "cpu_s": room.cpu_s, "memory_bytes": room.memory_bytes}
         talk = readers.ask(question, within_s, len(paths))
     told = [
         _judge_reading(request, answer, talk.confinement)
         for request, answer in zip(requests, talk.answers, strict=False)
     ]
-    return told + [_read_confined(readers, request, wall_s, memory_bytes) for request in requests[len(told) :]]
+    return told + [_read_confined(readers, request, wall_s) for request in requests[len(told) :]]
 
 
-def _read_confined(readers: Readers, request: LoadRequest, wall_s: float, memory_bytes: int) -> LoadResult:
+def _read_confined(readers: Readers, request: LoadRequest, wall_s: float) -> LoadResult:
+    room = request.room
     message = {
         "path": os.path.abspath(request.path),
         "kind": request.kind,
-        "wall_s": wall_s,
-        "memory_bytes": memory_bytes,
+        "cpu_s": room.cpu_s,
+        "memory_bytes": room.memory_bytes,
+        "too_much": f"reading it takes too much: {room.said()}",
     }
     talk = readers.ask(message, wall_s)
     if not talk.answers:
-        return LoadResult(request.path, False, f"the confined reader {talk.ending}", {}, talk.confinement)
+        ending = f"{talk.ending}: {room.said()}" if talk.ending.startswith("was killed by") else talk.ending
+        return LoadResult(request.path, False, f"the confined reader {ending}", {}, talk.confinement)
     return _judge_reading(request, talk.answers[0], talk.confinement)
 
 
@@ -204,16 +228,22 @@ class _TorchLoad:
     confinement: tuple[str, ...] = ()  # empty: torch was not asked
 
 
-def _load_with_torch(paths: list[str], python: str, wall_s: float, memory_bytes: int) -> list[_TorchLoad]:
+def _load_with_torch(requests: Sequence[LoadRequest], python: str, wall_s: float) -> list[_TorchLoad]:
     """Load each file with torch; a process that dies costs the file it was on, the rest go to a new one."""
     command = [_program(python), "-I", "-B", os.path.join(_HERE, "confine_torch.py")]
     child = Child(command, _TORCH_ENVIRONMENT, start_s=max(wall_s, _TORCH_START_S), wall_s=wall_s)
     loads: list[_TorchLoad] = []
-    while len(loads) < len(paths):
-        waiting = paths[len(loads) :]
+    while len(loads) < len(requests):
+        waiting = requests[len(loads) :]
+        rooms = [request.room for request in waiting]
         # torch maps the file privately, which counts as memory although it is not.
-        room = memory_bytes + _TORCH_ADDRESS_BYTES + 2 * max(map(_size, waiting))
-        message = {"paths": waiting, "wall_s": wall_s, "address_bytes": room}
+        data = max(2 * room.memory_bytes + 4 * _size(each.path) for room, each in zip(rooms, waiting, strict=True))
+        message = {
+            "paths": [os.path.abspath(each.path) for each in waiting],
+            "cpu_s": [_TORCH_SLOWER * room.cpu_s for room in rooms],
+            "data_bytes": data,
+            "address_bytes": data + _TORCH_ADDRESS_BYTES,
+        }
         talk = converse(child, message, answers=len(waiting))
         if not talk.confinement and not talk.answers:  # it never came as far as loading anything
             absent = talk.absent or f"torch not usable: its process {talk.ending}"

@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from leasehold.kit.readers import Reading, Source, Unreadable, open_source, read_source
+from leasehold.kit.readers import Reading, Source, Unreadable, limits_within, open_source, read_source
 from leasehold.lifecycle import confine_walls as walls
 
 _OPEN_FILES = 16
@@ -37,10 +37,10 @@ def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
     if behind:
         walls.leave_rights()
     reached = [*(behind or walls.leave_network(reopens_files=False)), *walls.forbid_new_privileges()]
-    reached += walls.limit_resources(request["wall_s"], request["memory_bytes"], _OPEN_FILES)
+    reached += walls.limit_resources(request["cpu_s"], request["memory_bytes"], _OPEN_FILES)
     _say({"confinement": reached})
     for source in opened:
-        _say({"ok": False, "reason": source} if isinstance(source, str) else _read(source, request["kind"]))
+        _say({"ok": False, "reason": source} if isinstance(source, str) else _read(source, request))
 
 
 def _open(path: str) -> Source | str:
@@ -56,22 +56,25 @@ def _read_folder(request: dict[str, Any], behind: Sequence[str]) -> None:
     from leasehold.kit.readers.folders import read_folder
 
     reached = [*(behind or walls.leave_network(reopens_files=True)), *walls.forbid_new_privileges()]
-    reached += walls.limit_resources(request["wall_s"], request["memory_bytes"], _OPEN_FILES)
+    reached += walls.limit_resources(request["cpu_s"], request["memory_bytes"], _OPEN_FILES)
     _say({"confinement": reached})
-    _say(_answer(lambda: read_folder(request["path"])))
+    limits = limits_within(request["memory_bytes"], request["memory_bytes"])
+    _say(_answer(lambda: read_folder(request["path"], limits), request))
 
 
-def _read(source: Source, kind: str) -> dict[str, object]:
-    return _answer(lambda: read_source(source, kind))
+def _read(source: Source, request: dict[str, Any]) -> dict[str, object]:
+    limits = limits_within(request["memory_bytes"], source.size)
+    return _answer(lambda: read_source(source, request["kind"], limits), request)
 
 
-def _answer(reading: Callable[[], Reading]) -> dict[str, object]:
+def _answer(reading: Callable[[], Reading], request: dict[str, Any]) -> dict[str, object]:
+    too_much = {"ok": False, "reason": request.get("too_much", "reading it takes too much memory or time")}
     try:
         return {"ok": True, "reading": reading().as_dict()}
     except Unreadable as error:
         return {"ok": False, "reason": error.reason}
-    except MemoryError:
-        return {"ok": False, "reason": "needs more memory than the reader may use"}
+    except (MemoryError, walls.TimeIsUp):
+        return too_much
     except Exception as error:  # noqa: BLE001  the process boundary: a bug here must not read as success
         return {"ok": False, "reason": f"the reader failed: {type(error).__name__}: {error}"}
 

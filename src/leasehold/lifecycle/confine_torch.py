@@ -47,10 +47,11 @@ def main() -> None:
         _say({"absent": "torch not installed" if missing else f"torch does not import: {_shown(error)}"})
         return
     _allow_harmless(torch)
-    cpu_s = request["wall_s"] * len(request["paths"])
-    reached += walls.limit_resources(cpu_s, request["address_bytes"], _OPEN_FILES)
+    times = request["cpu_s"]
+    reached += walls.limit_resources(sum(times), request["address_bytes"], _OPEN_FILES, request["data_bytes"])
     _say({"confinement": reached})
-    for path in request["paths"]:
+    for path, cpu_s in zip(request["paths"], times):  # noqa: B905  Python 3.8
+        walls.allow_time(cpu_s)
         _say(_load(torch, path))
 
 
@@ -60,6 +61,9 @@ def _load(torch: Any, path: str) -> dict[str, object]:
         options["mmap"] = True
     try:
         torch.load(path, **options)
+    except (MemoryError, walls.TimeIsUp):
+        said = "refused: it takes more memory or processor time than its size allows (`read_memory`, `read_time`)"
+        return {"torch_load": said, "by_policy": False}
     except pickle.UnpicklingError as error:  # a class or an opcode that weights_only does not take
         return {"torch_load": f"refused: {_shown(error)}", "by_policy": True}
     except Exception as error:  # noqa: BLE001  the process boundary: whatever torch raises is its answer

@@ -22,8 +22,18 @@ _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 
 
-def limit_resources(cpu_s: float, address_bytes: int, open_files: int) -> list[str]:
-    """Bound CPU, memory and files; forbid writing files, dumping core and starting processes or threads."""
+_GRACE_S = 3  # from TimeIsUp to the kernel's own end, for code that no exception reaches
+
+
+class TimeIsUp(BaseException):
+    """The processor time is used up; no Exception, so that nothing on the way takes it for a file's fault."""
+
+
+def limit_resources(cpu_s: float, address_bytes: int, open_files: int, data_bytes: int = 0) -> list[str]:
+    """Bound CPU, memory and files; forbid writing files, dumping core and starting processes or threads.
+
+    `data_bytes` bounds what is taken from here on, for a process that maps more addresses than it uses.
+    """
     try:
         import resource
     except ImportError:  # Windows
@@ -34,11 +44,40 @@ def limit_resources(cpu_s: float, address_bytes: int, open_files: int) -> list[s
         "NPROC": 0,
         "NOFILE": open_files,
         # CPU already used counts; the torch child imports torch before it comes here.
-        "CPU": math.ceil(time.process_time() + cpu_s),
+        "CPU": math.ceil(time.process_time() + cpu_s) + _GRACE_S,
         "AS": address_bytes,
     }
+    if data_bytes and _data_now():
+        wanted["DATA"] = _data_now() + data_bytes
     reached = [name for name, value in wanted.items() if _lower(resource, name, value)]
+    allow_time(cpu_s)
     return ["rlimits"] if len(reached) == len(wanted) else [f"rlimits({','.join(reached)})"] if reached else []
+
+
+def allow_time(cpu_s: float) -> None:
+    """Raise TimeIsUp in the main thread once this much more processor time is used; whole seconds count."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    signal.signal(signal.SIGXCPU, _end_time)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = math.ceil(time.process_time() + cpu_s)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _end_time(number: int, frame: object) -> None:
+    raise TimeIsUp
+
+
+def _data_now() -> int:
+    """Return how much memory of its own this process has mapped; 0 where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            found = [line.split() for line in status if line.startswith("VmData:")]
+        return int(found[0][1]) << 10
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def die_with_parent() -> None:

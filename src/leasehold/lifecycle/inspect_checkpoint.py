@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +46,15 @@ def inspect(path: Path) -> Inspection:
     chosen = _newest(path)
     if not chosen.exists():
         raise UserError("ckpt.absent", f"{path} is not there", hint="name a file, or a folder of checkpoints")
-    load = check_loads([LoadRequest(str(chosen), "checkpoint", allow_opaque=True)])[0]
+    python = os.environ.get("LEASEHOLD_PYTHON") or None  # an interpreter with torch, for the second opinion
+    load = check_loads([LoadRequest(str(chosen), "checkpoint", allow_opaque=True)], python=python)[0]
     if not load.ok:
         raise VerifyError(
             "ckpt.unreadable", f"{chosen} does not load: {load.reason}", hint="an older one may: look into each"
         )
-    if load.reading.get("kind") == "torch":
-        again = check_loads([LoadRequest(str(chosen), "torch", allow_opaque=True)])[0]
-        load = replace(load, torch_load=again.torch_load)
     keys, opaque, notes = (tuple(map(str, _list(load, name))) for name in ("keys", "opaque", "notes"))
-    return Inspection(str(chosen), load, judge_checkpoint(str(load.reading.get("kind")), keys, opaque, notes))
+    verdict = judge_checkpoint(str(load.reading.get("kind")), keys, opaque, notes, load.torch_load)
+    return Inspection(str(chosen), load, verdict)
 
 
 def _list(load: LoadResult, name: str) -> list[object]:

@@ -21,7 +21,7 @@ from leasehold.model.note import Note, Report
 from leasehold.model.verdict import Verdict
 from leasehold.transport import here
 
-from .confine import LoadRequest, check_loads
+from .confine import check_loads, load_request
 from .home_names import twins
 from .init.delays import what_delays
 from .kill_check import check_continuing
@@ -90,7 +90,7 @@ def _with_artifacts(readings: SmokeReadings, job: Job, out: Path) -> SmokeReadin
     hits = matching(str(out), [artifact.pattern for artifact in job.artifacts])
     missing = tuple(artifact.pattern for artifact, found in zip(job.artifacts, hits, strict=True) if not found)
     requests = [
-        LoadRequest(str(out / found.path), artifact.loads, artifact.allow_opaque, artifact.keys)
+        load_request(str(out / found.path), artifact)
         for artifact, hit in zip(job.artifacts, hits, strict=True)
         for found in hit
     ]

@@ -24,12 +24,11 @@ from leasehold.model.receipt import Receipt, receipt_from_dict
 from leasehold.model.unread import summary as summary_unread
 
 from . import nonfinite
-from .confine import LoadRequest, LoadResult, check_loads
+from .confine import LoadResult, check_loads, load_request
 from .facts import run_facts
 from .home_names import notes_of_names
 
 _WALL_S = 3600.0
-_MEMORY_BYTES = 4 << 30
 _NONE: Mapping[str, str] = {}
 
 
@@ -192,9 +191,9 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any], names: Mappi
         for entry in entries:
             artifact = _promise(plan, entry["path"])
             path = _at_home(place, cell, entry["path"], names)
-            requests.append(LoadRequest(path, artifact.loads, artifact.allow_opaque, artifact.keys))
+            requests.append(load_request(path, artifact))
     python = os.environ.get("LEASEHOLD_PYTHON") or None  # an interpreter with torch, for the second opinion
-    results = check_loads(requests, python=python, wall_s=_WALL_S, memory_bytes=_MEMORY_BYTES)
+    results = check_loads(requests, python=python, wall_s=_WALL_S)
     bad = [result for result in results if not result.ok]
     if bad or len(results) != len(requests):
         first = f": {one_line(bad[0].path)}: {one_line(bad[0].reason)}" if bad else ""
@@ -222,6 +221,7 @@ def _opaque(result: LoadResult) -> list[str]:
 
 
 def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
+    notes = result.reading.get("notes")
     return {
         "path": os.path.relpath(result.path, place / "cells"),
         "kind": result.reading.get("kind", ""),
@@ -229,6 +229,7 @@ def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
         "numel": result.reading.get("numel", 0),
         "torch_load": result.torch_load,
         "numbers": nonfinite.word_of(result),
+        **({"notes": notes} if notes else {}),
     }
 
 

@@ -19,6 +19,16 @@ class Artifact:
     loads: str
     keys: tuple[str, ...] = ()
     allow_opaque: bool = False
+    read_memory_bytes: int = 0  # what its reader may use; 0: by the file's size
+    read_s: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell it; words that came later only where they say something, so that older plans keep their hash."""
+        value = asdict(self)
+        for name in ("read_memory_bytes", "read_s"):
+            if not value[name]:
+                del value[name]
+        return value
 
 
 @dataclass(frozen=True)
@@ -126,6 +136,7 @@ class Job:
         """Spell the whole job canonically."""
         value = asdict(replace(self, cells=()))  # which are spelled below, and may be thousands
         value["env"] = dict(self.env)
+        value["artifacts"] = tuple(item.as_dict() for item in self.artifacts)
         if self.at_limit == "warn":
             del value["at_limit"]  # plans from before the word was there keep their hash
         if not self.checkpoint.step_s:

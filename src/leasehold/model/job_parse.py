@@ -257,7 +257,9 @@ def _artifact(pattern: Any, how: Any, source: Source) -> Artifact:
     opaque = facts.get("allow_opaque", False)
     if not isinstance(opaque, bool):
         raise source.bad(f"{key}.allow_opaque", "must be true or false")
-    return Artifact(pattern, loads, _texts(facts.get("keys", []), f"{key}.keys", source), opaque)
+    memory = int(_read(facts, key, "read_memory", parse_size, 0, source))
+    read_s = _read(facts, key, "read_time", parse_duration, 0.0, source)
+    return Artifact(pattern, loads, _texts(facts.get("keys", []), f"{key}.keys", source), opaque, memory, read_s)
 
 
 def _gpu(value: Any, source: Source) -> GpuWish:

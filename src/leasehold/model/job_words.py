@@ -39,6 +39,8 @@ ARTIFACT_WORDS = (
     Word("loads", f"how it must load: {', '.join(LOADERS)}; left out, the suffix decides", _LOADS),
     Word("keys", "top-level keys it must hold", {"type": "array", "items": _TEXT}),
     Word("allow_opaque", "the file may hold classes beside tensors and plain data", {"type": "boolean"}),
+    Word("read_memory", "what its reader may use; left out, the file's size decides", _SIZE, example="4GiB"),
+    Word("read_time", "processor time that its reader may use; left out, the file's size decides", _DURATION),
 )
 GPU_WORDS = (
     Word("name", "part of the card's name", _TEXT, example="A100"),

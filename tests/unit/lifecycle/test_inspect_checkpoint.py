@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +17,29 @@ from leasehold.checkpoint import Checkpointer
 from leasehold.errors import UserError, VerifyError
 from leasehold.gates.resuming import judge_checkpoint
 from leasehold.kit.cadence import expected_loss, interval_s, mean_gap_s, whole_steps
+from leasehold.kit.readers import Unreadable, read
+from leasehold.lifecycle.confine_fork import Readers
+from leasehold.lifecycle.confine_spawn import Conversation
 from leasehold.lifecycle.inspect_checkpoint import CadenceWishes, inspect, reckon
 from leasehold.model.job import CheckpointFacts
 from leasehold.model.verdict import Outcome
-from tests.unit.readers.forge import Tensor, called, finished, mapping, number, text, torch_zip
+from tests.unit.readers.forge import (
+    Member,
+    Tensor,
+    called,
+    finished,
+    mapping,
+    named,
+    npy,
+    npy_header,
+    number,
+    safetensors,
+    span,
+    text,
+    torch_zip,
+    tuple_of,
+    zip_bytes,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -57,6 +82,134 @@ def test_a_file_that_would_run_code_is_named_and_not_run(tmp_path: Path) -> None
     seen = inspect(path)
     assert any("needs code to load: os.system" in finding.what for finding in seen.verdict.findings)
     assert not canary.exists()
+
+
+# An interpreter "with torch" that answers as the confined process of torch does.
+STANDS_FOR_TORCH = """#!{python}
+import json, sys
+asked = json.load(sys.stdin)
+print(json.dumps({{"confinement": ["rlimits"]}}))
+for path in asked["paths"]:
+    print(json.dumps({answer}))
+"""
+
+
+@pytest.fixture
+def torch_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let LEASEHOLD_PYTHON name an interpreter whose torch says this of every file."""
+
+    def say(said: str, by_policy: bool = False) -> None:
+        program = tmp_path / "python-with-torch"
+        answer = repr({"torch_load": said, "by_policy": by_policy})
+        program.write_text(STANDS_FOR_TORCH.format(python=sys.executable, answer=answer))
+        program.chmod(0o755)
+        monkeypatch.setenv("LEASEHOLD_PYTHON", str(program))
+
+    return say
+
+
+def lease(*words: str, home: Path) -> str:
+    """Run the command as a person does; return what it printed."""
+    program = Path(sys.executable).with_name("lease")
+    environment = {**os.environ, "LEASEHOLD_HOME": str(home)}
+    done = subprocess.run([str(program), *words], env=environment, capture_output=True, text=True, timeout=120)
+    return done.stdout + done.stderr
+
+
+def state_dict(folder: Path) -> Path:
+    path = folder / "best.pt"
+    path.write_bytes(torch_zip(finished(mapping({"fc.weight": Tensor().pickle(), "fc.bias": Tensor().pickle()}))))
+    return path
+
+
+def test_the_interpreter_that_leasehold_python_names_is_asked(tmp_path: Path, torch_says: Callable[..., None]) -> None:
+    torch_says("ok")
+    assert inspect(state_dict(tmp_path)).as_dict()["torch_load"] == "ok"
+
+
+def test_refused_and_loads_are_never_said_together(tmp_path: Path, torch_says: Callable[..., None]) -> None:
+    torch_says("refused: UnpicklingError: Unsupported global", by_policy=True)
+    said = lease("ckpt", "inspect", str(state_dict(tmp_path)), home=tmp_path / "home")
+    assert "refused: UnpicklingError" in said
+    assert "loads" not in said.partition("numbers\n")[2]  # what follows the file's own path
+
+
+def test_a_file_that_torch_cannot_load_does_not_load(tmp_path: Path, torch_says: Callable[..., None]) -> None:
+    torch_says("refused: RuntimeError: PytorchStreamReader failed")
+    with pytest.raises(VerifyError, match="does not load: .*PytorchStreamReader"):
+        inspect(state_dict(tmp_path))
+
+
+def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    true = Readers.ask
+
+    def ask(self: Readers, question: dict[str, object], wall_s: float, answers: int = 1) -> Conversation:
+        asked.append(question["path"])
+        return true(self, question, wall_s, answers)
+
+    monkeypatch.setattr(Readers, "ask", ask)
+    inspect(state_dict(tmp_path))
+    assert len(asked) == 1
+
+
+def test_a_bare_state_dict_is_the_model_s_weights(tmp_path: Path) -> None:
+    findings = inspect(state_dict(tmp_path)).verdict.findings
+    assert findings[0].outcome is Outcome.PASSED
+    assert findings[0].what == "model weights: tensors by their names, such as fc.weight"
+
+
+@pytest.mark.parametrize(("values", "seen"), [([1.0, 2.0], "finite: all arrays"), ([1.0, math.nan], "NOT FINITE: 1")])
+def test_arrays_of_numpy_are_read_as_what_they_are(tmp_path: Path, values: list[float], seen: str) -> None:
+    array = npy(struct.pack("<2f", *values), npy_header("'<f4'", "(2,)"))
+    (tmp_path / "a.npz").write_bytes(zip_bytes([Member("w.npy", array)]))
+    (tmp_path / "a.npy").write_bytes(array)
+    for name, kind in (("a.npz", "npz"), ("a.npy", "npy")):
+        found = inspect(tmp_path / name)
+        assert found.load.reading["kind"] == kind
+        assert any(finding.what.startswith(seen) for finding in found.verdict.findings)
+
+
+def test_one_flipped_bit_of_the_schema_is_damage(folder: Path) -> None:
+    path = next(folder.glob("step-*"))
+    data = path.read_bytes()
+    at = data.index(b"leasehold.checkpoint/1")
+    for bit in range(8 * len(b"leasehold.checkpoint/1")):
+        flipped = bytearray(data)
+        flipped[at + bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        with pytest.raises(Unreadable):
+            read(str(path), "checkpoint")
+
+
+def test_a_folder_with_one_file_of_weights_is_read(tmp_path: Path) -> None:
+    for name in ("model.safetensors", "diffusion_pytorch_model.safetensors"):
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        header = {"unet.w": span("F32", [2], 0, 8)}
+        (folder / name).write_bytes(safetensors(header, struct.pack("<2f", 1.0, 2.0)))
+        found = inspect(folder)
+        assert (found.load.reading["kind"], found.load.reading["keys"]) == ("hf", ["unet"])
+        assert found.load.reading["notes"][0] == f"all in {name}"
+
+
+def test_an_index_of_diffusers_is_read(tmp_path: Path) -> None:
+    stem = "diffusion_pytorch_model"
+    header = {"w": span("F32", [2], 0, 8)}
+    (tmp_path / f"{stem}-1.safetensors").write_bytes(safetensors(header, struct.pack("<2f", 1.0, 2.0)))
+    index = {"metadata": {"total_size": 8}, "weight_map": {"w": f"{stem}-1.safetensors"}}
+    (tmp_path / f"{stem}.safetensors.index.json").write_text(json.dumps(index))
+    assert inspect(tmp_path).load.reading["notes"][0] == "1 shards, all there, sizes add up"
+
+
+def test_tensors_without_data_print_no_long_number(tmp_path: Path) -> None:
+    sizes = tuple_of(*[number(2**62)] * 40)
+    meta = called("torch._utils._rebuild_meta_tensor_no_storage", named("torch.float32"), sizes, sizes, b"\x89")
+    path = tmp_path / "meta.pt"
+    path.write_bytes(torch_zip(finished(mapping({"w": meta}))))
+    with pytest.raises(VerifyError) as caught:
+        inspect(path)
+    assert len(str(caught.value)) < 400
 
 
 def test_what_is_not_there_or_no_checkpoint_is_said(tmp_path: Path) -> None:

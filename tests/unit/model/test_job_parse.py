@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from typing import Any
@@ -371,3 +372,12 @@ def _parses_or_complains(text: str) -> None:
         assert error.message.startswith("lease.yaml")
         return
     assert digest(job.as_dict())
+
+
+def test_what_a_reader_may_use_is_the_job_s_word_and_changes_no_older_plan() -> None:
+    head = "name: toy\nrun: python t.py\nartifacts:\n"
+    plain = parse_text(head + "  best.pt: torch\n", "x")
+    roomy = parse_text(head + "  best.pt: {loads: torch, read_memory: 4GiB, read_time: 10m}\n", "x")
+    assert (roomy.artifacts[0].read_memory_bytes, roomy.artifacts[0].read_s) == (4 << 30, 600.0)
+    assert job_from_dict(json.loads(json.dumps(roomy.as_dict()))) == roomy
+    assert set(plain.as_dict()["artifacts"][0]) == {"pattern", "loads", "keys", "allow_opaque"}

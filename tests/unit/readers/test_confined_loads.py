@@ -105,8 +105,8 @@ def only_for(monkeypatch):
     true = confine._read_confined
 
     def stand(path):
-        def read(readers, request, wall_s, memory_bytes):
-            return true(readers, request, wall_s if request.path == path else 600.0, memory_bytes)
+        def read(readers, request, wall_s):
+            return true(readers, request, wall_s if request.path == path else 600.0)
 
         monkeypatch.setattr(confine, "_read_confined", read)
 
@@ -117,7 +117,7 @@ def test_a_reader_out_of_time_is_killed_and_says_so(tmp_path, good, only_for):
     path = written(tmp_path, "slow.pt", torch_zip(finished(b"N0" * 3_900_000 + b"N")))
     only_for(path)
     results = check_loads([LoadRequest(path, "torch"), good], wall_s=0.5)
-    assert "longer than 0.5 s" in results[0].reason or "SIGXCPU" in results[0].reason
+    assert "longer than 0.5 s" in results[0].reason
     assert results[1].ok
 
 

@@ -47,7 +47,7 @@ WHOLE_AFTER_CUT = {
     "jsonl": {b'{"step": 1}', b'{"step": 1}\n', JSONL[:-1]},
     # the same, inside the last unquoted value, and where the quoted value has not begun
     "csv": {b"epoch,loss\n1,", b"epoch,loss\n1,0", b"epoch,loss\n1,0.", b"epoch,loss\n1,0.5", b"epoch,loss\n1,0.5\n"}
-    | {b"epoch,loss\n1,0.5\n2,", CSV[:-1]},
+    | {b"epoch,loss\n", b"epoch,loss\n1,0.5\n2,", CSV[:-1]},  # a table without rows is one, and is said
 }
 
 

@@ -116,20 +116,23 @@ def test_a_nan_in_a_shard_is_seen(hf: Path) -> None:
 
 @pytest.fixture
 def dcp(tmp_path: Path) -> Path:
-    """A folder as DCP writes it, its list spelled by hand: 30 bytes of two values, and 8 bytes of another."""
+    """A folder as DCP writes it, its list spelled by hand: two values in a shard, and one in another."""
     place = tmp_path / "dcp"
     place.mkdir()
-    (place / "__0_0.distcp").write_bytes(b"x" * 30)
-    (place / "__1_0.distcp").write_bytes(b"x" * 8)
+    (place / "__0_0.distcp").write_bytes(ONE + ONE)
+    (place / "__1_0.distcp").write_bytes(ONE)
     metadata(place)
     return place
 
 
-def metadata(place: Path, shard: str = "__1_0.distcp", offset: int = 0, length: int = 8) -> None:
+ONE = torch_zip(finished(number(1)), {})
+
+
+def metadata(place: Path, shard: str = "__1_0.distcp", offset: int = 0, length: int = 0) -> None:
     listed = [
-        Saved("model.w", "__0_0.distcp", 0, 20),
-        Saved("model.b", "__0_0.distcp", 20, 10),
-        Saved("optimizer.x", shard, offset, length),
+        Saved("model.w", "__0_0.distcp", 0, len(ONE)),
+        Saved("model.b", "__0_0.distcp", len(ONE), len(ONE)),
+        Saved("optimizer.x", shard, offset, length or len(ONE)),
     ]
     (place / ".metadata").write_bytes(dcp_list(listed))
 
@@ -143,7 +146,7 @@ def test_a_dcp_folder_with_all_its_shards_is_read(dcp: Path) -> None:
     ("change", "seen"),
     [
         ({"shard": "__2_0.distcp"}, "__2_0.distcp cannot be opened"),
-        ({"length": 9}, "has 8 bytes, .metadata accounts for 9"),
+        ({"length": 9}, "bytes, .metadata accounts for 9"),
         ({"length": 10**10}, "accounts for 10000000000"),
         ({"offset": -4}, "no name and numbers"),
         ({"length": 2**70}, "no name and numbers"),
@@ -158,8 +161,8 @@ def test_a_lying_dcp_list_is_refused(dcp: Path, change: dict, seen: str) -> None
 
 
 def test_a_cut_shard_of_dcp_is_refused(dcp: Path) -> None:
-    (dcp / "__0_0.distcp").write_bytes(b"x" * 29)
-    assert "has 29 bytes, .metadata accounts for 30" in refusal(dcp)
+    (dcp / "__0_0.distcp").write_bytes(ONE + ONE[:-1])
+    assert "has %d bytes, .metadata accounts for %d" % (2 * len(ONE) - 1, 2 * len(ONE)) in refusal(dcp)
 
 
 def test_every_cut_of_a_dcp_list_is_refused(dcp: Path) -> None:
@@ -223,9 +226,9 @@ def test_parts_that_overlap_are_refused(dcp: Path) -> None:
     assert "model.layer1 begins inside the part before it" in refusal(dcp)
 
 
-def test_values_that_are_no_torch_files_are_said_to_be_unread(dcp: Path) -> None:
-    notes = read_folder(str(dcp)).notes
-    assert "finite: nothing to check; not looked at: 3 parts that are no torch files" in notes
+def test_a_value_that_is_no_torch_file_is_refused_as_dcp_does(dcp: Path) -> None:
+    fill(dcp, part([1.0]), b"no torch file")
+    assert "model.layer1 in __0_0.distcp is no torch file" in refusal(dcp)
 
 
 def test_a_shard_of_zeros_is_no_tensor(dcp: Path) -> None:
@@ -233,7 +236,7 @@ def test_a_shard_of_zeros_is_no_tensor(dcp: Path) -> None:
     fill(dcp, good, size=(2,))
     assert read_folder(str(dcp)).numel == 2
     (dcp / "__0_0.distcp").write_bytes(b"\0" * len(good))
-    assert "is no tensor: it begins with b'\\x00" in refusal(dcp)
+    assert "is no torch file: it begins with b'\\x00" in refusal(dcp)
 
 
 def test_a_tensor_of_another_size_than_the_list_says_is_refused(dcp: Path) -> None:

@@ -154,3 +154,35 @@ def test_lying_tars_are_refused(refusal_of, content, seen):
 def test_a_tar_of_too_many_members_is_refused(refusal_of):
     content = tar_member(b"a", b"") * 20 + TAR_END
     assert "more than 10 members" in refusal_of("tar", content, Limits(max_items=10))
+
+
+# ---------------------------------------------------------------- what tarfile reads otherwise
+
+
+def test_a_folder_with_bytes_is_refused(refusal_of):
+    content = tar_member(b"a/", b"x" * 600, kind=b"5") + tar_member(b"b.txt", b"y") + TAR_END
+    assert "the folder a/ has 600 bytes" in refusal_of("tar", content)
+
+
+def test_an_extension_without_a_member_is_refused(refusal_of):
+    content = tar_member(b"a.txt", b"x") + tar_member(b"././@LongLink", b"b.txt\0", kind=b"L") + TAR_END
+    assert "belongs to no member" in refusal_of("tar", content)
+
+
+def test_a_prefix_that_only_some_readers_use_is_refused(refusal_of):
+    assert "is not POSIX" in refusal_of("tar", _changed(257, b"ustar  \0", (345, b"etc")) + TAR_END)
+
+
+@pytest.mark.parametrize(("at", "field"), [(100, b"rw-r--r-"), (136, b"\x0012345678"), (329, b"/000000\0")])
+def test_a_number_that_only_some_readers_take_is_refused(refusal_of, at, field):
+    assert "no octal number" in refusal_of("tar", _changed(at, field) + TAR_END)
+
+
+def _changed(at, field, *more):
+    """Write a member with other bytes in its header, and a checksum that fits them."""
+    block = bytearray(tar_member(b"a.txt", b"x"))
+    for begin, value in ((at, field), *more):
+        block[begin : begin + len(value)] = value
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block[:512])
+    return bytes(block)

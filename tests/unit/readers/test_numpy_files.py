@@ -166,3 +166,8 @@ def test_npz_bomb_is_refused_before_it_is_inflated(refusal_of):
 def test_npz_member_that_inflates_beyond_its_claim_is_stopped_there(refusal_of):
     member = Member("a.npy", b"\0" * 50_000_000, deflate=True, size=1000)
     assert "more than the 1000 bytes" in refusal_of("npz", zip_bytes([member]))
+
+
+@pytest.mark.parametrize("descr", ["('<f4', (2,))", "'<M8[3s/7]'", "'<f4[ns]'", "'<M8[zz]'", "'<f12'"])
+def test_a_dtype_that_numpy_does_not_read_is_refused(refusal_of, descr):
+    assert "dtype" in refusal_of("npy", npy(b"\0" * 48, npy_header(descr, "(6,)")))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import collections
 import pathlib
+import random
+import sys
 
 import pytest
 
 from leasehold.kit.readers import Unreadable, read
 from leasehold.kit.readers.folders import read_folder
+from leasehold.lifecycle.confine import LoadRequest, check_loads
 
 # ---------------------------------------------------------------- numpy
 
@@ -230,3 +233,52 @@ def test_safetensors_of_the_reference_writer(torch, tmp_path):
     path = str(tmp_path / "a.safetensors")
     writer.save_file({"w": torch.ones(2, 3), "b": torch.ones(3, dtype=torch.bfloat16)}, path, {"format": "pt"})
     assert read(path, "safetensors").numel == 9
+
+
+# ---------------------------------------------------------------- what torch itself makes of the same bytes
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("stem", ["plain", "a:b", "a\\b"])
+def test_the_legacy_format_of_every_protocol_and_name(torch, tmp_path, model, protocol, stem):
+    path = str(tmp_path / (stem + ".pt"))
+    state = {"model": model.state_dict(), "losses": [0.5] * 3000, "ids": list(range(70_000)), "epoch": 3}
+    for is_zip in (False, True):
+        torch.save(state, path, _use_new_zipfile_serialization=is_zip, pickle_protocol=protocol)
+        reading = read(path, "checkpoint")
+        assert (reading.keys, reading.tensors, reading.opaque) == (("model", "losses", "ids", "epoch"), 7, ())
+
+
+def test_a_whole_module_in_the_legacy_format_is_opaque_and_may_be_allowed(torch, tmp_path, model):
+    path = str(tmp_path / "module.pt")
+    torch.save(model, path, _use_new_zipfile_serialization=False)
+    asked = [LoadRequest(path, "torch"), LoadRequest(path, "torch", allow_opaque=True)]
+    refused, allowed = check_loads(asked, python=sys.executable)
+    assert (refused.ok, allowed.ok) == (False, True), allowed.reason
+    assert "torch.nn.modules.linear.Linear" in allowed.reading["opaque"]
+
+
+def test_what_dcp_refuses_of_flipped_bits_is_refused(torch, tmp_path, model):
+    dcp = pytest.importorskip("torch.distributed.checkpoint")
+    place = tmp_path / "ckpt"
+    dcp.save({"model": model.state_dict(), "part": {"step": torch.tensor(5)}}, checkpoint_id=str(place), no_dist=True)
+    assert read_folder(str(place)).opaque == ()
+    for name in (".metadata", "__0_0.distcp"):
+        whole = (place / name).read_bytes()
+        for bit in random.Random(name).sample(range(8 * len(whole)), 150):
+            flipped = bytearray(whole)
+            flipped[bit // 8] ^= 1 << bit % 8
+            (place / name).write_bytes(flipped)
+            state = {"model": model.state_dict(), "part": {"step": torch.tensor(0)}}
+            try:
+                dcp.load(state, checkpoint_id=str(place), no_dist=True)
+            except BaseException:  # noqa: BLE001  torch raises CheckpointException, which is no Exception
+                assert _refuses(place), (name, bit)
+        (place / name).write_bytes(whole)
+
+
+def _refuses(place):
+    try:
+        return bool(read_folder(str(place)).opaque)
+    except Unreadable:
+        return True

@@ -187,8 +187,13 @@ def test_csv_row_of_another_width_is_refused_by_its_number(refusal_of):
     assert "line 4" in reason
 
 
-def test_csv_header_without_rows_is_refused(refusal_of):
-    assert "no row" in refusal_of("csv", "a,b\n")
+def test_a_csv_of_a_header_alone_is_read_and_said(reading_of):
+    reading = reading_of("csv", "a,b\n")
+    assert (reading.keys, reading.notes) == (("a", "b"), ("has a header of 2 columns and no row",))
+
+
+def test_a_header_without_its_line_end_is_cut_short(refusal_of):
+    assert "ends inside its header" in refusal_of("csv", "epoch,lo")
 
 
 def test_csv_without_header_is_refused(refusal_of):

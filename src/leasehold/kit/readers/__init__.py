@@ -10,13 +10,14 @@ so that a process can give up its rights in between.
 from __future__ import annotations
 
 import os
+import re
 from typing import Callable, Dict, Tuple
 
 from leasehold.kit.readers.checkpoints import read_checkpoint
 from leasehold.kit.readers.json_text import read_json
 from leasehold.kit.readers.line_text import read_csv, read_jsonl
 from leasehold.kit.readers.npy import read_npy, read_npz
-from leasehold.kit.readers.reading import DEFAULT_LIMITS, Limits, Reading, Unreadable
+from leasehold.kit.readers.reading import DEFAULT_LIMITS, Limits, Reading, Unreadable, limits_within
 from leasehold.kit.readers.safetensors import read_safetensors
 from leasehold.kit.readers.source import Source, open_source
 from leasehold.kit.readers.tar import read_tar
@@ -29,6 +30,7 @@ __all__ = [
     "Source",
     "Unreadable",
     "guess_kind",
+    "limits_within",
     "open_source",
     "read",
     "read_source",
@@ -50,7 +52,9 @@ def read_source(source: Source, kind: str, limits: Limits = DEFAULT_LIMITS) -> R
 
 
 def guess_kind(path: str) -> str:
-    """Return the kind that the file's suffix suggests; "bytes" when it suggests none."""
+    """Return the kind that the file's name suggests; "bytes" when it suggests none."""
+    if path.lower().endswith(".bin"):  # a suffix of many formats; torch's by the names that its libraries give
+        return "torch" if _TORCH_BIN.match(os.path.basename(path)) else "bytes"
     return _SUFFIXES.get(os.path.splitext(path)[1].lower(), "bytes")
 
 
@@ -71,6 +75,9 @@ _READERS: Dict[str, Callable[[Source, Limits], Reading]] = {
     "bytes": _read_bytes,
 }
 KINDS: Tuple[str, ...] = tuple(_READERS)
+_TORCH_BIN = re.compile(
+    r"((diffusion_)?pytorch_model|adapter_model|training_args|optimizer|scheduler)\b", re.IGNORECASE
+)
 _SUFFIXES = {
     ".json": "json",
     ".jsonl": "jsonl",
@@ -83,5 +90,4 @@ _SUFFIXES = {
     ".pt": "torch",
     ".pth": "torch",
     ".ckpt": "torch",
-    ".bin": "torch",
 }

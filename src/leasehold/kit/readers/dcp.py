@@ -21,7 +21,7 @@ from leasehold.kit.readers.torch_zip import read_torch_numbers
 
 OUR_LIST = "leasehold.json"
 _LIST = ".metadata"
-_HEAD_BYTES = 16
+_HEAD_BYTES = 32
 _MOST_UNREAD = 8  # parts that are named as holding what was not looked at
 
 
@@ -47,7 +47,7 @@ class _Tally:
 
     def found(self) -> Finding:
         """Return what is known of the numbers of all parts."""
-        unread = ["%d parts that are no torch files" % self.unread] if self.unread else []
+        unread = ["%d parts that an extension changed" % self.unread] if self.unread else []
         self.numbers.unread = ", ".join([*unread, *self._unread_inside])
         return Finding(self.checked_bytes, self.numbers.numbers(), (self.plain, self.infinite))
 
@@ -103,16 +103,16 @@ def _read_shard(source: Source, shard: str, parts: List[Part], tally: _Tally, li
 def _read_part(source: Source, part: Part, tally: _Tally, limits: Limits) -> None:
     """Read a part as the file that it is; one that an extension of torch's changed is counted as unread."""
     head = source.read_at(part.offset, min(part.length, _HEAD_BYTES))
-    if part.transformed or (part.numel is None and not is_torch(head)):
+    if part.transformed:
         tally.unread += 1
         return
     window = source.window(part.offset, part.length)
     if is_torch(head):
         reading, found = read_torch_numbers(window, limits)
-    elif head[8:9] == b"{":
+    elif part.numel is not None and head[8:9] == b"{":
         reading, found = read_safetensors_numbers(window, limits)
     else:
-        raise Unreadable("is no tensor: it begins with %r" % head[:8])
+        raise Unreadable("is no torch file: it begins with %r" % head[:8])
     if part.numel is not None and reading.tensors == 1 and reading.numel != part.numel:
         raise Unreadable("holds %d numbers, .metadata says %d" % (reading.numel, part.numel))
     if part.numel is not None and not reading.tensors and not reading.opaque:

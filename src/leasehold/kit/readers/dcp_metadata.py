@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
+from leasehold.kit.readers.expansion import refuse_expansion
 from leasehold.kit.readers.inert import Inert, Kept, Name
 from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.reading import Limits, Unreadable, legible
-from leasehold.kit.readers.torch_names import LAYOUTS, PLAIN, full_name
+from leasehold.kit.readers.torch_names import DTYPE_BYTES, LAYOUTS, PLAIN, full_name
 
 _DCP = "torch.distributed.checkpoint."
 _SHARDS = "torch.distributed._shard.sharded_tensor.metadata."
@@ -31,6 +32,8 @@ _OWN = frozenset(
         *("pathlib._local.%s" % name for name in ("PosixPath", "PurePosixPath", "WindowsPath", "PureWindowsPath")),
     ]
 )  # fmt: skip
+_PROPERTIES = (_DCP + "metadata.TensorProperties", _SHARDS + "TensorProperties")
+_MEMORY_FORMATS = (_DCP + "metadata._MEM_FORMAT_ENCODING", _SHARDS + "MEM_FORMAT_ENCODING")
 _MAX_COMPARED = 1024  # chunks of one tensor that are compared with each other
 _Sizes = Tuple[int, ...]
 
@@ -59,6 +62,7 @@ def read_listing(data: bytes, limits: Limits) -> Listing:
     top = _fields(run_pickle(data, world, limits), "Metadata")
     saved = _pairs(top.get("state_dict_metadata"), "state_dict_metadata")
     stored = _pairs(top.get("storage_data"), "storage_data")
+    _check_paths(top.get("planner_data"), saved)
     if len(stored) > limits.max_dcp_parts or len(saved) > limits.max_dcp_parts:
         raise Unreadable(".metadata names more than %d parts" % limits.max_dcp_parts)
     places = _places(stored)
@@ -95,8 +99,11 @@ class _MetadataWorld:
         """Make an object that keeps its arguments; a torch.Size is the tuple that it is made of."""
         if called.path == "torch.Size" and len(arguments) == 1 and isinstance(arguments[0], tuple):
             return arguments[0]
-        if called.path == "torch.serialization._get_layout" and not LAYOUTS.issuperset(map(str, arguments)):
+        refuse_expansion(called.path, arguments)
+        if called.path == "torch.serialization._get_layout" and not all(_is_layout(each) for each in arguments):
             raise Unreadable(".metadata names a layout that torch does not know")
+        if called.path in _MEMORY_FORMATS and (len(arguments) != 1 or arguments[0] not in (0, 1, 2)):
+            raise Unreadable(".metadata names a memory format that torch does not know")
         if called.path in ("builtins.dict", "collections.OrderedDict") and not arguments:
             return Kept("dict")
         return Kept(called.path, arguments)
@@ -119,6 +126,10 @@ class _MetadataWorld:
 
     def name_nan(self, key: object) -> None:
         """Take the key of a number that is NaN."""
+
+
+def _is_layout(value: object) -> bool:
+    return isinstance(value, str) and value in LAYOUTS  # not str(value): that of nested lists has no end
 
 
 _Place = Tuple[str, int, int, bool]
@@ -151,6 +162,7 @@ def _wanted(name: str, value: object) -> List[Tuple[Optional[_Sizes], Optional[i
     if isinstance(value, Kept) and value.of == _DCP + "metadata.BytesStorageMetadata":
         return [(None, None)]
     facts = _fields(value, "TensorStorageMetadata")
+    _check_properties(name, facts.get("properties"))
     size, chunks = _naturals(facts.get("size"), name), facts.get("chunks")
     if not isinstance(chunks, list):
         raise Unreadable(".metadata lists no chunks of %s" % legible(name))
@@ -160,6 +172,39 @@ def _wanted(name: str, value: object) -> List[Tuple[Optional[_Sizes], Optional[i
         boxes.append((_naturals(fields.get("offsets"), name), _naturals(fields.get("sizes"), name)))
     _check_cover(name, size, boxes)
     return [(offsets, _volume(sizes)) for offsets, sizes in boxes]
+
+
+def _check_properties(name: str, value: object) -> None:
+    """Check what torch says of a tensor beside its size: it takes the five apart while it reads the list."""
+    if value is None:
+        return
+    state = value.state if isinstance(value, Kept) and value.of in _PROPERTIES else None
+    if not isinstance(state, tuple) or len(state) != 5:
+        raise Unreadable(".metadata describes the numbers of %s by something else than DCP does" % legible(name))
+    dtype, layout, wants_grad, memory_format, pinned = state
+    known = (
+        isinstance(dtype, Name) and dtype.path.partition("torch.")[2] in DTYPE_BYTES,
+        isinstance(layout, Kept) and layout.of == "torch.serialization._get_layout",
+        isinstance(memory_format, Kept) and memory_format.of in _MEMORY_FORMATS,
+        type(wants_grad) is bool and type(pinned) is bool,
+    )
+    if not all(known):
+        raise Unreadable(".metadata gives %s no known type, layout or memory format" % legible(name))
+
+
+def _check_paths(planned: object, saved: List[Tuple[object, object]]) -> None:
+    """Check the way to each value in the nested state against its name, where it was torch's own planner that saved."""
+    if not isinstance(planned, Kept) or planned.of != "dict":
+        return
+    for name, path in planned.pairs:
+        if not isinstance(path, tuple) or not all(type(step) is str or _is_natural(step) for step in path):
+            continue
+        if path and (not isinstance(name, str) or ".".join(map(str, path)) != name):
+            raise Unreadable(".metadata gives a value a path that does not spell its name: %s" % legible(str(path[-1])))
+    ways = {name for name, _ in planned.pairs if isinstance(name, str)}
+    lost = [name for name, _ in saved if isinstance(name, str) and name not in ways] if planned.pairs else []
+    if lost:
+        raise Unreadable(".metadata gives no path to %s" % legible(lost[0]))
 
 
 def _check_cover(name: str, size: _Sizes, boxes: List[Tuple[_Sizes, _Sizes]]) -> None:

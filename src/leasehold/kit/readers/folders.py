@@ -6,6 +6,7 @@ All shards are there, none is too many, their sizes add up, and each loads by it
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Dict, List
 
 from leasehold.kit.readers.checkpoints import read_checkpoint
@@ -15,7 +16,11 @@ from leasehold.kit.readers.safetensors import spans_and_metadata
 from leasehold.kit.readers.shards import open_shard, plain_name, shard_json
 from leasehold.kit.readers.source import Source
 
-_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_WEIGHTS = (
+    "model.safetensors", "pytorch_model.bin", "diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.bin",
+    "adapter_model.safetensors", "adapter_model.bin",
+)  # fmt: skip
+_INDEXES = tuple(name + ".index.json" for name in _WEIGHTS[:4])
 
 
 def folder_kind(path: str) -> str:
@@ -23,19 +28,22 @@ def folder_kind(path: str) -> str:
     names = set(os.listdir(path))
     if ".metadata" in names:
         return "dcp"
-    return "hf" if names & set(_INDEXES) else ""
+    return "hf" if names & {*_INDEXES, *_WEIGHTS} else ""
 
 
 def read_folder(path: str, limits: Limits = DEFAULT_LIMITS) -> Reading:
     """Read a checkpoint folder as what it is, or raise Unreadable."""
     kind = folder_kind(path)
     if not kind:
-        raise Unreadable("is a folder without .metadata (torch DCP) or %s (Hugging Face)" % " or ".join(_INDEXES))
+        known = ", ".join((*_WEIGHTS[:4], *_INDEXES[:1]))
+        raise Unreadable("is a folder without .metadata (torch DCP) and without weights of Hugging Face (%s)" % known)
     return read_dcp(path, limits) if kind == "dcp" else _read_hf(path, limits)
 
 
 def _read_hf(path: str, limits: Limits) -> Reading:
-    name = next(name for name in _INDEXES if os.path.exists(os.path.join(path, name)))
+    name = next((name for name in _INDEXES if os.path.exists(os.path.join(path, name))), "")
+    if not name:
+        return _read_lone(path, limits)
     index = shard_json(path, name)
     weights, metadata = index.get("weight_map"), index.get("metadata")
     if not isinstance(weights, dict) or not weights or not all(isinstance(shard, str) for shard in weights.values()):
@@ -63,6 +71,16 @@ def _read_hf(path: str, limits: Limits) -> Reading:
         notes.append("finite: all of %d shards" % len(wanted))
     notes.insert(0, "%d shards, all there%s" % (len(wanted), ", sizes add up" if size and claimed else ""))
     return Reading("hf", bytes_read, tensors, numel, keys.names(), tuple(sorted(set(opaque))), tuple(notes))
+
+
+def _read_lone(path: str, limits: Limits) -> Reading:
+    """Read the one file of weights that a small model has."""
+    name = next(name for name in _WEIGHTS if os.path.exists(os.path.join(path, name)))
+    with open_shard(path, name) as source:
+        reading = read_checkpoint(source, limits)
+    keys = KeyList(limits)
+    keys.extend(sorted({key.partition(".")[0] for key in reading.keys}))
+    return replace(reading, kind="hf", keys=keys.names(), notes=("all in %s" % name, *reading.notes))
 
 
 def _shard_bytes(source: Source, reading: Reading, names: List[str], shard: str, limits: Limits) -> int:

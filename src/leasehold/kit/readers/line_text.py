@@ -94,11 +94,13 @@ def read_csv(source: Source, limits: Limits) -> Reading:
         raise Unreadable(f"line {lines.number}: {error}") from error
     finally:
         csv.field_size_limit(outside)
-    if not count:
-        raise Unreadable(f"has a header of {len(header)} columns and no row")
     keys = KeyList(limits)
     keys.extend(header)
     notes = [] if lines.ended else [_NO_LINE_END]
+    if not count and not lines.ended:
+        raise Unreadable("ends inside its header: no row, and no line end")
+    if not count:
+        notes.append(f"has a header of {len(header)} columns and no row")
     if len(set(header)) < len(header):
         notes.append("the header names a column twice")
     return Reading("csv", source.size, keys=keys.names(), notes=tuple(notes + keys.notes()), numbers=numbers)

@@ -12,7 +12,7 @@ from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading,
 from leasehold.kit.readers.source import Source
 from leasehold.kit.readers.zip_records import check_record, open_archive
 
-_MAGIC = b"\x93NUMPY"
+NPY_MAGIC = b"\x93NUMPY"
 _NPZ_SUFFIX = ".npy"
 _MAX_NDIM = 64
 _MAX_DEPTH = 16
@@ -21,7 +21,7 @@ _MAX_DEPTH = 16
 # into deep recursion, which the brackets' depth bounds.
 _TOKEN = re.compile(r"""[ \t\n]+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]""")
 _DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
-_UNIT = re.compile(r"\[([0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)(/[0-9]{1,9})?|generic)\]")
+_UNIT = re.compile(r"\[([0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)|generic)\]")
 _FLOAT = re.compile(r"([<>=|]?)([fc][0-9]{1,2})")
 _FLOATS = {"f2": "F16", "f4": "F32", "f8": "F64", "c8": "C64", "c16": "C128"}
 _SIZES: Dict[str, Tuple[int, ...]] = {
@@ -73,7 +73,7 @@ def read_npy(source: Source, limits: Limits) -> Reading:
 def read_npz(source: Source, limits: Limits) -> Reading:
     """Read every member: its CRC, then its header against its size."""
     keys, numel, tally, unread = KeyList(limits), 0, NumberTally(), 0
-    records = open_archive(source, limits)
+    records = open_archive(source, limits, any_names=True)
     if not records:
         raise Unreadable("holds no array: the zip is empty")
     for record in records:
@@ -98,7 +98,7 @@ def read_npz(source: Source, limits: Limits) -> Reading:
 
 def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
     """Check the beginning of an .npy of `total_bytes`; a header of allowed length lies in `head` whole."""
-    if head[:6] != _MAGIC:
+    if head[:6] != NPY_MAGIC:
         raise Unreadable(f"is not .npy: it begins with {head[:6]!r}")
     start, length = _header_place(head)
     if length > limits.max_npy_header_bytes:
@@ -107,6 +107,8 @@ def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
         raise Unreadable(f"cut short: the .npy header needs {start + length} bytes, the file has {total_bytes}")
     header = _parse_header(head[start : start + length], "utf-8" if head[6] >= 3 else "latin-1")
     numel, itemsize = _element_count(header["shape"]), _item_bytes(header["descr"])
+    if isinstance(header["descr"], tuple):
+        raise Unreadable("its .npy dtype is a subarray, which NumPy writes as a longer shape and does not read")
     found = total_bytes - start - length
     if numel * itemsize != found:
         raise Unreadable(

@@ -8,10 +8,10 @@ hashed, and nothing recurses.
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Optional, Tuple
 
 from leasehold.kit.readers.inert import Inert, Name, World
-from leasehold.kit.readers.pickle_ops import GLOBAL, INST, STOP, operations
+from leasehold.kit.readers.pickle_ops import GLOBAL, INST, NUMBERS, STOP, More, operations
 from leasehold.kit.readers.reading import Limits, Unreadable
 
 _UNHASHABLE = ("dict", "set", "bytearray")
@@ -21,13 +21,22 @@ _BUILTIN = ("dict", "set", "frozenset", "bytearray", "storage", "tensor")  # wha
 
 def run_pickle(data: bytes, world: World, limits: Limits) -> object:
     """Run the pickle and return its inert result."""
+    return _run(data, world, limits, None)[0]
+
+
+def run_first_pickle(world: World, limits: Limits, more: More) -> Tuple[object, int]:
+    """Run a pickle that other bytes follow; return its inert result and its length. `more` is that of operations()."""
+    return _run(b"", world, limits, more)
+
+
+def _run(data: bytes, world: World, limits: Limits, more: Optional[More]) -> Tuple[object, int]:
     machine = _Machine(world, limits)
-    for code, argument, at in operations(data, limits):
+    for code, argument, at in operations(data, limits, more):
         machine.at = at
         if code == STOP:
             break
         _RUN[code](machine, argument)
-    return machine.finish()
+    return machine.finish(), machine.at + 1
 
 
 class _Machine:
@@ -54,6 +63,13 @@ class _Machine:
         assert isinstance(value, float)  # the decoders of G and F give nothing else
         self.world.see_number(value)
         self.stack.append(value)
+
+    def push_numbers(self, values: object) -> None:
+        assert isinstance(values, list)  # operations() has made it
+        if isinstance(values[0], float):
+            for value in values:
+                self.world.see_number(value)
+        self.stack.extend(values)
 
     def pop(self) -> object:
         if not self.stack:
@@ -240,6 +256,7 @@ def _tuple_of(count: int) -> _Step:
 
 
 _RUN: Dict[int, _Step] = {
+    NUMBERS: _Machine.push_numbers,
     **dict.fromkeys(b"GF", _Machine.push_number),
     **dict.fromkeys(b"KMJTUBCXILSV\x8e\x8c\x8d\x8a\x8b", _Machine.push),
     0x96: lambda machine, _: machine.push(Inert("bytearray")),

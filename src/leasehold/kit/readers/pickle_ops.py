@@ -6,12 +6,15 @@ field claims and turns decimal text of any length into numbers.
 
 from __future__ import annotations
 
+import codecs
+import re
 import struct
-from typing import Callable, Dict, Iterator, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from leasehold.kit.readers.reading import Limits, Unreadable
 
 Operation = Tuple[int, object, int]  # opcode, argument, position
+More = Callable[[], bytes]
 _Decoder = Callable[[bytes, int], Tuple[object, int]]
 
 STOP = ord(".")
@@ -20,22 +23,47 @@ INST = ord("i")
 _MAX_NUMBER_CHARS = 1000  # decimal text is converted in quadratic time
 _MAX_NAME_BYTES = 1000
 _MAX_LONG_BYTES = 4096
+_LONG_BYTES = 1 << 20  # what is longer is checked in pieces, and only its beginning is kept
+_KEPT_CHARS = 256
+NUMBERS = -1  # no byte: a run of plain numbers
+_STREAK = 4  # so many in a row, and a run is looked for
+_PLAIN_NUMBERS = frozenset(b"KMJG")
+# At most 1000 a match: the regex engine keeps about 100 bytes for each repetition.
+_FLOATS = re.compile(rb"(?:G.{8}){8,1000}", re.DOTALL)
+_INTEGERS = re.compile(rb"(?:K.|M..|J.{4}){8,1000}", re.DOTALL)
+_INTEGER = re.compile(rb"K.|M..|J.{4}", re.DOTALL)
+_FLOAT_OPERATION = struct.Struct(">xd")
 _FRAME = 0x95
 _PUTS = frozenset(b"pqr")
 _EXTENSIONS = frozenset(b"\x82\x83\x84")
 _BUFFERS = frozenset(b"\x97\x98")
 
 
-def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
-    """Yield the operations up to STOP, which must be the last byte."""
-    at = count = frame_end = 0
-    while at < len(data):
-        code = data[at]
-        decode = _DECODERS.get(code)
-        if decode is None:
-            raise _unknown(code, at)
-        argument, following = decode(data, at + 1)
-        count += 1
+def operations(data: bytes, limits: Limits, more: Optional[More] = None) -> Iterator[Operation]:
+    """Yield the operations up to STOP, each with where it begins.
+
+    STOP must be the last byte, unless `more` is given: then other things follow the pickle, and `more` returns a longer
+    beginning of the same bytes; one that is no longer says that there are no more. Runs of plain numbers come as one
+    operation, NUMBERS, with a list.
+    """
+    at = count = frame_end = streak = 0
+    while True:
+        try:
+            if at >= len(data):
+                raise Unreadable(f"pickle is cut short: no STOP in {len(data)} bytes")
+            code = data[at]
+            run = _run(data, at, frame_end if at < frame_end else len(data)) if streak >= _STREAK else None
+            argument, following = run or _decoder(code, at)(data, at + 1)
+            if code == _FRAME and following + _as_index(argument, at) > len(data):
+                raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")
+        except Unreadable:
+            longer = data if more is None else more()
+            if len(longer) <= len(data):
+                raise
+            data = longer
+            continue
+        streak = streak + 1 if code in _PLAIN_NUMBERS and not run else 0
+        count += len(run[0]) if run else 1
         if count > limits.max_pickle_ops:
             raise Unreadable(f"pickle has more than {limits.max_pickle_ops} operations")
         if code in _PUTS and _as_index(argument, at) >= limits.max_memo:
@@ -46,34 +74,31 @@ def operations(data: bytes, limits: Limits) -> Iterator[Operation]:
             if at < frame_end:  # CPython's C unpickler skips the rest of the outer frame, its Python one refuses
                 raise Unreadable(f"pickle begins a frame at byte {at}, inside another one: readers differ about it")
             frame_end = following + _as_index(argument, at)
-            if frame_end > len(data):
-                raise Unreadable(f"pickle is cut short: a frame of {argument} bytes is claimed at byte {at}")
-        if code == STOP and following != len(data):
+        if code == STOP and following != len(data) and more is None:
             raise Unreadable(f"pickle has {len(data) - following} bytes after its end")
-        yield code, argument, at
+        yield NUMBERS if run else code, argument, at
         at = following
         if code == STOP:
             return
-    raise Unreadable(f"pickle is cut short: no STOP in {len(data)} bytes")
 
 
-def operations_until_stop(data: bytes, limits: Limits) -> int:
-    """Return where the first pickle in data ends; 0 when data ends first."""
-    at = count = 0
-    while at < len(data):
-        decode = _DECODERS.get(data[at])
-        if decode is None:
-            raise _unknown(data[at], at)
-        if data[at] == STOP:
-            return at + 1
-        count += 1
-        if count > limits.max_pickle_ops:
-            raise Unreadable(f"pickle has more than {limits.max_pickle_ops} operations")
-        try:
-            _, at = decode(data, at + 1)
-        except Unreadable:
-            return 0  # an argument reaches past these bytes; with more of them it is looked at again
-    return 0
+def _run(data: bytes, at: int, end: int) -> Optional[Tuple[List[Union[int, float]], int]]:
+    """Return the plain numbers that follow one another from here, and where they end; None where they are few."""
+    found = _FLOATS.match(data, at, end)
+    if found:
+        return [value for (value,) in _FLOAT_OPERATION.iter_unpack(found.group())], found.end()
+    found = _INTEGERS.match(data, at, end)
+    if not found:
+        return None
+    each = _INTEGER.findall(found.group())
+    return [int.from_bytes(one[1:], "little", signed=len(one) == 5) for one in each], found.end()
+
+
+def _decoder(code: int, at: int) -> _Decoder:
+    try:
+        return _DECODERS[code]
+    except KeyError:
+        raise _unknown(code, at) from None
 
 
 def _unknown(code: int, at: int) -> Unreadable:
@@ -90,9 +115,29 @@ def _as_index(argument: object, at: int) -> int:
     return argument
 
 
-def _take(data: bytes, at: int, count: int) -> bytes:
+def _beginning(view: memoryview, convert: Callable[[bytes, int], object], at: int) -> object:
+    """Check a long text or bytes piece by piece and keep its beginning: whole, it takes up to four times as much."""
+    if convert is not _text:
+        return bytes(view[:_KEPT_CHARS])
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
+    kept = ""
+    try:
+        for begin in range(0, len(view), _LONG_BYTES):
+            piece = view[begin : begin + _LONG_BYTES]
+            text = decoder.decode(bytes(piece), begin + _LONG_BYTES >= len(view))
+            kept = kept or text[:_KEPT_CHARS]
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"pickle text at byte {at} is not UTF-8") from error
+    return f"{kept}... ({len(view)} bytes)"
+
+
+def _check_left(data: bytes, at: int, count: int) -> None:
     if at + count > len(data):
         raise Unreadable(f"pickle is cut short or lying: byte {at} claims {count} more, {len(data) - at} are left")
+
+
+def _take(data: bytes, at: int, count: int) -> bytes:
+    _check_left(data, at, count)
     return data[at : at + count]
 
 
@@ -122,6 +167,9 @@ def _counted(length_bytes: int, convert: Callable[[bytes, int], object], max_byt
         if length > max_bytes:
             raise Unreadable(f"pickle has a value of {length} bytes at byte {at}; at most {max_bytes} are read")
         start = at + length_bytes
+        if length > _LONG_BYTES and convert is not _long:
+            _check_left(data, start, length)
+            return _beginning(memoryview(data)[start : start + length], convert, at), start + length
         return convert(_take(data, start, length), at), start + length
 
     return decode
@@ -154,6 +202,14 @@ def _bytes(raw: bytes, at: int) -> bytes:
     return raw
 
 
+def _old_text(raw: bytes, at: int) -> object:
+    """Return the text that Python 3 makes of a Python 2 string; bytes where only some readers can make any."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw
+
+
 def _long(raw: bytes, at: int) -> int:
     return int.from_bytes(raw, "little", signed=True)
 
@@ -182,10 +238,15 @@ def _float(raw: bytes, at: int) -> float:
         raise Unreadable(f"pickle number at byte {at} is {raw[:20]!r}") from error
 
 
-def _quoted(raw: bytes, at: int) -> bytes:
+def _quoted(raw: bytes, at: int) -> object:
     if len(raw) < 2 or raw[:1] != raw[-1:] or raw[:1] not in (b"'", b'"'):
         raise Unreadable(f"pickle string at byte {at} has no quotes")
-    return raw[1:-1]  # escapes stay as they are: the text of a Python 2 string is never used
+    if b"\\" not in raw:
+        return _old_text(raw[1:-1], at)
+    try:
+        return _old_text(codecs.escape_decode(raw[1:-1])[0], at)
+    except ValueError as error:
+        raise Unreadable(f"pickle string at byte {at} has a broken escape") from error
 
 
 def _raw_unicode(raw: bytes, at: int) -> str:
@@ -208,8 +269,8 @@ _DECODERS: Dict[int, _Decoder] = {
     ord("r"): _packed("<I"),
     0x80: _packed("<B"),
     _FRAME: _packed("<Q"),
-    ord("T"): _counted(4, _bytes),
-    ord("U"): _counted(1, _bytes),
+    ord("T"): _counted(4, _old_text),
+    ord("U"): _counted(1, _old_text),
     ord("B"): _counted(4, _bytes),
     ord("C"): _counted(1, _bytes),
     0x8E: _counted(8, _bytes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Iterable, List, Optional, Tuple
 
 _MIB = 1024 * 1024
@@ -45,6 +45,24 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def limits_within(memory_bytes: int, file_bytes: int) -> Limits:
+    """Return the bounds for a reader whose memory and processor time the kernel bounds.
+
+    They grow with both: a pickle has no more operations than bytes, and what fits the memory may be read.
+    """
+    base, share = DEFAULT_LIMITS, max(1.0, memory_bytes / _GIB)
+    return replace(
+        base,
+        max_header_bytes=int(base.max_header_bytes * share),
+        max_pickle_bytes=int(base.max_pickle_bytes * share),
+        max_pickle_ops=max(base.max_pickle_ops, file_bytes),
+        max_memo=max(base.max_memo, min(file_bytes, memory_bytes // 64)),
+        max_line_bytes=int(8 * base.max_line_bytes * share),
+        max_items=int(base.max_items * share),
+        max_dcp_parts=int(base.max_dcp_parts * share),
+    )
 
 
 @dataclass(frozen=True)

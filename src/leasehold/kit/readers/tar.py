@@ -12,6 +12,8 @@ from leasehold.kit.readers.source import Source
 _BLOCK = 512
 _FILES = (b"0", b"\0", b"7")
 _NAME_BYTES = 1 << 16
+_OCTAL = re.compile(rb" *([0-7]{0,12})[ \0]*")
+_NUMBERS = ((100, 108), (108, 116), (116, 124), (136, 148), (329, 337), (337, 345))  # mode to device; size is apart
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -19,6 +21,7 @@ def read_tar(source: Source, limits: Limits) -> Reading:
     """Walk the headers from the first byte to the two empty blocks that end a tar."""
     keys, notes = KeyList(limits), []
     at = members = 0
+    extended = False
     pending: Dict[str, str] = {}
     while True:
         block = source.read_at(at, _BLOCK)
@@ -34,13 +37,19 @@ def read_tar(source: Source, limits: Limits) -> Reading:
             if pending.keys() & found.keys():
                 raise Unreadable("two extensions name one member (byte %d): readers differ about which one counts" % at)
             pending.update(found)
+            extended = True
             continue
+        extended = False
+        if kind == b"5" and size:  # some readers pass over the size of a folder, some over its bytes
+            raise Unreadable("the folder %s has %d bytes: readers differ about what follows" % (legible(name), size))
         members += 1
         if members > limits.max_items:
             raise Unreadable("holds more than %d members" % limits.max_items)
         name = pending.pop("path", name)
         _check_member(kind, name, at)
         keys.add(name.rpartition("/")[2].partition(".")[2] or name)
+    if extended:
+        raise Unreadable("ends with an extension that belongs to no member")
     _check_end(source, at)
     if not members:
         notes.append("holds no members")
@@ -51,17 +60,24 @@ def _header(block: bytes, at: int) -> Tuple[bytes, str, int]:
     claimed = _octal(block[148:156], "checksum", at)
     if sum(block[:148]) + sum(block[156:]) + 8 * 32 != claimed:
         raise Unreadable("header at byte %d is damaged: its checksum is wrong" % at)
+    for begin, end in _NUMBERS:
+        field = block[begin:end]
+        if field[0] not in (0x80, 0xFF):  # base 256
+            _octal(field, "number", at)
     name = block[:100].split(b"\0")[0]
-    prefix = block[345:500].split(b"\0")[0] if block[257:262] == b"ustar" and block[262:263] == b"\0" else b""
+    is_posix = block[257:263] == b"ustar\0"
+    if block[345] and not is_posix:
+        raise Unreadable("header at byte %d has a prefix and is not POSIX: readers differ about its name" % at)
+    prefix = block[345:500].split(b"\0")[0] if is_posix else b""
     full = (prefix + b"/" + name if prefix else name).decode("utf-8", "surrogateescape")
     return block[156:157], full, _octal(block[124:136], "size", at)
 
 
 def _octal(field: bytes, what: str, at: int) -> int:
-    text = field.strip(b" \0")
-    if len(text) > 12 or not all(digit in b"01234567" for digit in text):
+    found = _OCTAL.fullmatch(field)
+    if not found:
         raise Unreadable("header at byte %d has no octal number as its %s" % (at, what))
-    return int(text or b"0", 8)
+    return int(found.group(1) or b"0", 8)
 
 
 def _extension(source: Source, kind: bytes, at: int, size: int) -> Dict[str, str]:

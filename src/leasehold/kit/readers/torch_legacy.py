@@ -7,8 +7,7 @@ from typing import Dict, List, Tuple
 
 from leasehold.kit.readers.finite import Finding, Span, scan
 from leasehold.kit.readers.inert import Inert, Kept, Name, World
-from leasehold.kit.readers.pickle_machine import run_pickle
-from leasehold.kit.readers.pickle_ops import operations_until_stop
+from leasehold.kit.readers.pickle_machine import run_first_pickle
 from leasehold.kit.readers.plain_world import PlainWorld
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
@@ -16,6 +15,9 @@ from leasehold.kit.readers.torch_names import STORAGE_BYTES
 from leasehold.kit.readers.torch_world import Storage, TorchWorld
 
 MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_LATER = (b"\x80\x03", b"\x80\x04\x95\r\0\0\0\0\0\0\0", b"\x80\x05\x95\r\0\0\0\0\0\0\0")  # with pickle_protocol=
+_MAGICS = (MAGIC, *(begin + MAGIC[2:] for begin in _LATER))
+HEAD_BYTES = max(map(len, _MAGICS))
 _PROTOCOL = 1001
 _FIRST_BYTES = 1 << 20
 
@@ -34,6 +36,11 @@ def read_torch_legacy(source: Source, limits: Limits) -> Tuple[Reading, Finding]
     opaque = tuple(sorted(world.opaque))
     said = Reading("torch", source.size, world.tensors, world.numel, keys.names(), opaque, tuple(notes), tally)
     return said, Finding(found.checked_bytes, tally, world.plain)
+
+
+def magic_bytes(head: bytes) -> int:
+    """Return how long the format's magic number is at the beginning of a file; 0 where there is none."""
+    return next((len(magic) for magic in _MAGICS if head.startswith(magic)), 0)
 
 
 def _refuse_tar(source: Source) -> None:
@@ -58,8 +65,8 @@ def _spans(world: "_LegacyWorld", places: Dict[str, Tuple[int, int]]) -> List[Sp
 
 def _run(source: Source, limits: Limits) -> Tuple[object, bool, "_LegacyWorld", Dict[str, Tuple[int, int]]]:
     """Return the value, whether its numbers are big-endian, what its pickle asked for, and where each storage lies."""
-    at = len(MAGIC)
-    if source.read_at(0, min(at, source.size)) != MAGIC:
+    at = magic_bytes(source.read_at(0, min(HEAD_BYTES, source.size)))
+    if not at:
         raise Unreadable("does not begin with the magic number of torch's legacy format")
     protocol, at = _pickle(source, at, PlainWorld("protocol version", limits), limits)
     if type(protocol) is not int or protocol != _PROTOCOL:
@@ -113,16 +120,15 @@ class _LegacyWorld(TorchWorld):
 
 def _pickle(source: Source, at: int, world: World, limits: Limits) -> Tuple[object, int]:
     """Run the pickle that begins here; return its value and where it ends."""
-    size = _FIRST_BYTES
-    while True:
-        size = min(size, source.size - at, limits.max_pickle_bytes)
-        data = source.read_at(at, size)
-        end = operations_until_stop(data, limits)
-        if end:
-            return run_pickle(data[:end], world, limits), at + end
-        if size in (source.size - at, limits.max_pickle_bytes):
-            raise Unreadable("pickle at byte %d is cut short: no STOP in %d bytes" % (at, size))
-        size *= 8
+    size, most = 0, min(source.size - at, limits.max_pickle_bytes)
+
+    def more() -> bytes:
+        nonlocal size
+        size = min(most, max(_FIRST_BYTES, 8 * size))
+        return source.read_at(at, size)
+
+    value, length = run_first_pickle(world, limits, more)
+    return value, at + length
 
 
 def _names(value: object) -> List[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Set, Tuple
 
+from leasehold.kit.readers.expansion import refuse_expansion
 from leasehold.kit.readers.inert import Inert, Name
 from leasehold.kit.readers.reading import Limits, Numbers, NumberTally, Unreadable, legible
 from leasehold.kit.readers.torch_names import (
@@ -83,6 +84,7 @@ class TorchWorld:
         rebuild = _CALLS.get(called.path)
         if rebuild is not None:
             return rebuild(self, arguments)
+        refuse_expansion(called.path, arguments)
         if called.path in _DICTS:
             return _filled_dict(arguments)
         self.numpy_values += called.path in NUMPY_VALUES

@@ -10,7 +10,7 @@ from leasehold.kit.readers.inert import Inert
 from leasehold.kit.readers.pickle_machine import run_pickle
 from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable
 from leasehold.kit.readers.source import Source
-from leasehold.kit.readers.torch_legacy import MAGIC, read_torch_legacy
+from leasehold.kit.readers.torch_legacy import HEAD_BYTES, magic_bytes, read_torch_legacy
 from leasehold.kit.readers.torch_world import TorchWorld
 from leasehold.kit.readers.zip_directory import STORED
 from leasehold.kit.readers.zip_records import Record, check_record, open_archive
@@ -34,10 +34,10 @@ def read_torch(source: Source, limits: Limits) -> Reading:
 
 def read_torch_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
     """Read the file as read_torch does; return what was found of its numbers, too."""
-    if source.read_at(0, min(source.size, len(MAGIC))) == MAGIC:
+    if magic_bytes(source.read_at(0, min(source.size, HEAD_BYTES))):
         return read_torch_legacy(source, limits)
     _check_is_zip(source)
-    records = _by_name(open_archive(source, limits))
+    records = _by_name(open_archive(source, limits, any_names=True))
     has_crc = any(record.entry.crc for record in records.values())
     world = TorchWorld(_storage_bytes(records), limits)
     root = run_pickle(_pickle(source, records, has_crc, limits), world, limits)

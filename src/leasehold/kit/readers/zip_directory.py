@@ -46,15 +46,18 @@ class Entry:
     header_at: int
 
 
-def read_directory(source: Source, limits: Limits) -> Tuple[List[Entry], int]:
-    """Return the entries in directory order, and the offset at which the directory begins."""
+def read_directory(source: Source, limits: Limits, any_names: bool = False) -> Tuple[List[Entry], int]:
+    """Return the entries in directory order, and the offset at which the directory begins.
+
+    `any_names`: of an archive that is never unpacked, whose names are keys and no paths.
+    """
     count, size, start = _find_directory(source)
     if count > limits.max_zip_entries or size > limits.max_zip_directory_bytes:
         raise Unreadable(f"zip directory claims {count} entries in {size} bytes; that many are not read")
     raw = source.read_at(start, size)
     entries, at = [], 0
     for _ in range(count):
-        entry, at = _parse_entry(raw, at)
+        entry, at = _parse_entry(raw, at, any_names)
         entries.append(entry)
     if at != size:
         raise Unreadable(f"zip directory has {size - at} bytes after its {count} entries")
@@ -95,7 +98,7 @@ def _read_end64(source: Source, locator_at: int) -> Tuple[int, Tuple[int, int, i
     return end64_at, (count, size, start)
 
 
-def _parse_entry(raw: bytes, at: int) -> Tuple[Entry, int]:
+def _parse_entry(raw: bytes, at: int, any_names: bool) -> Tuple[Entry, int]:
     if at + _CENTRAL.size > len(raw):
         raise Unreadable("zip directory ends inside an entry")
     fields = _CENTRAL.unpack_from(raw, at)
@@ -105,7 +108,7 @@ def _parse_entry(raw: bytes, at: int) -> Tuple[Entry, int]:
     if magic != b"PK\x01\x02" or end > len(raw) or disk or note_len:
         raise Unreadable(f"zip directory entry at byte {at} is malformed")
     raw_name = raw[name_at : name_at + name_len]
-    name = check_name(raw_name)
+    name = check_name(raw_name, any_names)
     if not _is_plain_file(fields[15]):
         raise Unreadable(f"zip entry {name!r} is marked as a folder, a link or a device: torch reads no bytes of it")
     if flags & ~_KNOWN_FLAGS:
@@ -146,14 +149,16 @@ def parse_extra(extra: bytes, name: str) -> Dict[int, bytes]:
     return fields
 
 
-def check_name(raw: bytes) -> str:
-    """Return an entry's name, refused when it could mean a path outside the archive."""
+def check_name(raw: bytes, any_names: bool = False) -> str:
+    """Return an entry's name, refused when it could mean a path outside the archive, unless that is never unpacked."""
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Unreadable(f"zip entry name {legible(repr(raw))} is not UTF-8") from error
     if len(name) > _MAX_NAME_CHARS:
         raise Unreadable(f"zip entry name of {len(name)} characters, beginning with {legible(ascii(name))}")
+    if any_names and name.isprintable() and ".." not in name.replace("\\", "/").split("/"):
+        return name
     if not name.isprintable() or "\\" in name or ":" in name:
         raise Unreadable(f"zip entry name {legible(ascii(name))} holds characters that no archive of ours has")
     if any(part in ("", ".", "..") for part in name.split("/")):
