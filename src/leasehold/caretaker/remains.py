@@ -1,4 +1,4 @@
-"""What a run left: every plain file of a cell's output, what no artifact pattern names, what it wrote beside its code."""
+"""What a run left: every file of a cell, what no artifact pattern names, what it wrote beside its code."""
 
 from __future__ import annotations
 
