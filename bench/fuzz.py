@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fuzz.targets import SEEDS, targets
+from tests.fuzz.targets import seeds, targets
 from tests.fuzz.unpicklers import compare
 
 from .rounds import Effort, user_environment
@@ -63,7 +63,8 @@ def _unpicklers(count: int, kept: Path) -> Row:
 
 def _fuzz(python: str, name: str, seconds: int, kept: Path) -> Fuzzed:
     with tempfile.TemporaryDirectory(prefix="leasehold-fuzz-") as corpus:
-        shutil.copytree(SEEDS / name, corpus, dirs_exist_ok=True)
+        for seed in seeds(name):
+            shutil.copyfile(seed, Path(corpus, seed.name))
         prefix = str(kept / f"{name}-")
         options = (f"max_total_time={seconds}", f"timeout={_INPUT_S}", f"rss_limit_mb={_MEMORY_MB}", "max_len=16384")
         argv = [python, "-m", "tests.fuzz.run", name, *("-" + option for option in options)]

@@ -18,10 +18,12 @@ from pathlib import Path
 from leasehold.kit.checkpoint_file import Damaged, parse_header
 from leasehold.kit.readers import Limits, Source, Unreadable, read_source
 from leasehold.kit.readers.folders import read_folder
+from leasehold.kit.readers.formats import FORMATS
 from leasehold.kit.readers.torch_legacy import MAGIC
 from tests.unit.readers.forge import torch_zip
 
 SEEDS = Path(__file__).with_name("seeds")
+GOLDEN = Path(__file__).parents[1] / "unit/readers/golden"
 _QUICK = Path("/dev/shm")
 _STORAGE = bytes(range(16))
 _SHARD = b"\x1c\0\0\0\0\0\0\0" + b'{"__metadata__":{"a":"b"}}  '  # a safetensors file without a tensor
@@ -42,10 +44,10 @@ class Abroad(BaseException):
 
 def targets() -> dict[str, Target]:
     """Name every reader's way in, the deeper ones behind a wrapping that is right."""
-    files = ("json", "jsonl", "csv", "npy", "npz", "safetensors", "torch", "checkpoint", "tar")
+    files = (*FORMATS, "json", "jsonl", "csv", "npy", "npz", "safetensors", "torch", "checkpoint", "tar")
     found: dict[str, Target] = {kind: _file_target(kind) for kind in files}
     plain = found["checkpoint"]
-    found["pickle"] = lambda data: plain(torch_zip(data, {"0": _STORAGE}))
+    found["torch_pickle"] = lambda data: plain(torch_zip(data, {"0": _STORAGE}))
     found["legacy"] = lambda data: plain(MAGIC + data)
     found["header"] = _header
     found["dcp"] = lambda data: _folder({".metadata": data, "__0_0.distcp": _STORAGE})
@@ -55,8 +57,8 @@ def targets() -> dict[str, Target]:
 
 
 def seeds(name: str) -> list[Path]:
-    """List the kept inputs of a target."""
-    return sorted((SEEDS / name).iterdir())
+    """List the kept inputs of a target: those that once broke it, and what the real libraries wrote."""
+    return sorted(path for folder in (SEEDS / name, GOLDEN / name) if folder.is_dir() for path in folder.iterdir())
 
 
 def watch() -> None:

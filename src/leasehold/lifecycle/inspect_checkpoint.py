@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError, VerifyError
+from leasehold.gates.other_files import judge_file
 from leasehold.gates.resuming import judge_checkpoint
 from leasehold.kit.atomic import read_json
 from leasehold.kit.cadence import QUIET_GAP_S, SPOT_GAP_S, Loss, expected_loss, interval_s, whole_steps
+from leasehold.kit.file_endings import guess_format
 from leasehold.kit.readers.folders import folder_kind
+from leasehold.model.job_parse import guess_loader
 from leasehold.model.money import HourlyPrice, Money
 from leasehold.model.units import parse_duration
+from leasehold.model.unread import reason as reason_unread
 from leasehold.model.verdict import Verdict
 
 from .confine import LoadRequest, LoadResult, check_loads
@@ -46,15 +50,24 @@ def inspect(path: Path) -> Inspection:
     chosen = _newest(path)
     if not chosen.exists():
         raise UserError("ckpt.absent", f"{path} is not there", hint="name a file, or a folder of checkpoints")
-    python = os.environ.get("LEASEHOLD_PYTHON") or None  # an interpreter with torch, for the second opinion
-    load = check_loads([LoadRequest(str(chosen), "checkpoint", allow_opaque=True)], python=python)[0]
+    form = "" if chosen.is_dir() else guess_format(chosen.name)
+    load = _load(chosen, form or "checkpoint")
+    if form and load.reading.get("kind") == "torch":  # torch.save wrote it under another ending
+        form, load = "", _load(chosen, "checkpoint")
     if not load.ok:
-        raise VerifyError(
-            "ckpt.unreadable", f"{chosen} does not load: {load.reason}", hint="an older one may: look into each"
-        )
+        reader = "" if chosen.is_dir() or guess_loader(chosen.name) != "bytes" else reason_unread(chosen.name)
+        seen = f": {reader}; as a checkpoint it does not load" if reader else " does not load"
+        raise VerifyError("ckpt.unreadable", f"{chosen}{seen}: {load.reason}", hint="an older one may: look into each")
     keys, opaque, notes = (tuple(map(str, _list(load, name))) for name in ("keys", "opaque", "notes"))
+    if form:
+        return Inspection(str(chosen), load, judge_file(form, opaque, load.reading.get("numbers")))
     verdict = judge_checkpoint(str(load.reading.get("kind")), keys, opaque, notes, load.torch_load)
     return Inspection(str(chosen), load, verdict)
+
+
+def _load(chosen: Path, kind: str) -> LoadResult:
+    python = os.environ.get("LEASEHOLD_PYTHON") or None  # an interpreter with torch, for the second opinion
+    return check_loads([LoadRequest(str(chosen), kind, allow_opaque=True)], python=python)[0]
 
 
 def _list(load: LoadResult, name: str) -> list[object]:

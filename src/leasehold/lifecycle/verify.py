@@ -21,6 +21,7 @@ from leasehold.model.job import Artifact
 from leasehold.model.note import Note, Report
 from leasehold.model.plan import Plan
 from leasehold.model.receipt import Receipt, receipt_from_dict
+from leasehold.model.unread import reason as reason_unread
 from leasehold.model.unread import summary as summary_unread
 
 from . import nonfinite
@@ -222,7 +223,9 @@ def _opaque(result: LoadResult) -> list[str]:
 
 def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
     notes = result.reading.get("notes")
+    unread = {"not_read": reason_unread(result.path)} if result.reading.get("kind") == "bytes" else {}
     return {
+        **unread,
         "path": os.path.relpath(result.path, place / "cells"),
         "kind": result.reading.get("kind", ""),
         "tensors": result.reading.get("tensors", 0),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from leasehold.errors import UserError
 from leasehold.kit.editable import EDITABLE_HINT, editable_installs
+from leasehold.kit.file_endings import guess_format
 from leasehold.kit.paths import UnsafePath, check_name, check_relative
 from leasehold.kit.predicates import STALL_AFTER_S
 from leasehold.kit.redact import Redactor
@@ -125,7 +126,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
 def guess_loader(pattern: str) -> str:
     """Guess from the suffix how an artifact loads."""
     name = pattern.rsplit("/", 1)[-1]
-    return _SUFFIXES.get("." + name.rsplit(".", 1)[-1].lower() if "." in name else "", "bytes")
+    return guess_format(name) or _SUFFIXES.get("." + name.rsplit(".", 1)[-1].lower() if "." in name else "", "bytes")
 
 
 def _mapping(value: Any, key: str, words: tuple[Word, ...], source: Source) -> dict[str, Any]:
@@ -257,6 +258,15 @@ def _artifact(pattern: Any, how: Any, source: Source) -> Artifact:
     opaque = facts.get("allow_opaque", False)
     if not isinstance(opaque, bool):
         raise source.bad(f"{key}.allow_opaque", "must be true or false")
+    must_be_read = facts.get("must_be_read", False)
+    if not isinstance(must_be_read, bool):
+        raise source.bad(f"{key}.must_be_read", "must be true or false")
+    if must_be_read and loads == "bytes":
+        raise source.bad(
+            f"{key}.must_be_read",
+            "no reader would read it: it comes home hash-equal and is not looked into",
+            f"name its reader by `loads`: {', '.join(LOADERS[:-1])}; or leave must_be_read away",
+        )
     memory = int(_read(facts, key, "read_memory", parse_size, 0, source))
     read_s = _read(facts, key, "read_time", parse_duration, 0.0, source)
     return Artifact(pattern, loads, _texts(facts.get("keys", []), f"{key}.keys", source), opaque, memory, read_s)

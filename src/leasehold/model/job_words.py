@@ -7,7 +7,10 @@ from typing import Any
 
 from leasehold.kit.topics import TOPICS, USUAL
 
-LOADERS = ("torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "bytes")
+LOADERS = (
+    "torch", "safetensors", "npy", "npz", "json", "jsonl", "csv", "checkpoint", "tar", "pickle", "joblib", "zip",
+    "tar.gz", "yaml", "tfevents", "gguf", "onnx", "parquet", "arrow", "hdf5", "keras", "bytes",
+)  # fmt: skip
 WHEN_DONE = ("ask", "park")
 REBOOT = ("nothing", "resume")
 AT_LIMIT = ("warn", "stop")
@@ -41,6 +44,7 @@ ARTIFACT_WORDS = (
     Word("allow_opaque", "the file may hold classes beside tensors and plain data", {"type": "boolean"}),
     Word("read_memory", "what its reader may use; left out, the file's size decides", _SIZE, example="4GiB"),
     Word("read_time", "processor time that its reader may use; left out, the file's size decides", _DURATION),
+    Word("must_be_read", "refuse the job if no reader reads these files (`loads: bytes`)", {"type": "boolean"}),
 )
 GPU_WORDS = (
     Word("name", "part of the card's name", _TEXT, example="A100"),

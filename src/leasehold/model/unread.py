@@ -20,11 +20,31 @@ def unread(loads: Iterable[Mapping[str, Any]], cell: str = "") -> list[str]:
 
 
 def summary(paths: Iterable[str]) -> str:
-    """Return how many files were not read, by their suffix; empty when all were."""
-    counts = Counter(os.path.splitext(path)[1].lower() or "no suffix" for path in paths)
-    if not counts:
+    """Return how many files were not read, by their suffix, and why; empty when all were."""
+    from .job_parse import guess_loader
+
+    without, by_wish = Counter[str](), Counter[str]()
+    for path in paths:
+        counts = without if guess_loader(path) == "bytes" else by_wish
+        counts[os.path.splitext(path)[1].lower() or "no suffix"] += 1
+    files = without.total() + by_wish.total()
+    if not files:
         return ""
+    reasons = [f"no reader: {_kinds(without)}"] if without else []
+    reasons += [f"the job loads as bytes: {_kinds(by_wish)}"] if by_wish else []
+    return f"{files:,} file{'s' * (files != 1)} not read ({'; '.join(reasons)})"
+
+
+def reason(path: str) -> str:
+    """Say why a file that was taken as bytes was not read."""
+    from .job_parse import guess_loader
+
+    if guess_loader(path) != "bytes":
+        return "the job loads it as bytes"
+    suffix = os.path.splitext(path)[1].lower()
+    return f"no reader for {one_line(suffix) or 'a name without a suffix'}"
+
+
+def _kinds(counts: Counter[str]) -> str:
     shown = ", ".join(f"{count} {one_line(suffix)}" for suffix, count in counts.most_common(_KINDS_SHOWN))
-    more = f", {len(counts) - _KINDS_SHOWN} more kinds" if len(counts) > _KINDS_SHOWN else ""
-    files = sum(counts.values())
-    return f"{files:,} file{'s' * (files != 1)} not read (taken as bytes: {shown}{more})"
+    return shown + (f", {len(counts) - _KINDS_SHOWN} more kinds" if len(counts) > _KINDS_SHOWN else "")

@@ -264,3 +264,21 @@ def test_nothing_known_is_said_and_not_made_up() -> None:
 def test_kills_shorten_the_gap_that_was_assumed() -> None:
     assert mean_gap_s(86400, 0, 0) == 86400
     assert mean_gap_s(86400, 3600, 4) == 18000
+
+
+def test_other_libraries_files_are_read_by_their_ending(tmp_path: Path) -> None:
+    for name, seen in (("plain.parquet", "NOT FINITE: 1 NaN and 1 infinite, in a, c"), ("little.gguf", "in h")):
+        path = next((Path(__file__).parents[1] / "readers/golden").rglob(name))
+        verdict = inspect(path).verdict
+        assert verdict.outcome is Outcome.REFUSED
+        assert any(seen in finding.what for finding in verdict.findings), verdict.findings
+    pickled = tmp_path / "state.pkl"
+    pickled.write_bytes(b"\x80\x04\x8c\x05posix\x8c\x06system\x93.")
+    assert any("needs code to load: posix.system" in finding.what for finding in inspect(pickled).verdict.findings)
+
+
+def test_a_file_that_no_reader_knows_is_named_so(tmp_path: Path) -> None:
+    path = tmp_path / "program.pt2"
+    path.write_bytes(b"anything")
+    with pytest.raises(VerifyError, match=r"no reader for \.pt2; as a checkpoint it does not load"):
+        inspect(path)

@@ -123,7 +123,8 @@ def test_a_plain_budget_only_warns_and_its_spelling_is_that_of_older_plans() -> 
         ("a.PT", "torch"),
         ("d/**/x.safetensors", "safetensors"),
         ("m.jsonl", "jsonl"),
-        ("x.tar.gz", "bytes"),
+        ("x.tar.gz", "tar.gz"),
+        ("x.pt2", "bytes"),
         ("a", "bytes"),
     ],
 )
@@ -381,3 +382,10 @@ def test_what_a_reader_may_use_is_the_job_s_word_and_changes_no_older_plan() -> 
     assert (roomy.artifacts[0].read_memory_bytes, roomy.artifacts[0].read_s) == (4 << 30, 600.0)
     assert job_from_dict(json.loads(json.dumps(roomy.as_dict()))) == roomy
     assert set(plain.as_dict()["artifacts"][0]) == {"pattern", "loads", "keys", "allow_opaque"}
+
+
+def test_a_job_may_demand_that_a_reader_reads_an_artifact() -> None:
+    text = "name: toy\nrun: x\nartifacts:\n  {}: {{must_be_read: true}}\n"
+    assert parse_text(text.format("t.zip"), "lease.yaml").artifacts == (Artifact("t.zip", "zip"),)
+    with pytest.raises(UserError, match="no reader would read it"):
+        parse_text(text.format("model.pt2"), "lease.yaml")

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+if sys.version_info < (3, 11):
+    pytest.skip("lifecycle runs at home, on Python 3.11 and up", allow_module_level=True)
+
 from leasehold.kit.readers import limits_within
 from leasehold.lifecycle.confine import LoadRequest, LoadResult, check_loads
 from leasehold.lifecycle.confine_room import room_for

@@ -37,7 +37,7 @@ def test_an_unknown_kind_is_the_callers_mistake(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"x")
     with pytest.raises(ValueError, match="known: json"):
-        read(str(path), "pickle")
+        read(str(path), "marshal")
 
 
 def test_any_file_with_a_byte_passes_as_bytes(reading_of):

@@ -10,6 +10,9 @@ import sys
 
 import pytest
 
+if sys.version_info < (3, 11):
+    pytest.skip("lifecycle runs at home, on Python 3.11 and up", allow_module_level=True)
+
 from leasehold.kit.readers import Unreadable, read
 from leasehold.kit.readers.folders import read_folder
 from leasehold.lifecycle.confine import LoadRequest, check_loads

@@ -13,7 +13,9 @@ import os
 import re
 from typing import Callable, Dict, Tuple
 
+from leasehold.kit.file_endings import guess_format
 from leasehold.kit.readers.checkpoints import read_checkpoint
+from leasehold.kit.readers.formats import FORMATS
 from leasehold.kit.readers.json_text import read_json
 from leasehold.kit.readers.line_text import read_csv, read_jsonl
 from leasehold.kit.readers.npy import read_npy, read_npz
@@ -55,7 +57,7 @@ def guess_kind(path: str) -> str:
     """Return the kind that the file's name suggests; "bytes" when it suggests none."""
     if path.lower().endswith(".bin"):  # a suffix of many formats; torch's by the names that its libraries give
         return "torch" if _TORCH_BIN.match(os.path.basename(path)) else "bytes"
-    return _SUFFIXES.get(os.path.splitext(path)[1].lower(), "bytes")
+    return guess_format(path) or _SUFFIXES.get(os.path.splitext(path)[1].lower(), "bytes")
 
 
 def _read_bytes(source: Source, limits: Limits) -> Reading:
@@ -72,6 +74,7 @@ _READERS: Dict[str, Callable[[Source, Limits], Reading]] = {
     "torch": read_torch,
     "checkpoint": read_checkpoint,
     "tar": read_tar,
+    **FORMATS,
     "bytes": _read_bytes,
 }
 KINDS: Tuple[str, ...] = tuple(_READERS)

@@ -299,3 +299,28 @@ _RUN: Dict[int, _Step] = {
     ord("P"): _Machine.persistent_text,
     ord("Q"): _Machine.persistent,
 }
+
+
+class Steps:
+    """A pickle run operation by operation, by a reader of a format that has raw bytes between them."""
+
+    def __init__(self, world: World, limits: Limits) -> None:
+        self._machine = _Machine(world, limits)
+
+    def take(self, code: int, argument: object, at: int) -> None:
+        """Run one operation."""
+        self._machine.at = at
+        _RUN[code](self._machine, argument)
+
+    def top(self) -> object:
+        """Return the value that was made last."""
+        return self._machine.top()
+
+    def replace_top(self, value: object) -> None:
+        """Put another value in the place of the one made last."""
+        self._machine.pop()
+        self._machine.push(value)
+
+    def finish(self) -> object:
+        """Return the value of the whole pickle."""
+        return self._machine.finish()

@@ -12,6 +12,7 @@ import struct
 from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from leasehold.kit.readers.reading import Limits, Unreadable
+from leasehold.kit.readers.source import Source
 
 Operation = Tuple[int, object, int]  # opcode, argument, position
 More = Callable[[], bytes]
@@ -80,6 +81,18 @@ def operations(data: bytes, limits: Limits, more: Optional[More] = None) -> Iter
         at = following
         if code == STOP:
             return
+
+
+def growing(source: Source, at: int, first_bytes: int, limits: Limits) -> More:
+    """Return the `more` of a pickle that begins here in a file: each call gives a piece eight times as long."""
+    size, most = 0, min(source.size - at, limits.max_pickle_bytes)
+
+    def more() -> bytes:
+        nonlocal size
+        size = min(most, max(first_bytes, 8 * size))
+        return source.read_at(at, size)
+
+    return more
 
 
 def _run(data: bytes, at: int, end: int) -> Optional[Tuple[List[Union[int, float]], int]]:

@@ -8,6 +8,7 @@ from typing import Dict, List, Tuple
 from leasehold.kit.readers.finite import Finding, Span, scan
 from leasehold.kit.readers.inert import Inert, Kept, Name, World
 from leasehold.kit.readers.pickle_machine import run_first_pickle
+from leasehold.kit.readers.pickle_ops import growing
 from leasehold.kit.readers.plain_world import PlainWorld
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
@@ -120,14 +121,7 @@ class _LegacyWorld(TorchWorld):
 
 def _pickle(source: Source, at: int, world: World, limits: Limits) -> Tuple[object, int]:
     """Run the pickle that begins here; return its value and where it ends."""
-    size, most = 0, min(source.size - at, limits.max_pickle_bytes)
-
-    def more() -> bytes:
-        nonlocal size
-        size = min(most, max(_FIRST_BYTES, 8 * size))
-        return source.read_at(at, size)
-
-    value, length = run_first_pickle(world, limits, more)
+    value, length = run_first_pickle(world, limits, growing(source, at, _FIRST_BYTES, limits))
     return value, at + length
 
 

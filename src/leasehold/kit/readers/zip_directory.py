@@ -46,10 +46,12 @@ class Entry:
     header_at: int
 
 
-def read_directory(source: Source, limits: Limits, any_names: bool = False) -> Tuple[List[Entry], int]:
+def read_directory(
+    source: Source, limits: Limits, any_names: bool = False, folders: bool = False
+) -> Tuple[List[Entry], int]:
     """Return the entries in directory order, and the offset at which the directory begins.
 
-    `any_names`: of an archive that is never unpacked, whose names are keys and no paths.
+    `any_names`: of an archive that is never unpacked, whose names are keys and no paths. `folders` may be listed.
     """
     count, size, start = _find_directory(source)
     if count > limits.max_zip_entries or size > limits.max_zip_directory_bytes:
@@ -57,7 +59,7 @@ def read_directory(source: Source, limits: Limits, any_names: bool = False) -> T
     raw = source.read_at(start, size)
     entries, at = [], 0
     for _ in range(count):
-        entry, at = _parse_entry(raw, at, any_names)
+        entry, at = _parse_entry(raw, at, any_names, folders)
         entries.append(entry)
     if at != size:
         raise Unreadable(f"zip directory has {size - at} bytes after its {count} entries")
@@ -98,7 +100,7 @@ def _read_end64(source: Source, locator_at: int) -> Tuple[int, Tuple[int, int, i
     return end64_at, (count, size, start)
 
 
-def _parse_entry(raw: bytes, at: int, any_names: bool) -> Tuple[Entry, int]:
+def _parse_entry(raw: bytes, at: int, any_names: bool, folders: bool) -> Tuple[Entry, int]:
     if at + _CENTRAL.size > len(raw):
         raise Unreadable("zip directory ends inside an entry")
     fields = _CENTRAL.unpack_from(raw, at)
@@ -108,8 +110,11 @@ def _parse_entry(raw: bytes, at: int, any_names: bool) -> Tuple[Entry, int]:
     if magic != b"PK\x01\x02" or end > len(raw) or disk or note_len:
         raise Unreadable(f"zip directory entry at byte {at} is malformed")
     raw_name = raw[name_at : name_at + name_len]
-    name = check_name(raw_name, any_names)
-    if not _is_plain_file(fields[15]):
+    is_folder = folders and raw_name.endswith(b"/") and len(raw_name) > 1
+    name = check_name(raw_name[:-1], any_names) + "/" if is_folder else check_name(raw_name, any_names)
+    if is_folder and (stored or size or stat.S_IFMT(fields[15] >> 16) not in (0, stat.S_IFDIR)):
+        raise Unreadable(f"zip entry {name!r} is named as a folder and is none")
+    if not is_folder and not _is_plain_file(fields[15]):
         raise Unreadable(f"zip entry {name!r} is marked as a folder, a link or a device: torch reads no bytes of it")
     if flags & ~_KNOWN_FLAGS:
         raise Unreadable(f"zip entry {name!r} is encrypted or uses unknown features (flags {flags:#x})")

@@ -40,9 +40,9 @@ class Record:
         return self.entry.bytes
 
 
-def open_archive(source: Source, limits: Limits, any_names: bool = False) -> List[Record]:
+def open_archive(source: Source, limits: Limits, any_names: bool = False, folders: bool = False) -> List[Record]:
     """Return the records in directory order, every byte of the file accounted for; contents are unread."""
-    entries, directory_at = read_directory(source, limits, any_names)
+    entries, directory_at = read_directory(source, limits, any_names, folders)
     _check_inflation(entries, limits)
     records, at = {}, 0
     for entry in sorted(entries, key=lambda each: each.header_at):

@@ -1,0 +1,25 @@
+"""Compressed tars (.tar.gz, .tgz, .tar.bz2, .tar.xz): the stream's checksums, then the tar in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leasehold.kit.readers.formats.inflated import BZIP2, GZIP, XZ, Inflated
+from leasehold.kit.readers.reading import Limits, Reading, Unreadable
+from leasehold.kit.readers.source import Source
+from leasehold.kit.readers.tar import read_tar
+
+_PACKINGS = ((b"\x1f\x8b", GZIP), (b"BZh", BZIP2), (b"\xfd7zXZ", XZ))
+
+
+def read_tar_gz(source: Source, limits: Limits) -> Reading:
+    """Inflate the stream to its end, and walk the tar that it holds; its members' contents are not looked at."""
+    head = source.read_at(0, min(source.size, 6))
+    packing = next((packing for magic, packing in _PACKINGS if head.startswith(magic)), None)
+    if packing is None:
+        raise Unreadable("is no tar compressed by gzip, bzip2 or xz: it begins with %r" % head)
+    inflated = Inflated(source, packing, limits)
+    found = read_tar(inflated, limits)
+    notes = ["%s: inflates to %d bytes" % (packing.name, inflated.size), *found.notes]
+    notes.append("members' contents are not looked at")
+    return replace(found, kind="tar.gz", bytes=source.size, notes=tuple(notes))
