@@ -27,6 +27,16 @@ class Inert:
         """Hear the key that a dict holds this under; most do not care."""
 
 
+class Buffer(Inert):
+    """A bytearray, and its bytes."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__("bytearray")
+        self.data = data
+
+
 class Kept(Inert):
     """An inert value that keeps what was put into it, for a reader that looks at the structure afterwards."""
 

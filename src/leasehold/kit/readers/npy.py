@@ -23,8 +23,8 @@ _TOKEN = re.compile(r"""[ \t\n]+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-
 _DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
 _UNIT = re.compile(r"\[([0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)|generic)\]")
 _FLOAT = re.compile(r"([<>=|]?)([fc][0-9]{1,2})")
-_FLOATS = {"f2": "F16", "f4": "F32", "f8": "F64", "c8": "C64", "c16": "C128"}
-_SIZES: Dict[str, Tuple[int, ...]] = {
+FLOATS = {"f2": "F16", "f4": "F32", "f8": "F64", "c8": "C64", "c16": "C128"}
+SIZES: Dict[str, Tuple[int, ...]] = {
     "b": (1,),
     "i": (1, 2, 4, 8),
     "u": (1, 2, 4, 8),
@@ -47,7 +47,7 @@ class NpyHeader:
     def counter(self) -> Optional[Counter]:
         """Return what counts its numbers that are not finite; None for a type that has none, or is not looked at."""
         found = _FLOAT.fullmatch(self.descr) if isinstance(self.descr, str) else None
-        dtype = _FLOATS.get(found.group(2)) if found else None
+        dtype = FLOATS.get(found.group(2)) if found else None
         return Counter(dtype, self.header_bytes, found.group(1) == ">") if found and dtype else None
 
     @property
@@ -215,6 +215,6 @@ def _plain_bytes(descr: str) -> int:
         return int(size or 0) * (4 if kind == "U" else 1)
     if kind == "?" and not size:
         return 1
-    if not size or int(size) not in _SIZES.get(kind, ()):
+    if not size or int(size) not in SIZES.get(kind, ()):
         raise Unreadable(f".npy dtype {legible(repr(descr))} is not understood")
     return int(size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Optional, Tuple
 
-from leasehold.kit.readers.inert import Inert, Name, World
+from leasehold.kit.readers.inert import Buffer, Inert, Name, World
 from leasehold.kit.readers.pickle_ops import GLOBAL, INST, NUMBERS, STOP, More, operations
 from leasehold.kit.readers.reading import Limits, Unreadable
 
@@ -70,6 +70,10 @@ class _Machine:
             for value in values:
                 self.world.see_number(value)
         self.stack.extend(values)
+
+    def push_buffer(self, data: object) -> None:
+        assert isinstance(data, bytes)  # the decoder of BYTEARRAY8 gives nothing else
+        self.stack.append(Buffer(data))
 
     def pop(self) -> object:
         if not self.stack:
@@ -259,7 +263,7 @@ _RUN: Dict[int, _Step] = {
     NUMBERS: _Machine.push_numbers,
     **dict.fromkeys(b"GF", _Machine.push_number),
     **dict.fromkeys(b"KMJTUBCXILSV\x8e\x8c\x8d\x8a\x8b", _Machine.push),
-    0x96: lambda machine, _: machine.push(Inert("bytearray")),
+    0x96: _Machine.push_buffer,
     ord("N"): _constant(None),
     0x88: _constant(True),
     0x89: _constant(False),

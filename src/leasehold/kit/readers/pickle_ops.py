@@ -40,6 +40,12 @@ _EXTENSIONS = frozenset(b"\x82\x83\x84")
 _BUFFERS = frozenset(b"\x97\x98")
 
 
+class LongBytes(bytes):
+    """The beginning of bytes that are many; `whole` lies in the pickle itself and is no copy."""
+
+    whole: memoryview
+
+
 def operations(data: bytes, limits: Limits, more: Optional[More] = None) -> Iterator[Operation]:
     """Yield the operations up to STOP, each with where it begins.
 
@@ -131,7 +137,9 @@ def _as_index(argument: object, at: int) -> int:
 def _beginning(view: memoryview, convert: Callable[[bytes, int], object], at: int) -> object:
     """Check a long text or bytes piece by piece and keep its beginning: whole, it takes up to four times as much."""
     if convert is not _text:
-        return bytes(view[:_KEPT_CHARS])
+        kept_bytes = LongBytes(view[:_KEPT_CHARS])
+        kept_bytes.whole = view
+        return kept_bytes
     decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
     kept = ""
     try:

@@ -6,6 +6,7 @@ from typing import Callable, Dict, List, Set, Tuple
 
 from leasehold.kit.readers.expansion import refuse_expansion
 from leasehold.kit.readers.inert import Inert, Name
+from leasehold.kit.readers.numpy_types import Entries, dtype_of
 from leasehold.kit.readers.reading import Limits, Numbers, NumberTally, Unreadable, legible
 from leasehold.kit.readers.torch_names import (
     DTYPE_BYTES,
@@ -84,6 +85,8 @@ class TorchWorld:
         rebuild = _CALLS.get(called.path)
         if rebuild is not None:
             return rebuild(self, arguments)
+        if called.path == "numpy.dtype":
+            return dtype_of(arguments)
         refuse_expansion(called.path, arguments)
         if called.path in _DICTS:
             return _filled_dict(arguments)
@@ -125,7 +128,7 @@ class TorchWorld:
 
     def make(self, kind: str) -> Inert:
         """Make an empty dict."""
-        return Inert(kind)
+        return Entries(kind)
 
     def see_number(self, value: float) -> None:
         """Count a plain number, and whether it is finite."""
@@ -174,7 +177,7 @@ class TorchWorld:
         counts = ((untyped, "storages of no known type"), (self.numpy_values, "NumPy values"))
         return ", ".join("%d %s" % (count, what) for count, what in counts if count)
 
-    def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Tensor:
+    def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Inert:
         """Count a tensor after proving that every element lies in the storage."""
         if not isinstance(storage, Storage):
             raise Unreadable("pickle rebuilds a tensor from something that is not a storage")

@@ -7,6 +7,9 @@ from typing import List, Optional, Tuple
 
 from leasehold.kit.readers.reading import Unreadable
 
+_MOST_TABLES = 200_000
+_MOST_STRUCTURES = 1_000_000
+
 
 class Table:
     """A table: its fields are found by number through the list of offsets that it points at."""
@@ -37,11 +40,13 @@ class Table:
         return self._data[begin : begin + count].decode("utf-8", "replace")
 
     def tables(self, field: int) -> "List[Table]":
-        """Return the tables of a vector."""
+        """Return the tables of a vector, which are a few hundred thousand at most."""
         at = self._pointed(field)
         if at is None:
             return []
         begin, count = self._vector(at, 4)
+        if count > _MOST_TABLES:
+            raise Unreadable("has a list of %d parts; that many are not read" % count)
         return [
             Table(self._data, place + int(_number(self._data, place, "<I")))
             for place in range(begin, begin + 4 * count, 4)
@@ -54,6 +59,8 @@ class Table:
             return []
         layout = struct.Struct(form)
         begin, count = self._vector(at, layout.size)
+        if count > _MOST_STRUCTURES:
+            raise Unreadable("has a list of %d places; that many are not read" % count)
         return list(layout.iter_unpack(self._data[begin : begin + count * layout.size]))
 
     def _vector(self, at: int, width: int) -> Tuple[int, int]:

@@ -48,7 +48,11 @@ def read_hdf5(source: Source, limits: Limits) -> Reading:
     notes += ["%d %s" % (count, what) for what, count in walk.unread.items()]
     if walk.file_end < source.size:
         notes.append("%d bytes behind the end that its superblock gives" % (source.size - walk.file_end))
-    said = (*notes, "data has no checksum of ours: damage inside numbers is unseen", *walk.keys.notes())
+    said = (
+        *notes,
+        "attributes are not looked at; data has no checksum of ours: damage inside numbers is unseen",
+        *walk.keys.notes(),
+    )
     opaque = tuple(sorted(walk.opaque))
     return Reading("hdf5", source.size, walk.datasets, walk.numel, walk.keys.names(), opaque, said, walk.numbers())
 
@@ -99,6 +103,8 @@ class _Walk:
                 self._link(path, message.data)
             elif message.kind == _ATTRIBUTE and _CONFIG in message.data[:64]:
                 self._config(message.data)
+        if not path and any(message.shared and message.kind == _ATTRIBUTE for message in messages):
+            self.opaque.add("attributes of the root that stand elsewhere, which are not looked into")
         if _ATTRIBUTES in kinds and not path and _is_in_heap(kinds[_ATTRIBUTES], 2):
             self.opaque.add("attributes of the root that lie in a heap, which is not looked into")
         if _LAYOUT in kinds:
@@ -245,8 +251,18 @@ def _type(data: bytes) -> _Type:
     kind, size = data[0] & 15, _natural(data, 4, 4)
     if kind != 1:
         return _Type(kind, size, "", False)
-    dtype = _FLOATS.get((size, data[13]), "") if _natural(data, 10, 2) == 8 * size else ""
+    known = _FLOATS.get((size, data[13]), "")
+    dtype = known if known and _is_ieee(data, size) else ""
     return _Type(kind, size, dtype, bool(data[1] & 1))
+
+
+def _is_ieee(data: bytes, size: int) -> bool:
+    """Whether sign, exponent and fraction lie where IEEE 754 has them, in one of two byte orders."""
+    fraction = 8 * size - 1 - data[13]
+    order, sign = data[1] & 0x41, data[2]
+    shape = (_natural(data, 8, 2), _natural(data, 10, 2), data[12], data[14], data[15], _natural(data, 16, 4))
+    wanted = (0, 8 * size, fraction, 0, fraction, (1 << (data[13] - 1)) - 1)
+    return shape == wanted and order in (0, 1) and sign == 8 * size - 1 and data[1] & 0x30 == 0x20
 
 
 def _natural(data: bytes, at: int, count: int) -> int:

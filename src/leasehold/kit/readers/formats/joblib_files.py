@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from leasehold.kit.readers.finite import Counter
 from leasehold.kit.readers.formats.inflated import BZIP2, GZIP, LZMA, XZ, ZLIB, Inflated, Packing
-from leasehold.kit.readers.formats.numpy_values import Dtype, elements
 from leasehold.kit.readers.formats.pickle_world import PickleWorld
 from leasehold.kit.readers.formats.pickles import keys_of, one_pickle, pickle_reading
-from leasehold.kit.readers.inert import Inert, Kept, Name
+from leasehold.kit.readers.inert import Inert, Name
+from leasehold.kit.readers.numpy_types import Dtype, Entries, elements
 from leasehold.kit.readers.pickle_machine import Steps
 from leasehold.kit.readers.pickle_ops import STOP, More, growing, operations
 from leasehold.kit.readers.reading import KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
 
 _WRAPPER = "joblib.numpy_pickle.NumpyArrayWrapper"
+_REBUILD = "copyreg._reconstructor"  # how protocols 0 and 1 make an object
+_FACTS = {"subclass", "shape", "order", "dtype", "allow_mmap"}  # of an array, as joblib writes them
+_ALIGNMENT = "numpy_array_alignment_bytes"  # since joblib 1.2
 _BUILD, _FRAME = ord("b"), 0x95
 _FRAME_HEADER = 9
 _FIRST_BYTES = 64 * 1024
@@ -44,19 +47,68 @@ def read_joblib(source: Source, limits: Limits) -> Reading:
     return pickle_reading("joblib", source.size, run.world, keys, notes)
 
 
-class _Wrapper(Kept):
-    """The description of an array whose bytes follow in the file."""
+class _Dict(Entries):
+    """A dict that keeps all of its entries: one of them may describe an array."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, of: str) -> None:
+        super().__init__(of)
+        self.pairs: List[Tuple[object, object]] = []
+
+    def set_item(self, key: object, value: object) -> None:
+        """Keep both."""
+        super().set_item(key, value)
+        self.pairs.append((key, value))
+
+
+class _Wrapper(Inert):
+    """The description of an array whose bytes follow in the file as soon as its state is set."""
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        super().__init__(_WRAPPER)
+        self.state: Optional[object] = None
+
+    def set_state(self, state: object) -> None:
+        """Take the state, once: joblib would add a second one to the first."""
+        if self.state is not None:
+            raise _unlike_joblib("describes one array twice")
+        self.state = state
 
 
 class _World(PickleWorld):
+    """Every use of the class that makes joblib take bytes of the file as an array is refused, but joblib's own."""
+
     def name(self, module: str, name: str) -> Name:
         return Name(_WRAPPER) if "%s.%s" % (module, name) == _WRAPPER else super().name(module, name)
 
     def call(self, called: Name, arguments: Tuple[object, ...]) -> object:
-        return _Wrapper(_WRAPPER) if called.path == _WRAPPER else super().call(called, arguments)
+        named = [isinstance(value, Name) and value.path == _WRAPPER for value in arguments]
+        if called.path == _WRAPPER or (called.path == _REBUILD and named[:1] == [True]):
+            if [value.path if isinstance(value, Name) else value for value in arguments] not in (
+                [],
+                [_WRAPPER, "builtins.object", None],
+            ):
+                raise _unlike_joblib("makes the description of an array from other values")
+            return _Wrapper()
+        made = super().call(called, arguments)
+        if any(named) or isinstance(made, _Wrapper):
+            raise _unlike_joblib("gives the description of an array to a call")
+        return made
+
+    def change(self, named: Name) -> None:
+        if named.path == _WRAPPER:
+            raise _unlike_joblib("changes the class that describes arrays")
+        super().change(named)
 
     def make(self, kind: str) -> Inert:
-        return Kept(kind)
+        return _Dict(kind)
+
+
+def _unlike_joblib(seen: str) -> Unreadable:
+    return Unreadable("pickle %s, which joblib.dump does not: readers would see two different files" % seen)
 
 
 class _Run:
@@ -85,7 +137,7 @@ class _Run:
     def _finished(self, steps: Steps, end: int) -> object:
         if end != self._source.size:
             raise Unreadable("%d bytes lie behind the end of the pickle" % (self._source.size - end))
-        return _keyed(steps.finish())
+        return steps.finish()
 
     def _piece(self, base: int) -> More:
         return growing(self._source, base, _FIRST_BYTES, self._limits)
@@ -104,12 +156,12 @@ class _Run:
         dtype, numel = facts.get("dtype"), elements(facts.get("shape"))
         if not isinstance(dtype, Dtype):
             raise Unreadable("an array at byte %d has a type that is not understood" % at)
-        if dtype.kind == "O":
+        if dtype.has_objects:
             value, self._at = one_pickle(self._source, at, self.world, self._limits)
             return value
         if dtype.item_bytes is None:
             raise Unreadable("an array at byte %d has type %s, which is not understood" % (at, legible(dtype.letters)))
-        at += self._padding(facts.get("numpy_array_alignment_bytes"), at)
+        at += self._padding(facts.get(_ALIGNMENT), at)
         size = numel * dtype.item_bytes
         if at + size > self._source.size:
             raise Unreadable("cut short: an array ends at byte %d, the file has %d" % (at + size, self._source.size))
@@ -138,15 +190,12 @@ class _Run:
 
 
 def _facts(wrapper: _Wrapper) -> Dict[str, object]:
+    """Return what a description says, in joblib's own words: others would change how joblib reads the array."""
     state = wrapper.state
-    if not isinstance(state, Kept) or state.of != "dict":
-        raise Unreadable("pickle describes an array by something that is no dict")
-    return {key: value for key, value in state.pairs if isinstance(key, str)}
-
-
-def _keyed(root: object) -> object:
-    """Let a dict that kept its pairs show its keys as others do."""
-    if isinstance(root, Kept):
-        keys: List[object] = [key for key, _ in root.pairs]
-        root.keys = keys
-    return root
+    if not isinstance(state, _Dict) or not all(isinstance(key, str) for key, _ in state.pairs):
+        raise _unlike_joblib("describes an array by something that is no dict of names")
+    found = {key: value for key, value in state.pairs if isinstance(key, str)}
+    alignment = found.get(_ALIGNMENT)
+    if found.keys() - {_ALIGNMENT} != _FACTS or not (alignment is None or type(alignment) is int):
+        raise _unlike_joblib("describes an array by other facts")
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Dict, List
 
 from leasehold.kit.readers.json_text import check_depth
@@ -10,6 +11,8 @@ from leasehold.kit.readers.reading import Limits, Unreadable, legible
 
 _OWN = ("keras", "tensorflow.keras", "tf_keras", "tensorflow.python.keras", "builtins", "__builtin__")
 _CODE = ("Lambda", "__lambda__", "function", "TorchModuleWrapper", "TFSMLayer", "JaxLayer", "FlaxLayer")
+# Keras's own layers and such are named as classes; a function that is named in their place is called.
+_CLASS = re.compile(r"_*[A-Z][A-Za-z0-9_]*|__(tensor|keras_tensor|numpy|bytes|ellipsis|slice|list|tuple|dict)__")
 _MOST_NAMED = 100
 
 
@@ -38,7 +41,7 @@ def _needs_code(facts: Dict[str, object]) -> str:
     name, module = facts.get("class_name"), facts.get("module")
     if not isinstance(name, str):
         return ""
-    if name in _CODE or (module is not None and not _is_own(module)):
+    if name in _CODE or not _CLASS.fullmatch(name) or (module is not None and not _is_own(module)):
         return "%s%s" % ("%s." % module if isinstance(module, str) else "keras ", name)
     registered = facts.get("registered_name")
     if isinstance(registered, str) and ">" in registered and not registered.startswith("keras>"):

@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional
 
-from leasehold.kit.readers.finite import count_nonfinite
-from leasehold.kit.readers.inert import Inert
-from leasehold.kit.readers.npy import _FLOATS, _SIZES
-from leasehold.kit.readers.reading import NumberTally, Unreadable, legible
+from leasehold.kit.readers.finite import Counter
+from leasehold.kit.readers.inert import Buffer, Inert
+from leasehold.kit.readers.numpy_types import Dtype, elements
+from leasehold.kit.readers.pickle_ops import LongBytes
+from leasehold.kit.readers.reading import NumberTally, Unreadable
 
-_MAX_NDIM = 64
-_MAX_SIZE = 2**63
-_VARIABLE = {"S": 1, "a": 1, "U": 4, "V": 1}
-
-
-class Dtype(Inert):
-    """A dtype: its letter and width, and the byte order that its state sets."""
-
-    __slots__ = ("big_endian", "item_bytes", "kind", "letters")
-
-    def __init__(self, letters: str) -> None:
-        super().__init__("numpy.dtype")
-        self.letters = letters
-        kind, width = letters[:1], letters[1:]
-        self.kind = {"?": "b"}.get(kind, kind)
-        self.big_endian = False
-        self.item_bytes = _item_bytes(kind, width)
-
-    def set_state(self, state: object) -> None:
-        """Take the byte order, and the size of a type whose width is not in its name."""
-        if not isinstance(state, tuple) or len(state) < 8:
-            raise Unreadable("pickle sets a NumPy dtype's state to something that is no state of it")
-        self.big_endian = state[1] == ">"
-        if self.kind in _VARIABLE and isinstance(state[5], int) and 0 <= state[5] < 2**31:
-            self.item_bytes = state[5]
-
-    @property
-    def scanned(self) -> str:
-        """Return the name under which its numbers can be counted; empty for another type."""
-        return _FLOATS.get(self.letters, "")
-
-    @property
-    def may_be_nan(self) -> bool:
-        """Whether it can hold NaN, or objects that can."""
-        return self.kind in ("f", "c", "O", "V") or self.item_bytes is None
+_PIECE_BYTES = 1 << 20
 
 
 class Arrays:
@@ -61,23 +28,42 @@ class Arrays:
         if self.count > self._most:
             raise Unreadable("pickle holds more than %d arrays" % self._most)
         self.numel += numel
-        if kind is None or kind.item_bytes is None or not isinstance(data, bytes):
+        held = _held(data)
+        if (
+            kind is not None
+            and (held is not None or isinstance(data, list))
+            and kind.has_objects != isinstance(data, list)
+        ):
+            raise Unreadable("an array of objects has bytes, or one of numbers a list: NumPy writes neither")
+        if kind is None or kind.item_bytes is None or held is None:
             self.unseen += not isinstance(data, list)
             self.unread_numbers += kind is None or kind.may_be_nan
             return
-        if numel * kind.item_bytes != len(data):
+        if numel * kind.item_bytes != len(held):
             raise Unreadable(
-                "an array of %d elements of %d bytes has %d bytes of data" % (numel, kind.item_bytes, len(data))
+                "an array of %d elements of %d bytes has %d bytes of data" % (numel, kind.item_bytes, len(held))
             )
-        self.look(kind, data)
+        self._look(kind, held)
 
-    def look(self, kind: Dtype, data: bytes, name: str = "arrays") -> None:
+    def _look(self, kind: Dtype, data: memoryview) -> None:
         """Count the numbers that are not finite."""
-        if kind.scanned:
-            nan, inf = count_nonfinite(data[::-1] if kind.big_endian else data, kind.scanned)
-            self.tally.add(name, nan, inf)
-        else:
+        if not kind.scanned:
             self.unread_numbers += kind.may_be_nan
+            return
+        counter = Counter(kind.scanned, big_endian=kind.big_endian)
+        for at in range(0, len(data), _PIECE_BYTES):
+            counter.take(data[at : at + _PIECE_BYTES])
+        self.tally.add("arrays", counter.nan, counter.inf)
+
+
+def _held(data: object) -> Optional[memoryview]:
+    """Return the bytes that a pickle gives; None for what it makes by a call."""
+    if isinstance(data, LongBytes):
+        return data.whole
+    if isinstance(data, Buffer):
+        data = data.data
+        return data.whole if isinstance(data, LongBytes) else memoryview(data)
+    return memoryview(data) if isinstance(data, bytes) else None
 
 
 class Array(Inert):
@@ -97,38 +83,6 @@ class Array(Inert):
             raise Unreadable("pickle sets an array's state to something that is no state of it")
         self._filled = True
         self._arrays.add(state[1], state[2], state[4])
-
-
-def dtype_of(arguments: Tuple[object, ...]) -> Inert:
-    """Return the dtype that a call of numpy.dtype makes."""
-    letters = arguments[0] if arguments else None
-    if not isinstance(letters, str) or not letters or len(letters) > 12:
-        return Inert("numpy.dtype")
-    return Dtype(letters)
-
-
-def elements(shape: object) -> int:
-    """Multiply the sizes of a shape."""
-    if not isinstance(shape, tuple) or len(shape) > _MAX_NDIM:
-        raise Unreadable("an array's shape is no tuple of at most %d sizes" % _MAX_NDIM)
-    numel = 1
-    for size in shape:
-        if type(size) is not int or not 0 <= size < _MAX_SIZE:
-            seen = legible(repr(size)) if isinstance(size, int) and abs(size) < 2**64 else type(size).__name__
-            raise Unreadable("an array's shape holds %s, which is no size" % seen)
-        numel = min(numel * size, _MAX_SIZE)
-    return numel
-
-
-def _item_bytes(kind: str, width: str) -> Optional[int]:
-    """Return how many bytes an element has; None where the name does not say, as for objects."""
-    if kind == "b" and width == "1" or kind == "?":
-        return 1
-    if not width.isdigit() or len(width) > 9:
-        return None
-    if kind in _VARIABLE:
-        return int(width) * _VARIABLE[kind]
-    return int(width) if int(width) in _SIZES.get(kind, ()) else None
 
 
 def unread_words(counts: Dict[str, int]) -> List[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from leasehold.kit.paths import UnsafePath, check_relative
 from leasehold.kit.readers.finite import Counter, Span, scan
-from leasehold.kit.readers.formats.protobuf import BYTES, VARINT, Field, Window, signed
+from leasehold.kit.readers.formats.protobuf import BYTES, NARROW, VARINT, WIDE, Field, Window, signed
 from leasehold.kit.readers.reading import KeyList, Limits, Numbers, NumberTally, Reading, Unreadable, legible
 from leasehold.kit.readers.source import Source
 
@@ -23,6 +23,16 @@ _TYPES: Dict[int, Tuple[int, str, int]] = {
 _STRING = 8
 _PACKED = {4: 4, 10: 8}  # the fields of plain floats and doubles: bytes of one
 _STANDARD_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft")
+
+
+_VALUE: Dict[int, Any] = {2: {1: {2: {1: {}}}}}  # type, of a tensor, its shape, a dimension
+_TEXTS = 6
+# The fields of plain values, and how each may be written.
+_PLAIN = {
+    4: (NARROW, BYTES), 5: (VARINT, BYTES), _TEXTS: (BYTES,), 7: (VARINT, BYTES), 10: (WIDE, BYTES),
+    11: (VARINT, BYTES),
+}  # fmt: skip
+_LONG = bytes(range(128, 256))
 
 
 class _Tensor(NamedTuple):
@@ -95,6 +105,14 @@ class _Walk:
                 self._add(self._tensor(field), True)
             elif field.number == 15:
                 self._sparse(field)
+            elif field.number in (11, 12, 13):
+                self._inner(field, _VALUE)
+
+    def _inner(self, place: Field, known: Dict[int, Any]) -> None:
+        """Walk a message of which nothing is wanted but that it is whole, and those inside of it that are known."""
+        for field in self.window.fields(place.at, place.at + place.value, "the description of a value"):
+            if field.wire == BYTES and field.number in known:
+                self._inner(field, known[field.number])
 
     def opset(self, place: Field) -> None:
         """Walk a set of operators."""
@@ -145,15 +163,17 @@ class _Walk:
                 raw = field
             elif field.number == 13 and field.wire == BYTES:
                 external.update([self._pair(field)])
-            elif field.number == 14:
+            elif field.number == 14 and field.wire == VARINT:
                 is_external = field.value == 1
-            elif field.number in (4, 5, 6, 7, 10, 11):
+            elif field.wire in _PLAIN.get(field.number, ()):  # written otherwise, the library passes over it
                 plain.append(field)
         numel = 1
         for size in sizes:
             if not 0 <= size < 1 << 62:
                 raise Unreadable("tensor %s has a size of %d" % (legible(name), size))
             numel = min(numel * size, 1 << 62)
+        if is_external and not external.get("location"):
+            raise Unreadable("tensor %s lies in another file, which it does not name" % legible(name))
         return _Tensor(name, kind, numel, raw, plain, external if is_external else {})
 
     def _sizes(self, field: Field) -> List[int]:
@@ -177,7 +197,8 @@ class _Walk:
         if tensor.external:
             self._take_external(tensor)
         elif tensor.kind == _STRING:
-            return
+            if len(tensor.plain) != tensor.numel or any(field.number != _TEXTS for field in tensor.plain):
+                raise _few(tensor, tensor.numel, len(tensor.plain), "texts")
         elif tensor.raw is not None:
             bits, counted, _ = _TYPES[tensor.kind]
             need = -(-tensor.numel * bits // 8)
@@ -197,8 +218,11 @@ class _Walk:
             raise Unreadable("tensor %s has values of another type than its own" % legible(tensor.name))
         if width is None:
             self._unread += bool(counted) and bool(tensor.plain)
-            if tensor.numel and not tensor.plain:
-                raise Unreadable("tensor %s has no data" % legible(tensor.name))
+            bits = _TYPES[tensor.kind][0]
+            wanted = tensor.numel if bits >= 8 else -(-tensor.numel * bits // 8)
+            found = sum(1 if field.wire == VARINT else self._varints(field) for field in tensor.plain)
+            if wanted != found:
+                raise _few(tensor, wanted, found, "numbers")
             return
         need, have = tensor.numel * width * (2 if counted.startswith("C") else 1), sum(f.value for f in tensor.plain)
         if need != have:
@@ -209,6 +233,15 @@ class _Walk:
             for piece in self._source.pieces(field.at, field.value):
                 counter.take(piece)
             self._tally.add(tensor.name or "a constant", counter.nan, counter.inf)
+
+    def _varints(self, field: Field) -> int:
+        """Count the numbers of a packed field: each ends with a byte below 128."""
+        count, last = 0, 0
+        for piece in self._source.pieces(field.at, field.value):
+            count, last = count + len(bytes(piece).translate(None, _LONG)), piece[-1]
+        if last > 127:
+            raise Unreadable("is damaged: no whole number at byte %d" % (field.at + field.value - 1))
+        return count
 
     def _take_external(self, tensor: _Tensor) -> None:
         name = tensor.external.get("location", "")
@@ -236,3 +269,7 @@ class _Walk:
             return self.window.take(field.at, field.value).decode("utf-8")
         except UnicodeDecodeError:
             raise Unreadable("a name at byte %d is not UTF-8" % field.at) from None
+
+
+def _few(tensor: _Tensor, wanted: int, found: int, what: str) -> Unreadable:
+    return Unreadable("tensor %s needs %d %s, it has %d" % (legible(tensor.name), wanted, what, found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
-from leasehold.kit.readers.formats.numpy_values import Array, Arrays, dtype_of, unread_words
+from leasehold.kit.readers.formats.numpy_values import Array, Arrays, unread_words
 from leasehold.kit.readers.inert import Inert, Name
 from leasehold.kit.readers.reading import Limits, Numbers, Unreadable
 from leasehold.kit.readers.torch_world import Storage, TorchWorld
@@ -13,6 +13,7 @@ _ARRAY = tuple("numpy.%s.multiarray._reconstruct" % core for core in ("core", "_
 _SCALAR = tuple("numpy.%s.multiarray.scalar" % core for core in ("core", "_core"))
 _BUFFER = tuple("numpy.%s.numeric._frombuffer" % core for core in ("core", "_core"))
 _UNPROVEN = "torch tensors, which are torch files of their own inside the pickle"
+_JOBLIB = "joblib.numpy_pickle.NumpyArrayWrapper"
 
 
 class PickleWorld(TorchWorld):
@@ -23,14 +24,18 @@ class PickleWorld(TorchWorld):
         self.arrays = Arrays(limits.max_items)
         self._unproven = 0
 
+    def name(self, module: str, name: str) -> Name:
+        """Refuse joblib's arrays: their bytes lie between the operations, where pickle.load would run them."""
+        if "%s.%s" % (module, name) == _JOBLIB:
+            raise Unreadable("was written by joblib, whose arrays no pickle.load reads; `loads: joblib` reads it")
+        return super().name(module, name)
+
     def persistent(self, identity: object) -> object:
         """Refuse: a plain pickle has no outside."""
         raise Unreadable("pickle refers to an object outside of it, which pickle.load refuses")
 
     def call(self, called: Name, arguments: Tuple[object, ...]) -> object:
         """Make arrays and dtypes that are proven; all else as in a torch pickle."""
-        if called.path == "numpy.dtype":
-            return dtype_of(arguments)
         if called.path in _ARRAY:
             return Array(self.arrays)
         if called.path in _SCALAR and len(arguments) == 2:
@@ -41,7 +46,7 @@ class PickleWorld(TorchWorld):
             return Inert("numpy.ndarray")
         return super().call(called, arguments)
 
-    def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Inert:  # type: ignore[override]
+    def add_tensor(self, storage: object, offset: object, size: object, stride: object, item_bytes: int) -> Inert:
         """Count a tensor; its storage lies in a torch file of its own, which only torch could open."""
         if isinstance(storage, Storage):
             return super().add_tensor(storage, offset, size, stride, item_bytes)

@@ -11,21 +11,24 @@ Wanted = Mapping[int, Union[None, "Wanted"]]
 Found = Dict[int, object]
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _MOST_DEPTH = 24
+_MOST_VALUES = 2_000_000  # of a footer; the columns of 100,000 chunks have fewer
 
 
 class Compact:
     """Bytes in the compact protocol, and a place in them."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self.at = data, 0
+        self._data, self.at, self._seen = data, 0, 0
 
     def structure(self, wanted: Wanted, depth: int = 0) -> Found:
         """Take a structure's wanted fields by number."""
         if depth > _MOST_DEPTH:
             raise Unreadable("nests deeper than %d" % _MOST_DEPTH)
+        self._count()
         found: Found = {}
         number = 0
         while True:
+            self._count()
             head = self._byte()
             if not head:
                 return found
@@ -56,7 +59,13 @@ class Compact:
         count, kind = head >> 4, head & 15
         count = self._varint() if count == 15 else count
         self._check_count(count)
-        return [self._value(kind, wanted, depth + 1) for _ in range(count)]
+        return [self._item(kind, wanted, depth + 1) for _ in range(count)]
+
+    def _item(self, kind: int, wanted: Union[None, Wanted], depth: int) -> object:
+        self._count()
+        if kind in (_TRUE, _FALSE):  # in a list a truth value has a byte of its own
+            return self._byte() == _TRUE
+        return self._value(kind, wanted, depth)
 
     def _skip(self, kind: int, depth: int) -> None:
         if depth > _MOST_DEPTH:
@@ -86,6 +95,7 @@ class Compact:
 
     def _skip_item(self, kind: int, depth: int) -> None:
         """Walk past an item of a list or a map, where a truth value has a byte of its own."""
+        self._count()
         if kind in (_TRUE, _FALSE):
             self._take(1)
         else:
@@ -102,6 +112,11 @@ class Compact:
     def _check_count(self, count: int) -> None:
         if count > len(self._data) - self.at:
             raise Unreadable("cut short or lying: a list of %d items at byte %d" % (count, self.at))
+
+    def _count(self) -> None:
+        self._seen += 1
+        if self._seen > _MOST_VALUES:
+            raise Unreadable("has more than %d values in one description; that many are not read" % _MOST_VALUES)
 
     def _signed(self) -> int:
         value = self._varint()

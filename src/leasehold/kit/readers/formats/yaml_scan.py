@@ -11,15 +11,16 @@ _BLANK = re.compile(r"(?:[ \t]*(?:#[^\n]*)?(?:\n|\Z))*[ ]*")
 _INLINE = re.compile(r"[ \t]*")
 _REST = re.compile(r"[ \t]*(?:(?<=[ \t])#[^\n]*)?(?=\n|\Z)")
 _COLON = re.compile(r"[ \t]*:(?=[ \t\n]|\Z)")
-_NAME = re.compile(r"[^\s,\[\]{}]+")
+_NAME = re.compile(r"[0-9A-Za-z_-]+(?=[ \t\n,\]}]|\Z)")  # PyYAML knows no others
 _TAG = re.compile(r"!(?:<[^>\s]*>|[^\s,\[\]{}]*)")
 _HEADER = re.compile(r"[|>](?:([-+])?([1-9])?|([1-9])([-+]))[ \t]*(?:(?<=[ \t])#[^\n]*)?(?:\n|\Z)")
 _SINGLE = re.compile(r"'(?:[^']|'')*'")
 _DOUBLE = re.compile(r'"(?:[^"\\]|\\(?:[0abt\tnvfre "/\\N_LP\n]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}))*"')
 # Where a plain scalar ends on its line: before ": ", " #", and inside brackets before their signs.
-_PLAIN = re.compile(r"(?:[^\s:#]|:(?![ \t\n]|\Z)|(?<![ \t])#|[ \t]+(?![ \t#:\n]|\Z)|[ \t]+:(?![ \t\n]|\Z))+")
+# A tab inside of one ends it, as PyYAML has it; within brackets a question mark does, too.
+_PLAIN = re.compile(r"(?:[^\s:#]|:(?![ \t\n]|\Z)|(?<![ \t])#| +(?![ \t#:\n]|\Z)| +:(?![ \t\n]|\Z))+")
 _PLAIN_FLOW = re.compile(
-    r"(?:[^\s:#,\[\]{}]|:(?![ \t\n,\[\]{}]|\Z)|(?<![ \t])#|[ \t]+(?![ \t#:,\[\]{}\n]|\Z)|[ \t]+:(?![ \t\n,\[\]{}]|\Z))+"
+    r"(?:[^\s:#,?\[\]{}]|:(?![ \t\n,?\[\]{}]|\Z)|(?<![ \t])#| +(?![ \t#:,?\[\]{}\n]|\Z)| +:(?![ \t\n,?\[\]{}]|\Z))+"
 )
 _PLAIN_BEGIN = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]|[-?:](?=[^\s])")
 _PLAIN_BEGIN_FLOW = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]|[-?:](?=[^\s,\[\]{}])")
@@ -68,6 +69,8 @@ class Text:
         self._skip(_INLINE)
         self._comment(before)
         if self.peek() not in ("\n", ""):
+            if "\t" in self.text[before : self.at]:
+                raise self.fault("a tab before a value: some readers take it for no space")
             return False
         self._skip(_BLANK)
         line = self.text.rfind("\n", 0, self.at) + 1
@@ -101,7 +104,7 @@ class Text:
         """Take the name of an anchor or an alias behind its sign."""
         found = _NAME.match(self.text, self.at + 1)
         if not found:
-            raise self.fault("%s without a name" % what)
+            raise self.fault("%s without a name of letters, digits, - and _" % what)
         self.at = found.end()
         return found.group()
 
@@ -146,14 +149,14 @@ class Text:
         if not found:
             raise self.fault("%s is no beginning of a block of text" % legible(self.text[begin : begin + 10]))
         stated = found.group(2) or found.group(3)
-        least = max(indent, 0) + int(stated) if stated else 0
+        least = max(indent, 0) + int(stated) if stated else 0  # at least 1: PyYAML takes no text at the margin
         at = found.end()
         while at < len(self.text):
             end = self.text.find("\n", at)
             line = self.text[at : end if end >= 0 else len(self.text)]
             depth = len(line) - len(line.lstrip(" "))
             if line.strip(" "):
-                least = least or max(depth, indent + 1)
+                least = least or max(depth, indent + 1, 1)
                 if depth < least or (not depth and _MARK.match(line)):
                     break
             at = end + 1 if end >= 0 else len(self.text)

@@ -68,6 +68,8 @@ class _Walk:
         """Walk the documents; return how many there are."""
         text, documents = self._text, 0
         text.skip_lines()
+        if "\t" in text.text[text.text.rfind("\n", 0, text.at) + 1 : text.at]:
+            raise text.fault("a tab where spaces should indent")
         while text.peek():
             self._directives()
             begun = text.text.startswith("---", text.at) and text.is_mark()
@@ -108,12 +110,15 @@ class _Walk:
         """
         self._enter()
         text, begin = self._text, self._text.column
-        tagged = self._properties()
+        tagged, again = self._properties(), 0
         if tagged and self._to_next_line(indent, same):
             inline, begin, tagged = False, text.column, False
             again = text.at
             self._properties()  # a key of a mapping that has properties of its own
             tagged = text.at > again
+            again *= tagged
+        if again and (self._is_over(indent, same) or text.peek() in ("|", ">")):
+            raise text.fault("a value with two tags or two anchors")
         if self._is_over(indent, same):
             self.scalars += 1
         elif text.is_entry("-") and not tagged:
@@ -121,16 +126,16 @@ class _Walk:
                 raise text.fault("a sequence begins on the line of its key")
             self._sequence(text.column)
         elif text.is_entry("?"):
-            if inline:
-                raise text.fault("a key begins on the line of another one")
+            if inline or tagged:
+                raise text.fault("a key begins on the line of another one, or of a tag or an anchor")
             self._mapping(text.column, None)
         elif text.peek() and text.peek() in "|>":
             self._scalar_seen(text.block_scalar(indent))
         else:
-            self._key_or_value(indent, inline, begin)
+            self._key_or_value(indent, inline, begin, bool(again))
         self._depth -= 1
 
-    def _key_or_value(self, indent: int, inline: bool, begin: int) -> None:
+    def _key_or_value(self, indent: int, inline: bool, begin: int, must_be_key: bool) -> None:
         text, began = self._text, self._text.at
         key = self._simple(indent)
         one_line = "\n" not in text.text[began : text.at]
@@ -138,6 +143,8 @@ class _Walk:
             if inline or not one_line:
                 raise text.fault("a key where none may stand: its line has one already, or it is over several lines")
             self._mapping(begin, (key,))
+        elif must_be_key:
+            raise text.fault("a value with two tags or two anchors")
         else:
             self._scalar_seen(key)
 
@@ -244,9 +251,9 @@ class _Walk:
         self._depth -= 1
 
     def _flow_entry(self, indent: int) -> None:
-        text = self._text
+        text, explicit = self._text, False
         if text.is_entry("?"):
-            text.at += 1
+            text.at, explicit = text.at + 1, True
             text.skip_lines()
         begin, scalars = text.at, self.scalars
         first = self._flow_value(indent)
@@ -254,6 +261,8 @@ class _Walk:
         here = text.at
         text.skip_lines()
         if text.peek() == ":" and (was_quoted or text.text[text.at + 1 : text.at + 2] in _AFTER_COLON):
+            if not explicit and (text.at == begin or "\n" in text.text[begin : text.at]):
+                raise text.fault("a colon behind no key, or behind one of several lines: readers differ about it")
             text.at += 1
             text.skip_lines()
             self.scalars = scalars
@@ -288,7 +297,12 @@ class _Walk:
                 self._tag(text.tag())
             if text.peek() not in ("", " ", "\t", "\n", ",", "]", "}"):
                 raise text.fault("an anchor or a tag without a space behind it")
+            here = text.at
             text.skip_inline()
+            if "\t" in text.text[here : text.at] and text.peek() not in ("", "\n", "#"):
+                raise text.fault("a tab before a value: some readers take it for no space")
+        if signs and text.peek() == "*":
+            raise text.fault("an alias with an anchor or a tag of its own")
         return text.at > begin
 
     def _tag(self, tag: str) -> None:
