@@ -66,18 +66,18 @@ def test_a_disk_without_inodes_is_refused_with_the_numbers(me: Front, place: Pat
 
 @pytest.mark.namespaces
 def test_a_full_disk_is_refused_and_its_hogs_are_named(me: Front, place: Path) -> None:
-    disk = Tmpfs(place, "size=64m", fill_bytes=62 << 20)
+    disk = Tmpfs(place, "size=128m", fill_bytes=122 << 20)
     done = me.lease("check", "audit", "--root", str(place), disk=disk)
     assert done.code == 3, done.said
     assert "[bytes >= 95% used]" in done.said
     assert "disk budget 1.1 GB (1.1 GB for logs; checkpoint size not given) against " in done.said
     hogs = [line.split() for line in done.said.splitlines() if "files  " in line]
-    assert hogs[0] == ["65.0", "MB", "1", "files", f"{place}/filler".split()[0], *f"{place}/filler".split()[1:]]
+    assert hogs[0] == ["127.9", "MB", "1", "files", f"{place}/filler".split()[0], *f"{place}/filler".split()[1:]]
 
 
 @pytest.mark.namespaces
 def test_hogs_are_looked_for_beside_our_folder_and_it_is_never_one(me: Front, place: Path) -> None:
-    disk = Tmpfs(place, "size=64m", fill_bytes=62 << 20)
+    disk = Tmpfs(place, "size=128m", fill_bytes=122 << 20)
     done = me.lease("check", "audit", "--root", str(place / "ours"), disk=disk)
     assert done.code == 3, done.said
     assert f"biggest below {place}:" in done.said

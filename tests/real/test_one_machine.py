@@ -120,3 +120,16 @@ def test_two_machines_stay_two(tmp_path: Path, me: Front, bed: SshBed) -> None:
         done = me.lease("run", "--on", f"ssh:{second.box.user}@box", "--price", "2USD/h", *NO_SMOKE)
         assert done.code == 0, done.said
         assert [one.get("counted_by") for one in leases(me)] == [None, None]
+
+
+def test_a_machine_that_answers_under_its_other_name_is_not_stopped(me: Front, bed: SshBed) -> None:
+    run(me, "first", "--on", "ssh:box", "--price", "2USD/h")
+    run(me, "second", "--on", "ssh:twin", "--root", "~/b", "--price", "2USD/h")
+    one, two = meter_of(me, "first")["lease"], meter_of(me, "second")["lease"]
+    config = bed.box.config.read_text()
+    bed.box.config.write_text(config.replace("Host box\n", "Host box\n    Port 1\n", 1))
+    for held in (one, two):
+        refused = me.lease("down", held, "--stopped")
+        assert refused.code == 3, refused.said
+        assert "error[lease.answers]" in refused.said and "ssh:twin still answers" in refused.said, refused.said
+    assert {lease["lease"] for lease in leases(me)} == {one, two}

@@ -32,10 +32,12 @@ def me(tmp_path: Path, bed: SshBed) -> Iterator[Front]:
         yield person
 
 
-@pytest.mark.parametrize("platform", ["rehearsal", "local"])
+@pytest.mark.parametrize("platform", ["rehearsal", "local", "mine"])
 def test_it_is_refused_where_the_box_is_added_and_where_it_is_launched_on(me: Front, platform: str) -> None:
+    extended = {"extends": "rehearsal", "title": "a cloud", "reached": "ssh"}
+    me.write(".leasehold/profiles/mine.yaml", json.dumps(extended))
     added = me.lease("box", "add", "g", "--ssh", "box", "--platform", platform)
-    assert added.code == 2 and "error[box.platform_here]" in added.said
+    assert added.code == 2 and "error[box.platform_here]" in added.said, added.said
     assert json.loads(me.lease("box", "list", "--json").out)["boxes"] == []
     run = me.lease("run", "--on", "ssh:box", "--platform", platform, *NO_SMOKE)
     assert run.code == 2 and "error[box.platform_here]" in run.said

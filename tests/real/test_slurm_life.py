@@ -126,7 +126,7 @@ def test_no_cell_is_lost_whatever_the_cluster_does_to_it(person: Front, slurm: S
     slurm.run("scontrol", "update", f"NodeName={nodes['3']}", "State=DOWN", "Reason=test")
     slurm.run("scontrol", "update", f"NodeName={nodes['3']}", "State=RESUME")
     again = [_out(person).parent / "cells" / f"lr-{lr}" / "attempt-0002" for lr in (1, 2, 3, 4)]
-    _until(lambda: all(path.exists() for path in again), "a cell was not started again", within_s=180.0)
+    _until(lambda: all(path.exists() for path in again), "a cell was not started again", within_s=500.0)
     (tmp_path / "gate").touch()  # a wall is looked for every half minute: none may be through before
     _until(lambda: len(list(_out(person).glob("*/metrics.json"))) == 4, "a cell was lost", within_s=120.0)
     done = person.lease("run", "--on", "cluster")
@@ -144,7 +144,7 @@ def test_a_preempted_array_continues_after_the_urgent_job(person: Front, slurm: 
     _until(lambda: len(list(_out(person).glob("*/state.json"))) == 2, "no cell saved a first state")
     slurm.run("sbatch", "-p", "urgent", "--exclusive", "-N4", "-o", "/dev/null", "--wrap", "sleep 1")
     again = [_out(person).parent / "cells" / cell / "attempt-0002" for cell in ("lr-1", "lr-2")]
-    _until(lambda: all(path.exists() for path in again), "it did not continue", within_s=180.0)
+    _until(lambda: all(path.exists() for path in again), "it did not continue", within_s=500.0)
     (tmp_path / "gate").touch()
     done = person.lease("run", "--on", "cluster")
     assert done.code == 0, done.said

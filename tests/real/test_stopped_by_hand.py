@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.beds import SshBed, ssh_bed
-from tests.support.front import NO_SMOKE, Front, front
+from tests.support.front import NO_SMOKE, ONE_SYSTEM, Front, front
 from tests.support.lives import eventually
 from tests.support.screens import Session
 
@@ -184,3 +184,25 @@ def test_this_machine_is_on_while_you_type(me: Front) -> None:
     assert done.code == 0, done.said
     refused = me.lease("down", "local", "--stopped")
     assert refused.code == 3 and "this very machine" in refused.said and "lease down local-" in refused.said
+
+
+def test_a_door_that_turns_our_key_away_is_not_called_silent(me: Front, bed: SshBed) -> None:
+    """It may be the box, a relay that outlives it, or whoever has the address now: a person decides, and is told."""
+    finish(me)
+    (bed.box.folder / "client_key").rename(bed.box.folder / "other_key")
+    asked = me.lease("down", "gpu1", "--stopped")
+    assert "it does not answer now" not in asked.said, asked.said
+    assert "something answers at its address, and whether that is the box is unknown" in asked.said, asked.said
+    assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-1"]
+
+
+def test_steps_that_were_printed_make_no_later_down_a_yes(me: Front, bed: SshBed) -> None:
+    finish(me)
+    assert me.lease("run", "--on", "gpu1", *NO_SMOKE).code == 0
+    down = f"lease down gpu1 {ONE_SYSTEM[0]} '{ONE_SYSTEM[1]}'"
+    said = Session(me, "unused").type(down, ("type exactly", "stop-by-hand gpu1-1"))
+    assert "everything is home. Now stop the meter by hand" in said
+    again = me.lease("down", "gpu1", *ONE_SYSTEM)
+    assert again.code == 3 and "error[approval.no_terminal]" in again.said, again.said
+    assert "the steps of `stop-by-hand` for gpu1 were printed on" in again.said
+    assert len(me.events("intent_recorded")) == 1

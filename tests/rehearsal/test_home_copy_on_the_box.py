@@ -73,6 +73,25 @@ def test_the_gate_keeps_the_box_on_which_both_copies_lie(me: Front) -> None:
     assert list(me.project.glob("lease-results/export/*/cells/main/result.json"))
 
 
+@pytest.mark.parametrize("part", ["export/toy-*", "export/toy-*/cells"])
+def test_a_part_of_the_home_copy_that_lies_on_the_box_is_seen(me: Front, part: str) -> None:
+    """To save room at home a person moved one run, or its files, and left a link: its folder above is at home."""
+    assert me.lease(*_RUN).code == 0
+    (here,) = (me.project / "lease-results").glob(part)
+    kept = _root(me) / "kept"
+    here.rename(kept)
+    here.symlink_to(kept)
+    refused = me.lease("down", "toy", "--rehearsal")
+    assert refused.code == 3, refused.said
+    assert "lies on the box itself" in refused.said, refused.said
+    assert list(kept.rglob("result.json")), "nothing was deleted"
+
+    here.unlink()
+    kept.rename(here)
+    down = me.lease("down", "toy", "--rehearsal")
+    assert down.code == 0, down.said
+
+
 def test_the_notes_are_taken_away_again(me: Front) -> None:
     assert me.lease(*_RUN).code == 0
     assert me.lease("down", "toy", "--plan").code == 0
@@ -102,6 +121,18 @@ def test_a_mount_of_the_boxs_folder_is_seen_through(me: Front) -> None:
     fresh = me.lease(*_RUN, "--again", prefix=bound)
     assert fresh.code == 3, fresh.said
     assert "results.on_box" in fresh.said
+
+
+@pytest.mark.namespaces
+def test_a_mount_inside_the_home_copy_is_seen_through(me: Front) -> None:
+    assert me.lease(*_RUN).code == 0
+    (cells,) = (me.project / "lease-results").glob("export/toy-*/cells/main")
+    inside = _root(me) / "mounted"
+    cells.rename(inside)
+    cells.mkdir()
+    plan = _plan(me.lease("down", "toy", "--plan", "--json", prefix=_bind(inside, cells)))
+    assert plan["outcome"] == "refused", plan
+    assert any("lies on the box itself" in one["what"] for one in plan["findings"])
 
 
 def _plan(done: Done) -> dict[str, Any]:

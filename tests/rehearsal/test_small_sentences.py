@@ -49,6 +49,30 @@ def test_a_teardown_counts_what_stays_in_units_and_words(person: Front) -> None:
     assert "NOT coming home: 1 file, 5 B, that no artifact names:" in plan.said + plan.out, plan
 
 
+def test_a_teardown_names_what_was_written_beside_the_code_and_beside_the_cells(person: Front) -> None:
+    beside = 'open("model.bin", "w").write("weights")\nos.makedirs(out + "/../more")\nopen(out + "/../more/x", "w")\n'
+    person.write("train.py", WRITES + beside)
+    person.job(artifacts=["*.txt", "*.md", "result.json"])
+    assert person.lease("run", "--rehearse", *NO_SMOKE).code == 0
+    plan = json.loads(person.lease("down", "toy", "--plan", "--json").out)
+    left = {(entry["cell"], entry["path"], entry["bytes"]) for entry in plan["not_coming_home"]}
+    assert left == {("main", "work/main/model.bin", 7), ("*", "out/more/x", 0)}
+    gone = person.lease("down", "toy", "--rehearsal")
+    assert gone.code == 0, gone.said
+    assert "not home, as no artifact names them: 2 files, 7 B, deleted with the box: " in gone.said, gone.said
+
+
+def test_a_teardown_says_where_what_was_written_beside_the_code_cannot_be_told(person: Front) -> None:
+    person.write("train.py", WRITES)
+    person.job(artifacts=["*.txt", "*.md", "result.json"])
+    assert person.lease("run", "--rehearse", *NO_SMOKE).code == 0
+    assert json.loads(person.lease("down", "toy", "--plan", "--json").out)["not_coming_home"] == []
+    for tree in (person.home / "boxes" / "rehearsal" / "trees").iterdir():
+        tree.unlink()
+    plan = person.lease("down", "toy", "--plan")
+    assert "what it wrote beside its code cannot be listed: " in plan.said, plan.said
+
+
 def test_a_plan_of_many_says_why_a_cost_is_unknown_and_a_clock_that_never_fires_is_not_timed(person: Front) -> None:
     person.job()
     plan = person.lease("plan", "--on", "all")
@@ -108,3 +132,26 @@ def test_inspect_knows_the_step_of_a_nanogpt_like_checkpoint(person: Front) -> N
     where = person.project / "ckpt.pt"
     torch.save({"model": {"w": torch.zeros(2)}, "optimizer": {}, "iter_num": 150, "best_val_loss": 1.0}, where)
     assert "step or epoch: iter_num" in person.lease("ckpt", "inspect", str(where)).out
+
+
+def test_a_value_that_init_left_open_is_asked_for_before_anything_starts(person: Front) -> None:
+    main = "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.parse_args()\nimport torch\n"
+    person.write("train.py", main)
+    person.write("README.md", "```\npython train.py [folder with images]\n```\n")
+    assert person.lease("init").code == 0
+    for words in (["run", *NO_SMOKE], ["run"], ["check", "smoke"]):
+        refused = person.lease(*words)
+        assert refused.code == 2 and "error[job.unfilled]" in refused.said, refused.said
+        assert "FILL_IN still stands in run" in refused.said, refused.said
+        assert re.search(r"seen: line \d+ of lease\.yaml", refused.said), refused.said
+    assert json.loads(person.lease("status", "--json").out)["runs"] == []
+
+
+def test_show_names_the_smoke_that_passed_before_the_run(person: Front) -> None:
+    person.write("train.py", WRITES)
+    person.job(artifacts=["*.txt", "result.json"], smoke="python3 train.py")
+    assert person.lease("run").code == 0
+    assert "gate smoke: passed" in person.lease("show", "toy").out
+    person.write("train.py", WRITES + "#\n")
+    assert person.lease("run", "--again", *NO_SMOKE).code == 0
+    assert "gate smoke: passed" not in person.lease("show", "toy").out

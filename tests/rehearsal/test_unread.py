@@ -96,6 +96,18 @@ def folder_name(person: Front) -> str:
     return str(person.events("run_planned")[0]["run"])
 
 
+@pytest.mark.parametrize("part", ["plan.json", "journal.jsonl", "out"])
+def test_a_run_s_folder_that_was_renamed_is_not_passed_over(person: Front, part: str) -> None:
+    other = root(person) / "active" / "theirs 0123456789"
+    kept = folder(person) / part
+    other.mkdir()
+    (shutil.copytree if kept.is_dir() else shutil.copy)(kept, other / part)
+    refused(person, "its name is none of a run")
+    shutil.rmtree(other)
+    (root(person) / "active" / ".ipynb_checkpoints").mkdir()
+    goes(person)
+
+
 def test_our_own_run_whose_plan_is_gone_is_not_taken_for_an_absent_one(person: Front) -> None:
     kept = (folder(person) / "plan.json").read_bytes()
     (folder(person) / "plan.json").unlink()

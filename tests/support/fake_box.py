@@ -218,7 +218,10 @@ class FakeEngine:
         rest = {"seen": _seen(found), "alive": list(found.alive), "other": _unpromised(found, list(patterns))}
         who = self.occupants_of(found)
         remains = {cell: _all_files(found.out(cell)) for cell in whole}
-        return present, {**rest, **who, "other_more": {"files": 0, "bytes": 0}, "remains": remains}
+        beside = dict.fromkeys(found.plan.cells, "") if found.state in ("failed", "stopped") else {}
+        none: Dict[str, Any] = {"files": 0, "bytes": 0}
+        rest.update(other_more=none, remains=remains, beside=beside, astray={"files": [], "more": none})
+        return present, {**rest, **who}
 
     @staticmethod
     def occupants_of(run: FakeRun) -> Dict[str, Any]:

@@ -148,13 +148,26 @@ def show(home: Home, word: str) -> dict[str, Any]:
     from leasehold.model.nonfinite import lines
 
     record = books.find_run(home.ledger, word)
-    events = [
+    events = _smoked(home, record)
+    events += [
         {"t": event.t, "kind": event.kind, **({} if event.kind == "run_planned" else {"data": event.data})}
         for event in home.ledger.events(run=record.run)
     ]
     row = rows_of(home, [record.line()])[0]
     held = {"nonfinite": lines(record.nonfinite())}
     return {**row, **held, "plan": json.loads(record.plan_json), "events": events}
+
+
+def _smoked(home: Home, record: RunRecord) -> list[dict[str, Any]]:
+    """Say that the smoke of this run's job and code passed; it comes before there is a run to note it for."""
+    from leasehold.lifecycle.smoke import passes
+    from leasehold.model.plan import plan_from_dict
+
+    plan = plan_from_dict(json.loads(record.plan_json))
+    known = passes(home.ledger, plan.job, plan.code or plan.tree)
+    passed = [event.t for event in known if event.t <= record.created_unix]
+    judged = {"gate": "smoke", "outcome": "passed"}
+    return [{"t": at, "kind": "gate_judged", "data": judged} for at in passed[-1:] if plan.job.smoke]
 
 
 def logs(
@@ -165,9 +178,9 @@ def logs(
     Where the box is gone, the copy that came home is read, and that is reported first.
     """
     from leasehold.lifecycle.home_copy import seen_from, tell_copy
+    from leasehold.lifecycle.log_lines import LogLines
     from leasehold.lifecycle.remedy_words import say_cell
     from leasehold.lifecycle.sweep.named import one_with_cell
-    from leasehold.lifecycle.watch import LogLines
 
     cell, attempt = which
     record = one_with_cell(home, named(home, word), cell)

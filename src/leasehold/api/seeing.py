@@ -26,7 +26,7 @@ def plot(
     """Return the run, its curves and the box's clock; that they are of the home copy is reported."""
     from leasehold.lifecycle.curves import curves_of
     from leasehold.lifecycle.sweep.named import runs_named
-    from leasehold.lifecycle.sweep.standing import sweep_of
+    from leasehold.lifecycle.sweep.parts import sweep_of
 
     parts = runs_named(home, word)
     if len(parts) > 1:

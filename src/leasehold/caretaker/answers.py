@@ -12,7 +12,7 @@ from .serve import Operation, Request
 
 _LOADING = threading.Lock()
 _BY_PLACE = {
-    "operations": {
+    "leasehold.caretaker.operations": {
         "probe": "probe",
         "events": "events",
         "tail": "tail",
@@ -31,30 +31,30 @@ _BY_PLACE = {
         "send_notices": "send_notices",
         "get": "get",
     },
-    "observing": {"look": "look", "runs": "runs"},
-    "proving": {"prove": "prove"},
-    "trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
-    "entering": {"enter": "how_to_enter"},
-    "taking_data": {"want_data": "want_data", "put_data": "put_data"},
-    "pruning": {"prune": "prune"},
-    "occupying": {"occupants": "occupants", "clear_occupant": "clear_occupant"},
-    "many_files": {"get_many": "get_many"},
-    "starting": {
+    "leasehold.caretaker.observing": {"look": "look", "runs": "runs"},
+    "leasehold.caretaker.proving": {"prove": "prove"},
+    "leasehold.caretaker.trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
+    "leasehold.caretaker.entering": {"enter": "how_to_enter"},
+    "leasehold.caretaker.taking_data": {"want_data": "want_data", "put_data": "put_data"},
+    "leasehold.caretaker.pruning": {"prune": "prune"},
+    "leasehold.caretaker.occupying": {"occupants": "occupants", "clear_occupant": "clear_occupant"},
+    "leasehold.caretaker.many_files": {"get_many": "get_many"},
+    "leasehold.caretaker.starting": {
         "start": "start",
         "resume": "resume",
         "stop": "stop",
         "hush": "hush",
         "take_over": "take_over",
     },
-    "told_home": {"pulled": "pulled"},
-    "forcing": {"end_by_force": "end_by_force"},
-    "claiming": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
-    "sending": {"manifest": "seal", "chart": "chart", "fetch": "fetch", "sums": "sums"},
-    "power": {"power_off": "power_off"},
-    "machine": {"machine": "machine"},
-    "witness": {"witness": "witness"},
-    "slurm.engine": {"slurm_rehearse": "rehearse"},
-    "hygiene": {
+    "leasehold.caretaker.told_home": {"pulled": "pulled"},
+    "leasehold.caretaker.forcing": {"end_by_force": "end_by_force"},
+    "leasehold.caretaker.claiming": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
+    "leasehold.caretaker.sending": {"manifest": "seal", "chart": "chart", "fetch": "fetch", "sums": "sums"},
+    "leasehold.caretaker.power": {"power_off": "power_off"},
+    "leasehold.caretaker.machine": {"machine": "machine"},
+    "leasehold.caretaker.witness": {"witness": "witness"},
+    "leasehold.caretaker.slurm.engine": {"slurm_rehearse": "rehearse"},
+    "leasehold.caretaker.hygiene": {
         "adoptable": "adoptable",
         "gpu_survey": "gpu_survey",
         "end_holders": "end_holders",
@@ -74,7 +74,7 @@ def ping(request: Request) -> None:
 def found(place: str, name: str) -> Operation:
     """Return a function of a module of ours."""
     with _LOADING, unhinted():
-        operation: Operation = getattr(import_module("." + place, __package__), name)
+        operation: Operation = getattr(import_module(place), name)
     return operation
 
 

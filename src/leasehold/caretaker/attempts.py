@@ -11,7 +11,8 @@ from leasehold.kit.procs import boot_id, is_alive, marked
 from leasehold.kit.runstate import FAILED, CellState, RunState
 from leasehold.kit.subreaper import adopt_orphans
 
-from .keeper import Becoming, exit_record, write_exit
+from .itself import Becoming
+from .keeper import exit_record, write_exit
 from .layout import RunFolder
 from .locks import is_held
 from .reaper import end_processes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
-from leasehold.kit.runstate import FINISHED, CellState, RunState
+from leasehold.kit.runstate import EVALUATE, FINISHED, SEAL, TRAIN, CellState, RunState
 
 from .errand import Errand
 from .layout import RunFolder
@@ -16,7 +16,6 @@ from .layout import RunFolder
 if TYPE_CHECKING:
     from .clearing import Clearing
 
-TRAIN, EVALUATE, SEAL = "train", "evaluate", "seal"
 _SEAL_LIMIT_S = 6 * 3600.0  # a terabyte at 50 MB/s
 _ENOUGH_CELLS = 3  # fewer say nothing about the next
 _FAST_SHARE = 0.5  # R§8.3

@@ -18,10 +18,10 @@ def main(argv: List[str]) -> int:
     os.umask(0o077)  # whoever started us: a log may hold a secret before anything can write over it
     if door == "serve" and len(argv) == 2:
         with unhinted():
-            from . import answers  # noqa: F401 - serve has it at once
+            from .answers import OPERATIONS
             from .serve import serve
 
-        return serve(argv[1])
+        return serve(argv[1], OPERATIONS)
     if door == "care" and len(argv) in (2, 4):
         with unhinted():
             from .layout import folder_at
@@ -77,9 +77,11 @@ def _run_task(path: str, words: List[str]) -> int:
     gc.disable()  # until it is seen to be a longer life
     with unhinted():
         from . import interruptions, readings, sealing  # noqa: F401 - every cell needs them, the trainer's start too
+        from .itself import Becoming
         from .layout import RunFolder
         from .slurm.task import Order, task
 
+    Becoming.main = main
     os.chdir("/")
     more = (words[1] == "home", float(words[2]), float(words[3])) if len(words) > 1 else ()
     code = task(RunFolder(path), Order(int(words[0]), *more), os.environ)
@@ -122,7 +124,7 @@ def _for_run(door: str, path: str) -> int:
 
     folder = RunFolder(path)
     if door == "revive":
-        from .relaunch import revive
+        from .reviving import revive
 
         return revive(folder)
     if door == "copy":

@@ -13,8 +13,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, Optional
 
-from .itself import own_argv
-from .keeper import Becoming
+from .itself import Becoming, own_argv
 
 _MOST_BYTES = 60000  # below what a pipe holds: the child never waits for us to read
 _TRIES = 2

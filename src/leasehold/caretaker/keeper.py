@@ -34,7 +34,6 @@ _ROOM_BYTES = 4096
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
 _LEFTOVER_GRACE_S = 5.0
-_MOST_INHERITED = 64
 
 
 class Attempt(NamedTuple):
@@ -150,26 +149,6 @@ def respawn_caretaker(folder: RunFolder, adopts: bool = False) -> None:
     os.waitpid(child, 0)
     if adopts:
         adopt_orphans()
-
-
-class Becoming:
-    """How a forked child goes on as another of our processes: as a fresh one, which stays small for days; or as it is.
-
-    A task of a cluster chooses the latter: its cells are many, often short, and Python takes longer to start.
-    """
-
-    fresh = True
-
-    @classmethod
-    def go(cls, *words: str) -> None:
-        """Become it; does not return."""
-        if cls.fresh:
-            argv = own_argv(*words)
-            os.execv(argv[0], argv)
-        os.closerange(3, _MOST_INHERITED)  # locks and journals of the parent are not ours
-        from .entry import main
-
-        os._exit(main(list(words)))
 
 
 class Wakeups:

@@ -35,6 +35,9 @@ def look(request: Request) -> None:
     request.reply(observe(folder_of(request)))
 
 
+_PARTS = ("plan.json", "journal.jsonl", "out", "cells")  # by which a folder is known as a run's, whatever its name
+
+
 def runs(request: Request) -> None:
     """List the runs this box knows, and with their `problem` those that cannot be read."""
     for run in listed(request.root):
@@ -65,7 +68,8 @@ def _problem(path: str, name: str) -> str:
     """Say why what lies there cannot be judged; .ipynb_checkpoints and the like are no runs of ours."""
     if NAME.match(name):
         return problem_of(RunFolder(path))
-    return "its name is none of a run" if os.path.lexists(os.path.join(path, "plan.json")) else ""
+    ours = any(os.path.lexists(os.path.join(path, part)) for part in _PARTS)
+    return "its name is none of a run" if ours else ""
 
 
 def observe(folder: RunFolder) -> Dict[str, Any]:

@@ -14,7 +14,7 @@ from leasehold.kit.paths import UnsafePath, open_below
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import fold
 
-from . import hogs, readings, remains, shared_notes
+from . import box_readings, hogs, readings, remains, shared_notes
 from .following import Following, parse_logs
 from .observing import observe
 from .occupying import occupants_of
@@ -132,7 +132,8 @@ def fingerprint(request: Request) -> None:
     who = occupants_of(folder, seen)
     beside = remains.beside_the_code(folder, plan, list(places)) if seen["state"] in ("failed", "stopped") else {}
     others = remains.unpromised(places, plan["patterns"])
-    request.reply({"seen": seen, "alive": alive, **who, **others, "beside": beside})
+    astray = remains.astray(folder, plan, list(places))
+    request.reply({"seen": seen, "alive": alive, **who, **others, "beside": beside, "astray": astray})
 
 
 def get(request: Request) -> None:
@@ -174,7 +175,7 @@ def _send_log(request: Request, fd: int, offset: int) -> None:
 def take_readings(request: Request) -> None:
     """Measure disks, memory, CPU, cards and tools; with `signs`, look for those of platforms too."""
     paths = [str(path) for path in request.args.get("paths") or [request.root]]
-    taken = readings.take(paths)
+    taken = box_readings.take(paths)
     asked = request.args.get("signs") or []
     if asked:
         from . import platform_signs  # only before a launch

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def late(module: str, name: str) -> Any:
     """Declare a part: `name` of `module`, made with the caretaker's folder, plan and journal."""
-    return _Late("%s.%s" % (__package__, module), name)
+    return _Late(module, name)
 
 
 def is_made(caretaker: "Caretaker", part: str) -> bool:

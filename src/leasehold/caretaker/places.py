@@ -6,9 +6,9 @@ import os
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from leasehold.kit.atomic import read_json
-from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState
+from leasehold.kit.runstate import FAILED, FINISHED, SEAL, STOPPED, CellState, RunState
 
-from .chain import SEAL, stage_of
+from .chain import stage_of
 from .layout import RunFolder
 
 _BUSY = ("starting", "running", "ended")

@@ -6,7 +6,6 @@ import os
 from typing import Any, Dict, List, Optional, Tuple
 
 _GPU_FIELDS = ("index", "name", "memory.total", "memory.used", "driver_version", "utilization.gpu", "temperature.gpu")
-_TOOLS = ("tmux", "rsync", "git", "curl", "fuser", "lsof", "systemctl", "nvidia-smi", "python3", "python")
 _CGROUPS = "/sys/fs/cgroup"
 _OWN_CGROUPS = "/proc/self/cgroup"
 _MEMORY_FILES = (  # controller, limit, used, what the kernel can take back at once, source
@@ -16,34 +15,6 @@ _MEMORY_FILES = (  # controller, limit, used, what the kernel can take back at o
 _NO_LIMIT = 1 << 60  # cgroup v1 spells "none" as a huge number
 _MIB = 1 << 20
 _GPU_TIMEOUT_S = 30.0
-
-
-def take(paths: List[str]) -> Dict[str, Any]:
-    """Read everything once; what cannot be read is absent or None, never invented."""
-    import resource  # both lazily: the patrol lives long, reads memory alone, and must stay small
-    import shutil
-
-    gpus, problem = cards()
-    health = None
-    if gpus:
-        from .gpu_survey import at_a_glance
-
-        health = at_a_glance()
-    if any(card.get("memory_used_bytes") for card in gpus):
-        from .gpu_holders import on_cards  # only where somebody is
-
-        gpus = on_cards(gpus)
-    return {
-        "disks": [disk(path) for path in paths],
-        "memory": memory(),
-        "cpu": cpu(),
-        "shm": disk("/dev/shm") if os.path.isdir("/dev/shm") else None,
-        "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        "gpus": gpus,
-        "gpu_problem": problem,
-        "gpu_health": health,
-        "tools": {name: shutil.which(name) for name in _TOOLS},
-    }
 
 
 def disk(path: str) -> Dict[str, Any]:

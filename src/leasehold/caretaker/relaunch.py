@@ -78,27 +78,6 @@ def hooks(request: Request) -> None:
         raise Refused("wire.bad_request", "no act %r" % act)
 
 
-def revive(folder: RunFolder) -> int:
-    """Do what the hook is for: go on with the run as it was left; one that has ended only loses its hook."""
-    from .observing import observe
-    from .starting import revive_run  # here: the doors of the parcel stay light
-
-    os.environ.update(_kept_environment(folder))
-    plan = read_json(folder.plan)
-    if plan is None:
-        return 1
-    if observe(folder)["terminal"]:
-        remove(folder)
-        return 0
-    try:
-        revive_run(folder, plan)
-    except Refused as problem:
-        with open(os.path.join(folder.path, "caretaker.err"), "ab") as last_words:
-            last_words.write(("relaunch: %s\n" % problem).encode("utf-8", "replace"))
-        return 1
-    return 0
-
-
 def tag_of(folder: RunFolder) -> str:
     """Name a run's hook: by its folder, so that two roots of one user never take each other's."""
     return sha256(os.fsencode(os.path.realpath(folder.path)))[:16]
@@ -120,7 +99,7 @@ def _is_kept(name: str) -> bool:
     return name in _KEPT or name.startswith(_KEPT_BEGINNINGS) or name.endswith(_KEPT_ENDINGS)
 
 
-def _kept_environment(folder: RunFolder) -> Dict[str, str]:
+def kept_environment(folder: RunFolder) -> Dict[str, str]:
     kept = read_json(folder.relaunch_environment) or {}
     return {str(name): str(value) for name, value in kept.items() if _is_kept(str(name))}
 

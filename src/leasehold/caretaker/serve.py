@@ -161,11 +161,9 @@ class Connection:
             request.answered.set()
 
 
-def serve(root: str) -> int:
+def serve(root: str, operations: Dict[str, Operation]) -> int:
     """Speak the protocol on stdin and stdout."""
     import gc
-
-    from .answers import OPERATIONS
 
     if hasattr(gc, "set_threshold"):  # PyPy's collector has none
         gc.set_threshold(_GARBAGE)
@@ -174,7 +172,7 @@ def serve(root: str) -> int:
     widen(writer.fileno())  # to sshd
     _close_to_others(os.path.join(root, "active"))
     connection = Connection(root, sys.stdin.buffer, writer)
-    connection.run(OPERATIONS)
+    connection.run(operations)
     connection.finish(_FINISH_S)
     return 0
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
 from leasehold.kit.atomic import read_json
 from leasehold.kit.journal import Journal
 from leasehold.kit.layouts import STATUS
-from leasehold.kit.runstate import FAILED, FINISHED, STOPPED, CellState, RunState, fold
+from leasehold.kit.runstate import FAILED, FINISHED, SEAL, STOPPED, CellState, RunState, fold
 from leasehold.kit.subreaper import adopt_orphans
 
 from . import disk_gate, reserve
 from .attempts import Attempts, reasons
-from .chain import SEAL, Chain, all_finished, stage_of
+from .chain import Chain, all_finished, stage_of
 from .keeper import Wakeups
 from .layout import RunFolder
 from .locks import HeldLock, Superseded, wait_lock
@@ -88,16 +88,16 @@ class Caretaker:
     keeps: Type[Attempts] = Attempts
     tenure: Optional[HeldLock] = None  # what makes it the only one
     follow: FrozenSet[str] = frozenset()  # events that need not be durable before the next one is
-    work: WorkClock = late("worktime", "WorkClock")
-    recovery: Recovery = late("recovering", "Recovery")
-    stopping: Stopping = late("stopping", "Stopping")
-    pulse: Pulse = late("pulse", "Pulse")
-    downloads: Downloads = late("downloads", "Downloads")
-    watcher: Watcher = late("watcher", "Watcher")
-    withdrawal: Withdrawal = late("withdrawing", "Withdrawal")
-    copy: DurableCopy = late("copying", "DurableCopy")
-    handbook: Handbook = late("handbook", "Handbook")
-    patrol: Patrol = late("patrol", "Patrol")
+    work: WorkClock = late("leasehold.caretaker.worktime", "WorkClock")
+    recovery: Recovery = late("leasehold.caretaker.recovering", "Recovery")
+    stopping: Stopping = late("leasehold.caretaker.stopping", "Stopping")
+    pulse: Pulse = late("leasehold.caretaker.pulse", "Pulse")
+    downloads: Downloads = late("leasehold.caretaker.downloads", "Downloads")
+    watcher: Watcher = late("leasehold.caretaker.watcher", "Watcher")
+    withdrawal: Withdrawal = late("leasehold.caretaker.withdrawing", "Withdrawal")
+    copy: DurableCopy = late("leasehold.caretaker.copying", "DurableCopy")
+    handbook: Handbook = late("leasehold.caretaker.handbook", "Handbook")
+    patrol: Patrol = late("leasehold.caretaker.patrol", "Patrol")
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
         self.folder = folder

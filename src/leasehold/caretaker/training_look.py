@@ -11,10 +11,9 @@ import signal
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from leasehold.kit.progress import Place, ProgressReader
-from leasehold.kit.runstate import CellState
+from leasehold.kit.runstate import TRAIN, CellState
 
 from .alarms import Alarms
-from .chain import TRAIN
 from .divergence import LIMITS, Divergence, step_back
 from .layout import RunFolder
 from .log_reader import finite

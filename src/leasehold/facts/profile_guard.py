@@ -142,7 +142,7 @@ TIER: Mapping[str, Rule] = {
     "rates": union, "stated": kept,
 }  # fmt: skip
 VERB: Mapping[str, Rule] = {
-    "name": free, "kind": first_of("release", "delete-storage", "end", "park", "cheaper", "leave"),
+    "name": free, "kind": first_of("release", "delete-storage", "end", "leave", "cheaper", "park"),
     "ends": first_of("destroy", "stop", "nothing"), "stops_compute": kept, "stops_all": kept, "reversible": both,
     "deletes": free, "keeps": free,  # follow from `ends` and the tiers that are used: _verb
     "by": kept, "steps": kept, "source": doubtful, "native": kept, "command": kept, "still_billed": union, "note": free,

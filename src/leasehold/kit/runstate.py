@@ -8,6 +8,7 @@ from . import going_on
 
 RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
 TERMINAL = (FINISHED, FAILED, STOPPED)
+TRAIN, EVALUATE, SEAL = "train", "evaluate", "seal"  # the stages of a cell
 
 
 class CellState:

@@ -213,7 +213,9 @@ def _run_seen(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict
 
 def _run_work(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     work = {**_last_progress(db, run), **data["work"], "heard_unix": t}
-    db.execute("UPDATE runs SET work = ? WHERE run = ?", (json.dumps(work, sort_keys=True), run))
+    proven = min(t, data.get("proven_unix", 0.0))  # 0: nothing but the work itself was heard
+    changed = (json.dumps(work, sort_keys=True), proven, run)
+    db.execute("UPDATE runs SET work = ?, seen = MAX(COALESCE(seen, 0), ?) WHERE run = ?", changed)
 
 
 def _last_progress(db: sqlite3.Connection, run: str) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .boxes import Box, find_box
 from .doctor_looks import name_interpreter, what_fills
+from .events import describe
 from .home import Home
 from .home_copy import HomeCopy, seen_from
-from .watch import describe
 
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
 _SIGNALLED = 128

@@ -26,15 +26,15 @@ from . import check
 from .boxes import Box, box_of, find_box
 from .gathering import gather
 from .home import Home
+from .log_lines import LogLines
 from .own_places import say_home_stays
 from .plan_candidates import plan_candidates
 from .plan_inputs import profile_on
 from .platform_choice import readings
 from .project import RESULTS, CodeTree
-from .resolve import environment_of, read_job, run_id
+from .resolve import environment_of, read_job, refuse_unfilled, run_id
 from .sharing import company
 from .smoke import smoke, smoke_key
-from .watch import LogLines
 
 GATES = ("plan", "audit", "env", "smoke", "launch")
 
@@ -46,6 +46,8 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
     if wishes.get("other") and gate != "audit":
         raise UserError("gate.only_audit", f"--with is for the audit gate, not for {gate}", hint="leave it out")
     job = read_job(job_file)
+    if gate == "smoke":
+        refuse_unfilled(job, job_file)
     project = job_file.absolute().parent
     job, tree = gather(home, job, job_file, project / RESULTS, report)
     if stays := say_home_stays(home, tree):
@@ -104,7 +106,7 @@ def _judge(
             return Verdict("smoke", tuple(never))
         verdict = smoke(job, tree, report, kill_check=bool(wishes.get("kill_check")))
         if verdict.passed:
-            home.ledger.append("smoke_passed", key=smoke_key(job, tree))  # lease run need not smoke again
+            home.ledger.append("smoke_passed", key=smoke_key(job, tree.identity))  # lease run need not smoke again
         return verdict
     profile, other = profile_on(home, box, tree.folder), str(wishes.get("other") or "")
     with_whom = company(home, box, other, profile) if other else None

@@ -40,7 +40,7 @@ from .own_places import say_home_stays
 from .parking import park_when_done
 from .project import RESULTS, CodeTree, refuse_crlf
 from .pulling import pull_home
-from .resolve import Share, read_job
+from .resolve import Share, read_job, refuse_unfilled
 from .smoke import passed_before, smoke, smoke_key
 from .sweep.unread import unread
 from .watch import Watch
@@ -48,6 +48,7 @@ from .watch import Watch
 _ATTACH_TAIL_BYTES = 2000
 _LAUNCH_PROBE_S = 60.0
 _SETTLE_S = 1.5
+_SIGN_OF_LIFE_S = 20.0  # a caretaker that was just continued needs a moment, on a busy box more
 _LOG_LOOK_BYTES = 200_000
 
 
@@ -143,7 +144,8 @@ def _settle(engine: CaretakerEngine, plan: Plan, watch: Watch) -> Verdict | None
     cell = plan.cells[0]
     deadline = time.monotonic() + _SETTLE_S
     seen = engine.look(plan.run)
-    while not seen["terminal"] and time.monotonic() < deadline:
+    patience = deadline + _SIGN_OF_LIFE_S
+    while not seen["terminal"] and time.monotonic() < (patience if _is_silent(seen) else deadline):
         time.sleep(0.2)
         seen = engine.look(plan.run)
     watch.state.state = str(seen["state"])
@@ -156,14 +158,19 @@ def _settle(engine: CaretakerEngine, plan: Plan, watch: Watch) -> Verdict | None
     return judge_launch(alive, bool(log.strip()), plain(log.decode("utf-8", "replace")), _SETTLE_S)
 
 
+def _is_silent(seen: Mapping[str, Any]) -> bool:
+    age_s = seen.get("proof_age_s")
+    return isinstance(age_s, int | float) and age_s > STALE_BEAT_S
+
+
 def _require_sign_of_life(seen: Mapping[str, Any], run: str, box: str) -> None:
     """Nobody is told that a run goes on when only its box answers."""
-    age_s = seen.get("proof_age_s")
-    if seen["terminal"] or not isinstance(age_s, int | float) or age_s <= STALE_BEAT_S:
+    if seen["terminal"] or not _is_silent(seen):
         return
+    age = ago(float(seen["proof_age_s"]))
     raise BoxError(
         "run.silent",
-        f"{run} is on {box}; whether it goes on is unknown: its caretaker has given no sign of life for {ago(age_s)}",
+        f"{run} is on {box}; whether it goes on is unknown: its caretaker has given no sign of life for {age}",
         hint=f"lease stop {run} ends it without its caretaker; then the identical command resumes it",
     )
 
@@ -184,6 +191,8 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
 def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
     refuse_links()  # nothing is written down where nothing could be launched
     job = order.prepared[0] if order.prepared else read_job(order.job_file)
+    if order.stored is None:
+        refuse_unfilled(job, order.job_file)
     skips = Skips(order.skip_gates, order.because)
     price, balance = str(HourlyPrice.parse(order.price)) if order.price else "", checked_amount(order.balance)
     secret_values(job)
@@ -236,7 +245,7 @@ def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeepe
     verdict = smoke(job, tree, gatekeeper.report, kill_check=kill_check)
     gatekeeper.pass_through(verdict)
     if verdict.passed:
-        home.ledger.append("smoke_passed", key=smoke_key(job, tree))
+        home.ledger.append("smoke_passed", key=smoke_key(job, tree.identity))
 
 
 def _save_what_is_done(home: Home, run_id: str, engine: CaretakerEngine, report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leasehold.gates.teardown import RunReadings
+from leasehold.kit.terminal import one_line
 
 GIVEN_UP, UNPROMISED, NOT_HOME = "given up", "no artifact names it", "promised, and not home"
 
@@ -24,13 +25,21 @@ def left_behind(
         if cell not in rest["remains"]:
             left += [{"cell": cell, **_brief(one), "why": NOT_HOME} for one in entries if one["path"] not in sealed]
     left += [{**entry, "why": UNPROMISED} for entry in rest["other"] if entry["cell"] not in rest["remains"]]
-    more = rest.get("other_more") or {}
-    if more.get("files"):
-        name = f"({int(more['files']):,} more files, which the box counted and did not list)"
-        left.append(
-            {"cell": "*", "path": name, "bytes": int(more["bytes"]), "files": int(more["files"]), "why": UNPROMISED}
-        )
+    left += _counted(rest.get("other_more"))
+    astray = rest.get("astray") or {}
+    left += [{**_brief(entry), "cell": str(entry["cell"]), "why": UNPROMISED} for entry in astray.get("files", ())]
+    left += _counted(astray.get("more"))
+    if astray.get("problem"):
+        path = f"(what it wrote beside its code cannot be listed: {one_line(str(astray['problem']))})"
+        left.append({"cell": "*", "path": path, "bytes": 0, "why": UNPROMISED})
     return [{"run": run.run, **entry} for entry in left]
+
+
+def _counted(more: dict[str, Any] | None) -> list[dict[str, Any]]:
+    if not more or not more.get("files"):
+        return []
+    name = f"({int(more['files']):,} more files, which the box counted and did not list)"
+    return [{"cell": "*", "path": name, "bytes": int(more["bytes"]), "files": int(more["files"]), "why": UNPROMISED}]
 
 
 def _brief(entry: dict[str, Any]) -> dict[str, Any]:

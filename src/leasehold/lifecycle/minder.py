@@ -35,11 +35,11 @@ class Minder:
         self._page_state = ""
         self._page_at = 0.0
 
-    def beat(self, beat: dict[str, Any], report: Report) -> None:
-        """Take a beat: it tells how much is trained and how much of that is saved."""
+    def beat(self, beat: dict[str, Any], report: Report, proof_age_s: float | None = None) -> None:
+        """Take a beat: it tells how much is trained and saved, and how old the caretaker's sign of life is."""
         work = checked_work(beat.get("work"))
         if work:
-            self._keep(with_progress(work, beat.get("readings"), *self._cells))
+            self._keep(with_progress(work, beat.get("readings"), *self._cells), proof_age_s)
         if time.monotonic() - self._budget_at >= _BUDGET_EVERY_S:
             self._budget_at = time.monotonic()
             budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)
@@ -76,11 +76,12 @@ class Minder:
         self._page_state, self._page_at = state.state, now
         return True
 
-    def _keep(self, work: dict[str, Any]) -> None:
+    def _keep(self, work: dict[str, Any], proof_age_s: float | None) -> None:
         age_s = time.monotonic() - self._kept_at
         saved = work.get("unsaved_s", 0.0) < self._unsaved_s
         self._unsaved_s = work.get("unsaved_s", 0.0)
         if not work["training"] or age_s >= _KEEP_EVERY_S or (saved and age_s >= _KEEP_AT_MOST_S):
             self._kept_at = time.monotonic()
             lease = books.find_run(self._home.ledger, self._run).lease
-            self._home.ledger.append("run_work", lease=lease, run=self._run, work=work)
+            proven = {} if proof_age_s is None else {"proven_unix": time.time() - proof_age_s}
+            self._home.ledger.append("run_work", lease=lease, run=self._run, work=work, **proven)

@@ -44,8 +44,11 @@ def settle(home: Home, on: str, platform: str, report: Report, ask: Ask = termin
 
 
 def refuse_unserved(profile: Profile, address: str) -> None:
-    """Refuse a platform that is this very machine for a box that is reached by ssh: nobody could give it up there."""
-    if profile.reached != "here" or not address.startswith(SSH):
+    """Refuse a platform that is this very machine for a box that is reached by ssh: nobody could give it up there.
+
+    One that merely extends the simulated rental is that machine too, whatever it says of how it is reached.
+    """
+    if not address.startswith(SSH) or (profile.reached != "here" and profile.landlord != "simulated"):
         return
     raise UserError(
         "box.platform_here",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from leasehold.model.profile import Profile
 from .yaml_text import parse_text
 
 DEFAULT_FILE = "lease.yaml"
+_MARK = re.compile(r"(?<![\w-])FILL_IN(?!\w)")  # what `lease init` writes in place of a value
 
 
 def read_job(path: Path) -> Job:
@@ -32,6 +34,23 @@ def read_job(path: Path) -> Job:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError("job.unreadable", f"{path}: {error}", hint="job files are UTF-8 text") from None
     return parse_text(text, str(path), path.parent)
+
+
+def refuse_unfilled(job: Job, path: Path) -> None:
+    """A value that the draft left open is no value: nothing is started with the mark in its place."""
+    said = {"run": job.run, "smoke": job.smoke, "setup": job.setup, "evaluate": job.evaluate}
+    marked = [key for key, text in said.items() if text and _MARK.search(text)]
+    if not marked:
+        return
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    at = [str(number) for number, line in enumerate(lines, 1) if _MARK.search(line.partition(" #")[0])]
+    where = f"line{'s' * (len(at) != 1)} {', '.join(at)} of {path.name}" if at else path.name
+    raise UserError(
+        "job.unfilled",
+        f"FILL_IN still stands in {' and '.join(marked)}",
+        seen=where,
+        hint="`lease init` could not know this value: write it there, or take the word away where none is needed",
+    )
 
 
 @dataclass(frozen=True)

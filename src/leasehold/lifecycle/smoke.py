@@ -14,7 +14,7 @@ from leasehold.gates.launching import SmokeReadings, judge_smoke
 from leasehold.kit.canon import digest
 from leasehold.kit.match import matching
 from leasehold.kit.terminal import one_line
-from leasehold.ledger.store import Ledger
+from leasehold.ledger.store import Ledger, LedgerEvent
 from leasehold.model.cells import spell
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
@@ -65,14 +65,19 @@ def ended_if_interrupted(report: Report) -> Iterator[None]:
 
 def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:
     """Whether this very code and job passed its smoke on this home."""
-    key = smoke_key(job, tree)
-    return any(event.data["key"] == key for event in ledger.events(kind="smoke_passed"))
+    return passes(ledger, job, tree.identity) != []
 
 
-def smoke_key(job: Job, tree: CodeTree) -> str:
+def passes(ledger: Ledger, job: Job, code: str) -> list[LedgerEvent]:
+    """List when this very job passed its smoke on this home with the code of that hash."""
+    key = smoke_key(job, code)
+    return [event for event in ledger.events(kind="smoke_passed") if event.data["key"] == key]
+
+
+def smoke_key(job: Job, code: str) -> str:
     """Name what a smoke depends on."""
     promises = [[artifact.pattern, artifact.loads, list(artifact.keys)] for artifact in job.artifacts]
-    key: dict[str, Any] = {"smoke": job.smoke, "env": dict(job.env), "tree": tree.identity, "artifacts": promises}
+    key: dict[str, Any] = {"smoke": job.smoke, "env": dict(job.env), "tree": code, "artifacts": promises}
     if job.cells:
         key["params"] = dict(job.cells[0].params)  # what the smoke is given
     return digest({**key, **({"data": {item.to: item.sha256 for item in job.data}} if job.data else {})})

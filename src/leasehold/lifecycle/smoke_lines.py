@@ -8,7 +8,7 @@ from collections.abc import Callable
 from leasehold.model.note import Note, Report
 from leasehold.model.words import ago
 
-from .watch import LogLines
+from .log_lines import LogLines
 
 _FIRST_LINES = 100  # shown as they come; of a smoke that prints more, the newest ones
 _NEWEST_EVERY_S = 1.0

@@ -7,6 +7,7 @@ from typing import Any
 from leasehold import first_call
 from leasehold.errors import LeaseholdError, LinkError, Refusal
 from leasehold.kit.terminal import one_line
+from leasehold.ledger import books
 from leasehold.model.box import LOCAL
 from leasehold.model.lease import Lease
 from leasehold.model.note import Report, silent
@@ -20,6 +21,11 @@ from .refresh import by_run
 from .teardown import platform_of
 
 _LIVE = ("running", "stopping")
+# Something answers: the box, a relay of the provider that outlives it, or whoever has its address now.
+_ANSWERED = (
+    "link.auth_failed", "link.host_key_changed", "link.host_key_unexpected", "link.noise", "link.strange",
+    "link.turned_away",
+)  # fmt: skip
 
 
 def refuse_while_on(home: Home, lease: Lease, landlord: Landlord | None) -> str:
@@ -37,10 +43,19 @@ def refuse_while_on(home: Home, lease: Lease, landlord: Landlord | None) -> str:
     if lease.box == LOCAL:
         what = f"{lease.id} is this very machine, which is on"
         raise Refusal("lease.answers", what, hint=f"lease down {lease.id}")
+    seen = _refuse_if_it_answers(home, lease)
+    for twin in sorted(twins_of(home, lease)):  # the same machine: it is asked by every name that it has
+        other = books.find_lease(home.ledger, twin)
+        seen += f"; as {other.box}: {_refuse_if_it_answers(home, other)}"
+    return seen
+
+
+def _refuse_if_it_answers(home: Home, lease: Lease) -> str:
     try:
         runs = by_run(box_of(home, lease).told())
     except LinkError as error:
-        return f"it does not answer now: {one_line(error.message)}"
+        unknown = "something answers at its address, and whether that is the box is unknown"
+        return f"{unknown if error.code in _ANSWERED else 'it does not answer now'}: {one_line(error.message)}"
     except LeaseholdError as error:
         return f"it cannot be asked: {one_line(error.message)}"
     live = [one_line(run) for run, value in runs.items() if value.get("state") in _LIVE]

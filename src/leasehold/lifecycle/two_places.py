@@ -107,7 +107,7 @@ def judge_home(
     for record in records:
         folders.append((Path(record.results), f"the results' folder of {record.run}"))
         if record.home_since:
-            folders.append((Path(record.home_since).parent, f"the copy of {record.run}"))
+            folders += [(place, f"the copy of {record.run}") for place in _lies_in(Path(record.home_since))]
     readings = read_places(engine, box, folders)
     return HomeJudged(tuple(judge_places(readings)), () if simulated else tuple(doubts_of(readings)))
 
@@ -137,20 +137,34 @@ def _address(box: Box) -> str:
 
 def mount_of(folder: Path) -> Mount:
     """Find what a folder of this machine is mounted from; empty where the system does not say."""
+    best = Mount()
+    for mount in _mounts():
+        if _is_below(str(folder), mount.point) and len(mount.point) >= len(best.point):
+            best = mount
+    return best
+
+
+def _mounts() -> Iterator[Mount]:
     try:
         lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
-        return Mount()
-    best = Mount()
+        return
     for line in lines:
         before, _, after = line.partition(" - ")
         fields, disk = before.split(" "), after.split(" ")
-        if len(fields) < 5 or len(disk) < 2:
-            continue
-        point = _plain(fields[4])
-        if _is_below(str(folder), point) and len(point) >= len(best.point):
-            best = Mount(disk[0], _plain(disk[1]), point, _plain(fields[3]))
-    return best
+        if len(fields) >= 5 and len(disk) >= 2:
+            yield Mount(disk[0], _plain(disk[1]), _plain(fields[4]), _plain(fields[3]))
+
+
+def _lies_in(copy: Path) -> list[Path]:
+    """List the folder above a copy, and what of the copy itself is a link or a mount of another place."""
+    found, true = [copy.parent], os.path.realpath(copy.parent)
+    for part in (copy, copy / "cells"):
+        named, true = os.path.join(true, part.name), os.path.realpath(part)
+        if named != true:
+            found.append(part)
+    files = (os.path.realpath(copy), true)
+    return found + [Path(mount.point) for mount in _mounts() if any(_is_below(mount.point, file) for file in files)]
 
 
 def seen_from_afar(folder: Path) -> tuple[list[str], list[str]]:

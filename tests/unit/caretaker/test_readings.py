@@ -11,7 +11,8 @@ from typing import Dict, List
 import pytest
 
 from leasehold.caretaker import readings
-from leasehold.caretaker.readings import cards, disk, memory, mount_of, take, write_probe
+from leasehold.caretaker.box_readings import take
+from leasehold.caretaker.readings import cards, disk, memory, mount_of, write_probe
 
 MIB = 1 << 20
 

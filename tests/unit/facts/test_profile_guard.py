@@ -113,6 +113,15 @@ def test_a_project_never_yields_a_weaker_fact_or_verdict(platform: str, data: st
         assert found
 
 
+def test_a_project_makes_no_park_of_a_verb_that_only_leaves() -> None:
+    base = profiles.load("local")
+    leave = base.verb("leave")
+    assert leave is not None
+    used, _ = guard(base, replace(base, verbs=(replace(leave, kind="park", ends="stop"),)))
+    mine = used.verb("leave")
+    assert mine is not None and mine.kind == "leave"
+
+
 @pytest.mark.parametrize("platform", ["rehearsal", "autodl", "runpod", "local"])
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

@@ -295,6 +295,22 @@ def test_a_minder_keeps_trained_time_and_drops_what_is_no_duration(story: Story)
     assert kept == [{"trained_s": 5.0, "training": True}, {"trained_s": 7.0, "training": False}]
 
 
+def test_a_beat_says_when_a_run_was_last_seen_as_far_as_it_is_proven(story: Story) -> None:
+    story.lease()
+    story.run()
+    work = {"trained_s": 5.0, "training": True}
+    before = story.record.seen_unix
+    story.now += HOUR
+    story.tell("run_work", "toy", work=work)
+    assert story.record.seen_unix == before, "without a sign of life nobody was seen"
+    story.tell("run_work", "toy", work=work, proven_unix=story.now - 5)
+    assert story.record.seen_unix == story.now - 5
+    story.tell("run_work", "toy", work=work, proven_unix=story.now - 500)
+    assert story.record.seen_unix == story.now - 5, "an older sign of life takes nothing back"
+    Minder(story.home, "toy").beat({"work": work}, story.notes.append, 5.0)
+    assert "proven_unix" in list(story.home.ledger.events(kind="run_work"))[-1].data
+
+
 @pytest.mark.parametrize("count, pages", [(2, 5), (50, 2)])
 def test_the_handbook_of_many_cells_is_not_written_for_each_of_them(
     story: Story, monkeypatch: pytest.MonkeyPatch, count: int, pages: int

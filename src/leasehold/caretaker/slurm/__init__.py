@@ -2,6 +2,8 @@
 
 from typing import Any, Mapping
 
+EX_TEMPFAIL = 75  # a task of ours that could not see to its going on ends with it
+
 
 def is_slurm(plan: Mapping[str, Any]) -> bool:
     """Whether this run's work goes through Slurm."""

@@ -17,7 +17,6 @@ from leasehold.kit.atomic import read_json, write_json
 if TYPE_CHECKING:
     from leasehold.caretaker.watcher import Watcher
 
-EX_TEMPFAIL = 75  # a task of ours that could not see to its going on ends with it
 _TELL_WITHIN_S = 30.0
 _STEP_S = 0.2
 _LOOK_LEFT = 20  # so few that may have ended without a word: Slurm is asked, where somebody is to be told

@@ -19,8 +19,7 @@ from leasehold.kit.atomic import write_json
 from leasehold.kit.layouts import STATUS
 from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
 
-from . import allocation
-from .ending import EX_TEMPFAIL
+from . import EX_TEMPFAIL, allocation
 from .look_back import look_back
 from .states import LIVE, Task, put_back_for, tasks
 from .submit import HOME, Submission, submissions

@@ -16,7 +16,7 @@ from typing import Callable, Mapping, Optional, TypeVar
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
 
-from .ending import EX_TEMPFAIL
+from . import EX_TEMPFAIL
 from .states import put_back_for
 from .submit import TASK, Order, Submission, carry_out, submissions, submit, write
 from .tools import SlurmDown, SlurmRefused, ask

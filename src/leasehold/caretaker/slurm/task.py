@@ -13,7 +13,6 @@ import time
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from leasehold.caretaker.cell_work import prepare_cell
-from leasehold.caretaker.keeper import Becoming
 from leasehold.caretaker.layout import CellFolder, RunFolder
 from leasehold.caretaker.locks import HeldLock, Superseded, wait_lock
 from leasehold.caretaker.signing import sign
@@ -21,8 +20,9 @@ from leasehold.caretaker.supervise import Caretaker
 from leasehold.kit.atomic import read_json
 from leasehold.kit.runstate import FAILED, STOPPED, CellState
 
+from . import EX_TEMPFAIL
 from .allocation import lent
-from .ending import EX_TEMPFAIL, begin_cell, end_cell, is_of_cell
+from .ending import begin_cell, end_cell, is_of_cell
 from .own import OwnAttempts
 from .shares import keep_share, share_of
 
@@ -48,7 +48,6 @@ class Order(NamedTuple):
 
 def task(run: RunFolder, order: Order, environ: Mapping[str, str]) -> int:
     """Care for the cell that this task was given; its exit code is for Slurm's books only."""
-    Becoming.fresh = False
     plan = share_of(run, order.number, int(environ.get("SLURM_ARRAY_TASK_ID", "0")))
     if plan is None:
         return _say("submission %d of %s has no such task" % (order.number, run.path), _NO_INPUT)

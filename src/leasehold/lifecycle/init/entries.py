@@ -108,8 +108,9 @@ def _judge(source: Source, shown: list[Shown], sources: Mapping[str, Source]) ->
         score += 20
         reasons.append(f"it imports {used.note}")
     if shown:
-        score, where = score + 25, shown[0].where
-        reasons.append(f"{shown[0].where} shows how to start it")
+        taken = next((line for line in shown if line.usable), shown[0])  # what the draft starts it by
+        score, where = score + 25, taken.where
+        reasons.append(f"{taken.where} shows how to start it")
     part = posixpath.join(posixpath.dirname(source.path), "__init__.py") in sources and name != "__main__.py"
     if not guard and not shown and part:
         return 0, "", where  # a module of a package: started, it would only define things

@@ -23,7 +23,7 @@ from leasehold.lifecycle.left_home import say_of_job
 from leasehold.lifecycle.orders import RunOrder, RunOutcome
 from leasehold.lifecycle.own_places import say_home_stays
 from leasehold.lifecycle.project import RESULTS
-from leasehold.lifecycle.resolve import read_job, run_id
+from leasehold.lifecycle.resolve import read_job, refuse_unfilled, run_id
 from leasehold.lifecycle.run_records import generation
 from leasehold.model.job import Job
 from leasehold.model.note import Note, Report
@@ -49,6 +49,7 @@ _NO_TERMINAL = "a take-over is typed by a person on a terminal; there is no othe
 def run_fleet(home: Home, order: RunOrder, names: Sequence[str], report: Report) -> Standing:
     """Run a job's cells over these boxes and bring every one home; the identical call goes on where it stands."""
     job = read_job(order.job_file)
+    refuse_unfilled(job, order.job_file)
     if not job.cells:
         hint = "give the job cells:, or name one box"
         raise UserError("sweep.no_cells", f"{len(names)} boxes were named, and {job.name} is one run", hint=hint)
@@ -154,7 +155,7 @@ class _Fleet:
 
     def _knows_run(self, member: Member) -> None:
         """Name the run of a box that does not answer, as far as this home has written it down."""
-        from .standing import parts_of
+        from .parts import parts_of
 
         try:
             records = parts_of(self._home, self._sweep)

@@ -9,7 +9,7 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
 from leasehold.model.lease import RunRecord
 
-from .standing import sweep_of
+from .parts import sweep_of
 
 
 def moved_from(home: Home, record: RunRecord) -> tuple[Moved, ...]:

@@ -9,7 +9,8 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home import Home
 from leasehold.model.lease import RunRecord
 
-from .standing import parts_of, standing, sweep_of
+from .parts import parts_of, sweep_of
+from .standing import standing
 
 
 def runs_named(home: Home, word: str) -> list[RunRecord]:

@@ -22,8 +22,8 @@ from leasehold.model.plan import plan_from_dict
 from .estimates import Estimates, waiting
 from .member import Member, forget, give_up, record_of, settled_cells
 from .owners import claims_of, next_giving, owners, sent_away
+from .parts import sweep_of
 from .split import split, to_move
-from .standing import sweep_of
 
 Say = Callable[[Member, Note], None]
 TAKEN_OVER = "run.taken_over"

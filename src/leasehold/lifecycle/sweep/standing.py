@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,25 +26,10 @@ from leasehold.model.sweep import CellRow, Part, Standing
 
 from .from_logs import newest_log, numbers_of
 from .metrics import metrics_of
+from .parts import parts_of, sweep_of
 from .reconcile import reconcile
 
-_PART = re.compile(r"-b[0-9a-f]{6}\Z")
 _NUMBERS = (".json", ".jsonl", ".csv")
-
-
-def sweep_of(run: str) -> str:
-    """Name the sweep that a run is a part of."""
-    return _PART.sub("", run)
-
-
-def parts_of(home: Home, word: str) -> list[RunRecord]:
-    """Find every run of the sweep that a run, a sweep or a job's name stands for."""
-    known = books.runs(home.ledger)
-    whole = [record for record in known if word and sweep_of(record.run) == sweep_of(word)]
-    if not whole:
-        sweep = sweep_of(books.find_run(home.ledger, word).run)
-        whole = [record for record in known if sweep_of(record.run) == sweep]
-    return whole
 
 
 def standing(home: Home, word: str, *, ask: bool = True) -> Standing:

@@ -9,7 +9,7 @@ from typing import Any
 from leasehold.errors import VerifyError
 from leasehold.model.lease import RunRecord
 
-from .standing import sweep_of
+from .parts import sweep_of
 
 
 def verify_parts(parts: Sequence[RunRecord], verified: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -95,31 +95,32 @@ _COMMANDS = (
     "box", "plan", "fetch", "platforms", "doctor", "lint", "ckpt", "cadence", "disk", "gpu", "plot", "sweep", "ssh",
     "exec",
 )  # fmt: skip
-_DOCTOR = ("doctor", "lint")
-_FRONT = ("init", "check", "attach", "resume", "forget", "handbook", "tunnel", "completion")
+_MODULES = {
+    "leasehold.shells.cli.plan_commands": ("plan", "fetch", "platforms"),
+    "leasehold.shells.cli.ckpt_commands": ("ckpt", "cadence"),
+    "leasehold.shells.cli.status_commands": ("status",),
+    "leasehold.shells.cli.show_commands": ("show",),
+    "leasehold.shells.cli.plot_commands": ("plot",),
+    "leasehold.shells.cli.logs_commands": ("logs",),
+    "leasehold.shells.cli.hygiene_commands": ("disk", "gpu"),
+    "leasehold.shells.cli.sweep_commands": ("sweep",),
+    "leasehold.shells.cli.enter_commands": ("ssh", "execute"),
+    "leasehold.shells.cli.notify_commands": ("notify",),
+    "leasehold.shells.cli.adopt_commands": ("adopt",),
+    "leasehold.shells.cli.signer_commands": ("signer",),
+    "leasehold.shells.cli.doctor_commands": ("doctor", "lint"),
+    "leasehold.shells.cli.front_commands": (
+        "init", "check", "attach", "resume", "forget", "handbook", "tunnel", "completion",
+    ),
+}  # fmt: skip
+_PLACES = {command: module for module, commands in _MODULES.items() for command in commands}
 
 
 def _room(command: str) -> Any:
     """Import only the module that holds the command."""
-    if command in ("plan", "fetch", "platforms"):
-        return import_module(".plan_commands", __package__)
-    if command in ("ckpt", "cadence"):
-        return import_module(".ckpt_commands", __package__)
-    if command in ("status", "show", "plot", "logs"):
-        return import_module(f".{command}_commands", __package__)
-    if command in ("disk", "gpu"):
-        return import_module(".hygiene_commands", __package__)
-    if command == "sweep":
-        return import_module(".sweep_commands", __package__)
-    if command in ("ssh", "execute"):
-        return import_module(".enter_commands", __package__)
     if command.startswith("box_"):
-        return import_module(".box_commands", __package__)
-    if command in ("notify", "adopt", "signer"):
-        return import_module(f".{command}_commands", __package__)
-    if command in _DOCTOR:
-        return import_module(".doctor_commands", __package__)
-    return import_module(".front_commands" if command in _FRONT else ".commands", __package__)
+        return import_module("leasehold.shells.cli.box_commands")
+    return import_module(_PLACES.get(command, "leasehold.shells.cli.commands"))
 
 
 def _be_patient(args: argparse.Namespace) -> None:

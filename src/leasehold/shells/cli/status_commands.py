@@ -117,9 +117,11 @@ def _drawn(row: Row) -> list[str]:
 def _step(progress: dict[str, Any]) -> str:
     if "cells" in progress:
         return f"{progress['cells_done']}/{progress['cells']} cells"
-    if "step" in progress:
-        return f"{progress['step']}/{progress['total']}" if "total" in progress else str(progress["step"])
-    return f"epoch {progress['epoch']:g}" if "epoch" in progress else "-"
+    epoch = f"epoch {progress['epoch']:g}" if "epoch" in progress else ""
+    if "step" in progress:  # where the steps begin again with each epoch, they alone would look like the whole
+        steps = f"{progress['step']}/{progress['total']}" if "total" in progress else str(progress["step"])
+        return f"{steps}, {epoch}" if epoch else steps
+    return epoch or "-"
 
 
 def _loss(progress: dict[str, Any]) -> str:

@@ -11,8 +11,7 @@ from typing import Any, List
 import pytest
 
 from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.slurm import container, onward
-from leasehold.caretaker.slurm.ending import EX_TEMPFAIL
+from leasehold.caretaker.slurm import EX_TEMPFAIL, container, onward
 from leasehold.caretaker.slurm.submit import Order, submissions, submit, write
 
 _ENVIRON = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0"}
