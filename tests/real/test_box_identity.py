@@ -9,8 +9,9 @@ import pytest
 from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.ledger import books
 from leasehold.lifecycle import box_book
-from leasehold.lifecycle.boxes import box_of, find_box
+from leasehold.lifecycle.boxes import find_box
 from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.leased_box import box_of
 from leasehold.model.verdict import Outcome
 from leasehold.transport import host_keys
 from tests.support.box_book import add_box, finding, key_of, pasted, try_box

@@ -150,7 +150,7 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
 
 def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[int, str, str], None]) -> None:
     """Open a tunnel, look at the panel behind it, and hand (local port, kind, detail) to hold, which keeps it open."""
-    from leasehold.lifecycle.boxes import box_of
+    from leasehold.lifecycle.leased_box import box_of
     from leasehold.lifecycle.tunnel import check_port, look_at_panel
     from leasehold.lifecycle.tunnel import tunnel as open_tunnel
 

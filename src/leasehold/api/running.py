@@ -83,8 +83,8 @@ def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt
 
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:
     """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
-    from leasehold.lifecycle.boxes import box_of
     from leasehold.lifecycle.home_copy import copy_of, tell_all
+    from leasehold.lifecycle.leased_box import box_of
     from leasehold.lifecycle.minder import Minder
     from leasehold.lifecycle.orders import RunOutcome
     from leasehold.lifecycle.watch import Watch

@@ -5,12 +5,9 @@ A cell that ends within a second needs few of them, and to import them all would
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leasehold.kit.unhinted import unhinted
-
-if TYPE_CHECKING:
-    from .supervise import Caretaker
 
 
 def late(module: str, name: str) -> Any:
@@ -18,7 +15,7 @@ def late(module: str, name: str) -> Any:
     return _Late(module, name)
 
 
-def is_made(caretaker: "Caretaker", part: str) -> bool:
+def is_made(caretaker: Any, part: str) -> bool:
     """Whether somebody has asked for it."""
     return part in vars(caretaker)
 
@@ -32,7 +29,7 @@ class _Late:
     def __set_name__(self, owner: type, attribute: str) -> None:
         self._attribute = attribute
 
-    def __get__(self, caretaker: "Caretaker", owner: type) -> Any:
+    def __get__(self, caretaker: Any, owner: type) -> Any:
         with unhinted():
             kind = getattr(__import__(self._module, fromlist=[self._name]), self._name)
         made = kind(caretaker.folder, caretaker.plan, caretaker.note)

@@ -19,7 +19,6 @@ from leasehold.transport.parcel import boot_command
 from leasehold.transport.process import LocalTransport
 
 if TYPE_CHECKING:
-    from leasehold.model.lease import Lease
     from leasehold.model.profile import Profile
     from leasehold.platforms.engines.caretaker import CaretakerEngine
     from leasehold.transport.contract import Transport
@@ -160,21 +159,6 @@ def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
         raise
     finally:
         called.hang_up()
-
-
-def box_of(home: Home, lease: Lease) -> Box:
-    """Find the box of a lease again; its folder there stays what it was when the lease was opened."""
-    rehearse = lease.platform == "rehearsal" and lease.box == LOCAL  # a book once took ssh boxes for rehearsals
-    box = replace(find_box(home, lease.box, root=lease.root, rehearse=rehearse), root=lease.root)
-    if lease.open:
-        return box
-    from .heard_again import ClosedBox, hush_closed, note_heard
-
-    return ClosedBox(
-        **vars(box),
-        answered=lambda runs: note_heard(home, lease, runs),
-        hush=lambda engine: hush_closed(home, lease, engine),
-    )
 
 
 def way_to(home: Home, name: str) -> Transport:

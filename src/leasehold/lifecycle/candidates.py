@@ -22,9 +22,10 @@ from leasehold.model.sheet import Wishes
 from leasehold.model.verdict import Outcome
 
 from . import check
-from .boxes import Box, box_of, find_box, only_plans
+from .boxes import Box, find_box, only_plans
 from .home import Home
 from .launch import Met, connect, refuse_company
+from .leased_box import box_of
 from .orders import RunOrder
 from .plan_inputs import judge_on_box, profile_on
 from .platform_choice import of_address, readings, unnamed

@@ -23,9 +23,10 @@ from leasehold.model.verdict import Finding, Outcome, Verdict
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from . import check
-from .boxes import Box, box_of, find_box
+from .boxes import Box, find_box
 from .gathering import gather
 from .home import Home
+from .leased_box import box_of
 from .log_lines import LogLines
 from .own_places import say_home_stays
 from .plan_candidates import plan_candidates
@@ -50,7 +51,7 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
         refuse_unfilled(job, job_file)
     project = job_file.absolute().parent
     job, tree = gather(home, job, job_file, project / RESULTS, report)
-    if stays := say_home_stays(home, tree):
+    if stays := say_home_stays(home, tree.folder, tree.left_out):
         report(Note("warning", stays))
     if gate == "plan":
         verdict = _plan(home, job, box_name, project, report, str(wishes.get("root") or ""))

@@ -15,8 +15,9 @@ from leasehold.model.entered import Entered
 from leasehold.model.lease import RunRecord
 from leasehold.transport.openssh import SshTransport
 
-from .boxes import Box, box_of, find_box
+from .boxes import Box, find_box
 from .home import Home
+from .leased_box import box_of
 from .sweep.named import one_with_cell, runs_named
 
 _TO_FOLDER = "cd {folder} && exec {command}"

@@ -8,7 +8,7 @@ from leasehold.errors import Refusal
 from leasehold.ledger import books
 from leasehold.model.box import LOCAL
 
-from .boxes import box_of
+from .leased_box import box_of
 
 if TYPE_CHECKING:
     from leasehold.model.lease import Lease, RunRecord

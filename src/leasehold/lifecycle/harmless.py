@@ -11,8 +11,8 @@ from leasehold.ledger import books
 from leasehold.model.lease import RunRecord
 
 from .approve import Ask, require_phrase
-from .boxes import box_of
 from .home import Home, person
+from .leased_box import box_of
 
 _IDENTITY = ("pid", "started", "boot")
 

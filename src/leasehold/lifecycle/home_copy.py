@@ -20,8 +20,8 @@ from leasehold.ledger import books
 from leasehold.model.note import Note, Report
 from leasehold.model.words import ago
 
-from .boxes import box_of
 from .evidence import FOLDER, JOURNAL, READINGS, STATUS
+from .leased_box import box_of
 from .results import Folders
 
 if TYPE_CHECKING:

@@ -203,7 +203,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
     job, tree = order.prepared or gather(home, job, order.job_file, results, report)
     if order.stored is None:
         refuse_crlf(tree)
-    if not order.prepared and (stays := say_home_stays(home, tree)):
+    if not order.prepared and (stays := say_home_stays(home, tree.folder, tree.left_out)):
         report(Note("warning", stays))
     if not order.prepared and (missed := say_of_job(home, job, order.job_file, results)):
         report(Note("warning", missed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from leasehold.errors import UserError
 
 if TYPE_CHECKING:
     from .home import Home
-    from .project import CodeTree
 
 
 def own_places(home: Home, project: Path, results: Path) -> tuple[Path, ...]:
@@ -34,13 +33,13 @@ def below(project: Path, places: Sequence[Path]) -> tuple[str, ...]:
     return tuple(f"{path}/" for path in inside if path != "." and path.split("/")[0] != "..")
 
 
-def say_home_stays(home: Home, tree: CodeTree) -> str:
+def say_home_stays(home: Home, project: Path, left_out: Collection[str]) -> str:
     """Say that the home lies in the project and stays here; nothing where it is ignored there already."""
-    found = [prefix for prefix in below(tree.folder, [home.path]) if prefix in tree.left_out]
+    found = [prefix for prefix in below(project, [home.path]) if prefix in left_out]
     if not found:
         return ""
     said = f"the leasehold home lies in this project ({found[0]}); it stays here and does not travel with the code"
-    tracked = _tracked(tree.folder, found[0])
+    tracked = _tracked(project, found[0])
     if tracked:
         files = "1 file" if tracked == 1 else f"{tracked} files"
         untrack = f"git rm -r --cached {shlex.quote(found[0])}"

@@ -21,8 +21,8 @@ from leasehold.platforms.landlords.person import PersonLandlord
 from leasehold.transport.process import LocalTransport
 
 from .approve import Ask, new_request, require_phrase
-from .boxes import box_of
 from .home import Home
+from .leased_box import box_of
 from .teardown import TeardownPlan, Wanted, platform_of, tear_down
 
 _LONGEST_S = 31 * 86400.0

@@ -14,7 +14,8 @@ from leasehold.ledger import books
 from leasehold.model.note import Note, Report
 from leasehold.transport import patience
 
-from .boxes import Box, box_of
+from .boxes import Box
+from .leased_box import box_of
 from .pull.calling import Calls
 from .pull.pace import Pace
 

@@ -23,11 +23,12 @@ from leasehold.transport.contract import Link, Transport
 from leasehold.transport.wire import Wire, ask_status
 
 from . import heard_again
-from .boxes import Box, box_of, gateway_of, way_to
+from .boxes import Box, gateway_of, way_to
 from .fan_out import Call, fan_out
 from .health import STALE_BEAT_S, trouble
 from .home import Home
 from .lease_notes import note_reached
+from .leased_box import box_of
 
 PATIENCE_S = 15.0
 _FRESH_S = 2

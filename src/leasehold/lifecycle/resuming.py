@@ -11,8 +11,8 @@ from leasehold.ledger import books
 from leasehold.model.plan import plan_from_dict
 
 from . import kept_code
-from .boxes import box_of
 from .journey import run_through
+from .leased_box import box_of
 from .orders import RunOrder, RunOutcome
 
 if TYPE_CHECKING:

@@ -21,10 +21,11 @@ from leasehold.model.plan import Plan, plan_from_dict
 from leasehold.model.words import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .boxes import Box, box_of
+from .boxes import Box
 from .heard_again import hush_closed, note_heard
 from .heard_by_name import reopen_by_machine
 from .home import Home
+from .leased_box import box_of
 from .origin import git_facts
 from .project import CodeTree
 from .resolve import run_id

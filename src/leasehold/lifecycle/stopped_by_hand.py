@@ -14,8 +14,8 @@ from leasehold.model.note import Report, silent
 from leasehold.model.profile import Verb
 from leasehold.platforms.contract import BoxState, Landlord
 
-from .boxes import box_of
 from .home import Home
+from .leased_box import box_of
 from .machines import close_twins, twins_of
 from .refresh import by_run
 from .teardown import platform_of

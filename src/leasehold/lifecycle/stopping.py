@@ -12,8 +12,9 @@ from leasehold.model.lease import Lease, RunRecord
 from leasehold.model.note import Note, Report
 from leasehold.transport import patience
 
-from .boxes import Box, box_of
+from .boxes import Box
 from .home import Home
+from .leased_box import box_of
 from .watch import NotOver, Watch
 
 _AFTER_GRACE_S = 10.0  # the caretaker kills when the grace is over, and writes that down

@@ -18,8 +18,8 @@ from leasehold.model.plan import plan_from_dict
 
 from . import handbook, notify
 from .approve import Ask, require_phrase
-from .boxes import box_of
 from .home import Home, person
+from .leased_box import box_of
 from .plan_inputs import profile_on
 
 

@@ -24,9 +24,9 @@ from leasehold.model.verdict import Verdict
 from leasehold.platforms.contract import BoxState, Landlord
 from leasehold.platforms.landlords.person import steps
 
-from .boxes import box_of
 from .home import Home
 from .intents import approved_words, asked_before, still_approved
+from .leased_box import box_of
 from .machines import close_twins, twins_of
 from .metering import cost_text
 from .teardown_readings import Look, neighbours, read_all

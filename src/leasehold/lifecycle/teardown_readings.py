@@ -19,9 +19,9 @@ from leasehold.model.profile import Verb
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .box_reading import read_in_full
-from .boxes import box_of
 from .harmless import with_word
 from .home import Home
+from .leased_box import box_of
 from .left_behind import left_behind
 from .machine_readings import read_around
 from .machines import twins_of

@@ -16,8 +16,8 @@ from leasehold.model.plan import Plan, plan_from_dict
 
 from . import waivers
 from .approve import Ask
-from .boxes import box_of
 from .home import Home, person
+from .leased_box import box_of
 from .results import Folders, private
 from .salvage import salvage
 

@@ -56,16 +56,16 @@ def test_a_home_that_is_named_through_a_link_is_known_for_what_it_is(project: Pa
 
 def test_it_is_said_until_it_is_ignored(project: Path) -> None:
     home = Home(project / "state")
-    assert "(state/); it stays here" in say_home_stays(home, _read(project, home))
+    assert "(state/); it stays here" in _stays(home, _read(project, home))
     (project / ".leaseignore").write_text("state/\n")
-    assert say_home_stays(home, _read(project, home)) == ""
+    assert _stays(home, _read(project, home)) == ""
 
 
 def test_a_home_elsewhere_is_not_spoken_of(project: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     tree = _read(project, home)
     assert "state/ledger.sqlite" in _paths(tree)
-    assert say_home_stays(home, tree) == ""
+    assert _stays(home, tree) == ""
 
 
 @pytest.mark.parametrize("project", ["git"], indirect=True)
@@ -74,11 +74,15 @@ def test_a_home_that_git_tracks_stays_too_and_how_to_untrack_it_is_said(project:
     home = Home(project / "state")
     tree = _read(project, home)
     assert _paths(tree) == ["state-of-the-art.py", "train.py"]
-    assert "Git tracks 2 files of it" in say_home_stays(home, tree)
-    assert "git rm -r --cached state/" in say_home_stays(home, tree)
+    assert "Git tracks 2 files of it" in _stays(home, tree)
+    assert "git rm -r --cached state/" in _stays(home, tree)
 
 
 def test_a_home_that_is_the_project_is_refused(project: Path) -> None:
     with pytest.raises(UserError) as caught:
         _read(project, Home(project))
     assert caught.value.code == "home.is_project"
+
+
+def _stays(home: Home, tree: CodeTree) -> str:
+    return say_home_stays(home, tree.folder, tree.left_out)

@@ -71,7 +71,7 @@ class _Fleet:
         job, tree = gather(home, job, order.job_file, results, report)
         self._job = job
         missed = say_of_job(home, job, order.job_file, results)
-        for warning in filter(None, (unread(job, tree), say_home_stays(home, tree), missed)):
+        for warning in filter(None, (unread(job, tree), say_home_stays(home, tree.folder, tree.left_out), missed)):
             report(Note("warning", warning))
         self._order = replace(order, prepared=(job, tree))
         self._again = generation(home, job, tree, again=order.again)  # once for all boxes

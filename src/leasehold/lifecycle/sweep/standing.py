@@ -11,10 +11,11 @@ from typing import Any
 from leasehold.errors import LeaseholdError, UserError
 from leasehold.kit.manifest import ManifestError
 from leasehold.ledger import books
-from leasehold.lifecycle.boxes import Box, box_of
+from leasehold.lifecycle.boxes import Box
 from leasehold.lifecycle.fan_out import Call, fan_out
 from leasehold.lifecycle.health import STALE_BEAT_S
 from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.leased_box import box_of
 from leasehold.lifecycle.refresh import by_run
 from leasehold.lifecycle.results import Folders
 from leasehold.lifecycle.verify import names_at, sealed_entries

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
-from leasehold.lifecycle.boxes import box_of
 from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.leased_box import box_of
 from leasehold.lifecycle.minder import Minder
 from leasehold.lifecycle.watch import Watch
 from leasehold.model.lease import RunRecord
