@@ -20,7 +20,7 @@ from .locks import is_held
 from .retelling import retell
 from .run_requests import folder_of
 from .serve import Refused, Request
-from .slurm import is_slurm
+from .slurm.uses_slurm import is_slurm
 from .soundness import problem_of, refuse_newer
 
 if TYPE_CHECKING:

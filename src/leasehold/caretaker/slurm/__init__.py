@@ -1,10 +1,1 @@
-"""A Slurm cluster as the engine: cells are tasks of a job array, and each task runs a caretaker of its own."""
-
-from typing import Any, Mapping
-
-EX_TEMPFAIL = 75  # a task of ours that could not see to its going on ends with it
-
-
-def is_slurm(plan: Mapping[str, Any]) -> bool:
-    """Whether this run's work goes through Slurm."""
-    return plan.get("engine") == "slurm"
+"""Run cells as tasks of a Slurm job array: submit, run one task, requeue, report the end."""

@@ -16,12 +16,12 @@ from leasehold.kit.atomic import read_json, write_json
 from leasehold.kit.procs import boot_id
 from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
 
-from . import is_slurm as is_slurm
 from .ending import expect_cells
 from .gather import Gatherer, cancel
 from .submit import CHAIN, Order, Submission, carry_out, submissions, submit, write
 from .submit import rehearse as submit_rehearsal
 from .tools import SlurmDown, SlurmRefused, ask
+from .uses_slurm import is_slurm as is_slurm
 
 _LOCK_WAIT_S = 60.0
 _DEFAULT_ARRAY = 1000  # MaxArraySize is 1001 unless the site says otherwise

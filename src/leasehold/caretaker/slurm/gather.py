@@ -19,11 +19,12 @@ from leasehold.kit.atomic import write_json
 from leasehold.kit.layouts import STATUS
 from leasehold.kit.runstate import FAILED, FINISHED, CellState, RunState, fold
 
-from . import EX_TEMPFAIL, allocation
+from . import allocation
 from .look_back import look_back
 from .states import LIVE, Task, put_back_for, tasks
 from .submit import HOME, Submission, submissions
 from .tools import SlurmDown, SlurmRefused, ask
+from .uses_slurm import EX_TEMPFAIL
 from .words import GONE, Ended, say_ended, say_waiting
 
 _LOCK_WAIT_S = 20.0

@@ -16,10 +16,10 @@ from typing import Callable, Mapping, Optional, TypeVar
 from leasehold.caretaker.layout import RunFolder
 from leasehold.caretaker.locks import wait_lock
 
-from . import EX_TEMPFAIL
 from .states import put_back_for
 from .submit import TASK, Order, Submission, carry_out, submissions, submit, write
 from .tools import SlurmDown, SlurmRefused, ask
+from .uses_slurm import EX_TEMPFAIL
 
 T = TypeVar("T")
 

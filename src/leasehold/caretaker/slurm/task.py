@@ -20,11 +20,11 @@ from leasehold.caretaker.supervise import Caretaker
 from leasehold.kit.atomic import read_json
 from leasehold.kit.runstate import FAILED, STOPPED, CellState
 
-from . import EX_TEMPFAIL
 from .allocation import lent
 from .ending import begin_cell, end_cell, is_of_cell
 from .own import OwnAttempts
 from .shares import keep_share, share_of
+from .uses_slurm import EX_TEMPFAIL
 
 _LOCK_WAIT_S = 120.0  # a node that failed may hold the cell for a while; Slurm has fenced it by then
 _BEFORE_THE_WALL_S = 20.0  # a trainer that does not leave is put back with the task, not lost with it

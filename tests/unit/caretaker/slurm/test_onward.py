@@ -11,8 +11,9 @@ from typing import Any, List
 import pytest
 
 from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.slurm import EX_TEMPFAIL, container, onward
+from leasehold.caretaker.slurm import container, onward
 from leasehold.caretaker.slurm.submit import Order, submissions, submit, write
+from leasehold.caretaker.slurm.uses_slurm import EX_TEMPFAIL
 
 _ENVIRON = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0"}
 _NO_REQUEUE = 'case "$*" in *requeue*) echo "7_0: Requested operation is presently disabled" >&2; exit 1;; esac\n'
