@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import leasehold
-from leasehold.kit.atomic import read_json
+from leasehold.kit.files.atomic import read_json
 from tests.support import processes
 from tests.support.parts import missing_ssh
 from tests.support.sshd import SshBox

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from leasehold.checkpoint import Checkpointer
-from leasehold.checkpoint.files import load_file
-from leasehold.checkpoint.parts import one_copying_thread
+from leasehold.checkpoint.state.parts import one_copying_thread
+from leasehold.checkpoint.store.files import load_file
 
 _TENSORS = 96
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from leasehold.doctor.reading import read_log
-from leasehold.kit.scan import Scanner, scan
-from leasehold.kit.signs import Book, shipped
+from leasehold.kit.failure.catalogue import Book, shipped
+from leasehold.kit.failure.log_scan import Scanner, scan
 from tests.doctor.excerpts import HALVES, Excerpt, read, score
 
 from .rounds import Effort, interleave, seconds_of, user_environment

@@ -53,17 +53,17 @@ def transport(root: str) -> SshTransport:
 
 def pull_all(root: str, run: str, into: str) -> dict[str, int]:
     """Pull as `lease pull` does, up to every hash compared and on the disk; the load check is left out."""
-    from leasehold.lifecycle.pull.calling import Calls
+    from leasehold.lifecycle.pull.connections import Calls
 
     calls = Calls(transport(root), lambda way: connect(root, way), Path(root).parent / "way.json", _remember(root))
     calls.begin()
     from leasehold.errors import LinkError
-    from leasehold.lifecycle.pull.listing import Asked, Place
-    from leasehold.lifecycle.pull.pace import Pace
+    from leasehold.lifecycle.pull.list_reader import Asked, Place
+    from leasehold.lifecycle.pull.rate import Pace
+    from leasehold.lifecycle.pull.session import begin_chart, open_list, pull
     from leasehold.lifecycle.pull.streams import Way
-    from leasehold.lifecycle.pull.whole import begin_chart, open_list, pull
-    from leasehold.lifecycle.results import Folders
-    from leasehold.model.note import Note
+    from leasehold.lifecycle.results.result_folders import Folders
+    from leasehold.model.run.note import Note
 
     folders = Folders(Path(into), run)
     folders.make()
@@ -91,7 +91,7 @@ def push_all(root: str, project: str, memory: str) -> dict[str, int]:
     from leasehold.transport.ahead import CalledAhead
 
     called = CalledAhead(transport(root), _remember(root))
-    from leasehold.lifecycle.project import read_tree
+    from leasehold.lifecycle.project.code_tree import read_tree
     from leasehold.platforms.engines.caretaker import CaretakerEngine
     from leasehold.transport.wire import Wire
 

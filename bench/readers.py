@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from leasehold.kit.readers import read
-from leasehold.lifecycle.confine import LoadRequest, check_loads
+from leasehold.lifecycle.confine.check_loads import LoadRequest, check_loads
 from tests.unit.readers.forge import Tensor, finished, mapping
 
 from .rounds import Effort, interleave

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from leasehold.kit import journal
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.files import journal
+from leasehold.kit.run.run_state import RunState, fold
 
 from .rounds import Effort, interleave
 from .rows import Goal, Row

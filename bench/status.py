@@ -10,8 +10,8 @@ from pathlib import Path
 
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
-from leasehold.model.job import Artifact, Job
-from leasehold.model.plan import Plan
+from leasehold.model.job.job import Artifact, Job
+from leasehold.model.run.plan import Plan
 
 from .rounds import LEASE, Effort, interleave, seconds_of, user_environment
 from .rows import Goal, Row

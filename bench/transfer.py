@@ -18,9 +18,9 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from leasehold.lifecycle.project import read_tree
-from leasehold.model.job import Artifact, Job
-from leasehold.model.plan import Plan
+from leasehold.lifecycle.project.code_tree import read_tree
+from leasehold.model.job.job import Artifact, Job
+from leasehold.model.run.plan import Plan
 from tests.support.parts import missing_ssh
 from tests.support.sshd import SshBox
 

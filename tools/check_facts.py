@@ -15,7 +15,7 @@ from typing import Any
 from leasehold.errors import LeaseholdError
 from leasehold.facts.fact_yaml import read_facts
 from leasehold.facts.profiles import Shelf
-from leasehold.model.profile import Profile
+from leasehold.model.platform.profile import Profile
 
 SHIPPED = Path(__file__).resolve().parent.parent / "src/leasehold/facts/profiles"
 WANTED = (

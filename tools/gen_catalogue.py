@@ -30,7 +30,7 @@ def main() -> int:
     check(entries)
     texts = {entry["id"]: _texts(entry, topic) for topic, entry in _flat(topics)}
     drifted = [
-        written("src/leasehold/kit/catalogue.json", _json(book(entries))),
+        written("src/leasehold/kit/failure/catalogue.json", _json(book(entries))),
         written("src/leasehold/facts/catalogue.json", _json(texts)),
         written("docs/catalogue.md", page(topics)),
     ]

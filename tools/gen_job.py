@@ -7,8 +7,8 @@ import sys
 
 from written import written
 
-from leasehold.model import job_words
-from leasehold.model.job_words import Word
+from leasehold.model.job import keys
+from leasehold.model.job.keys import Word
 
 
 def page() -> str:
@@ -19,47 +19,47 @@ def page() -> str:
         "Generated from the parser's own words by `make docs`. For editors: `job.schema.json` beside this page; put",
         "`# yaml-language-server: $schema=…/job.schema.json` on the first line of your file.",
         "",
-        *_table("", job_words.WORDS),
+        *_table("", keys.WORDS),
         "",
         "## artifacts: one entry",
         "",
-        *_table("", job_words.ARTIFACT_WORDS),
+        *_table("", keys.ARTIFACT_WORDS),
         "",
         "## resume",
         "",
-        *_table("", job_words.RESUME_WORDS),
+        *_table("", keys.RESUME_WORDS),
         "",
         "## downloads: one entry",
         "",
-        *_table("", job_words.DOWNLOAD_WORDS),
+        *_table("", keys.DOWNLOAD_WORDS),
         "",
         "## data: one entry",
         "",
-        *_table("", job_words.DATA_WORDS),
+        *_table("", keys.DATA_WORDS),
         "",
         "## resources",
         "",
-        *_table("", job_words.RESOURCE_WORDS),
+        *_table("", keys.RESOURCE_WORDS),
         "",
         "## resources.gpu",
         "",
-        *_table("", job_words.GPU_WORDS),
+        *_table("", keys.GPU_WORDS),
         "",
         "## checkpoint",
         "",
-        *_table("", job_words.CHECKPOINT_WORDS),
+        *_table("", keys.CHECKPOINT_WORDS),
         "",
         "## budget, when it is a mapping",
         "",
-        *_table("", job_words.BUDGET_WORDS),
+        *_table("", keys.BUDGET_WORDS),
         "",
         "## notify",
         "",
-        *_table("", job_words.NOTIFY_WORDS),
+        *_table("", keys.NOTIFY_WORDS),
         "",
         "## slurm",
         "",
-        *_table("", job_words.SLURM_WORDS),
+        *_table("", keys.SLURM_WORDS),
     ]
     return "\n".join(lines) + "\n"
 
@@ -74,5 +74,5 @@ def _table(prefix: str, words: tuple[Word, ...]) -> list[str]:
 
 
 if __name__ == "__main__":
-    schema = json.dumps(job_words.json_schema(), indent=2) + "\n"
+    schema = json.dumps(keys.json_schema(), indent=2) + "\n"
     sys.exit(written("docs/job-keys.md", page()) or written("docs/job.schema.json", schema))

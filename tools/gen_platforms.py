@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from written import written
 
 from leasehold.facts import profiles
-from leasehold.model.platform_signs import say_sign
-from leasehold.model.platform_words import first_lines, say_clock, say_survival
-from leasehold.model.profile import Profile, Rate, Source, Tier, Verb
+from leasehold.model.platform.platform_signs import say_sign
+from leasehold.model.platform.platform_wording import first_lines, say_clock, say_survival
+from leasehold.model.platform.profile import Profile, Rate, Source, Tier, Verb
 
 _PRESENCE = {"always": " on every box", "sometimes": "", "never": " on none of its boxes"}
 _HEAD = """# Platforms

@@ -21,14 +21,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from leasehold.caretaker.asking import Asking
-from leasehold.caretaker.cards import LIBRARY, _ask_tool, ask_driver
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.nvml import CannotAsk, Nvml
-from leasehold.caretaker.patrol import Patrol
-from leasehold.caretaker.series import read_ring
-from leasehold.kit.procs import MARK, look
-from leasehold.kit.runstate import CellState, RunState
+from leasehold.caretaker.gpu.cards import LIBRARY, _ask_tool, ask_driver
+from leasehold.caretaker.gpu.nvml import CannotAsk, Nvml
+from leasehold.caretaker.monitor.patrol import Patrol
+from leasehold.caretaker.monitor.ring_files import read_ring
+from leasehold.caretaker.monitor.slow_probes import Asking
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.run.processes import MARK, look
+from leasehold.kit.run.run_state import CellState, RunState
 
 _LOAD = """
 import sys, time, torch
@@ -129,7 +129,7 @@ def _memory_of_nvml() -> dict[str, Any]:
     script = (
         "import sys, json; sys.path.insert(0, sys.argv[1]); import ctypes\n"
         "def pss(): return {l.split(':')[0]: int(l.split()[1]) for l in open('/proc/self/smaps_rollup') if 'kB' in l}\n"
-        "before = pss(); from leasehold.caretaker.nvml import Nvml; module = pss()\n"
+        "before = pss(); from leasehold.caretaker.gpu.nvml import Nvml; module = pss()\n"
         "n = Nvml('libnvidia-ml.so.1'); opened = pss()\n"
         "n.cards(); sampled = pss(); n.close(); closed = pss()\n"
         "keys = ('Rss', 'Pss', 'Private_Dirty')\n"

@@ -18,8 +18,8 @@ import tempfile
 import time
 from typing import Any
 
-from leasehold.caretaker import gpu_holders, gpu_query, gpu_survey
-from leasehold.gates.gpu_health import GpuReadings, judge_health, worst
+from leasehold.caretaker.gpu import card_holders, card_survey, nvidia_smi
+from leasehold.gates.care.gpu_health import GpuReadings, judge_health, worst
 
 _JOB = r"""
 import os, sys, time, torch
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as root:
         found: dict[str, Any] = {
             "min_age_s": _MIN_AGE_S,
-            "own_namespace": gpu_holders.own_namespace(),
+            "own_namespace": card_holders.own_namespace(),
             "uid": os.geteuid(),
         }
         found["idle"] = _look(root, "idle")
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
             time.sleep(3)
             found["orphaned"] = _look(root, "job killed, its worker still has the devices")
             zombies = [row for row in found["orphaned"]["survey"]["holders"] if row["zombie"]]
-            found["ended"] = gpu_survey.end_now(root, zombies, 3.0, _MIN_AGE_S)
+            found["ended"] = card_survey.end_now(root, zombies, 3.0, _MIN_AGE_S)
             print("ended:", found["ended"])
         finally:
             job.kill()
@@ -77,7 +77,7 @@ def main(argv: list[str]) -> int:
 
 def _look(root: str, what: str) -> dict[str, Any]:
     begun = time.monotonic()
-    survey = gpu_survey.look(root, 5, 1.0, _MIN_AGE_S)
+    survey = card_survey.look(root, 5, 1.0, _MIN_AGE_S)
     took_s = time.monotonic() - begun
     known = {key: value for key, value in survey.items() if key in GpuReadings.__dataclass_fields__}
     health = judge_health(GpuReadings(**known))
@@ -86,7 +86,7 @@ def _look(root: str, what: str) -> dict[str, Any]:
         print(f"   {item.level.value:7} card {item.card or '-':2} {item.what}")
     for row in survey["holders"]:
         print(f"   pid {row['pid']:<7} zombie={row['zombie']!s:5} listed={row['listed']!s:5} {row['why']}")
-    raw = {name: gpu_query.run_tool(words) for name, words in _RAW.items()}
+    raw = {name: nvidia_smi.run_tool(words) for name, words in _RAW.items()}
     return {"survey": survey, "health": [item.as_dict() for item in health], "raw": raw, "took_s": round(took_s, 1)}
 
 

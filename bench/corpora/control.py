@@ -13,7 +13,7 @@ _LOAD = "import pickle,sys\nfor path in sys.argv[1:]:\n  try: pickle.load(open(p
 _CONFINED = """
 import pickle, sys
 sys.path.append({source!r})
-from leasehold.lifecycle import confine_walls as walls
+from leasehold.lifecycle.confine import walls
 walls.leave_network(reopens_files=False)
 walls.forbid_new_privileges()
 walls.limit_resources(10, 1 << 30, 16)

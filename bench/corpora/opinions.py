@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leasehold.lifecycle.confine import LoadRequest, check_loads
+from leasehold.lifecycle.confine.check_loads import LoadRequest, check_loads
 
 from .gather import SCANNERS_PYTHON
 from .judge import File

@@ -15,7 +15,7 @@ _PICKLED = (".bin", ".pkl", ".pickle", ".pt", ".pth", ".ckpt", ".joblib", ".meta
 
 def leasehold() -> Ask:
     """As `lease ckpt inspect` asks, and as the check of results at home does."""
-    confine = importlib.import_module("leasehold.lifecycle.confine")
+    confine = importlib.import_module("leasehold.lifecycle.confine.check_loads")
     kind_of = importlib.import_module("leasehold.kit.readers").guess_kind
     sys.executable = os.environ.get("LEASEHOLD_WATCHED", sys.executable)  # the confined processes are watched too
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from leasehold import first_call
-from leasehold.kit.uninspected import load_dataclasses
+from leasehold.kit.startup.inspect_stub import load_dataclasses
 
 
 def main() -> int:

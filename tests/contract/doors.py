@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker.trees import lay_out
+from leasehold.caretaker.uploads.trees import lay_out
 from leasehold.errors import LinkError
-from leasehold.kit.tree import tree_hash, tree_text
-from leasehold.model.job import Artifact, Job
-from leasehold.model.plan import Plan
+from leasehold.kit.files.code_tree import tree_hash, tree_text
+from leasehold.model.job.job import Artifact, Job
+from leasehold.model.run.plan import Plan
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.contract import Transport
 from leasehold.transport.openssh import SshAddress, SshTransport

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import BoxError, LeaseholdError, LinkError
-from leasehold.kit import frames
+from leasehold.kit.wire import frames
 from leasehold.transport.process import ProcessLink
 from leasehold.transport.wire import Wire
 from tests.contract.doors import RESULT, RUN, WAITS, Door, let_go, plan_of, wait_end

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import BoxError
-from leasehold.kit.manifest import parse
+from leasehold.kit.files.manifest import parse
 from leasehold.transport.wire import ask_status
 from tests.contract.doors import CODE, RESULT, RUN, Code, Door, laid_out, plan_of, prints, seal, wait_end
 from tests.support.lives import eventually

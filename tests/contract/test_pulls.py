@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from leasehold.errors import BoxError, HomeError, LinkError, VerifyError
-from leasehold.lifecycle.pull import telling
-from leasehold.lifecycle.pull.arrivals import NAME
-from leasehold.lifecycle.pull.listing import Asked, Place
-from leasehold.lifecycle.pull.pace import Pace
+from leasehold.lifecycle.pull import report_digests
+from leasehold.lifecycle.pull.files.arrivals import NAME
+from leasehold.lifecycle.pull.list_reader import Asked, Place
+from leasehold.lifecycle.pull.rate import Pace
+from leasehold.lifecycle.pull.session import Pulled, begin_chart, open_chart, open_list, pull
 from leasehold.lifecycle.pull.streams import Way
-from leasehold.lifecycle.pull.whole import Pulled, begin_chart, open_chart, open_list, pull
-from leasehold.model.note import Note
+from leasehold.model.run.note import Note
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import RUN, WAITS, Door, let_go, plan_of, wait_end
 from tests.support.lives import eventually
@@ -139,9 +139,9 @@ def test_large_and_small_files_come_home_proved(haul: Haul) -> None:
 def test_sums_that_are_told_while_others_come_make_the_same_manifest(
     haul: Haul, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    monkeypatch.setattr(telling, "_BLOCK", 7)
-    monkeypatch.setattr(telling, "_LEAST_FILES", 7)
-    monkeypatch.setattr(telling, "_MOST", ahead)
+    monkeypatch.setattr(report_digests, "_BLOCK", 7)
+    monkeypatch.setattr(report_digests, "_LEAST_FILES", 7)
+    monkeypatch.setattr(report_digests, "_MOST", ahead)
     files = {f"s/{n:04d}": b"%d" % n * 3000 for n in range(600)} | {"s/0300.large": noise(3 * MIB)}
     haul.write(files)
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from leasehold.errors import BoxError, Refusal
-from leasehold.kit.manifest import encode, parse
-from leasehold.kit.tree import tree_hash, tree_text
+from leasehold.kit.files.code_tree import tree_hash, tree_text
+from leasehold.kit.files.manifest import encode, parse
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from tests.contract.doors import (
     CODE,

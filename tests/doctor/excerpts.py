@@ -8,8 +8,8 @@ from pathlib import Path
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
 from leasehold.doctor.reading import read_stream
-from leasehold.kit.evidence import Context
-from leasehold.kit.signs import Book
+from leasehold.kit.failure.catalogue import Book
+from leasehold.kit.failure.evidence import Context
 
 FOLDER = Path(__file__).parent / "corpus"
 HALVES = ("tune", "report")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leasehold.facts.ailments import all_ailments, find
-from leasehold.kit.signs import shipped
+from leasehold.kit.failure.catalogue import shipped
 from tests.doctor.excerpts import diagnosed
 from tests.doctor.steps import Counter
 
@@ -32,7 +32,7 @@ _MOST_STEPS = 3_000_000
 
 def named(entry: dict[str, Any], text: str) -> set[str]:
     """Every id that a text shows, whether it is reported, refined away or only a notice."""
-    from leasehold.kit.evidence import Context
+    from leasehold.kit.failure.evidence import Context
 
     seen = diagnosed(BOOK, text, Context(platform=entry.get("platform", "")))
     return {name for finding in (*seen.findings, *seen.notices) for name in (finding.id, *finding.instead_of)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.facts.ailments import find
-from leasehold.kit.signs import shipped
+from leasehold.kit.failure.catalogue import shipped
 from tests.doctor.excerpts import HALVES, read, score
 
 BOOK = shipped()

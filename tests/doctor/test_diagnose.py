@@ -8,8 +8,8 @@ from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import ACTIONS
 from leasehold.doctor.reading import rank_of, read_log, read_stream
 from leasehold.facts.ailments import all_ailments
-from leasehold.kit.evidence import Context, from_readings
-from leasehold.kit.signs import shipped
+from leasehold.kit.failure.catalogue import shipped
+from leasehold.kit.failure.evidence import Context, from_readings
 from tests.doctor.excerpts import diagnosed
 
 BOOK = shipped()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.kit.oom import human, parse, rung
+from leasehold.kit.failure.oom import human, parse, rung
 
 GIB = 1 << 30
 OLD = (

@@ -8,7 +8,7 @@ import atheris
 
 with atheris.instrument_imports(include=["leasehold.kit"]):
     import leasehold.kit.readers
-    import leasehold.kit.readers.folders  # noqa: F401
+    import leasehold.kit.readers.checkpoints.folders  # noqa: F401
 
 from tests.fuzz import targets
 

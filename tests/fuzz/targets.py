@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from leasehold.kit.checkpoint_file import Damaged, parse_header
+from leasehold.kit.files.checkpoint_file import Damaged, parse_header
 from leasehold.kit.readers import Limits, Source, Unreadable, read_source
-from leasehold.kit.readers.folders import read_folder
+from leasehold.kit.readers.checkpoints.folders import read_folder
 from leasehold.kit.readers.formats import FORMATS
-from leasehold.kit.readers.torch_legacy import MAGIC
+from leasehold.kit.readers.torch.torch_legacy import MAGIC
 from tests.unit.readers.forge import torch_zip
 
 SEEDS = Path(__file__).with_name("seeds")

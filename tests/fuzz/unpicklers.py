@@ -14,8 +14,8 @@ import struct
 from typing import Any, NamedTuple
 
 from leasehold.kit.readers import Limits, Unreadable
-from leasehold.kit.readers.inert import Inert, Kept, Name
-from leasehold.kit.readers.pickle_machine import run_pickle
+from leasehold.kit.readers.pickles.pickle_machine import run_pickle
+from leasehold.kit.readers.pickles.stand_ins import Inert, Kept, Name
 
 _LIMITS = Limits(max_pickle_ops=10_000, max_memo=100_000)
 _DEEPEST = 8

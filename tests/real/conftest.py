@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home.home import Home
 from tests.support import tally
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.lives import Life

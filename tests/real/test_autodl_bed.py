@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.caretaker import readings
+from leasehold.caretaker.machine import limits
 from tests.support import processes
 from tests.support.autodl_bed import DATA, SHARED, AutodlBox, AutodlCloud
 from tests.support.autodl_image import BROKEN_TURBO
@@ -114,7 +114,7 @@ def test_the_data_disk_and_the_system_disk_are_capped(autodl: AutodlCloud) -> No
 def test_its_limits_are_the_containers_not_the_hosts(box: AutodlBox) -> None:
     limit = int(says(box, "cat /sys/fs/cgroup/memory/memory.limit_in_bytes"))
     assert limit == 8 << 30
-    assert limit != readings.memory()["limit_bytes"]
+    assert limit != limits.memory()["limit_bytes"]
 
 
 # ---------------------------------------------------------------- regions

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.facts import profiles
-from leasehold.gates.sharing import Sight
-from leasehold.lifecycle.boxes import Box
-from leasehold.lifecycle.sharing import Company, probe_sharing
+from leasehold.gates.start.sharing import Sight
+from leasehold.lifecycle.box.shared_disk import Company, probe_sharing
+from leasehold.lifecycle.machine.box import Box
 from leasehold.transport.openssh import SshAddress, SshTransport
 from tests.support.autodl_bed import SHARED, AutodlBox, AutodlCloud
 from tests.support.front import Done, Front, front

@@ -18,12 +18,12 @@ import pytest
 
 from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle import box_book
-from leasehold.lifecycle.boxes import find_box
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import BoxOrder
-from leasehold.model.note import Note, silent
-from leasehold.model.verdict import Outcome
+from leasehold.lifecycle.box import book
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import find_box
+from leasehold.lifecycle.records.orders import BoxOrder
+from leasehold.model.run.note import Note, silent
+from leasehold.model.run.verdict import Outcome
 from tests.support.box_book import add_box, finding, key_of, pasted, try_box
 from tests.support.front import NO_SMOKE
 from tests.support.lives import LEASE
@@ -140,7 +140,7 @@ def test_a_key_the_user_knows_otherwise_is_refused_at_first_contact(
     with pytest.raises(LinkError) as raised:
         add_box(home, ssh_box, pasted=HOST)
     assert raised.value.code == "link.host_key_changed"
-    assert box_book.entries(home) == []
+    assert book.entries(home) == []
 
 
 def test_no_contact_writes_it_down_and_the_test_meets_it(ssh_box: SshBox, home: Home) -> None:
@@ -149,7 +149,7 @@ def test_no_contact_writes_it_down_and_the_test_meets_it(ssh_box: SshBox, home: 
     verdict = try_box(home)
     assert verdict.passed
     assert "met and pinned just now" in finding(verdict, "host key")[1]
-    entry = box_book.find(home, "gpu1")
+    entry = book.find(home, "gpu1")
     assert (entry.flavour, entry.fingerprint) == ("full", f"{key_of(ssh_box)} (ED25519)")
 
 
@@ -159,7 +159,7 @@ def test_a_box_that_cannot_be_reached_is_not_written_down(ssh_box: SshBox, home:
         add_box(home, ssh_box)
     assert raised.value.code == "link.refused"
     assert "--no-contact" in raised.value.hint
-    assert box_book.entries(home) == []
+    assert book.entries(home) == []
 
 
 def test_a_key_that_is_refused_says_so(ssh_box: SshBox, home: Home, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_key_file_that_is_not_here_is_left_out_and_said(ssh_box: SshBox, home:
 @pytest.mark.parametrize("name", ["local", "ssh:x", "-x", "a b", "", "generic-ssh", "x" * 101, "a/b"])
 def test_a_name_that_means_something_else_is_refused(home: Home, name: str) -> None:
     with pytest.raises(UserError) as raised:
-        box_book.add(home, BoxOrder(name, "root@h", contact=False), silent)
+        book.add(home, BoxOrder(name, "root@h", contact=False), silent)
     assert raised.value.code == "box.bad_name"
 
 
@@ -198,9 +198,9 @@ def test_a_name_that_means_something_else_is_refused(home: Home, name: str) -> N
 )
 def test_a_wrong_word_refuses_before_anything_is_done(home: Home, order: dict[str, Any], code: str) -> None:
     with pytest.raises(UserError) as raised:
-        box_book.add(home, BoxOrder(**{"name": "gpu1", "pasted": "root@h", **order}), silent)
+        book.add(home, BoxOrder(**{"name": "gpu1", "pasted": "root@h", **order}), silent)
     assert raised.value.code == code
-    assert box_book.entries(home) == []
+    assert book.entries(home) == []
 
 
 # ---------------------------------------------------------------- doors
@@ -242,7 +242,7 @@ def test_a_relay_that_only_carries_a_terminal_is_refused_with_the_way_out(
     assert raised.value.code == "box.shell_only"
     assert says in raised.value.seen
     assert PROXY_FIX in raised.value.hint
-    assert box_book.entries(home) == []
+    assert book.entries(home) == []
     assert not (box.home / "chosen").exists(), "something was typed at the menu"
 
 
@@ -255,7 +255,7 @@ def test_a_relay_in_the_book_fails_its_test_and_is_named_there(new_ssh_box: Make
     assert finding(verdict, "commands")[0] == "refused"
     assert "RelayCloud shell" in finding(verdict, "terminal")[1]
     assert finding(verdict, "room") == ("unknown", "room: not tried, nothing can be started there")
-    assert box_book.find(home, "gpu1").flavour == "shell-only"
+    assert book.find(home, "gpu1").flavour == "shell-only"
 
 
 def test_a_door_that_repeats_our_command_is_not_taken_for_a_shell(new_ssh_box: MakeBox, home: Home) -> None:
@@ -291,7 +291,7 @@ def test_a_box_that_is_gone_is_unknown_and_stays_in_the_book(ssh_box: SshBox, ho
     verdict = try_box(home)
     assert verdict.outcome is Outcome.UNKNOWN
     assert finding(verdict, "reach")[0] == "unknown"
-    assert box_book.find(home, "gpu1") == entry
+    assert book.find(home, "gpu1") == entry
 
 
 def test_a_wrong_clock_is_found(ssh_box: SshBox, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ def test_a_wrong_clock_is_found(ssh_box: SshBox, home: Home, monkeypatch: pytest
 
 
 def test_this_machine_can_have_a_name(home: Home) -> None:
-    entry = box_book.add(home, BoxOrder("here", "local"), silent)
+    entry = book.add(home, BoxOrder("here", "local"), silent)
     assert (entry.platform, entry.flavour) == ("local", "local")
     assert try_box(home, "here").passed
     assert find_box(home, "here").root == entry.root

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import LinkError
-from leasehold.lifecycle.boxes import Box
-from leasehold.lifecycle.pull.calling import AHEAD, Calls
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.pull.connections import AHEAD, Calls
 from leasehold.transport.openssh import SshAddress, SshTransport
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.lives import eventually

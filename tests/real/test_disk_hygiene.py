@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker.locks import is_held
+from leasehold.caretaker.process.locks import is_held
 from tests.support.front import Front, Tmpfs, front
 from tests.support.lives import eventually
 from tests.support.screens import Session
@@ -139,9 +139,9 @@ def test_a_run_that_this_home_does_not_know_stays(me: Front, tmp_path: Path) -> 
 
 
 FULL = """import os, sys, time
-from leasehold.caretaker import quarantine
-from leasehold.caretaker.disk_walk import Bounds, Walk
-from leasehold.caretaker.serve import Refused
+from leasehold.caretaker.disk import quarantine
+from leasehold.caretaker.disk.walk import Bounds, Walk
+from leasehold.caretaker.wire.connection import Refused
 place = sys.argv[1]
 os.makedirs(place + "/cache/pip")
 open(place + "/cache/pip/a", "wb").write(bytes(100_000))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.kit import journal
+from leasehold.kit.files import journal
 from tests.support.beds import running
 from tests.support.front import LEASE, Front, Tmpfs, front
 from tests.support.lives import eventually, kill

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker import worker
-from leasehold.caretaker.copying import GIVE_UP_S, DurableCopy
-from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.artifacts.durable_watch import GIVE_UP_S, DurableCopy
+from leasehold.caretaker.process import child_worker
+from leasehold.caretaker.run.run_folder import RunFolder
 from tests.support import processes
 from tests.support.lives import eventually
 from tests.support.parts import box_namespaces
@@ -122,7 +122,7 @@ def freezable(image: Path, place: Path) -> Iterator[Callable[[str], None]]:
 def test_a_mount_that_hangs_takes_the_copier_along_and_not_the_caretaker(
     run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "own_argv", lambda *words: [sys.executable, "-c", CODE, *words])
+    monkeypatch.setattr(child_worker, "own_argv", lambda *words: [sys.executable, "-c", CODE, *words])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     notes: list[dict[str, Any]] = []
     now = [1000.0]

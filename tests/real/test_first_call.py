@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.stopped_by_hand import record_stopped
+from leasehold.lifecycle.ending.stopped_by_hand import record_stopped
+from leasehold.lifecycle.home.home import Home
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.front import Front, front
 from tests.support.lives import eventually

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.kit.atomic import write_json
+from leasehold.kit.files.atomic import write_json
 from tests.support.beds import SshBed, running, ssh_bed
 from tests.support.front import NO_SMOKE, Front, Tmpfs, front
 from tests.support.lives import eventually

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from leasehold.facts import profiles
-from leasehold.lifecycle import check
-from leasehold.lifecycle.boxes import find_box
-from leasehold.lifecycle.home import Home
-from leasehold.model.job import Artifact, Job
-from leasehold.model.verdict import Verdict
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import find_box
+from leasehold.lifecycle.preflight import gatekeeper
+from leasehold.model.job.job import Artifact, Job
+from leasehold.model.run.verdict import Verdict
 from tests.support.frameworks import python_with
 from tests.support.front import Front, Tmpfs, fake_cards, front, program
 from tests.support.lives import eventually
@@ -137,7 +137,7 @@ def audit_tier(home: Home, path: str) -> Verdict:
     engine = find_box(home, "local").connect()
     try:
         job = Job("toy", "true", (Artifact("a", "bytes"),))
-        return check.audit(engine, job, replace(local, tiers=(*local.tiers, volume(path))))[0]
+        return gatekeeper.audit(engine, job, replace(local, tiers=(*local.tiers, volume(path))))[0]
     finally:
         engine.wire.close()
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.signing import caretaker_identity
+from leasehold.caretaker.run.lock_owner import caretaker_identity
+from leasehold.caretaker.run.run_folder import RunFolder
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.front import NO_SMOKE, Front, front
 from tests.support.vendors import SECRET, TOKEN, Vendors, vendors

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.kit.journal import read_from
-from leasehold.kit.rings import read_ring
+from leasehold.kit.files.journal import read_from
+from leasehold.kit.files.rings import read_ring
 from tests.support.fake_nvml import FakeNvml, missing_compiler
 from tests.support.front import Front, front
 from tests.support.lives import eventually

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.kit import journal
+from leasehold.kit.files import journal
 from tests.support.front import Front, front
 from tests.support.lives import eventually
 

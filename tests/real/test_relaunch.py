@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.kit import journal
+from leasehold.kit.files import journal
 from tests.support import processes
 from tests.support.autodl_bed import DATA, AutodlCloud
 from tests.support.beds import SshBed, ssh_bed
@@ -68,7 +68,7 @@ kill $second
 crontab -l > "$1/after"
 """
 CLIENT = """import sys
-from leasehold.caretaker.relaunch_ways import Hook, install, remove
+from leasehold.caretaker.reboot.mechanisms import Hook, install, remove
 place = sys.argv[2]
 if sys.argv[1] == "install":
     install("cron", Hook("0123456789abcdef", "toy", ("/bin/sh", place + "/entry", "revive", place + "/ran")))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.kit import journal
+from leasehold.kit.files import journal
 from tests.support.front import Done, Front, front
 
 DONE = "printf '{}' > \"$LEASE_OUT/result.json\""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit.procs import look
+from leasehold.kit.run.processes import look
 from tests.support import processes
 from tests.support.beds import local_bed
 from tests.support.lives import Life, eventually, kill

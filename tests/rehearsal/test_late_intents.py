@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home.home import Home
 from leasehold.rehearsal.landlord import furnish
 from tests.support.front import LEASE, Done, Front, front
 

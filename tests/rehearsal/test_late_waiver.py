@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit import journal
-from leasehold.kit.runstate import fold
+from leasehold.kit.files import journal
+from leasehold.kit.run.run_state import fold
 from tests.support.front import NO_SMOKE, Front, front
 from tests.support.lives import eventually
 from tests.support.screens import Session

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit import journal
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.files import journal
+from leasehold.kit.run.run_state import RunState, fold
 from tests.support import processes
 from tests.support.beds import local_bed
 from tests.support.front import NO_SMOKE, Front, front

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home.home import Home
 from tests.support.front import Front, front
 from tests.support.screens import Session
 from tests.support.security_key import PRESENT, Ed25519SecurityKey, armor

@@ -120,7 +120,7 @@ def test_a_full_disk_is_named_with_the_folder_that_fills_it(person: Front) -> No
 
 
 def test_a_line_of_library_code_is_no_metric(person: Front) -> None:
-    from leasehold.kit.progress import ProgressReader
+    from leasehold.kit.text.progress import ProgressReader
 
     reader = ProgressReader()
     reader.feed("[info|trainer.py:1614] 2026-11-18 >> step 5/9 loss: 0.5 lr: 0.1\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.home_names import folded
+from leasehold.lifecycle.home.result_names import folded
 from tests.support.front import Front, front
 from tests.support.lives import eventually
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.caretaker import locks
+from leasehold.caretaker.process import locks
 from tests.support.front import NO_SMOKE, Front, front
 from tests.support.lives import eventually
 from tests.support.screens import Session

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit import journal
+from leasehold.kit.files import journal
 from tests.support.front import Front, front
 from tests.support.lives import eventually
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 from typing import Any, List, Optional, Tuple
 
-from leasehold.lifecycle import box_book
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import BoxOrder
-from leasehold.model.box import BoxEntry
-from leasehold.model.note import Note, silent
-from leasehold.model.verdict import Verdict
+from leasehold.lifecycle.box import book
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.records.orders import BoxOrder
+from leasehold.model.lease.box import BoxEntry
+from leasehold.model.run.note import Note, silent
+from leasehold.model.run.verdict import Verdict
 from leasehold.transport.flavour import Patience
 from tests.support.sshd import SshBox
 
@@ -26,12 +26,12 @@ def pasted(box: SshBox, port: int = 0) -> str:
 def add_box(home: Home, box: SshBox, name: str = "gpu1", said: Optional[List[Note]] = None, **order: Any) -> BoxEntry:
     """Add a box to the book; said collects what a person would read."""
     report = said.append if said is not None else silent
-    return box_book.add(home, BoxOrder(**{"name": name, "pasted": pasted(box), **order}), report, PATIENCE)
+    return book.add(home, BoxOrder(**{"name": name, "pasted": pasted(box), **order}), report, PATIENCE)
 
 
 def try_box(home: Home, name: str = "gpu1") -> Verdict:
     """Do what `lease box test` does."""
-    return box_book.test(home, name, silent, PATIENCE)
+    return book.test(home, name, silent, PATIENCE)
 
 
 def finding(verdict: Verdict, label: str) -> Tuple[str, str]:

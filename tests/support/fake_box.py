@@ -16,14 +16,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from leasehold.caretaker.proving import read_whole
-from leasehold.caretaker.witness import look_for
+from leasehold.caretaker.artifacts.read_in_full import read_whole
+from leasehold.caretaker.requests.home_note import look_for
 from leasehold.errors import BoxError, LinkError
-from leasehold.kit import manifest
-from leasehold.kit.match import compile_pattern, walk
-from leasehold.kit.paths import UnsafePath, open_below
-from leasehold.kit.runstate import TERMINAL, CellState, RunState
-from leasehold.model.plan import Plan
+from leasehold.kit.files import manifest
+from leasehold.kit.files.globbing import compile_pattern, walk
+from leasehold.kit.files.paths import UnsafePath, open_below
+from leasehold.kit.run.run_state import TERMINAL, CellState, RunState
+from leasehold.model.run.plan import Plan
 
 CHUNK_BYTES = 64
 _MACHINE: Dict[str, Any] = {"boot": "a boot of the fake's", "processes": "pid:[1]", "slash": [1, 2]}
@@ -40,7 +40,7 @@ class FakeRun:
         self.plan = plan
         self.state = "running"
         self.alive: List[int] = []
-        self.occupants: List[Dict[str, Any]] = []  # as caretaker/occupants.py spells them
+        self.occupants: List[Dict[str, Any]] = []  # as caretaker/status/occupants.py spells them
         self.cleared: List[Dict[str, Any]] = []
         self.problem = ""  # why the box cannot say what this folder is
         self.unproven = ""  # what of its journal cannot be read

@@ -125,8 +125,8 @@ def settle(ledger_file: Path, box: str, root: Path, runs: Sequence[str]) -> None
     """Write runs that have finished on a box: into the ledger as planned, and into status files as the box has them."""
     from leasehold.ledger import books
     from leasehold.ledger.store import Ledger
-    from leasehold.model.job import Artifact, Job
-    from leasehold.model.plan import Plan
+    from leasehold.model.job.job import Artifact, Job
+    from leasehold.model.run.plan import Plan
 
     ledger = Ledger(ledger_file, clock=lambda: time.time() - 3600)
     lease = books.open_lease(ledger, box, "generic-ssh", str(root), "1.98USD/h")

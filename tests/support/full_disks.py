@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
-from leasehold.kit import journal
+from leasehold.kit.files import journal
 from tests.support.front import LEASE, Front, Tmpfs
 
 _PATIENCE_S = 120.0

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
-from leasehold.kit import journal
-from leasehold.kit.procs import is_alive
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.files import journal
+from leasehold.kit.run.processes import is_alive
+from leasehold.kit.run.run_state import RunState, fold
 from tests.support import processes
 from tests.support.beds import Bed, running
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.facts import profiles
-from leasehold.model.profile import Profile, Source, Tier
+from leasehold.model.platform.profile import Profile, Source, Tier
 
 OWN = Source("docs/platforms.md", "2026-11", "own")
 

@@ -69,7 +69,7 @@ def import_everything() -> List[str]:
     found = []
     for module in pkgutil.walk_packages(leasehold.__path__, "leasehold."):
         alone = module.name.rpartition(".")[2]
-        if module.name.startswith(ON_THE_BOX) or alone in ("__main__", "confine_child", "confine_torch", "unpack"):
+        if module.name.startswith(ON_THE_BOX) or alone in ("__main__", "reader_child", "torch_child", "unpack"):
             continue
         importlib.import_module(module.name)
         found.append(module.name)

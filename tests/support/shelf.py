@@ -8,10 +8,10 @@ import zlib
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
-from leasehold.caretaker.pruning import prune
-from leasehold.caretaker.trees import put_tree, want_tree
-from leasehold.kit import frames
-from leasehold.kit.tree import name_of, tree_hash, tree_text
+from leasehold.caretaker.uploads.prune_code import prune
+from leasehold.caretaker.uploads.trees import put_tree, want_tree
+from leasehold.kit.files.code_tree import name_of, tree_hash, tree_text
+from leasehold.kit.wire import frames
 
 
 class Asked:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import LeaseholdError
-from leasehold.lifecycle.pull.listing import Asked, Place
-from leasehold.lifecycle.pull.pace import Pace
+from leasehold.lifecycle.pull.list_reader import Asked, Place
+from leasehold.lifecycle.pull.rate import Pace
+from leasehold.lifecycle.pull.session import open_chart, pull
 from leasehold.lifecycle.pull.streams import Way
-from leasehold.lifecycle.pull.whole import open_chart, pull
-from leasehold.lifecycle.results import Folders
+from leasehold.lifecycle.results.result_folders import Folders
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.process import LocalTransport
 from tests.contract.doors import RUN, Door, plan_of, wait_end

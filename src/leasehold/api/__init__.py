@@ -97,8 +97,16 @@ if TYPE_CHECKING:
         sweep_standing,
         sweep_table,
     )
-    from leasehold.lifecycle.adopting import AdoptOrder
-    from leasehold.lifecycle.orders import BoxOrder, BoxWord, DiskOrder, DownOrder, Evacuation, RunOrder, RunOutcome
+    from leasehold.lifecycle.records.orders import (
+        BoxOrder,
+        BoxWord,
+        DiskOrder,
+        DownOrder,
+        Evacuation,
+        RunOrder,
+        RunOutcome,
+    )
+    from leasehold.lifecycle.run.adopt_process import AdoptOrder
 
 __all__ = [
     "AdoptOrder",
@@ -218,8 +226,8 @@ _ROOMS = (
     "leasehold.api.front",
     "leasehold.api.notifying",
     "leasehold.api.signing",
-    "leasehold.lifecycle.orders",
-    "leasehold.lifecycle.adopting",
+    "leasehold.lifecycle.records.orders",
+    "leasehold.lifecycle.run.adopt_process",
     "leasehold.api.boxes",
     "leasehold.api.ending",
     "leasehold.api.planning",

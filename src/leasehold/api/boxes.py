@@ -5,26 +5,26 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import BoxOrder, BoxWord
-from leasehold.model.box import BoxEntry
-from leasehold.model.note import Report
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.records.orders import BoxOrder, BoxWord
+from leasehold.model.lease.box import BoxEntry
+from leasehold.model.run.note import Report
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.metering import LeaseMeter
-    from leasehold.model.verdict import Verdict
+    from leasehold.lifecycle.money.metering import LeaseMeter
+    from leasehold.model.run.verdict import Verdict
 
 
 def box_add(home: Home, order: BoxOrder, report: Report) -> BoxEntry:
     """Meet a box and write it down; a duplicate, a changed key or a relay that only carries a terminal refuses."""
-    from leasehold.lifecycle import box_book
+    from leasehold.lifecycle.box import book
 
-    return box_book.add(home, order, report)
+    return book.add(home, order, report)
 
 
 def box_next(home: Home, entry: BoxEntry) -> str:
     """Say what can be done with a box of the book now."""
-    from leasehold.lifecycle.boxes import only_plans
+    from leasehold.lifecycle.machine.box import only_plans
 
     profile = home.shelf().load(entry.platform)
     if profile.runnable:
@@ -34,40 +34,40 @@ def box_next(home: Home, entry: BoxEntry) -> str:
 
 def box_list(home: Home) -> list[dict[str, Any]]:
     """List the boxes with the leases open on them; connects nowhere."""
-    from leasehold.lifecycle import box_book
+    from leasehold.lifecycle.box import book
 
-    return [{**entry.as_dict(), "leases": box_book.leases_on(home, entry.name)} for entry in box_book.entries(home)]
+    return [{**entry.as_dict(), "leases": book.leases_on(home, entry.name)} for entry in book.entries(home)]
 
 
 def box_show(home: Home, name: str) -> dict[str, Any]:
     """Say everything the book knows of a box, its open leases, its platform's dangers, and the runs found there."""
-    from leasehold.lifecycle import box_book
-    from leasehold.lifecycle.box_look import runs_found
-    from leasehold.lifecycle.first_contact import dangers
-    from leasehold.lifecycle.places import say_places
-    from leasehold.lifecycle.relaunch import allowed, say_since
-    from leasehold.model.placing import DEFAULT_ROOT, placed
+    from leasehold.lifecycle.box import book
+    from leasehold.lifecycle.box.box_paths import say_places
+    from leasehold.lifecycle.box.box_runs import runs_found
+    from leasehold.lifecycle.box.first_contact import dangers
+    from leasehold.lifecycle.box.reboot_consent import allowed, say_since
+    from leasehold.model.platform.placing import DEFAULT_ROOT, placed
 
-    entry = box_book.find(home, name)
+    entry = book.find(home, name)
     profile = placed(home.shelf().load(entry.platform), entry.root or DEFAULT_ROOT, entry.durable)
     said = [*dangers(profile, time.time()), *say_places(entry, profile)]
     given = allowed(home, name)
     reboot = f"{say_since(given)}; lease box reboot {name} lists them" if given else ""
-    held = box_book.leases_on(home, name)
+    held = book.leases_on(home, name)
     return {**entry.as_dict(), "leases": held, "dangers": said, "reboot": reboot, "found": runs_found(home, entry)}
 
 
 def box_remove(home: Home, name: str, report: Report) -> BoxEntry:
     """Strike a box out of the book; refuses while a lease on it is open."""
-    from leasehold.lifecycle import box_book
+    from leasehold.lifecycle.box import book
 
-    return box_book.remove(home, name, report)
+    return book.remove(home, name, report)
 
 
 def box_tell(home: Home, word: BoxWord) -> list[LeaseMeter]:
     """Take a person's word about an account, a price or disks; returns the meters it changed."""
-    from leasehold.lifecycle.lease_notes import tell
-    from leasehold.lifecycle.metering import meter_of
+    from leasehold.lifecycle.box.lease_notes import tell
+    from leasehold.lifecycle.money.metering import meter_of
 
     now = time.time()
     return [meter_of(home, lease, now) for lease in tell(home, word, now)]
@@ -75,15 +75,15 @@ def box_tell(home: Home, word: BoxWord) -> list[LeaseMeter]:
 
 def box_test(home: Home, name: str, report: Report) -> Verdict:
     """Try everything a run needs on a box; unknown where it could not be tried."""
-    from leasehold.lifecycle import box_book
+    from leasehold.lifecycle.box import book
 
-    return box_book.test(home, name, report)
+    return book.test(home, name, report)
 
 
 def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]:
     """Remove code and uploaded data on a box that no unfinished run uses; the next run sends what it needs again."""
-    from leasehold.lifecycle.boxes import find_box
-    from leasehold.model.units import say_bytes
+    from leasehold.lifecycle.machine.box import find_box
+    from leasehold.model.values.units import say_bytes
 
     engine = find_box(home, name).connect()
     try:
@@ -95,7 +95,7 @@ def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]
 
 def box_reboot(home: Home, name: str) -> dict[str, Any]:
     """Say whether runs may go on by themselves after a restart of the box, and what is installed there for it."""
-    from leasehold.lifecycle.relaunch import allowed, installed, say_since
+    from leasehold.lifecycle.box.reboot_consent import allowed, installed, say_since
 
     given = allowed(home, name)
     return {"allowed": given, "said": say_since(given) if given else "", "hooks": installed(home, name)}
@@ -103,8 +103,8 @@ def box_reboot(home: Home, name: str) -> dict[str, Any]:
 
 def box_reboot_allow(home: Home, name: str, report: Report) -> list[dict[str, Any]]:
     """Allow it, after a typed yes; returns what was installed for live runs at once."""
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.relaunch import allow
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.box.reboot_consent import allow
 
     hint = "a person must type it, once for each box"
     return allow(home, name, lambda question: terminal_ask(question, hint), report)
@@ -112,6 +112,6 @@ def box_reboot_allow(home: Home, name: str, report: Report) -> list[dict[str, An
 
 def box_reboot_forbid(home: Home, name: str) -> list[dict[str, Any]]:
     """Take it back, and every hook of ours on the box with it."""
-    from leasehold.lifecycle.relaunch import forbid
+    from leasehold.lifecycle.box.reboot_consent import forbid
 
     return forbid(home, name)

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.inspect_checkpoint import Inspection, Reckoned
+    from leasehold.lifecycle.results.inspect_checkpoint import Inspection, Reckoned
 
 
 def ckpt_inspect(path: Path) -> Inspection:
     """Look into a checkpoint; nothing in it is executed."""
-    from leasehold.lifecycle.inspect_checkpoint import inspect
+    from leasehold.lifecycle.results.inspect_checkpoint import inspect
 
     return inspect(path)
 
 
 def cadence(where: Path | None, **words: object) -> Reckoned:
     """Reckon the cadence from a Checkpointer's folder or a job file, and from what was stated."""
-    from leasehold.lifecycle.inspect_checkpoint import CadenceWishes, reckon
-    from leasehold.lifecycle.resolve import read_job
-    from leasehold.model.job import CheckpointFacts
+    from leasehold.lifecycle.project.resolve import read_job
+    from leasehold.lifecycle.results.inspect_checkpoint import CadenceWishes, reckon
+    from leasehold.model.job.job import CheckpointFacts
 
     facts, folder = CheckpointFacts(), None
     if where is not None and where.is_dir():

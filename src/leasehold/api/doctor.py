@@ -21,15 +21,15 @@ class DoctorOrder:
 
 def diagnose(order: DoctorOrder) -> dict[str, Any]:
     """Say what the logs, a run or a box show, without the secrets they quote; the findings are in rank order."""
-    from leasehold.model.words import without_secrets
+    from leasehold.model.values.wording import without_secrets
 
     seen: dict[str, Any] = without_secrets(_diagnosed(order))
     return seen
 
 
 def _diagnosed(order: DoctorOrder) -> dict[str, Any]:
-    from leasehold.kit.evidence import Context
-    from leasehold.kit.signs import shipped
+    from leasehold.kit.failure.catalogue import shipped
+    from leasehold.kit.failure.evidence import Context
 
     book = shipped()
     context = Context(platform=order.platform, exit_code=order.exit_code, states=order.states)
@@ -38,7 +38,7 @@ def _diagnosed(order: DoctorOrder) -> dict[str, Any]:
         from leasehold.doctor.reading import read_stream, standard_input
 
         return look(book, [read_stream(book, "-", standard_input())], context).as_dict()
-    from leasehold.lifecycle import ask_doctor
+    from leasehold.lifecycle.care import ask_doctor
 
     paths = [word for word in order.targets if Path(word).exists()]
     if paths and len(paths) == len(order.targets):
@@ -84,8 +84,8 @@ def lint(paths: tuple[str, ...]) -> list[dict[str, Any]]:
 
 def _run_or_box(book: Any, word: str, context: Any) -> dict[str, Any]:
     from leasehold.ledger import books
-    from leasehold.lifecycle import ask_doctor
-    from leasehold.lifecycle.home import Home
+    from leasehold.lifecycle.care import ask_doctor
+    from leasehold.lifecycle.home.home import Home
 
     home = Home.find()
     try:

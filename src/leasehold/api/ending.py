@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home, person
-from leasehold.lifecycle.orders import DownOrder
-from leasehold.model.box import LOCAL
-from leasehold.model.lease import Lease
-from leasehold.model.note import Note, Report
-from leasehold.model.placing import DEFAULT_ROOT
+from leasehold.lifecycle.home.home import Home, person
+from leasehold.lifecycle.records.orders import DownOrder
+from leasehold.model.lease.box import LOCAL
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.placing import DEFAULT_ROOT
+from leasehold.model.run.note import Note, Report
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.parking import Standing
-    from leasehold.lifecycle.teardown import TeardownPlan
+    from leasehold.lifecycle.ending.parking import Standing
+    from leasehold.lifecycle.ending.teardown import TeardownPlan
     from leasehold.platforms.contract import Landlord
 
 
@@ -27,8 +27,8 @@ _WAIVER = "a waiver is typed by a person on a terminal; there is no other way"
 
 def waive(home: Home, word: str, cell: str, report: Report) -> Path:
     """Have a person give up a cell's results, after salvage."""
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.waive import waive as give_up
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.ending.waive import waive as give_up
 
     def ask(question: str) -> str:
         return terminal_ask(question, _WAIVER)
@@ -38,8 +38,8 @@ def waive(home: Home, word: str, cell: str, report: Report) -> Path:
 
 def waive_failed(home: Home, word: str, report: Report) -> list[dict[str, str]]:
     """Have a person give up, in one act, everything that failed on a box or lease, after salvage."""
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.waive import waive_failed as give_up
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.ending.waive import waive_failed as give_up
 
     done = give_up(home, word, lambda question: terminal_ask(question, _WAIVER), report)
     return [{"run": run, "cell": cell, "quarantine": str(place)} for run, cell, place in done]
@@ -47,7 +47,7 @@ def waive_failed(home: Home, word: str, report: Report) -> list[dict[str, str]]:
 
 def take_back_waiver(home: Home, word: str, cell: str) -> str:
     """Owe a given-up cell again; returns its run."""
-    from leasehold.lifecycle.waive import take_back
+    from leasehold.lifecycle.ending.waive import take_back
 
     record = books.find_run(home.ledger, word)
     take_back(home, record, cell)
@@ -56,8 +56,8 @@ def take_back_waiver(home: Home, word: str, cell: str) -> str:
 
 def harmless(home: Home, word: str, pid: int) -> dict[str, Any]:
     """Record a person's word that a process in a run's folders is harmless."""
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.harmless import call_harmless
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.ending.harmless import call_harmless
 
     def ask(question: str) -> str:
         return terminal_ask(question, "this is typed by a person on a terminal; there is no other way")
@@ -67,23 +67,23 @@ def harmless(home: Home, word: str, pid: int) -> dict[str, Any]:
 
 def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") -> TeardownPlan:
     """Say what a teardown would do and whether the gate lets it; changes nothing."""
-    from leasehold.lifecycle.teardown import Wanted, plan_teardown
+    from leasehold.lifecycle.ending.teardown import Wanted, plan_teardown
 
     return plan_teardown(home, _lease(home, word), Wanted(verb, facts_checked))
 
 
 def down(home: Home, order: DownOrder, report: Report) -> str:
     """Pass the gate, get the yes, act; returns the box's end state."""
-    from leasehold.lifecycle import approve as ways
-    from leasehold.lifecycle.teardown import Wanted, tear_down
-    from leasehold.model.receipt import Approval
+    from leasehold.lifecycle.approval import approve as ways
+    from leasehold.lifecycle.ending.teardown import Wanted, tear_down
+    from leasehold.model.run.receipt import Approval
 
     lease = _lease(home, order.word)
 
     def approve(plan: TeardownPlan) -> Approval:
         order.show(plan)
         if order.approve not in ("typed", "rehearsal"):
-            from leasehold.lifecycle.signers import allowed_lines
+            from leasehold.lifecycle.tell.signers import allowed_lines
 
             return ways.signed(Path(order.approve), home.signers, allowed_lines(home.ledger))
         request = ways.new_request(plan.readings)
@@ -97,23 +97,23 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
 
 def park(home: Home, order: DownOrder, report: Report) -> str:
     """Park the box of a run or lease: `down` with the platform's reversible verb."""
-    from leasehold.lifecycle.parking import park_verb
+    from leasehold.lifecycle.ending.parking import park_verb
 
     return down(home, replace(order, verb=park_verb(home, _lease(home, order.word)).name), report)
 
 
 def park_plan(home: Home, word: str, facts_checked: str = "") -> TeardownPlan:
     """Say what parking would do; changes nothing."""
-    from leasehold.lifecycle.parking import park_verb
+    from leasehold.lifecycle.ending.parking import park_verb
 
     return down_plan(home, word, park_verb(home, _lease(home, word)).name, facts_checked)
 
 
 def park_standing(home: Home, word: str, how_long: str) -> Standing:
     """Record a person's typed yes to parking this box after receipts, for a while."""
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.parking import grant
-    from leasehold.model.units import parse_duration
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.ending.parking import grant
+    from leasehold.model.values.units import parse_duration
 
     try:
         for_s = parse_duration(how_long)
@@ -124,7 +124,7 @@ def park_standing(home: Home, word: str, how_long: str) -> Standing:
 
 def park_revoke(home: Home, word: str) -> bool:
     """Take the standing yes back."""
-    from leasehold.lifecycle.parking import revoke
+    from leasehold.lifecycle.ending.parking import revoke
 
     return revoke(home, _lease(home, word))
 
@@ -132,7 +132,7 @@ def park_revoke(home: Home, word: str) -> bool:
 def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: str = "") -> dict[str, Any]:
     """Write an approval request for signing, if the gate passes."""
     from leasehold.errors import Refusal
-    from leasehold.lifecycle.approve import new_request, write_request
+    from leasehold.lifecycle.approval.approve import new_request, write_request
 
     plan = down_plan(home, word, verb, facts_checked)
     if not plan.verdict.passed:
@@ -146,10 +146,10 @@ def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: st
 def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease:
     """Record a person's typed word that the meter is stopped."""
     from leasehold.errors import Refusal
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.machines import twins_of
-    from leasehold.lifecycle.stopped_by_hand import record_stopped, refuse_while_on
-    from leasehold.lifecycle.teardown import clocks_after, platform_of
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.ending.stopped_by_hand import record_stopped, refuse_while_on
+    from leasehold.lifecycle.ending.teardown import clocks_after, platform_of
+    from leasehold.lifecycle.machine.shared_meters import twins_of
 
     lease = _lease(home, word)
     if not lease.open:
@@ -177,7 +177,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
 
 def _with_api(home: Home, lease: Lease) -> Landlord | None:
     """The landlord, where it can be asked whether the box is held."""
-    from leasehold.lifecycle.teardown import platform_of
+    from leasehold.lifecycle.ending.teardown import platform_of
 
     profile = platform_of(home, lease)
     api = any(verb.by == "api" for verb in profile.verbs)
@@ -211,8 +211,8 @@ def _lease(home: Home, word: str) -> Lease:
 
 
 def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
-    from leasehold.lifecycle.parking import landlord_of
-    from leasehold.lifecycle.teardown import platform_of
+    from leasehold.lifecycle.ending.parking import landlord_of
+    from leasehold.lifecycle.ending.teardown import platform_of
     from leasehold.platforms.landlords.person import PersonLandlord
 
     profile = platform_of(home, lease)

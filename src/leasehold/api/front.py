@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.adopting import AdoptOrder
-    from leasehold.lifecycle.nag import AnyNag
-    from leasehold.lifecycle.orders import RunOutcome
-    from leasehold.model.note import Report
-    from leasehold.model.verdict import Verdict
+    from leasehold.lifecycle.money.idle_leases import AnyNag
+    from leasehold.lifecycle.records.orders import RunOutcome
+    from leasehold.lifecycle.run.adopt_process import AdoptOrder
+    from leasehold.model.run.note import Report
+    from leasehold.model.run.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BoxWords:
 
 def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: Any) -> Verdict:
     """Run one gate alone; for `launch`, job names a run."""
-    from leasehold.lifecycle.check_alone import check_gate, check_launch
+    from leasehold.lifecycle.preflight.one_gate import check_gate, check_launch
 
     if gate == "launch":
         return check_launch(home, job)
@@ -47,17 +47,17 @@ def init(folder: Path) -> str:
 
 def fill_in(text: str) -> list[int]:
     """List the lines of a new job file that wait for the person."""
-    from leasehold.lifecycle.init.page import lines_to_fill_in
+    from leasehold.lifecycle.init.text.page import lines_to_fill_in
 
     return lines_to_fill_in(text)
 
 
 def left_home(folder: Path, text: str, job_file: str) -> str:
     """Say what lies in a project and would not travel with its code; text is that of the job file."""
-    from leasehold.lifecycle.left_home import left_home as look
-    from leasehold.lifecycle.left_home import say_left_home
-    from leasehold.lifecycle.local_data import apart
-    from leasehold.lifecycle.yaml_text import parse_text
+    from leasehold.lifecycle.project.ignored_data import left_home as look
+    from leasehold.lifecycle.project.ignored_data import say_left_home
+    from leasehold.lifecycle.project.job_yaml import parse_text
+    from leasehold.lifecycle.project.local_data import apart
 
     return say_left_home(look(folder, text, apart(parse_text(text, job_file), folder)), job_file)
 
@@ -76,8 +76,8 @@ def write_new(target: Path, text: str) -> None:
 
 def convert(source: Path) -> dict[str, Any]:
     """Convert a SkyPilot, sbatch or dstack file; says what could not be carried over."""
-    from leasehold.lifecycle.init import convert as carry_over
     from leasehold.lifecycle.init import look_at
+    from leasehold.lifecycle.init.convert.convert import convert as carry_over
 
     done = carry_over(source, look_at(Path.cwd()))
     return {
@@ -90,7 +90,7 @@ def convert(source: Path) -> dict[str, Any]:
 
 def close_home(home: Home) -> str:
     """See that the home folder is this person's alone; say what was or must be done about it."""
-    from leasehold.lifecycle.private_home import close
+    from leasehold.lifecycle.home.private_home import close
 
     return close(home.path)
 
@@ -110,9 +110,9 @@ def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over:
     With take_over, a person types that this home shall hold it from now on.
     """
     from leasehold.api.running import watch
-    from leasehold.lifecycle.adopt_run import adopt_run
-    from leasehold.lifecycle.boxes import find_box
-    from leasehold.lifecycle.project import RESULTS
+    from leasehold.lifecycle.machine.box import find_box
+    from leasehold.lifecycle.project.code_tree import RESULTS
+    from leasehold.lifecycle.run.attach_run import adopt_run
 
     try:
         record = books.find_run(home.ledger, word)
@@ -126,8 +126,8 @@ def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over:
         place = Path(where.results) if where.results else Path.cwd() / RESULTS
         record = adopt_run(home, find_box(home, where.box, root=where.root), word, place.absolute(), report)
     if take_over:
-        from leasehold.lifecycle import take_over as taking
-        from leasehold.lifecycle.approve import terminal_ask
+        from leasehold.lifecycle.approval.approve import terminal_ask
+        from leasehold.lifecycle.launch import take_over as taking
 
         hint = "a take-over is typed by a person on a terminal; there is no other way"
         taking.take_over(home, record, lambda question: terminal_ask(question, hint), report)
@@ -136,23 +136,23 @@ def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over:
 
 def adoptable(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:
     """List training on a box that was started without us; changes nothing."""
-    from leasehold.lifecycle.adopting import candidates
+    from leasehold.lifecycle.run.adopt_process import candidates
 
     return candidates(home, order, report)
 
 
 def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
     """Make a run of a live process; returns its name."""
-    from leasehold.lifecycle.adopting import adopt as take
+    from leasehold.lifecycle.run.adopt_process import adopt as take
 
     return take(home, order, report)
 
 
 def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[int, str, str], None]) -> None:
     """Open a tunnel, look at the panel behind it, and hand (local port, kind, detail) to hold, which keeps it open."""
-    from leasehold.lifecycle.leased_box import box_of
-    from leasehold.lifecycle.tunnel import check_port, look_at_panel
-    from leasehold.lifecycle.tunnel import tunnel as open_tunnel
+    from leasehold.lifecycle.box.tunnel import check_port, look_at_panel
+    from leasehold.lifecycle.box.tunnel import tunnel as open_tunnel
+    from leasehold.lifecycle.machine.leased_box import box_of
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
@@ -164,7 +164,7 @@ def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[in
 
 def handbook(home: Home, word: str) -> dict[str, str]:
     """Spell a run's handbook as this home knows it now."""
-    from leasehold.lifecycle.handbook import page
+    from leasehold.lifecycle.tell.handbook import page
 
     run, text = page(home, word)
     return {"run": run, "text": text}
@@ -179,14 +179,14 @@ def reopened(home: Home, seq: int) -> list[str]:
     """Say which leases were opened again since then, because their boxes answered."""
     if seq < 0 or not books.reopened(home.ledger, seq):
         return []
-    from leasehold.lifecycle.heard_again import reopened_since
+    from leasehold.lifecycle.machine.heard_again import reopened_since
 
     return reopened_since(home, seq)
 
 
 def nags(home: Home) -> list[AnyNag]:
     """Say which boxes bill while no run is live on them; never fails, for it precedes every command."""
-    from leasehold.lifecycle.nag import nags as find
+    from leasehold.lifecycle.money.idle_leases import nags as find
 
     try:
         return find(home, time.time())

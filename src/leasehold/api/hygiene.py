@@ -4,65 +4,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.orders import DiskOrder
-from leasehold.model.note import Report
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.records.orders import DiskOrder
+from leasehold.model.run.note import Report
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.disk import DiskReport
-    from leasehold.lifecycle.gpu import GpuReport
+    from leasehold.lifecycle.care.disk import DiskReport
+    from leasehold.lifecycle.care.gpu import GpuReport
 
 
 def gpu(home: Home, box: str, report: Report, samples: int = 5) -> GpuReport:
     """Say how healthy a box's cards are and who holds them; changes nothing."""
-    from leasehold.lifecycle.gpu import survey
+    from leasehold.lifecycle.care.gpu import survey
 
     return survey(home, box, report, samples)
 
 
 def gpu_kill(home: Home, box: str, report: Report) -> tuple[GpuReport, list[dict[str, Any]]]:
     """End zombies that hold a card, after a typed yes."""
-    from leasehold.lifecycle.gpu import end_zombies
+    from leasehold.lifecycle.care.gpu import end_zombies
 
     return end_zombies(home, box, _ask, report)
 
 
 def disk(home: Home, order: DiskOrder, report: Report) -> DiskReport:
     """Say what lies on a box's disks and what may go; changes nothing."""
-    from leasehold.lifecycle.disk import survey
+    from leasehold.lifecycle.care.disk import survey
 
     return survey(home, order, report)
 
 
 def disk_picked(seen: DiskReport, order: DiskOrder) -> str:
     """Say what would be taken, why it is safe and what it costs to get back."""
-    from leasehold.lifecycle.disk import say_picked
+    from leasehold.lifecycle.care.disk import say_picked
 
     return say_picked(seen, order)
 
 
 def disk_free(home: Home, order: DiskOrder, report: Report) -> tuple[DiskReport, dict[str, Any]]:
     """Put the cheapest targets aside, or delete them, after a typed yes."""
-    from leasehold.lifecycle.disk import free
+    from leasehold.lifecycle.care.disk import free
 
     return free(home, order, _ask, report)
 
 
 def disk_undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
     """Bring back what a quarantine holds."""
-    from leasehold.lifecycle.disk import undo
+    from leasehold.lifecycle.care.disk import undo
 
     return undo(home, box, stamp)
 
 
 def disk_empty(home: Home, box: str, stamp: str) -> dict[str, Any]:
     """Delete what a quarantine holds, after a typed yes."""
-    from leasehold.lifecycle.disk import empty
+    from leasehold.lifecycle.care.disk import empty
 
     return empty(home, box, stamp, _ask)
 
 
 def _ask(question: str) -> str:
-    from leasehold.lifecycle.approve import terminal_ask
+    from leasehold.lifecycle.approval.approve import terminal_ask
 
     return terminal_ask(question, "a person must type it; --plan and --json show what would be done")

@@ -6,22 +6,22 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
-    from leasehold.model.profile import Profile, Source
-    from leasehold.model.sheet import PlanSheet, Wishes
-    from leasehold.model.verdict import Verdict
+    from leasehold.model.platform.plan_sheet import PlanSheet, Wishes
+    from leasehold.model.platform.profile import Profile, Source
+    from leasehold.model.run.verdict import Verdict
 
 
 def plan(
     home: Home, job_file: Path, asked: tuple[str, ...], wishes: Wishes, now_unix: float
 ) -> list[tuple[PlanSheet, Verdict, list[str]]]:
     """Resolve the job on every candidate; changes nothing and connects to nothing."""
-    from leasehold.lifecycle.left_home import say_of_job
-    from leasehold.lifecycle.local_data import say_data
-    from leasehold.lifecycle.plan_candidates import plan_candidates
-    from leasehold.lifecycle.resolve import read_job
+    from leasehold.lifecycle.preflight.plan_candidates import plan_candidates
+    from leasehold.lifecycle.project.ignored_data import say_of_job
+    from leasehold.lifecycle.project.local_data import say_data
+    from leasehold.lifecycle.project.resolve import read_job
 
     job, project = read_job(job_file), job_file.absolute().parent
     data = [said for said in (say_of_job(home, job, job_file), say_data(job, project)) if said]
@@ -31,7 +31,7 @@ def plan(
 
 def plan_wishes(**words: Any) -> Wishes:
     """Read what was stated on the command line."""
-    from leasehold.lifecycle.plan_sheet import read_wishes
+    from leasehold.lifecycle.preflight.plan_sheet import read_wishes
 
     return read_wishes(**words)
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
-from leasehold.model.lease import Lease, RunLine, Segment
-from leasehold.model.money import HourlyPrice, Money
-from leasehold.model.shares import shares
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.lease.lease import Lease, RunLine, Segment
+from leasehold.model.lease.shared_cost import shares
+from leasehold.model.values.money import HourlyPrice, Money
 
 _ENDED = ("finished", "failed", "stopped")
 
@@ -28,7 +28,7 @@ def cost_of(home: Home, lease: Lease, now: float) -> tuple[str, Callable[[Segmen
     """Say what a lease cost, and an hour of it; prices are looked up only where a disk of known size bills."""
     if not lease.disk_gb:
         return lease.cost(now), lambda segment: segment.compute
-    from leasehold.lifecycle.metering import cost_and_rate
+    from leasehold.lifecycle.money.metering import cost_and_rate
 
     total, an_hour = cost_and_rate(home, lease, now)
     return total.spelled, an_hour

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
-from leasehold.model.lease import Lease, RunRecord
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.lease.lease import Lease, RunRecord
 
 from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:
-    from leasehold.kit.progress import ProgressReader
-    from leasehold.lifecycle.metering import LeaseMeter
-    from leasehold.lifecycle.orders import Evacuation, RunOrder, RunOutcome
-    from leasehold.model.fleet import FleetTurn
-    from leasehold.model.note import Report
-    from leasehold.model.receipt import Receipt
+    from leasehold.kit.text.progress import ProgressReader
+    from leasehold.lifecycle.money.metering import LeaseMeter
+    from leasehold.lifecycle.records.orders import Evacuation, RunOrder, RunOutcome
+    from leasehold.model.run.note import Report
+    from leasehold.model.run.receipt import Receipt
+    from leasehold.model.run.refresh_turn import FleetTurn
 
 
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
-    from leasehold.lifecycle.boxes import calling_ahead
+    from leasehold.lifecycle.machine.box import calling_ahead
 
     if order.rehearse:
         from leasehold.rehearsal.landlord import furnish
@@ -35,21 +35,21 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
         furnish(home.box_root("rehearsal"))
     if not order.on:
         if not order.rehearse and _has_candidates(order.job_file):
-            from leasehold.lifecycle.journey import run_through
+            from leasehold.lifecycle.run.run_job import run_through
 
             return run_through(home, order, None, report)
         order = replace(order, on="local")
     _settle_platform(home, order, report)
     with calling_ahead(home, order) as box:
-        from leasehold.lifecycle.journey import run_through
+        from leasehold.lifecycle.run.run_job import run_through
 
         return run_through(home, order, box, report)
 
 
 def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
     """Fetch a job's downloads on a box and do nothing else."""
-    from leasehold.lifecycle.boxes import find_box
-    from leasehold.lifecycle.fetching import fetch_only
+    from leasehold.lifecycle.machine.box import find_box
+    from leasehold.lifecycle.run.fetch_only import fetch_only
 
     _settle_platform(home, order, report)
     return fetch_only(home, order, find_box(home, order.on, root=order.root), report)
@@ -58,21 +58,21 @@ def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
 def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
     """Know the platform of an ssh: address before anything is opened there."""
     if order.platform or order.on.startswith("ssh:"):
-        from leasehold.lifecycle.platform_choice import settle
+        from leasehold.lifecycle.box.platform_choice import settle
 
         settle(home, order.on, order.platform, report)
 
 
 def _has_candidates(job_file: Path) -> bool:
-    from leasehold.lifecycle.resolve import read_job
+    from leasehold.lifecycle.project.resolve import read_job
 
     return bool(read_job(job_file).candidates)
 
 
 def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt | Evacuation:
     """Bring a run's results home and verify them; of a run that still works, take home what is finished so far."""
-    from leasehold.lifecycle.pulling import PullOrder, pull_or_evacuate
-    from leasehold.model.units import parse_rate
+    from leasehold.lifecycle.results.pull_until_done import PullOrder, pull_or_evacuate
+    from leasehold.model.values.units import parse_rate
 
     try:
         order = PullOrder(parse_rate(limit_rate) if limit_rate else 0.0)
@@ -83,11 +83,11 @@ def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt
 
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:
     """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
-    from leasehold.lifecycle.home_copy import copy_of, tell_all
-    from leasehold.lifecycle.leased_box import box_of
-    from leasehold.lifecycle.minder import Minder
-    from leasehold.lifecycle.orders import RunOutcome
-    from leasehold.lifecycle.watch import Watch
+    from leasehold.lifecycle.machine.leased_box import box_of
+    from leasehold.lifecycle.records.orders import RunOutcome
+    from leasehold.lifecycle.results.home_copy import copy_of, tell_all
+    from leasehold.lifecycle.watch.side_duties import Minder
+    from leasehold.lifecycle.watch.watch import Watch
 
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
@@ -102,21 +102,21 @@ def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> R
 
 def named(home: Home, word: str) -> list[RunRecord]:
     """Find the run that a word means, or each part of the sweep over several boxes that it means."""
-    from leasehold.lifecycle.sweep.named import runs_named
+    from leasehold.lifecycle.sweep.report.find_runs import runs_named
 
     return runs_named(home, word)
 
 
 def watch_sweep(home: Home, parts: list[RunRecord], report: Report) -> str:
     """Follow every part of a sweep to its end, side by side; return the worst state."""
-    from leasehold.lifecycle.sweep.watching import watch_parts
+    from leasehold.lifecycle.sweep.report.watch_parts import watch_parts
 
     return watch_parts(home, parts, report)
 
 
 def meter(home: Home, word: str) -> tuple[RunRecord, Callable[[], ProgressReader]]:
     """Return a run's record and a maker of readers for its progress, by the job's own pattern."""
-    from leasehold.kit.progress import ProgressReader
+    from leasehold.kit.text.progress import ProgressReader
 
     record = books.find_run(home.ledger, word)
     pattern = str(json.loads(record.plan_json)["job"].get("progress", "auto"))
@@ -132,8 +132,8 @@ def refresh(
     home: Home, word: str = "", patience_s: float = 0.0
 ) -> Generator[tuple[list[dict[str, Any]], FleetTurn], None, None]:
     """Ask the boxes now; yield the rows of each as it answers, and how the fleet stands. Runs of no box come first."""
-    from leasehold.lifecycle import refresh as stage
-    from leasehold.model.fleet import FleetTurn
+    from leasehold.lifecycle.box import refresh as stage
+    from leasehold.model.run.refresh_turn import FleetTurn
 
     records = [books.find_run(home.ledger, word)] if word else books.runs(home.ledger)
     held = {lease.id for lease in stage.leases_to_ask(home)}
@@ -145,7 +145,7 @@ def refresh(
 
 def show(home: Home, word: str) -> dict[str, Any]:
     """Say everything this home knows of a run."""
-    from leasehold.model.nonfinite import lines
+    from leasehold.model.run.nonfinite import lines
 
     record = books.find_run(home.ledger, word)
     events = _smoked(home, record)
@@ -160,8 +160,8 @@ def show(home: Home, word: str) -> dict[str, Any]:
 
 def _smoked(home: Home, record: RunRecord) -> list[dict[str, Any]]:
     """Say that the smoke of this run's job and code passed; it comes before there is a run to note it for."""
-    from leasehold.lifecycle.smoke import passes
-    from leasehold.model.plan import plan_from_dict
+    from leasehold.lifecycle.smoke.smoke import passes
+    from leasehold.model.run.plan import plan_from_dict
 
     plan = plan_from_dict(json.loads(record.plan_json))
     known = passes(home.ledger, plan.job, plan.code or plan.tree)
@@ -177,10 +177,10 @@ def logs(
 
     Where the box is gone, the copy that came home is read, and that is reported first.
     """
-    from leasehold.lifecycle.home_copy import seen_from, tell_copy
-    from leasehold.lifecycle.log_lines import LogLines
-    from leasehold.lifecycle.remedy_words import say_cell
-    from leasehold.lifecycle.sweep.named import one_with_cell
+    from leasehold.lifecycle.results.home_copy import seen_from, tell_copy
+    from leasehold.lifecycle.smoke.log_lines import LogLines
+    from leasehold.lifecycle.sweep.report.find_runs import one_with_cell
+    from leasehold.lifecycle.tell.events.failure_events import say_cell
 
     cell, attempt = which
     record = one_with_cell(home, named(home, word), cell)
@@ -211,7 +211,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
 
 
 def _stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any]:
-    from leasehold.lifecycle.stopping import stop_run
+    from leasehold.lifecycle.run.stop import stop_run
 
     return stop_run(home, books.find_run(home.ledger, word), grace_s, report)
 
@@ -220,7 +220,7 @@ def verify(home: Home, word: str) -> dict[str, Any]:
     """Read the home copy again and compare it with its receipt, of a sweep every part's; needs no box."""
     parts = named(home, word)
     if len(parts) > 1:
-        from leasehold.lifecycle.sweep.verifying import verify_parts
+        from leasehold.lifecycle.sweep.report.verify_parts import verify_parts
 
         return verify_parts(parts, [_verified(home, part) for part in parts if part.receipt_json])
     return _verified(home, parts[0])
@@ -228,7 +228,7 @@ def verify(home: Home, word: str) -> dict[str, Any]:
 
 def _verified(home: Home, record: RunRecord) -> dict[str, Any]:
     from leasehold.errors import VerifyError
-    from leasehold.lifecycle.verify import home_damage
+    from leasehold.lifecycle.results.verify import home_damage
 
     receipt = books.receipt_of(record)
     if receipt is None:
@@ -255,7 +255,7 @@ def leases(home: Home) -> list[Lease]:
 
 def closed_by_word(home: Home) -> str:
     """Say which leases only a person's word closed."""
-    from leasehold.lifecycle.heard_again import say_closed_by_word
+    from leasehold.lifecycle.machine.heard_again import say_closed_by_word
 
     return say_closed_by_word(home)
 
@@ -264,14 +264,14 @@ def meters(home: Home) -> list[LeaseMeter]:
     """Read the meter of every open lease that bills or may; asks no box."""
     if not any(lease.box != "local" or lease.price for lease in books.leases(home.ledger, only_open=True)):
         return []  # nothing bills: `lease status` need not even import the meter
-    from leasehold.lifecycle.metering import open_meters
+    from leasehold.lifecycle.money.metering import open_meters
 
     return open_meters(home, time.time())
 
 
 def meter_of_run(home: Home, word: str) -> LeaseMeter:
     """Read the meter of the lease that a run is on."""
-    from leasehold.lifecycle.metering import meter_of
+    from leasehold.lifecycle.money.metering import meter_of
 
     lease = books.find_lease(home.ledger, books.find_run(home.ledger, word).lease)
     return meter_of(home, lease, time.time())
@@ -296,7 +296,7 @@ def open_home() -> Home:
 
 def duration(seconds: float) -> str:
     """Say a duration as a person would."""
-    from leasehold.model.words import ago
+    from leasehold.model.values.wording import ago
 
     return ago(seconds)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.home import Home
-from leasehold.model.curve import Curve
-from leasehold.model.note import Report, silent
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.run.curve import Curve
+from leasehold.model.run.note import Report, silent
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.curves import Measured
-    from leasehold.model.lease import RunRecord
+    from leasehold.lifecycle.watch.curves import Measured
+    from leasehold.model.lease.lease import RunRecord
 
 _LOOK_EVERY_S = 15.0
 
@@ -24,9 +24,9 @@ def plot(
     home: Home, word: str, wanted: Sequence[str], since: str, report: Report = silent
 ) -> tuple[str, list[Curve], float]:
     """Return the run, its curves and the box's clock; that they are of the home copy is reported."""
-    from leasehold.lifecycle.curves import curves_of
-    from leasehold.lifecycle.sweep.named import runs_named
-    from leasehold.lifecycle.sweep.parts import sweep_of
+    from leasehold.lifecycle.records.sweep_parts import sweep_of
+    from leasehold.lifecycle.sweep.report.find_runs import runs_named
+    from leasehold.lifecycle.watch.curves import curves_of
 
     parts = runs_named(home, word)
     if len(parts) > 1:
@@ -45,7 +45,7 @@ def _plot_parts(
     home: Home, parts: Sequence[RunRecord], wanted: Sequence[str], since: str, sweep: str, report: Report
 ) -> tuple[str, list[Curve], float]:
     """Draw the parts of a sweep in the same panels, each line named by its box."""
-    from leasehold.lifecycle.curves import curves_of
+    from leasehold.lifecycle.watch.curves import curves_of
 
     seen = [(part.box, _measured(home, part.run, since, report)[1]) for part in parts]
     if not any(measured.records for _, measured in seen):
@@ -65,9 +65,9 @@ def patrol(
     home: Home, word: str, since: str, follow: bool, emit: Callable[[str, dict[str, Any]], None], report: Report
 ) -> str:
     """Emit one line a minute of what the patrol measured; with follow, go on until the run has ended."""
-    from leasehold.lifecycle.curves import read_series
-    from leasehold.lifecycle.home_copy import HomeCopy, seen_from, tell_copy
-    from leasehold.lifecycle.patrol_lines import lines_of
+    from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from, tell_copy
+    from leasehold.lifecycle.watch.curves import read_series
+    from leasehold.lifecycle.watch.patrol_lines import lines_of
 
     record = books.find_run(home.ledger, word)
     engine = seen_from(home, record, alone=True)
@@ -89,8 +89,8 @@ def patrol(
 
 
 def _measured(home: Home, word: str, since: str, report: Report) -> tuple[str, Measured]:
-    from leasehold.lifecycle.curves import read_series
-    from leasehold.lifecycle.home_copy import seen_from, tell_copy
+    from leasehold.lifecycle.results.home_copy import seen_from, tell_copy
+    from leasehold.lifecycle.watch.curves import read_series
 
     last_s = _seconds(since)
     record = books.find_run(home.ledger, word)
@@ -103,7 +103,7 @@ def _measured(home: Home, word: str, since: str, report: Report) -> tuple[str, M
 
 
 def _seconds(since: str) -> float:
-    from leasehold.model.units import parse_duration
+    from leasehold.model.values.units import parse_duration
 
     try:
         return parse_duration(since) if since else 0.0

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from leasehold.lifecycle.home import Home
-from leasehold.model.note import Report
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.run.note import Report
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.signers import Enrolled
+    from leasehold.lifecycle.tell.signers import Enrolled
 
 _HINT = "a key is allowed by a person on a terminal; there is no other way"
 
 
 def signer_list(home: Home) -> list[Enrolled]:
     """List the keys in the file of allowed signers, those that nobody confirmed too."""
-    from leasehold.lifecycle.signers import listing
+    from leasehold.lifecycle.tell.signers import listing
 
     return listing(home)
 
 
 def signer_add(home: Home, key: str, name: str, options: tuple[str, ...], report: Report) -> Enrolled:
     """Have a person enrol a public key on the terminal."""
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.home import person
-    from leasehold.lifecycle.signers import add
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.home.home import person
+    from leasehold.lifecycle.tell.signers import add
 
     return add(home, key, name or person(), options, lambda question: terminal_ask(question, _HINT), report)
 
 
 def signer_confirm(home: Home, word: str, report: Report) -> Enrolled:
     """Have a person confirm a line that stands in the file."""
-    from leasehold.lifecycle.approve import terminal_ask
-    from leasehold.lifecycle.signers import confirm
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.tell.signers import confirm
 
     return confirm(home, word, lambda question: terminal_ask(question, _HINT), report)
 
 
 def signer_remove(home: Home, word: str, report: Report) -> Enrolled:
     """Take a key out of the file."""
-    from leasehold.lifecycle.signers import remove
+    from leasehold.lifecycle.tell.signers import remove
 
     return remove(home, word, report)

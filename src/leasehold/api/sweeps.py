@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.orders import RunOrder
-    from leasehold.model.cells import Scalar
-    from leasehold.model.job import Job
-    from leasehold.model.note import Report
-    from leasehold.model.sweep import Best, BoxPace, CellRow, Group, Standing, Straggler, SweepPlot
+    from leasehold.lifecycle.records.orders import RunOrder
+    from leasehold.model.job.cells import Scalar
+    from leasehold.model.job.job import Job
+    from leasehold.model.run.note import Report
+    from leasehold.model.run.sweep import Best, BoxPace, CellRow, Group, Standing, Straggler, SweepPlot
 
 
 def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
     """Read the cells that a job file promises, the parameters that differ, and a warning of any that nothing reads."""
-    from leasehold.lifecycle.local_data import apart
-    from leasehold.lifecycle.own_places import own_places
-    from leasehold.lifecycle.project import RESULTS, read_tree
-    from leasehold.lifecycle.resolve import read_job
-    from leasehold.lifecycle.sweep.unread import unread
-    from leasehold.model.cells import differing
+    from leasehold.lifecycle.preflight.unread_parameters import unread
+    from leasehold.lifecycle.project.code_tree import RESULTS, read_tree
+    from leasehold.lifecycle.project.excluded import own_places
+    from leasehold.lifecycle.project.local_data import apart
+    from leasehold.lifecycle.project.resolve import read_job
+    from leasehold.model.job.cells import differing
 
     job = read_job(path)
     project = path.absolute().parent
@@ -34,8 +34,8 @@ def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | Non
 
 def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
     """Run a job's cells over several boxes and bring every one home; the identical call goes on where it stands."""
-    from leasehold.lifecycle.platform_choice import settle
-    from leasehold.lifecycle.sweep.fleet import run_fleet as run_over
+    from leasehold.lifecycle.box.platform_choice import settle
+    from leasehold.lifecycle.sweep.fleet.fleet import run_fleet as run_over
 
     names = [name.strip() for name in order.on.split(",") if name.strip()]
     for name in names:
@@ -45,22 +45,22 @@ def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
 
 def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:
     """Account for every cell of a sweep."""
-    from leasehold.lifecycle.sweep.standing import standing
+    from leasehold.lifecycle.sweep.report.sweep_status import standing
 
     return standing(home, word, ask=ask)
 
 
 def sweep_pace(found: Standing) -> tuple[dict[str, Straggler], list[BoxPace]]:
     """Say which cells take longer than their like, and how far each box is."""
-    from leasehold.lifecycle.sweep.pace import paces, stragglers
+    from leasehold.lifecycle.sweep.report.eta import paces, stragglers
 
     return stragglers(found), paces(found)
 
 
 def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[CellRow], list[Group], list[Best]]:
     """Read what the cells at home measured: a row a cell, settings with seeds joined, the best by each metric."""
-    from leasehold.lifecycle.sweep.standing import rows
-    from leasehold.lifecycle.sweep.table import best, group
+    from leasehold.lifecycle.sweep.report.sweep_status import rows
+    from leasehold.lifecycle.sweep.report.table import best, group
 
     listed = rows(home, found)
     groups = group(listed)
@@ -69,10 +69,10 @@ def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[C
 
 def sweep_plot(home: Home, found: Standing, metric: str, by: str) -> SweepPlot:
     """Read a metric against one parameter, and each cell's course where it is home."""
-    from leasehold.lifecycle.sweep.from_logs import course_of
-    from leasehold.lifecycle.sweep.plotting import plot_of
-    from leasehold.lifecycle.sweep.series import series_of
-    from leasehold.lifecycle.sweep.standing import logs_at, numbers_at
+    from leasehold.lifecycle.sweep.report.learning_curves import series_of
+    from leasehold.lifecycle.sweep.report.plotting import plot_of
+    from leasehold.lifecycle.sweep.report.printed_metrics import course_of
+    from leasehold.lifecycle.sweep.report.sweep_status import logs_at, numbers_at
 
     listed, groups, _ = sweep_table(home, found, [])
     at, logs = numbers_at(home, found), logs_at(home, found)
@@ -87,6 +87,6 @@ def sweep_plot(home: Home, found: Standing, metric: str, by: str) -> SweepPlot:
 
 def sweep_spelled(rows: list[CellRow], how: str) -> bytes:
     """Spell a table as csv, markdown or Parquet."""
-    from leasehold.lifecycle.sweep.table import columns, spelled
+    from leasehold.lifecycle.sweep.report.table import columns, spelled
 
     return spelled(columns(rows), how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from leasehold.kit.unhinted import unhinted
+from leasehold.kit.startup.typing_stub import unhinted
 
 TYPE_CHECKING = False  # typing itself would be half of what a short process loads
 if TYPE_CHECKING:
@@ -18,45 +18,46 @@ def main(argv: List[str]) -> int:
     os.umask(0o077)  # whoever started us: a log may hold a secret before anything can write over it
     if door == "serve" and len(argv) == 2:
         with unhinted():
-            from .answers import OPERATIONS
-            from .serve import serve
+            from leasehold.caretaker.wire.connection import serve
+
+            from .routes import OPERATIONS
 
         return serve(argv[1], OPERATIONS)
     if door == "care" and len(argv) in (2, 4):
         with unhinted():
-            from .layout import folder_at
-            from .supervise import care
+            from leasehold.caretaker.run.run_folder import folder_at
+            from leasehold.caretaker.supervisor.caretaker import care
 
         os.chdir("/")
         return care(folder_at(argv[1]), *argv[2:])
     if door == "keep" and 4 <= len(argv) <= 6:
         with unhinted():
-            from .keeper import keep
-            from .layout import folder_at
+            from leasehold.caretaker.attempt.keeper import keep
+            from leasehold.caretaker.run.run_folder import folder_at
 
         return keep(folder_at(argv[1]), argv[2], int(argv[3]), *argv[4:])
     if door in _ERRANDS:
         return _run_errand(door, argv[1:])
     if door == "settle" and len(argv) > 1:
-        from .platform_shell import settle
+        from leasehold.caretaker.attempt.platform_shell import settle
 
         settle(argv[1:])
     if door in _OF_A_RUN and len(argv) == 2:
         return _for_run(door, argv[1])
     if door == "ready" and len(argv) == 4:
-        from .layout import RunFolder
-        from .setting_up import ready
+        from leasehold.caretaker.run.run_folder import RunFolder
+        from leasehold.caretaker.setup.step import ready
 
         return ready(RunFolder(argv[1]), argv[2], int(argv[3]))
     if door == "enter" and len(argv) >= 3:
-        from .entering import enter
-        from .layout import RunFolder
+        from leasehold.caretaker.requests.enter import enter
+        from leasehold.caretaker.run.run_folder import RunFolder
 
         return enter(RunFolder(argv[1]), argv[2], argv[3:])
     if door == "task" and len(argv) in (3, 6):
         return _run_task(argv[1], argv[2:])
     if door == "whoami" and len(argv) == 1:
-        from .whoami import answer_stream
+        from leasehold.caretaker.setup.tracker_keys import answer_stream
 
         return answer_stream(sys.stdin, sys.stdout)
     if (door, len(argv)) in _TELLERS:
@@ -76,10 +77,11 @@ def _run_task(path: str, words: List[str]) -> int:
 
     gc.disable()  # until it is seen to be a longer life
     with unhinted():
-        from . import interruptions, readings, sealing  # noqa: F401 - every cell needs them, the trainer's start too
-        from .itself import Becoming
-        from .layout import RunFolder
-        from .slurm.task import Order, task
+        from leasehold.caretaker.process.own_command import Becoming
+        from leasehold.caretaker.run.run_folder import RunFolder
+        from leasehold.caretaker.slurm.task import Order, task
+
+        from .artifacts import seal as sealing  # noqa: F401 - every cell needs them, the trainer's start too
 
     Becoming.main = main
     os.chdir("/")
@@ -92,48 +94,48 @@ def _run_task(path: str, words: List[str]) -> int:
 def _run_errand(door: str, words: List[str]) -> int:
     """Find something out for a caretaker: the answer goes to stdout, and so does nothing else."""
     with unhinted():
-        from .layout import folder_at
+        from leasehold.caretaker.run.run_folder import folder_at
 
     folder = folder_at(words[0])
     if door == "judge":
-        from .judging import judge
+        from leasehold.caretaker.failure.judge import judge
 
         return judge(folder, words[1], int(words[2]))
     if door == "seal":
         os.nice(_YIELDS)  # the next cell begins at this very moment
         with unhinted():
-            from .sealing import seal
+            from leasehold.caretaker.artifacts.seal import seal
 
         return seal(folder, words[1])
     if door == "occupants":
-        from .clearing import occupants
+        from leasehold.caretaker.status.wait_clear import occupants
 
         return occupants(folder, words[1])
     if door == "rescue":
-        from .rescuing import rescue
+        from leasehold.caretaker.artifacts.rescue_checkpoint import rescue
 
         return rescue(folder, words[1])
-    from .scratch import prune
+    from leasehold.caretaker.failure.prune_scratch import prune
 
     return prune(folder, words[1])
 
 
 def _for_run(door: str, path: str) -> int:
     """Do something long for a run, beside its caretaker; or bring that back after a restart of the box."""
-    from .layout import RunFolder
+    from leasehold.caretaker.run.run_folder import RunFolder
 
     folder = RunFolder(path)
     if door == "revive":
-        from .reviving import revive
+        from leasehold.caretaker.requests.revive import revive
 
         return revive(folder)
     if door == "copy":
-        from .durable import copy_run
+        from leasehold.caretaker.artifacts.durable_copier import copy_run
 
         return copy_run(folder)
-    from . import fetch
+    from .downloads import download_worker
 
-    return (fetch.fetch if door == "fetch" else fetch.pull)(folder)
+    return (download_worker.fetch if door == "fetch" else download_worker.pull)(folder)
 
 
 _OF_A_RUN = ("fetch", "pull", "copy", "revive")
@@ -142,17 +144,17 @@ _OF_A_RUN = ("fetch", "pull", "copy", "revive")
 def _tell(door: str, words: List[str]) -> int:
     """Tell a person something: one notice, what a run has to say, or again and again that a box still bills."""
     if door == "notice":
-        from .notices import notice
+        from leasehold.caretaker.notices.send import notice
 
         return notice(sys.stdin)
-    from .layout import folder_at
+    from leasehold.caretaker.run.run_folder import folder_at
 
     folder = folder_at(words[0])
     if door == "nag":
-        from .nag import nag
+        from leasehold.caretaker.notices.reminder import nag
 
         return nag(folder)
-    from .telling import tell
+    from leasehold.caretaker.notices.send_child import tell
 
     return tell(folder, sys.stdin)
 

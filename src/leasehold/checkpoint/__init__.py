@@ -9,11 +9,12 @@ with Checkpointer("ckpt", keep=2, total=steps) as ckpt:
         ckpt.step(step, metrics={"loss": loss})
 """
 
+from leasehold.checkpoint.store.restore import CheckpointError, Restored
+from leasehold.checkpoint.store.shelf import Keep
+
 from .checkpointer import Checkpointer
-from .restoring import CheckpointError, Restored
 from .sampler import ResumableSampler
 from .seeding import seed_everything, seed_worker
-from .shelf import Keep
 
 __all__ = [
     "CheckpointError",

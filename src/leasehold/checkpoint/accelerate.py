@@ -16,8 +16,8 @@ import signal
 import time
 from typing import Any, Mapping, Optional
 
-from .native import NativeCheckpoints
-from .telling import ProgressLines, to_stderr
+from leasehold.checkpoint.decide.log_lines import ProgressLines, to_stderr
+from leasehold.checkpoint.store.native import NativeCheckpoints
 
 
 class AccelerateCheckpoints:

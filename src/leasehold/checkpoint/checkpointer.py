@@ -7,20 +7,21 @@ import signal
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 
-from . import sharded as shards
-from .files import Written, write_file
-from .locking import FolderLock
-from .pace import Pace, Sessions
-from .parts import is_local, random_states, state_of
-from .ranks import SYNC_S, Agreement, Ranks
-from .restoring import CheckpointError, Restored, restore_into
-from .shelf import SHARDED, Keep, Shelf
-from .snapshot import Stage
-from .stating import facts_of, with_ours
-from .telling import ProgressLines, free_bytes, numbers, size, to_stderr
-from .tree import Flat
-from .wishes import Wishes
-from .writer import Outcome, Writer
+from leasehold.checkpoint.decide.log_lines import ProgressLines, free_bytes, numbers, size, to_stderr
+from leasehold.checkpoint.decide.save_interval import Pace, Sessions
+from leasehold.checkpoint.decide.save_requests import Wishes
+from leasehold.checkpoint.state.facts import facts_of, with_ours
+from leasehold.checkpoint.state.parts import is_local, random_states, state_of
+from leasehold.checkpoint.state.ranks import SYNC_S, Agreement, Ranks
+from leasehold.checkpoint.state.snapshot import Stage
+from leasehold.checkpoint.state.tree import Flat
+from leasehold.checkpoint.store.files import Written, write_file
+from leasehold.checkpoint.store.locking import FolderLock
+from leasehold.checkpoint.store.restore import CheckpointError, Restored, restore_into
+from leasehold.checkpoint.store.shelf import SHARDED, Keep, Shelf
+from leasehold.checkpoint.store.writer import Outcome, Writer
+
+from .store import sharded as shards
 
 
 class Place(NamedTuple):

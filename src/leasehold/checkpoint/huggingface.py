@@ -14,8 +14,8 @@ import shutil
 import time
 from typing import Any, Optional
 
-from .native import NativeCheckpoints
-from .telling import ProgressLines, to_stderr
+from leasehold.checkpoint.decide.log_lines import ProgressLines, to_stderr
+from leasehold.checkpoint.store.native import NativeCheckpoints
 
 _SMALL_BYTES = 1 << 20
 

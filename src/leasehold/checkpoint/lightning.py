@@ -15,8 +15,8 @@ import os
 import time
 from typing import Any, Dict, Optional
 
-from .native import NativeCheckpoints
-from .telling import ProgressLines, to_stderr
+from leasehold.checkpoint.decide.log_lines import ProgressLines, to_stderr
+from leasehold.checkpoint.store.native import NativeCheckpoints
 
 FILE = "trainer.ckpt"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leasehold.facts.ailments import Ailment, all_ailments
-from leasehold.kit.evidence import Context
-from leasehold.kit.oom import human, rung
-from leasehold.kit.precedence import Candidate
-from leasehold.kit.signs import Book, Entry
-from leasehold.kit.suspects import ReadLog, suspects
+from leasehold.kit.failure.catalogue import Book, Entry
+from leasehold.kit.failure.evidence import Context
+from leasehold.kit.failure.oom import human, rung
+from leasehold.kit.failure.precedence import Candidate
+from leasehold.kit.failure.suspects import ReadLog, suspects
 
 from .finding import Diagnosis, Finding
 from .remedy import filled

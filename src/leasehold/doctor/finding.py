@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.kit.evidence import Evidence
-from leasehold.kit.remedies import leaving
+from leasehold.kit.failure.evidence import Evidence
+from leasehold.kit.failure.remedies import leaving
 
 # class -> (may the same thing be started again as it is, what to do); R§17.2
 ACTIONS: dict[str, tuple[bool | None, str]] = {

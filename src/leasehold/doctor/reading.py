@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from leasehold.errors import UserError
-from leasehold.kit.scan import scan
-from leasehold.kit.signs import Book
-from leasehold.kit.suspects import ReadLog
+from leasehold.kit.failure.catalogue import Book
+from leasehold.kit.failure.log_scan import scan
+from leasehold.kit.failure.suspects import ReadLog
 
 _CHUNK_BYTES = 1 << 20
 _RANK_IN_NAME = re.compile(

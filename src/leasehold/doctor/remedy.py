@@ -8,7 +8,7 @@ import shlex
 from string import Formatter
 
 from leasehold.facts.ailments import Ailment
-from leasehold.kit.evidence import Context, Evidence
+from leasehold.kit.failure.evidence import Context, Evidence
 
 
 def filled(ailment: Ailment, evidence: Evidence, context: Context) -> tuple[str, ...]:

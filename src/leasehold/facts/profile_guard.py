@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from leasehold.model.profile import (
+from leasehold.model.platform.profile import (
     NO,
     UNCONFIRMED,
     UNKNOWN,

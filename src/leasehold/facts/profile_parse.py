@@ -7,8 +7,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from leasehold.model import profile as words
-from leasehold.model.profile import (
+from leasehold.model.platform import profile as words
+from leasehold.model.platform.profile import (
     Clock,
     Environment,
     NeverRule,
@@ -20,7 +20,7 @@ from leasehold.model.profile import (
     Traits,
     Verb,
 )
-from leasehold.model.units import parse_duration, parse_size
+from leasehold.model.values.units import parse_duration, parse_size
 
 from .fact_reader import Reader
 from .profile_sense import refuse_contradictions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leasehold.model.profile import NO, YES, Profile, Tier, Verb
+from leasehold.model.platform.profile import NO, YES, Profile, Tier, Verb
 
 _SHELL_VERB = ("shutdown", "poweroff", "halt", "systemctl")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import HomeError, LeaseholdError, UserError
-from leasehold.model.platform_signs import PlatformSigns
-from leasehold.model.profile import Profile
+from leasehold.model.platform.platform_signs import PlatformSigns
+from leasehold.model.platform.profile import Profile
 
 from .fact_lines import key_lines, line_of
 from .fact_reader import Reader

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from leasehold.model import profile as words
-from leasehold.model.profile import Sign, Source
+from leasehold.model.platform import profile as words
+from leasehold.model.platform.profile import Sign, Source
 
 from .fact_reader import Reader
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import Refusal, UserError
-from leasehold.model.lease import Lease, RunLine, RunRecord
+from leasehold.model.lease.lease import Lease, RunLine, RunRecord
 
 from .projection import LINE, lease_from_row, line_from_row, run_from_row
 from .store import Ledger
@@ -19,7 +19,7 @@ _ENDS_INTENT = (
 )  # fmt: skip
 
 if TYPE_CHECKING:  # `lease status` must not pay for what it does not show
-    from leasehold.model.receipt import Approval, Receipt
+    from leasehold.model.run.receipt import Approval, Receipt
 
 
 def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
@@ -197,14 +197,14 @@ def receipt_of(record: RunRecord) -> Receipt | None:
     """Return the run's receipt as this home recorded it."""
     if not record.receipt_json:
         return None
-    from leasehold.model.receipt import receipt_from_dict
+    from leasehold.model.run.receipt import receipt_from_dict
 
     return receipt_from_dict(json.loads(record.receipt_json))
 
 
 def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> str:
     """Consume an approval by the intent to act; a second use of the same approval refuses."""
-    from leasehold.kit.canon import digest
+    from leasehold.kit.files.canonical_json import digest
 
     approval_id = digest(approval.request.as_dict())
     intent: dict[str, Any] = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from leasehold.errors import Refusal, UserError
-from leasehold.model.box import BoxEntry
-from leasehold.model.lease import Lease
+from leasehold.model.lease.box import BoxEntry
+from leasehold.model.lease.lease import Lease
 
 from .projection import box_from_row
 from .store import Ledger

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from leasehold.model.box import BoxEntry, box_from_dict
-from leasehold.model.lease import PARKED, RUNNING, UNKNOWN, Change, Lease, RunLine, RunRecord
+from leasehold.model.lease.box import BoxEntry, box_from_dict
+from leasehold.model.lease.lease import PARKED, RUNNING, UNKNOWN, Change, Lease, RunLine, RunRecord
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS leases (

@@ -15,8 +15,8 @@ from typing import Any
 
 import leasehold
 from leasehold.errors import HomeError
-from leasehold.kit.pause import pause_at
-from leasehold.kit.redact import Redactor
+from leasehold.kit.testing.kill_points import pause_at
+from leasehold.kit.text.redact import Redactor
 
 from . import projection
 

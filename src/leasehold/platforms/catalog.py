@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 from leasehold.errors import HomeError, UserError
-from leasehold.model.lease import Lease
+from leasehold.model.lease.lease import Lease
 from leasehold.platforms.contract import Landlord
 
 GROUP = "leasehold.landlords"

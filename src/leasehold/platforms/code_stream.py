@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
-from leasehold.kit import frames
-from leasehold.kit.tree import name_of
+from leasehold.kit.files.code_tree import name_of
+from leasehold.kit.wire import frames
 
 _FILES_A_HEAD = 1000
 _SHRINKS_BELOW = 0.9

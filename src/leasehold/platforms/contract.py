@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
-from leasehold.model.lease import Lease
-from leasehold.model.plan import Plan
-from leasehold.model.profile import Verb
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.profile import Verb
+from leasehold.model.run.plan import Plan
 
 
 class BoxState(Enum):

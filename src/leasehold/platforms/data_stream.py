@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
 
-from leasehold.kit import frames
+from leasehold.kit.wire import frames
 from leasehold.transport.wire import Wire
 
 _FILES_A_HEAD = 1000

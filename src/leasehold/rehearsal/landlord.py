@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from leasehold.model.lease import Lease
-from leasehold.model.profile import Verb
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.profile import Verb
 from leasehold.platforms.contract import BoxState
 
 MARKER = "rehearsal-box"

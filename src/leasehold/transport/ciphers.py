@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from leasehold.kit.atomic import write_atomic
+from leasehold.kit.files.atomic import write_atomic
 
 _FAST = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 _ASK_AGAIN_S = 600.0

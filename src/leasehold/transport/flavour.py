@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from leasehold.errors import BoxError, LinkError
-from leasehold.kit.terminal import one_line, plain
-from leasehold.model.box import Flavour
-from leasehold.model.verdict import Finding, passes, refuses, unknown
+from leasehold.kit.text.safe_text import one_line, plain
+from leasehold.model.lease.box import Flavour
+from leasehold.model.run.verdict import Finding, passes, refuses, unknown
 
 from . import parcel
 from .contract import Transport

@@ -8,8 +8,8 @@ import selectors
 import time
 
 from leasehold.errors import LinkError
-from leasehold.kit.frames import MAGIC
-from leasehold.kit.terminal import one_line
+from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.wire.frames import MAGIC
 
 from . import parcel, patience
 from .contract import Link, Transport

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leasehold.errors import UserError
-from leasehold.kit.atomic import write_atomic
+from leasehold.kit.files.atomic import write_atomic
 
 # As ssh prefers them among the kinds it knows of a host, so that the first is the one a server is asked for.
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-", "sk-ssh-ed25519", "sk-ecdsa-", "ssh-rsa")

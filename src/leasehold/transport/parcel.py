@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from leasehold.kit.atomic import write_atomic
+from leasehold.kit.files.atomic import write_atomic
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -14,8 +14,8 @@ from typing import BinaryIO, cast
 
 from leasehold import first_call
 from leasehold.errors import LinkError
-from leasehold.kit.pipes import widen
-from leasehold.kit.terminal import plain
+from leasehold.kit.files.pipes import widen
+from leasehold.kit.text.safe_text import plain
 
 from . import here
 

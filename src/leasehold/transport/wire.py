@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
 from leasehold.errors import BoxError, LinkError, Refusal
-from leasehold.kit import frames
-from leasehold.kit.frames import Frame
-from leasehold.kit.terminal import one_line
+from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.wire import frames
+from leasehold.kit.wire.frames import Frame
 
 from . import parcel, patience
 from .contract import Link, Transport

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List
 
-from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.run.run_folder import RunFolder
 
 
 def make(tmp_path: Path, patterns: List[str], **job: Any) -> RunFolder:

@@ -14,11 +14,11 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from leasehold.caretaker.adoptable import candidates
-from leasehold.caretaker.adopting import watch_adopted
-from leasehold.caretaker.proc_table import ProcessTable
-from leasehold.kit.atomic import read_json
-from leasehold.kit.procs import MARK, look
+from leasehold.caretaker.attempt.adopted import watch_adopted
+from leasehold.caretaker.attempt.find_adoptable import candidates
+from leasehold.caretaker.process.process_table import ProcessTable
+from leasehold.kit.files.atomic import read_json
+from leasehold.kit.run.processes import MARK, look
 
 WAITS = (
     "import sys; file = open('exp/last.pt', 'w'); file.write('w'); file.close(); "

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List
 
 import pytest
 
-from leasehold.caretaker.alarms import Alarms, Recall, signs_of
+from leasehold.caretaker.monitor.alarms import Alarms, Recall, signs_of
 
 GIB = 1 << 30
 REAL = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())

@@ -8,10 +8,10 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker.allowance import Allowance, spell, told, units
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.notice_words import spell as spell_event
-from leasehold.caretaker.notice_words import tell
+from leasehold.caretaker.notices.wording import spell as spell_event
+from leasehold.caretaker.notices.wording import tell
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.supervisor.budget import Allowance, spell, told, units
 
 SENT: Dict[str, Any] = {
     "limit": "20", "currency": "USD", "spent": "9.5", "per_hour": "3.6", "at_limit": "stop", "as_of_unix": 1000.0,

@@ -7,8 +7,8 @@ import signal
 import time
 from typing import Any, List
 
-from leasehold.caretaker.asking import Asking, Heard
-from leasehold.kit.procs import look
+from leasehold.caretaker.monitor.slow_probes import Asking, Heard
+from leasehold.kit.run.processes import look
 
 
 def nothing() -> None:

@@ -9,12 +9,12 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from leasehold.caretaker import attempts
-from leasehold.caretaker.attempts import Attempts
-from leasehold.caretaker.layout import RunFolder
-from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.procs import MARK
-from leasehold.kit.runstate import CellState
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.supervisor import attempts
+from leasehold.caretaker.supervisor.attempts import Attempts
+from leasehold.kit.files.atomic import read_json, write_json
+from leasehold.kit.run.processes import MARK
+from leasehold.kit.run.run_state import CellState
 
 
 class _Starting(Attempts):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.caretaker.cards import ask_driver, whose
-from leasehold.kit.procs import MARK
+from leasehold.caretaker.gpu.cards import ask_driver, whose
+from leasehold.kit.run.processes import MARK
 from tests.support.fake_nvml import FakeNvml, missing_compiler
 
 needs_compiler = pytest.mark.skipif(missing_compiler() is not None, reason=str(missing_compiler()))

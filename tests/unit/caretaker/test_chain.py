@@ -9,8 +9,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.chain import Chain, stage_of, trained_s
-from leasehold.kit.runstate import CellState
+from leasehold.caretaker.supervisor.stages import Chain, stage_of, trained_s
+from leasehold.kit.run.run_state import CellState
 
 from .run_folders import make, plan_of
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import List
 
-from leasehold.caretaker import detach
+from leasehold.caretaker.process import detach
 
 
 def test_a_caretaker_that_ends_at_once_is_not_waited_for(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leasehold.caretaker import disk_gate
+from leasehold.caretaker.failure import disk_gate
 
 from .run_folders import make, plan_of
 

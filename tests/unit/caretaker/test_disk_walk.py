@@ -10,11 +10,11 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from leasehold.caretaker import disk_walk
-from leasehold.caretaker.disk_classes import cache_links, known_places
-from leasehold.caretaker.disk_survey import outermost
-from leasehold.caretaker.disk_units import Unit
-from leasehold.caretaker.disk_walk import Bounds, Walk
+from leasehold.caretaker.disk import walk as disk_walk
+from leasehold.caretaker.disk.classes import cache_links, known_places
+from leasehold.caretaker.disk.disk_survey import outermost
+from leasehold.caretaker.disk.units import Unit
+from leasehold.caretaker.disk.walk import Bounds, Walk
 
 MIB = 1 << 20
 

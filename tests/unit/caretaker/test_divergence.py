@@ -8,10 +8,10 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.alarms import Alarms
-from leasehold.caretaker.divergence import LEAPT, NOT_FINITE, STEP_BACK, ZERO
-from leasehold.caretaker.training_look import TrainingLook, on_nan
-from leasehold.kit.runstate import CellState
+from leasehold.caretaker.monitor.alarms import Alarms
+from leasehold.caretaker.monitor.divergence import LEAPT, NOT_FINITE, STEP_BACK, ZERO
+from leasehold.caretaker.monitor.training_numbers import TrainingLook, on_nan
+from leasehold.kit.run.run_state import CellState
 
 from .run_folders import make, plan_of
 

@@ -13,9 +13,10 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from leasehold.caretaker import durable, reread, worker
-from leasehold.caretaker.copying import GIVE_UP_S, DurableCopy, outcome_of
-from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.artifacts import durable_copier, read_back
+from leasehold.caretaker.artifacts.durable_watch import GIVE_UP_S, DurableCopy, outcome_of
+from leasehold.caretaker.process import child_worker
+from leasehold.caretaker.run.run_folder import RunFolder
 
 CELLS = ["a", "b"]
 
@@ -49,7 +50,7 @@ def outcome(folder: RunFolder) -> dict[str, object]:
 
 
 def test_promised_files_arrive_whole_and_nothing_else(run: RunFolder, tmp_path: Path) -> None:
-    assert durable.copy_run(run) == 0
+    assert durable_copier.copy_run(run) == 0
     there = export(run, tmp_path)
     names = sorted(str(path.relative_to(there)) for path in there.rglob("*") if path.is_file())
     assert names == [
@@ -68,18 +69,18 @@ def test_promised_files_arrive_whole_and_nothing_else(run: RunFolder, tmp_path: 
 
 
 def test_the_second_copy_finds_it_done(run: RunFolder, tmp_path: Path) -> None:
-    durable.copy_run(run)
+    durable_copier.copy_run(run)
     before = (export(run, tmp_path) / "cells/a/best.pt").stat()
-    assert durable.copy_run(run) == 0
+    assert durable_copier.copy_run(run) == 0
     assert outcome(run)["how"] == "was there already"
     assert (export(run, tmp_path) / "cells/a/best.pt").stat().st_ino == before.st_ino
 
 
 def test_a_damaged_copy_is_made_again_and_the_old_one_is_kept_aside(run: RunFolder, tmp_path: Path) -> None:
-    durable.copy_run(run)
+    durable_copier.copy_run(run)
     damaged = export(run, tmp_path) / "cells/a/best.pt"
     damaged.write_bytes(b"x" * damaged.stat().st_size)
-    assert durable.copy_run(run) == 0
+    assert durable_copier.copy_run(run) == 0
     assert damaged.read_bytes() == b"a" * 3_000_000
     assert len(list(export(run, tmp_path).parent.glob(run.run + "--*"))) == 1
 
@@ -90,21 +91,21 @@ def test_an_interrupted_copy_goes_on_with_what_is_whole(run: RunFolder, tmp_path
     (partial / "best.pt").write_bytes(b"a" * 3_000_000)
     (partial / "old.part").write_bytes(b"half")
     kept = (partial / "best.pt").stat().st_ino
-    assert durable.copy_run(run) == 0
+    assert durable_copier.copy_run(run) == 0
     assert (export(run, tmp_path) / "cells/a/best.pt").stat().st_ino == kept
     assert not (export(run, tmp_path) / "cells/a/old.part").exists()
 
 
 def test_a_promise_that_is_not_kept_fails_the_copy(run: RunFolder, tmp_path: Path) -> None:
     Path(run.out("b"), "best.pt").unlink()
-    assert durable.copy_run(run) == 2
+    assert durable_copier.copy_run(run) == 2
     assert "nothing matches the promised artifact 'best.pt'" in str(outcome(run)["problem"])
     assert not export(run, tmp_path).exists()
 
 
 def meddle(monkeypatch: pytest.MonkeyPatch, moment: str, act: Callable[[], object]) -> None:
     """Do something to the tier at a moment of the copy: what a filesystem that lies would have done."""
-    monkeypatch.setattr(durable, "pause_at", lambda event, phase: act() if event == moment else None)
+    monkeypatch.setattr(durable_copier, "pause_at", lambda event, phase: act() if event == moment else None)
 
 
 LIES = {
@@ -124,7 +125,7 @@ def test_a_tier_that_keeps_something_else_fails_the_copy_and_no_name_claims_it(
 ) -> None:
     written = tmp_path / "tier" / "leasehold" / ".partial" / run.run / "cells" / "b" / "best.pt"
     meddle(monkeypatch, "durable_written", lambda: lie(written))
-    assert durable.copy_run(run, lag_s=0.2) == 2
+    assert durable_copier.copy_run(run, lag_s=0.2) == 2
     assert "b/best.pt " in str(outcome(run)["problem"]) or "a/deep/m.json is not there" in str(outcome(run)["problem"])
     assert said in str(outcome(run)["problem"])
     assert not export(run, tmp_path).exists()
@@ -135,11 +136,11 @@ def test_a_manifest_that_does_not_read_back_takes_the_name_away_again(
 ) -> None:
     partial = tmp_path / "tier" / "leasehold" / ".partial" / run.run
     meddle(monkeypatch, "durable_written", lambda: (partial / "manifest.json").write_bytes(b"{}"))
-    assert durable.copy_run(run, lag_s=0.2) == 2
+    assert durable_copier.copy_run(run, lag_s=0.2) == 2
     assert "does not show what was written" in str(outcome(run)["problem"])
     assert not export(run, tmp_path).exists()
     monkeypatch.undo()
-    assert durable.copy_run(run) == 0
+    assert durable_copier.copy_run(run) == 0
 
 
 def test_a_tier_that_shows_a_file_late_is_waited_for(
@@ -153,18 +154,18 @@ def test_a_tier_that_shows_a_file_late_is_waited_for(
         looks.append(path)
         if hidden.exists() and looks.count(str(written)) > 3:
             hidden.rename(written)
-        return reread.size_of(path)
+        return read_back.size_of(path)
 
     meddle(monkeypatch, "durable_written", lambda: written.rename(hidden))
-    monkeypatch.setattr(durable, "size_of", size_of)
-    assert durable.copy_run(run) == 0, outcome(run)
+    monkeypatch.setattr(durable_copier, "size_of", size_of)
+    assert durable_copier.copy_run(run) == 0, outcome(run)
     assert (export(run, tmp_path) / "cells/b/best.pt").read_bytes() == b"b" * 3_000_000
 
 
 def test_a_run_without_cells_or_files_has_nothing_to_claim(run: RunFolder, tmp_path: Path) -> None:
     plan = json.loads(Path(run.plan).read_text())
     Path(run.plan).write_text(json.dumps({**plan, "cells": []}))
-    assert durable.copy_run(run) == 2
+    assert durable_copier.copy_run(run) == 2
     assert "the roster is empty" in str(outcome(run)["problem"])
     assert not export(run, tmp_path).exists()
 
@@ -174,7 +175,7 @@ def test_a_file_is_hashed_past_the_cache_whatever_its_size(tmp_path: Path, size:
     data = os.urandom(size)
     (tmp_path / "file").write_bytes(data)
     counted: List[int] = []
-    assert reread.sha256_of(str(tmp_path / "file"), counted.append) == hashlib.sha256(data).hexdigest()
+    assert read_back.sha256_of(str(tmp_path / "file"), counted.append) == hashlib.sha256(data).hexdigest()
     assert sum(counted) == size
 
 
@@ -195,7 +196,7 @@ class Watched:
 
     def __init__(self, run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
         code = "import sys; from leasehold.caretaker.entry import main; sys.exit(main(sys.argv[1:]))"
-        monkeypatch.setattr(worker, "own_argv", lambda *words: [sys.executable, "-c", code, *words])
+        monkeypatch.setattr(child_worker, "own_argv", lambda *words: [sys.executable, "-c", code, *words])
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         self.clock = Clock()
         self.notes: List[Dict[str, Any]] = []
@@ -292,21 +293,21 @@ def test_a_tier_that_is_too_full_is_said_before_the_first_byte(
         return os.statvfs_result([*values.values(), 255])
 
     monkeypatch.setattr(os, "statvfs", full)
-    assert durable.copy_run(run) == 2
+    assert durable_copier.copy_run(run) == 2
     assert said in str(outcome(run)["problem"])
 
 
 def test_a_tier_that_is_not_there_is_no_failure(run: RunFolder, tmp_path: Path) -> None:
     platform = run.platform()
-    assert durable.why_not(platform) == ""
-    assert "is no mount" in durable.why_not({**platform, "durable_is_folder": False})
-    assert durable.why_not({"durable": "/nowhere at all"}) == "/nowhere at all is not attached"
-    assert durable.why_not({}) == "the platform has no durable tier"
+    assert durable_copier.why_not(platform) == ""
+    assert "is no mount" in durable_copier.why_not({**platform, "durable_is_folder": False})
+    assert durable_copier.why_not({"durable": "/nowhere at all"}) == "/nowhere at all is not attached"
+    assert durable_copier.why_not({}) == "the platform has no durable tier"
 
 
 def test_a_folder_that_a_person_named_must_be_on_another_file_system_than_the_run(tmp_path: Path) -> None:
     named = {"durable": str(tmp_path), "durable_apart": True}
     run = tmp_path / "run"
     run.mkdir()
-    assert "is on the same file system as the run" in durable.why_not(named, str(run))
-    assert durable.why_not(named, "/proc") == "", "it need not be a mount itself"
+    assert "is on the same file system as the run" in durable_copier.why_not(named, str(run))
+    assert durable_copier.why_not(named, "/proc") == "", "it need not be a mount itself"

@@ -10,8 +10,8 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from leasehold.caretaker import environment
-from leasehold.caretaker.environment import check, interpreter_of, starter_of
+from leasehold.caretaker.setup import interpreter as environment
+from leasehold.caretaker.setup.interpreter import check, interpreter_of, starter_of
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator, Optional
 
 import pytest
 
-from leasehold.caretaker import errand as module
-from leasehold.caretaker.errand import Errand
+from leasehold.caretaker.process import child_answer as module
+from leasehold.caretaker.process.child_answer import Errand
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker.keeper import exit_record, own_argv, write_exit
-from leasehold.caretaker.layout import RunFolder
-from leasehold.kit.atomic import read_json
+from leasehold.caretaker.attempt.keeper import exit_record, own_argv, write_exit
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files.atomic import read_json
 
 
 def record_of(script: str) -> Dict[str, Any]:

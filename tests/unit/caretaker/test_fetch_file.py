@@ -11,10 +11,10 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
-from leasehold.caretaker import fetch_store
-from leasehold.caretaker.fetch_file import LIMITS, Ears, Failed, FileFetch, Wanted, limits_of
-from leasehold.caretaker.fetch_http import Route
-from leasehold.caretaker.fetch_store import NoRoom, Store, Taken
+from leasehold.caretaker.downloads import download_store
+from leasehold.caretaker.downloads.download_file import LIMITS, Ears, Failed, FileFetch, Wanted, limits_of
+from leasehold.caretaker.downloads.download_store import NoRoom, Store, Taken
+from leasehold.caretaker.downloads.http import Route
 from tests.support.web import Asked, Handler, Web, cut, ranged, web
 
 DATA = random.Random(7).randbytes(300_000) if hasattr(random.Random, "randbytes") else os.urandom(300_000)
@@ -196,11 +196,11 @@ def test_halves_of_two_hosts_are_not_joined_when_nothing_would_tell(bench: Bench
 
 
 def test_a_full_disk_is_said_before_the_first_byte(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_store, "_SPARE_BYTES", 1 << 60)
+    monkeypatch.setattr(download_store, "_SPARE_BYTES", 1 << 60)
     with pytest.raises(NoRoom, match="bytes free"):
         bench.fetch(bench.web.file("/f", DATA))
-    monkeypatch.setattr(fetch_store, "_SPARE_BYTES", 0)
-    monkeypatch.setattr(fetch_store, "_SPARE_INODES", 1 << 60)
+    monkeypatch.setattr(download_store, "_SPARE_BYTES", 0)
+    monkeypatch.setattr(download_store, "_SPARE_INODES", 1 << 60)
     if os.statvfs(bench.store.data).f_files:
         with pytest.raises(NoRoom, match="inodes left"):
             bench.fetch(bench.web.file("/f", DATA))

@@ -8,9 +8,9 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from leasehold.caretaker.fetch_file import LIMITS, Failed
-from leasehold.caretaker.fetch_sources import Listing, list_item
-from leasehold.kit.sources import parse_source
+from leasehold.caretaker.downloads.download_file import LIMITS, Failed
+from leasehold.caretaker.downloads.sources import Listing, list_item
+from leasehold.kit.tables.download_sources import parse_source
 from tests.support.web import Hub, Web, web
 
 QUICK = {**LIMITS, "stall_s": 60.0, "pause_s": 0.0, "tries": 3}

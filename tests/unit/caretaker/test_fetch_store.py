@@ -8,7 +8,7 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker.fetch_store import Store, Taken, hash_file
+from leasehold.caretaker.downloads.download_store import Store, Taken, hash_file
 
 ITEM: Dict[str, Any] = {"source": ["https://a.example/f"], "to": "d/中 文", "sha256": "", "size_bytes": 0}
 

@@ -9,10 +9,10 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.following import Following
-from leasehold.caretaker.layout import RunFolder
-from leasehold.kit.atomic import write_json
-from leasehold.kit.journal import Journal
+from leasehold.caretaker.requests.follow import Following
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files.atomic import write_json
+from leasehold.kit.files.journal import Journal
 
 
 class Listener:

@@ -12,11 +12,11 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from leasehold.caretaker import gpu_holders, gpu_query
-from leasehold.caretaker.gpu_holders import Sight, end, holders
-from leasehold.caretaker.gpu_query import Listed
-from leasehold.caretaker.proc_table import ProcessTable
-from leasehold.kit.procs import MARK
+from leasehold.caretaker.gpu import card_holders, nvidia_smi
+from leasehold.caretaker.gpu.card_holders import Sight, end, holders
+from leasehold.caretaker.gpu.nvidia_smi import Listed
+from leasehold.caretaker.process.process_table import ProcessTable
+from leasehold.kit.run.processes import MARK
 
 HOLD = "import sys; held = [open(p) for p in sys.argv[1:]]; print(1, flush=True); sys.stdin.read()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + HOLD
@@ -57,7 +57,7 @@ def look(devices: Path, listed: List[Listed], root: str = "/no/root", min_age_s:
 @pytest.fixture(autouse=True)
 def seeing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine of its own: the driver's process numbers are ours."""
-    monkeypatch.setattr(gpu_holders, "own_namespace", lambda: False)
+    monkeypatch.setattr(card_holders, "own_namespace", lambda: False)
 
 
 def test_an_unlisted_holder_is_a_zombie_and_a_listed_one_a_job(devices: Path) -> None:
@@ -123,7 +123,7 @@ def test_another_users_process_is_never_touched(devices: Path, monkeypatch: pyte
 
 
 def test_in_a_container_only_idle_orphans_are_zombies(devices: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_holders, "own_namespace", lambda: True)
+    monkeypatch.setattr(card_holders, "own_namespace", lambda: True)
     with holding(devices / "nvidia0") as pid:
         found = look(devices, [])[pid]
     assert not found["zombie"] and "its parent %d lives" % os.getpid() in found["why"]
@@ -177,14 +177,14 @@ def test_a_field_that_the_driver_does_not_know_is_left_out(tmp_path: Path, monke
         "*throttle_reasons.hw_slowdown*) bad clocks_throttle_reasons.hw_slowdown;;\n"
         "esac\necho 0, '[N/A]', Active\n",
     )  # fmt: skip
-    answer = gpu_query.cards(("index", "retired_pending", "hw_slowdown", "recovery_action"))
+    answer = nvidia_smi.cards(("index", "retired_pending", "hw_slowdown", "recovery_action"))
     assert answer.rows == [{"index": "0", "retired_pending": None, "hw_slowdown": True}]
 
 
 @pytest.mark.parametrize("script, why", [("exit 9", "exited with 9"), ("echo No devices were found; exit 6", "No dev")])
 def test_a_tool_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str) -> None:
     tool(tmp_path, monkeypatch, script)
-    answer = gpu_query.cards()
+    answer = nvidia_smi.cards()
     assert answer.rows == [] and why in answer.problem
 
 
@@ -194,7 +194,7 @@ def test_listed_processes_are_read_with_their_memory(tmp_path: Path, monkeypatch
         'if [ "$1" = pmon ]; then printf "# gpu pid type\\n 0 99 G - - Xorg\\n 0 - - -\\n"; exit; fi\n'
         "printf '547, GPU-1, 5190\\n548, GPU-1, [N/A]\\n'\n",
     )  # fmt: skip
-    listed, problem = gpu_query.listed()
+    listed, problem = nvidia_smi.listed()
     assert problem == ""
     assert listed == [Listed(547, "GPU-1", 5190 << 20), Listed(548, "GPU-1", None), Listed(99, "", None)]
 
@@ -203,7 +203,7 @@ def test_listed_processes_are_read_with_their_memory(tmp_path: Path, monkeypatch
 def test_in_a_container_an_orphan_counts_only_when_it_did_nothing(
     devices: Path, monkeypatch: pytest.MonkeyPatch, used_ticks: int, zombie: bool
 ) -> None:
-    monkeypatch.setattr(gpu_holders, "own_namespace", lambda: True)
+    monkeypatch.setattr(card_holders, "own_namespace", lambda: True)
     with holding(devices / "nvidia0") as pid:
         before, after = ProcessTable(), ProcessTable()
         orphan = after.entries[pid]._replace(parent=1)

@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.hogs import find
+from leasehold.caretaker.disk.biggest import find
 
 KIB = 1024
 

@@ -9,9 +9,9 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from leasehold.caretaker.interruptions import gap_s, interruptions
-from leasehold.caretaker.layout import RunFolder
-from leasehold.kit.cadence import QUIET_GAP_S
+from leasehold.caretaker.run.interruptions import gap_s, interruptions
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.run.cadence import QUIET_GAP_S
 
 T = 1_800_000_000.0
 HOUR = 3600.0

@@ -8,10 +8,10 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker.job_turn import JobTurn, job_of
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.locks import is_held
-from leasehold.caretaker.refusing import Refused
+from leasehold.caretaker.process.locks import is_held
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.status.job_lock import JobTurn, job_of
+from leasehold.caretaker.wire.refused import Refused
 
 from . import run_folders
 

@@ -9,9 +9,9 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker import judging
-from leasehold.caretaker.layout import RunFolder
-from leasehold.kit.procs import boot_id
+from leasehold.caretaker.failure import judge
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.run.processes import boot_id
 
 from .run_folders import journal, make, put
 
@@ -32,7 +32,7 @@ def log(folder: RunFolder, text: str) -> None:
 
 
 def judged(folder: RunFolder, capfd: pytest.CaptureFixture[str]) -> Dict[str, Any]:
-    judging.judge(folder, "main", 1)
+    judge.judge(folder, "main", 1)
     return dict(json.loads(capfd.readouterr().out))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leasehold.caretaker import kernel_log
-from leasehold.caretaker.kernel_log import XidTail
+from leasehold.caretaker.machine import kernel_log
+from leasehold.caretaker.machine.kernel_log import XidTail
 
 OURS = "6,1,20000000,-;Out of memory: Killed process 77 (python) total-vm:1kB\n DEVICE=x\n"
 THEIRS = "6,2,21000000,-;Memory cgroup out of memory: Killed process 78 (java)\n"

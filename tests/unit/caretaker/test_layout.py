@@ -8,8 +8,8 @@ from typing import Callable, Dict
 
 import pytest
 
-from leasehold.caretaker.layout import CellFolder, RunFolder
-from leasehold.kit.paths import UnsafePath
+from leasehold.caretaker.run.run_folder import CellFolder, RunFolder
+from leasehold.kit.files.paths import UnsafePath
 
 ROOT = "/root of/the box"
 ESCAPES = ["..", ".", "", "a/b", "/etc", "../other", "a\0b", "-rf", "a\nb", "x" * 101, "name."]

@@ -14,7 +14,7 @@ from typing import Iterator, List
 
 import pytest
 
-from leasehold.caretaker.locks import HeldLock, Superseded, is_held, try_lock, wait_lock
+from leasehold.caretaker.process.locks import HeldLock, Superseded, is_held, try_lock, wait_lock
 
 SRC = str(Path(__file__).resolve().parents[3] / "src")
 
@@ -99,9 +99,8 @@ def test_looking_does_not_take_the_lock_away_from_its_holder(path: str) -> None:
 def test_many_lookers_at_once_never_take_each_other_for_a_holder(path: str) -> None:
     """A dead caretaker that looks alive because two commands look at the same moment is never revived."""
     os.close(take(path))
-    program = (
-        "import sys; from leasehold.caretaker.locks import is_held; sys.exit(any(is_held(%r) for _ in range(8000)))"
-    )
+    imports = "import sys; from leasehold.caretaker.process.locks import is_held; "
+    program = imports + "sys.exit(any(is_held(%r) for _ in range(8000)))"
     environment = {**os.environ, "PYTHONPATH": SRC}
     lookers = [subprocess.Popen([sys.executable, "-c", program % path], env=environment) for _ in range(3)]
     assert [looker.wait() for looker in lookers] == [0, 0, 0]
@@ -179,7 +178,9 @@ def test_a_long_holder_leaves_when_somebody_else_holds_the_new_file(path: str, m
 @contextlib.contextmanager
 def held_elsewhere(path: str) -> Iterator[None]:
     """Another process holds the lock."""
-    program = "import sys; from leasehold.caretaker.locks import try_lock; print(try_lock(sys.argv[1])); input()"
+    program = (
+        "import sys; from leasehold.caretaker.process.locks import try_lock; print(try_lock(sys.argv[1])); input()"
+    )
     pipe = subprocess.PIPE
     environment = {**os.environ, "PYTHONPATH": SRC}
     holder = subprocess.Popen(

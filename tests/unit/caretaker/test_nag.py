@@ -8,14 +8,14 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
 
-from leasehold.caretaker import nag as nagging
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.locks import try_lock
-from leasehold.caretaker.nag import due_after_s, nag
-from leasehold.caretaker.notice_words import final_words
-from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.journal import Journal
-from leasehold.kit.runstate import fold
+from leasehold.caretaker.notices import reminder as nagging
+from leasehold.caretaker.notices.reminder import due_after_s, nag
+from leasehold.caretaker.notices.wording import final_words
+from leasehold.caretaker.process.locks import try_lock
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files.atomic import read_json, write_json
+from leasehold.kit.files.journal import Journal
+from leasehold.kit.run.run_state import fold
 
 CHANNELS = [{"kind": "ntfy", "url": "https://example.invalid/topic"}]
 MIN, HOUR = 60, 3600

@@ -10,7 +10,7 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from leasehold.caretaker.notices import send
+from leasehold.caretaker.notices.send import send
 from tests.support.mail_server import MailServer, certificate, mail_server
 
 MESSAGE = {"id": "toy-7", "title": "训练 failed\r\nBcc: evil@example.org", "text": "Why:\n.\nout of memory 训练"}

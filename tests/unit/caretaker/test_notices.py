@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from leasehold.caretaker.notices import TRIES, send
-from leasehold.kit.channels import KINDS, secrets_of
+from leasehold.caretaker.notices.send import TRIES, send
+from leasehold.kit.tables.notice_channels import KINDS, secrets_of
 from tests.support.vendors import SECRET, TOKEN, Said, Vendors, as_json, vendors
 
 MESSAGE = {"id": "toy-7", "title": "toy failed #7", "text": "训练 failed <@all> & more", "priority": "high"}

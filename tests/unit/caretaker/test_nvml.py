@@ -9,8 +9,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.clock_reasons import reasons_of
-from leasehold.caretaker.nvml import CannotAsk, Nvml
+from leasehold.caretaker.gpu.clock_reasons import reasons_of
+from leasehold.caretaker.gpu.nvml import CannotAsk, Nvml
 from tests.support.fake_nvml import FakeNvml, missing_compiler
 
 needs_compiler = pytest.mark.skipif(missing_compiler() is not None, reason=str(missing_compiler()))

@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, List
 
-from leasehold.caretaker.locks import try_lock
-from leasehold.caretaker.observing import observe
+from leasehold.caretaker.process.locks import try_lock
+from leasehold.caretaker.status.observe import observe
 
 from .run_folders import make
 

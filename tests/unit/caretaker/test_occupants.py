@@ -10,8 +10,8 @@ from typing import Iterator
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.occupants import OURS, look_around
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.status.occupants import OURS, look_around
 
 from .run_folders import make
 

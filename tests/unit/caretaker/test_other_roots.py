@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.caretaker.machine import note_root, other_roots
+from leasehold.caretaker.requests.machine_identity import note_root, other_roots
 
 
 def make_root(place: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.outbox import GAP_S, PER_HOUR, RUSHED_PER_HOUR, SETTLE_S, Outbox
+from leasehold.caretaker.notices.outbox import GAP_S, PER_HOUR, RUSHED_PER_HOUR, SETTLE_S, Outbox
 
 BOTH = ["phone", "mail"]
 

@@ -13,9 +13,9 @@ from typing import Dict, List
 
 import pytest
 
-from leasehold.caretaker import blobs, packs, pruning
-from leasehold.caretaker.refusing import Refused
-from leasehold.caretaker.trees import lay_out
+from leasehold.caretaker.uploads import blobs, packs, prune_code
+from leasehold.caretaker.uploads.trees import lay_out
+from leasehold.caretaker.wire.refused import Refused
 from tests.support.shelf import Shelf
 
 LATER_S = 7200.0
@@ -170,7 +170,7 @@ def test_a_pack_goes_when_no_tree_has_anything_of_it(shelf: Shelf, monkeypatch: 
     killed = shelf.root / "blobs" / "packs" / "1-2-3.pack"
     killed_bytes = killed.write_bytes(b"what a killed push left")
     now = time.time() + LATER_S
-    monkeypatch.setattr(pruning.time, "time", lambda: now)
+    monkeypatch.setattr(prune_code.time, "time", lambda: now)
     would = shelf.prune(dry_run=True)
     assert (len(pack_files(shelf)), would["blobs"]) == (3, len(old))
     answer = shelf.prune()

@@ -11,17 +11,17 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
-from leasehold.caretaker import alarms as alarms_module
-from leasehold.caretaker import patrol as patrol_module
-from leasehold.caretaker import sampler as sampler_module
-from leasehold.caretaker import vitals as vitals_module
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.locks import is_held, try_lock
-from leasehold.caretaker.patrol import Patrol
-from leasehold.caretaker.vitals import Target
-from leasehold.kit.procs import look
-from leasehold.kit.rings import read_ring
-from leasehold.kit.runstate import CellState, RunState
+from leasehold.caretaker.monitor import alarms as alarms_module
+from leasehold.caretaker.monitor import patrol as patrol_module
+from leasehold.caretaker.monitor import sampler as sampler_module
+from leasehold.caretaker.monitor import vitals as vitals_module
+from leasehold.caretaker.monitor.patrol import Patrol
+from leasehold.caretaker.monitor.vitals import Target
+from leasehold.caretaker.process.locks import is_held, try_lock
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files.rings import read_ring
+from leasehold.kit.run.processes import look
+from leasehold.kit.run.run_state import CellState, RunState
 
 _PLAN: Dict[str, Any] = {"job": {"progress": "auto"}, "cells": ["main"]}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
-from leasehold.caretaker.places import Places
-from leasehold.kit.runstate import RunState, fold
+from leasehold.caretaker.supervisor.card_slots import Places
+from leasehold.kit.run.run_state import RunState, fold
 
 
 def _run(*events: Dict[str, Any]) -> RunState:

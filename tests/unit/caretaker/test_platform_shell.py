@@ -8,11 +8,12 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker import platform_shell, readings
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.platform_shell import Outfit, hook_failed, no_proxy
-from leasehold.caretaker.tensorboard import link
-from leasehold.kit.atomic import write_json
+from leasehold.caretaker.attempt import platform_shell
+from leasehold.caretaker.attempt.platform_shell import Outfit, hook_failed, no_proxy
+from leasehold.caretaker.machine import limits
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.supervisor.tensorboard_link import link
+from leasehold.kit.files.atomic import write_json
 
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
 
@@ -82,8 +83,8 @@ def test_thread_pools_are_capped_by_the_cgroup(
 ) -> None:
     (tmp_path / "cpu.max").write_text(quota + "\n")
     (tmp_path / "own").write_text("0::/\n")
-    monkeypatch.setattr(readings, "_CGROUPS", str(tmp_path))
-    monkeypatch.setattr(readings, "_OWN_CGROUPS", str(tmp_path / "own"))
+    monkeypatch.setattr(limits, "_CGROUPS", str(tmp_path))
+    monkeypatch.setattr(limits, "_OWN_CGROUPS", str(tmp_path / "own"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
     values = outfit({}, gpus=gpus, env={"MKL_NUM_THREADS": "9"})
     assert values["OMP_NUM_THREADS"] == values["OPENBLAS_NUM_THREADS"] == threads
@@ -92,8 +93,8 @@ def test_thread_pools_are_capped_by_the_cgroup(
 
 def test_without_a_quota_nothing_is_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cpu.max").write_text("max 100000\n")
-    monkeypatch.setattr(readings, "_CGROUPS", str(tmp_path))
-    monkeypatch.setattr(readings, "_OWN_CGROUPS", str(tmp_path / "absent"))
+    monkeypatch.setattr(limits, "_CGROUPS", str(tmp_path))
+    monkeypatch.setattr(limits, "_OWN_CGROUPS", str(tmp_path / "absent"))
     assert "OMP_NUM_THREADS" not in outfit({})
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from leasehold.caretaker import platform_signs
+from leasehold.caretaker.machine import platform_signs
 
 
 def seen(*asked):

@@ -8,9 +8,9 @@ from typing import Tuple
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.private_place import NAME, find_place, make_place, settle
-from leasehold.kit.atomic import write_json
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.secrets_folder import NAME, find_place, make_place, settle
+from leasehold.kit.files.atomic import write_json
 
 
 @pytest.fixture

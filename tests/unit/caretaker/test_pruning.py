@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.caretaker import pruning
-from leasehold.caretaker.trees import lay_out
+from leasehold.caretaker.uploads import prune_code
+from leasehold.caretaker.uploads.trees import lay_out
 from tests.support.shelf import Shelf
 
 AGO_S = 7200.0
@@ -24,7 +24,7 @@ def shelf(tmp_path: Path) -> Shelf:
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prune as if two hours had passed since everything was written."""
     now = time.time() + AGO_S
-    monkeypatch.setattr(pruning.time, "time", lambda: now)
+    monkeypatch.setattr(prune_code.time, "time", lambda: now)
 
 
 def test_old_trees_go_and_files_that_only_they_had(shelf: Shelf, later: None, tmp_path: Path) -> None:

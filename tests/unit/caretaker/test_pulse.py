@@ -11,11 +11,11 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 
-from leasehold.caretaker import pulse as module
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.pulse import Pulse
-from leasehold.kit.procs import look
-from leasehold.kit.runstate import RunState, fold
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.supervisor import liveness as module
+from leasehold.caretaker.supervisor.liveness import Pulse
+from leasehold.kit.run.processes import look
+from leasehold.kit.run.run_state import RunState, fold
 
 from .run_folders import make, plan_of, put
 

@@ -11,10 +11,10 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from leasehold.caretaker import quarantine
-from leasehold.caretaker.disk_walk import Bounds, Walk
-from leasehold.caretaker.open_files import OpenFiles
-from leasehold.caretaker.serve import Refused
+from leasehold.caretaker.disk import quarantine
+from leasehold.caretaker.disk.open_files import OpenFiles
+from leasehold.caretaker.disk.walk import Bounds, Walk
+from leasehold.caretaker.wire.connection import Refused
 
 
 class Asked:

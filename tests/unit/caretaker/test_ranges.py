@@ -10,11 +10,11 @@ from typing import Any, List
 
 import pytest
 
-from leasehold.caretaker import ranges as place
-from leasehold.caretaker.at_once import MOST, ahead
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.ranges import Artifacts, Span, filled, ranges
-from leasehold.caretaker.serve import Refused
+from leasehold.caretaker.artifacts import ranges as place
+from leasehold.caretaker.artifacts.ranges import Artifacts, Span, filled, ranges
+from leasehold.caretaker.process.parallel import MOST, ahead
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.wire.connection import Refused
 
 COUNT = 60
 

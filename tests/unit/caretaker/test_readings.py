@@ -10,9 +10,9 @@ from typing import Dict, List
 
 import pytest
 
-from leasehold.caretaker import readings
-from leasehold.caretaker.box_readings import take
-from leasehold.caretaker.readings import cards, disk, memory, mount_of, write_probe
+from leasehold.caretaker.machine import limits
+from leasehold.caretaker.machine.limits import cards, disk, memory, mount_of, write_probe
+from leasehold.caretaker.requests.box_readings import take
 
 MIB = 1 << 20
 
@@ -56,14 +56,14 @@ def test_a_path_is_read_through_its_links_and_a_tilde(tmp_path: Path, monkeypatc
 
 def test_mount_points_with_odd_names_are_unescaped(monkeypatch: pytest.MonkeyPatch) -> None:
     table = "root / ext4 rw 0 0\nvol /mnt/my\\040disk xfs rw 0 0\nshort\ntmp /mnt/my\\040disk/a\\134b tmpfs rw 0 0\n"
-    monkeypatch.setattr(readings, "_text", lambda path: table)
+    monkeypatch.setattr(limits, "_text", lambda path: table)
     assert mount_of("/mnt/my disk/x") == ("/mnt/my disk", "xfs")
     assert mount_of("/mnt/my disk/a\\b/c") == ("/mnt/my disk/a\\b", "tmpfs")
     assert mount_of("/mnt/my disks") == ("/", "ext4")
 
 
 def test_a_later_mount_on_the_same_point_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "_text", lambda path: "a / ext4 rw 0 0\nb /x ext4 rw 0 0\nc /x tmpfs rw 0 0\n")
+    monkeypatch.setattr(limits, "_text", lambda path: "a / ext4 rw 0 0\nb /x ext4 rw 0 0\nc /x tmpfs rw 0 0\n")
     assert mount_of("/x") == ("/x", "tmpfs")
 
 
@@ -98,8 +98,8 @@ def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give an empty cgroup tree and an own cgroup file that says nothing."""
     root = tmp_path / "cgroup"
     root.mkdir()
-    monkeypatch.setattr(readings, "_CGROUPS", str(root))
-    monkeypatch.setattr(readings, "_OWN_CGROUPS", str(write(tmp_path / "own", "0::/\n")))
+    monkeypatch.setattr(limits, "_CGROUPS", str(root))
+    monkeypatch.setattr(limits, "_OWN_CGROUPS", str(write(tmp_path / "own", "0::/\n")))
     return root
 
 
@@ -167,7 +167,7 @@ def test_a_hosts_path_that_this_container_does_not_have_is_passed_over(cgroups: 
 def test_a_quota_of_cores_is_read(cgroups: Path, files: Dict[str, str], quota: object) -> None:
     for name, text in files.items():
         write(cgroups / name, text + "\n")
-    assert readings.cpu()["quota"] == quota
+    assert limits.cpu()["quota"] == quota
 
 
 # ---------------------------------------------------------------- cards
@@ -233,7 +233,7 @@ def test_the_drivers_own_words_explain_a_failure(driver: Path) -> None:
 
 
 def test_a_driver_that_hangs_is_given_up(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "_GPU_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(limits, "_GPU_TIMEOUT_S", 0.2)
     says(driver, "exec sleep 60\n")
     assert cards() == ([], "nvidia-smi did not answer in 0.2 s")
 

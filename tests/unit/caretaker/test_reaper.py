@@ -10,8 +10,8 @@ from typing import Iterator, List
 
 import pytest
 
-from leasehold.caretaker.reaper import processes_of, trainer_processes
-from leasehold.kit.procs import MARK, look
+from leasehold.caretaker.process.end_processes import processes_of, trainer_processes
+from leasehold.kit.run.processes import MARK, look
 
 _SLEEP = [sys.executable, "-c", "print('here', flush=True); import time; time.sleep(60)"]
 

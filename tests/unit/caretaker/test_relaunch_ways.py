@@ -11,8 +11,8 @@ from typing import List
 
 import pytest
 
-from leasehold.caretaker import relaunch_ways
-from leasehold.caretaker.relaunch_ways import Hook, Refusal, install, remove, with_line, without
+from leasehold.caretaker.reboot import mechanisms
+from leasehold.caretaker.reboot.mechanisms import Hook, Refusal, install, remove, with_line, without
 
 TAG = "0123456789abcdef"
 
@@ -55,7 +55,7 @@ def crontab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )  # fmt: skip
     script.chmod(0o755)
     monkeypatch.setenv("PATH", "%s:%s" % (tmp_path / "bin", os.environ["PATH"]))
-    monkeypatch.setattr(relaunch_ways, "_cron_runs", lambda: True)
+    monkeypatch.setattr(mechanisms, "_cron_runs", lambda: True)
     return table
 
 
@@ -78,14 +78,14 @@ def test_where_there_was_no_crontab_there_is_none_afterwards(crontab: Path) -> N
 
 
 def test_without_a_daemon_the_way_is_closed(crontab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relaunch_ways, "_cron_runs", lambda: False)
+    monkeypatch.setattr(mechanisms, "_cron_runs", lambda: False)
     with pytest.raises(Refusal, match="no cron daemon"):
         install("cron", hook())
     assert not crontab.exists()
 
 
 def test_without_the_command_the_way_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relaunch_ways, "_cron_runs", lambda: True)
+    monkeypatch.setattr(mechanisms, "_cron_runs", lambda: True)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refusal, match="crontab is not installed"):
         install("cron", hook())

@@ -8,7 +8,7 @@ from typing import List
 
 import pytest
 
-from leasehold.caretaker.requirements import Copies, Keep, logical_lines, name_of, read_text
+from leasehold.caretaker.setup.requirements import Copies, Keep, logical_lines, name_of, read_text
 
 KEEP = Keep(frozenset({"torch", "triton", "nvidia-cudnn-cu12"}), frozenset({"torchvision", "torchaudio"}))
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker.retelling import retell
-from leasehold.kit.journal import Journal, read_from, scan
-from leasehold.kit.runstate import fold
+from leasehold.caretaker.run.damaged_journal import retell
+from leasehold.kit.files.journal import Journal, read_from, scan
+from leasehold.kit.run.run_state import fold
 
 _LIFE: list[tuple[str, dict[str, Any]]] = [
     ("run_opened", {"cells": ["main"], "plan_sha256": "p"}),

@@ -8,12 +8,13 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker import holding, roster
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.places import hear_roster, in_order
-from leasehold.caretaker.serve import Refused
-from leasehold.kit.journal import Journal
-from leasehold.kit.runstate import RunState, fold
+from leasehold.caretaker.run import ownership
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.supervisor import roster
+from leasehold.caretaker.supervisor.card_slots import hear_roster, in_order
+from leasehold.caretaker.wire.connection import Refused
+from leasehold.kit.files.journal import Journal
+from leasehold.kit.run.run_state import RunState, fold
 
 
 def _folder(tmp_path: Path) -> RunFolder:
@@ -77,16 +78,16 @@ def test_cells_are_given_back_also_where_nobody_cares_for_the_run_any_more(tmp_p
 
 def test_a_claim_is_the_first_homes_until_it_lapses_or_the_run_begins(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    assert holding.claim(folder, {"home": "one"})
-    assert holding.claim(folder, {"home": "one"})
-    assert not holding.claim(folder, {"home": "two"})
+    assert ownership.claim(folder, {"home": "one"})
+    assert ownership.claim(folder, {"home": "one"})
+    assert not ownership.claim(folder, {"home": "two"})
     holder = json.loads(Path(folder.holder).read_text())
     Path(folder.holder).write_text(json.dumps(dict(holder, at_unix=holder["at_unix"] - 400)))
-    assert holding.claim(folder, {"home": "two"})
+    assert ownership.claim(folder, {"home": "two"})
     Path(folder.plan).write_text("{}")
     Path(folder.holder).write_text(json.dumps({"home": "two", "epoch": 2, "at_unix": 1.0}))
-    assert not holding.claim(folder, {"home": "one"}), "what was begun does not lapse"
-    holding.unclaim(folder, {"home": "two"})
+    assert not ownership.claim(folder, {"home": "one"}), "what was begun does not lapse"
+    ownership.unclaim(folder, {"home": "two"})
     assert json.loads(Path(folder.holder).read_text())["home"] == "two"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.run.run_state import RunState, fold
 
 Event = Dict[str, Any]
 

@@ -9,14 +9,14 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker import scratch
-from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.failure import prune_scratch
+from leasehold.caretaker.run.run_folder import RunFolder
 
 from .run_folders import make, put
 
 
 def pruned(folder: RunFolder, capfd: pytest.CaptureFixture[str]) -> Dict[str, Any]:
-    scratch.prune(folder, "main")
+    prune_scratch.prune(folder, "main")
     return dict(json.loads(capfd.readouterr().out))
 
 

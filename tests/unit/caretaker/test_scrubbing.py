@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.scrubbing import Scrubber, read_log, redactor_of, whole_words
-from leasehold.kit.redact import CONTEXT_BYTES
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.scrub_secrets import Scrubber, read_log, redactor_of, whole_words
+from leasehold.kit.text.redact import CONTEXT_BYTES
 
 VALUE = "correct-horse-battery-staple"
 

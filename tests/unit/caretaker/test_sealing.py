@@ -11,8 +11,8 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker import sealing
-from leasehold.caretaker.layout import RunFolder
+from leasehold.caretaker.artifacts import seal
+from leasehold.caretaker.run.run_folder import RunFolder
 
 from .run_folders import journal, make, put
 
@@ -20,7 +20,7 @@ LONG_AGO = 1_000_000_000.0
 
 
 def sealed(folder: RunFolder, capfd: pytest.CaptureFixture[str]) -> Dict[str, Any]:
-    sealing.seal(folder, "main")
+    seal.seal(folder, "main")
     return dict(json.loads(capfd.readouterr().out))
 
 
@@ -43,9 +43,9 @@ def test_more_than_may_be_read_at_once_is_left_to_a_child(tmp_path: Path) -> Non
     folder = make(tmp_path, ["best.pt"])
     journal(folder, started(1, time.time() - 5))
     put(folder, "best.pt", "weights")
-    assert sealing.sealed(folder, "main", most_bytes=6) is None
+    assert seal.sealed(folder, "main", most_bytes=6) is None
     assert not os.path.exists(folder.sealed("main"))
-    found = sealing.sealed(folder, "main", most_bytes=7)
+    found = seal.sealed(folder, "main", most_bytes=7)
     assert found is not None
     assert (found["ok"], found["bytes"]) == (True, 7)
     kept = json.loads(Path(folder.sealed("main")).read_text())

@@ -10,8 +10,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.series import Ring, Series, merge, spell
-from leasehold.kit.rings import LEVELS, WIDTH, read_ring, read_window
+from leasehold.caretaker.monitor.ring_files import Ring, Series, merge, spell
+from leasehold.kit.files.rings import LEVELS, WIDTH, read_ring, read_window
 from tests.support.front import SOURCES, Tmpfs
 
 START = 1_700_000_400  # on a bucket of every level
@@ -156,8 +156,8 @@ def test_an_absent_ring_is_empty(tmp_path: Path) -> None:
 
 _ON_A_FULL_DISK = """
 import os, sys
-from leasehold.caretaker.series import Ring
-from leasehold.kit.rings import WIDTH, read_ring
+from leasehold.caretaker.monitor.ring_files import Ring
+from leasehold.kit.files.rings import WIDTH, read_ring
 place = sys.argv[1]
 ring = Ring(os.path.join(place, "ring"), 1000)
 for number in range(40):

@@ -6,8 +6,8 @@ import os
 import threading
 import time
 
-from leasehold.caretaker.serve import Connection, Refused, Request
-from leasehold.kit import frames
+from leasehold.caretaker.wire.connection import Connection, Refused, Request
+from leasehold.kit.wire import frames
 
 MANY = 500  # more than the queue of one request holds
 

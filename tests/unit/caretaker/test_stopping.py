@@ -11,10 +11,10 @@ from typing import Any, Iterator, List
 
 import pytest
 
-from leasehold.caretaker import stopping as module
-from leasehold.caretaker.stopping import Stopping
-from leasehold.kit.procs import look
-from leasehold.kit.runstate import CellState
+from leasehold.caretaker.supervisor import stop as module
+from leasehold.caretaker.supervisor.stop import Stopping
+from leasehold.kit.run.processes import look
+from leasehold.kit.run.run_state import CellState
 
 from .run_folders import make, plan_of, put
 

@@ -9,8 +9,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.tree_news import news
-from leasehold.kit.tree import tree_hash, tree_text
+from leasehold.caretaker.uploads.tree_diff import news
+from leasehold.kit.files.code_tree import tree_hash, tree_text
 
 ODD = ['a"},{"b', "},{", 'x"}],"schema":"', "ü/é", "plain"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leasehold.caretaker.trends import Trend, slope
+from leasehold.caretaker.monitor.trends import Trend, slope
 
 
 def grown(amounts: "list[float]", every_s: float = 30.0) -> Trend:

@@ -11,10 +11,10 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.log_reader import LogReader
-from leasehold.caretaker.vitals import Disks, Memory, Target, Tier, Trainer, disk_figures, tiers_of
-from leasehold.kit.procs import MARK, look
+from leasehold.caretaker.monitor.log_reader import LogReader
+from leasehold.caretaker.monitor.vitals import Disks, Memory, Target, Tier, Trainer, disk_figures, tiers_of
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.run.processes import MARK, look
 from tests.support.front import SOURCES, Tmpfs
 
 _BUSY = "import os, time\nif os.fork() == 0:\n    time.sleep(60)\nwhile True: pass\n"
@@ -85,7 +85,7 @@ def test_a_path_that_is_not_there_has_no_figures(tmp_path: Path) -> None:
 
 _FILLING = """
 import os, sys
-from leasehold.caretaker.vitals import Disks, Tier, disk_figures
+from leasehold.caretaker.monitor.vitals import Disks, Tier, disk_figures
 place = sys.argv[1]
 disks = Disks([Tier("state", place)])
 for number in range(30):

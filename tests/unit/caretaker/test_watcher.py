@@ -12,11 +12,11 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.watcher import Watcher
-from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.journal import Journal
-from leasehold.kit.procs import environment, is_alive
+from leasehold.caretaker.notices.dispatcher import Watcher
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files.atomic import read_json, write_json
+from leasehold.kit.files.journal import Journal
+from leasehold.kit.run.processes import environment, is_alive
 from tests.support.vendors import SECRET, Said, Vendors, vendors
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"

@@ -26,7 +26,8 @@ _HEAVY = (
 _LOAD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from leasehold.caretaker import alarms, sampler, series, supervise, training_look
+from leasehold.caretaker.monitor import alarms, patrol, ring_files, sampler, training_numbers
+from leasehold.caretaker.supervisor import caretaker
 print(" ".join(name for name in sys.argv[2:] if name in sys.modules))
 """
 

@@ -8,8 +8,8 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from leasehold.caretaker.whoami import TIMEOUT_S, ask_here
-from leasehold.kit.trackers import TRACKERS, tracker_of
+from leasehold.caretaker.setup.tracker_keys import TIMEOUT_S, ask_here
+from leasehold.kit.tables.trackers import TRACKERS, tracker_of
 from tests.support.who_server import WhoServer, who_server
 
 KEY = "k3y-0123456789abcdefghijklmnopqrstuvwxyz-0123456789-0123456789-0123456789-0123456789"

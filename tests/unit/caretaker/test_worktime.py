@@ -8,11 +8,11 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker import worktime
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.worktime import WorkClock, newest, stretches, trained_s
-from leasehold.kit import match
-from leasehold.kit.runstate import fold
+from leasehold.caretaker.run import work_clock
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.work_clock import WorkClock, newest, stretches, trained_s
+from leasehold.kit.files import globbing
+from leasehold.kit.run.run_state import fold
 
 T = 1_800_000_000.0
 
@@ -103,12 +103,12 @@ def test_the_newest_file_a_pattern_names(tmp_path: Path, pattern: str, found: fl
 
 
 def test_a_folder_of_very_many_files_is_not_searched_to_its_end(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(worktime, "_MOST_ENTRIES", 10)
+    monkeypatch.setattr(work_clock, "_MOST_ENTRIES", 10)
     for number in range(200):
         (tmp_path / ("%03d.pt" % number)).write_text("")
     seen = []
-    real = match.walk
-    monkeypatch.setattr(match, "walk", lambda root: (seen.append(found) or found for found in real(root)))
+    real = globbing.walk
+    monkeypatch.setattr(globbing, "walk", lambda root: (seen.append(found) or found for found in real(root)))
     newest(str(tmp_path), "*.pt")
     assert len(seen) < 20
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.checkpoint import CheckpointError, Keep
-from leasehold.checkpoint.files import load_file
-from leasehold.checkpoint.shelf import Shelf
-from leasehold.kit.checkpoint_file import Damaged
+from leasehold.checkpoint.store.files import load_file
+from leasehold.checkpoint.store.shelf import Shelf
+from leasehold.kit.files.checkpoint_file import Damaged
 from tests.unit.checkpoint.bed import HERE, environment
 from tests.unit.checkpoint.conftest import Train
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.checkpoint import direct
-from leasehold.checkpoint.direct import Arriving, put_past_cache
-from leasehold.checkpoint.files import load_file, write_file
-from leasehold.checkpoint.memory import scratch
-from leasehold.checkpoint.snapshot import Stage
-from leasehold.checkpoint.tree import Flat
-from leasehold.kit.checkpoint_file import CHUNK_BYTES, Damaged
+from leasehold.checkpoint.state.memory import scratch
+from leasehold.checkpoint.state.snapshot import Stage
+from leasehold.checkpoint.state.tree import Flat
+from leasehold.checkpoint.store import direct
+from leasehold.checkpoint.store.direct import Arriving, put_past_cache
+from leasehold.checkpoint.store.files import load_file, write_file
+from leasehold.kit.files.checkpoint_file import CHUNK_BYTES, Damaged
 
 SIZES = [0, 1, 4095, 4096, 4097, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 4097]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from leasehold.checkpoint import Checkpointer
-from leasehold.checkpoint.pace import Sessions
-from leasehold.checkpoint.wishes import REQUEST, Wishes
-from leasehold.kit.cadence import QUIET_GAP_S
+from leasehold.checkpoint.decide.save_interval import Sessions
+from leasehold.checkpoint.decide.save_requests import REQUEST, Wishes
+from leasehold.kit.run.cadence import QUIET_GAP_S
 
 
 @pytest.fixture

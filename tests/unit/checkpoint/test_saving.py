@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.checkpoint import Checkpointer, CheckpointError, Keep
-from leasehold.checkpoint.locking import FolderLock
-from leasehold.kit.progress import ProgressReader
+from leasehold.checkpoint.store.locking import FolderLock
+from leasehold.kit.text.progress import ProgressReader
 from tests.support.front import Tmpfs
 from tests.support.parts import missing_namespaces
 from tests.unit.checkpoint.bed import HERE, environment
@@ -62,9 +62,8 @@ def test_a_second_training_in_the_same_folder_is_refused(folder: Path) -> None:
 
 def test_a_second_training_is_refused_though_the_lock_file_was_deleted(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    program = (
-        "import sys; from leasehold.checkpoint.locking import FolderLock; lock = FolderLock(sys.argv[1]); lock.take(); "
-    )
+    program = "import sys; from leasehold.checkpoint.store.locking import FolderLock; "
+    program += "lock = FolderLock(sys.argv[1]); lock.take(); "
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3] / "src")}
     with subprocess.Popen(
         [sys.executable, "-c", program + "print('held', flush=True); input()", str(folder)],

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from leasehold.checkpoint import ResumableSampler
-from leasehold.checkpoint.files import load_file, write_file
-from leasehold.checkpoint.pace import Pace
-from leasehold.checkpoint.snapshot import Stage
-from leasehold.checkpoint.tree import Flat
+from leasehold.checkpoint.decide.save_interval import Pace
+from leasehold.checkpoint.state.snapshot import Stage
+from leasehold.checkpoint.state.tree import Flat
+from leasehold.checkpoint.store.files import load_file, write_file
 from leasehold.kit.readers import read
 
 Point = namedtuple("Point", "x y")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from leasehold.facts import profiles
 from leasehold.facts.profile_guard import guard, without_rule
 from leasehold.facts.profiles import Shelf
-from leasehold.gates.teardown import RunReadings, TeardownReadings, judge_teardown
-from leasehold.model.profile import NEVER_OUTCOMES, VERB_ENDS, VERB_KINDS, Profile, Tier, Verb
+from leasehold.gates.end.teardown import RunReadings, TeardownReadings, judge_teardown
+from leasehold.model.platform.profile import NEVER_OUTCOMES, VERB_ENDS, VERB_KINDS, Profile, Tier, Verb
 
 SURVIVAL = ("no", "unknown", "yes")
 ENDS = ("stop", "destroy", "balance_zero")
@@ -76,7 +76,7 @@ def corrected(draw: st.DrawFn, base: Profile) -> Profile:
 
 
 def judged(verb: Verb) -> str:
-    """Judge the verb on a box with a finished run of which nothing is home, as lifecycle/teardown.py asks."""
+    """Judge the verb on a box with a finished run of which nothing is home, as lifecycle/ending/teardown.py asks."""
     run = RunReadings("r", ("main",), state="finished")
     harmless = verb.kind == "park" and verb.reversible and not verb.deletes
     return judge_teardown(TeardownReadings("l", verb.name, True, (run,), harmless=harmless)).outcome.value

@@ -15,7 +15,7 @@ from leasehold.facts import profiles
 from leasehold.facts.fact_yaml import read_facts
 from leasehold.facts.profile_parse import parse_profile
 from leasehold.facts.profiles import Shelf
-from leasehold.model.profile import Profile
+from leasehold.model.platform.profile import Profile
 from tests.support.profile_data import changed, parts, shipped
 
 NAMES = profiles.names()

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.audit import AuditReadings, disk_need_bytes, inode_need, judge_audit, lacks_room
-from leasehold.gates.sharing import SharedReading, Sight
-from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job
-from leasehold.model.job_parse import parse_memory
-from leasehold.model.profile import Profile
-from leasehold.model.verdict import Finding, Outcome, Verdict
+from leasehold.gates.start.audit import AuditReadings, disk_need_bytes, inode_need, judge_audit, lacks_room
+from leasehold.gates.start.sharing import SharedReading, Sight
+from leasehold.model.job.job import Artifact, CheckpointFacts, GpuWish, Job
+from leasehold.model.job.parse_job import parse_memory
+from leasehold.model.platform.profile import Profile
+from leasehold.model.run.verdict import Finding, Outcome, Verdict
 from tests.support.platforms import platform, volume
 
 GB = 10**9

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.box_copy import ReadInFull, everything, judge_box_copy, suspects
-from leasehold.model.verdict import Outcome
+from leasehold.gates.end.box_copy import ReadInFull, everything, judge_box_copy, suspects
+from leasehold.model.run.verdict import Outcome
 
 STATS = {"path": "best.pt", "bytes": 3, "mtime_ns": 5, "ctime_ns": 6, "inode": 7}
 SEALED = {"main": [{**STATS, "sha256": "a" * 64}]}

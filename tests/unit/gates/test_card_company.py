@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.card_company import judge_company, visible_devices
-from leasehold.model.job import Artifact, GpuWish, Job
-from leasehold.model.verdict import Outcome
+from leasehold.gates.start.card_company import judge_company, visible_devices
+from leasehold.model.job.job import Artifact, GpuWish, Job
+from leasehold.model.run.verdict import Outcome
 
 GIB = 1 << 30
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.disk_plan import CLASSES, judge_units, pick
-from leasehold.model.disk import DiskUnit, unit_from
+from leasehold.gates.care.disk_plan import CLASSES, judge_units, pick
+from leasehold.model.run.disk_unit import DiskUnit, unit_from
 
 NOW = 1_000_000.0
 MB = 1_000_000

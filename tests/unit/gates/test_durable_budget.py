@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from leasehold.facts.profiles import Shelf
-from leasehold.gates.audit import AuditReadings, judge_audit, lacks_room
-from leasehold.gates.durable_budget import judge_cap, judge_durable
-from leasehold.model.job import Artifact, CheckpointFacts, Job
-from leasehold.model.verdict import Outcome
+from leasehold.gates.start.audit import AuditReadings, judge_audit, lacks_room
+from leasehold.gates.start.durable_budget import judge_cap, judge_durable
+from leasehold.model.job.job import Artifact, CheckpointFacts, Job
+from leasehold.model.run.verdict import Outcome
 from tests.support.platforms import platform, volume
 
 GB = 10**9

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
-from leasehold.kit.env_rules import judge_frameworks
-from leasehold.model.job import Artifact, GpuWish, Job
-from leasehold.model.verdict import Outcome, Verdict
+from leasehold.gates.start.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
+from leasehold.kit.tables.env_rules import judge_frameworks
+from leasehold.model.job.job import Artifact, GpuWish, Job
+from leasehold.model.run.verdict import Outcome, Verdict
 
 
 def job(gpus: int = 0) -> Job:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker import alarms, xids
-from leasehold.gates import audit
-from leasehold.gates.gpu_health import GpuReadings, Health, Level, Thresholds, judge_health, worst
+from leasehold.caretaker.gpu import driver_codes
+from leasehold.caretaker.monitor import alarms
+from leasehold.gates.care.gpu_health import GpuReadings, Health, Level, Thresholds, judge_health, worst
+from leasehold.gates.start import audit
 
 SURVEYS = json.loads((Path(__file__).parent / "fixtures" / "h200_surveys.json").read_text())
 
@@ -91,7 +92,7 @@ def test_a_low_clock_counts_only_when_hot_and_under_load(heat: int, clock: int, 
 
 @pytest.mark.parametrize("code, level", [(48, "fail"), (79, "fail"), (31, "warn"), (43, "warn"), (999, "warn")])
 def test_an_xid_says_whether_to_leave(code: int, level: str) -> None:
-    item = {"bus": "0000:00:06", "xid": code, "text": "", **xids.explain(code)._asdict()}
+    item = {"bus": "0000:00:06", "xid": code, "text": "", **driver_codes.explain(code)._asdict()}
     kernel = {"readable": True, "problem": "", "xids": [item, item]}
     (said,) = bad(judge_health(readings(kernel=kernel)))
     assert said.startswith(level) and f"Xid {code} on 0000:00:06, 2 times" in said

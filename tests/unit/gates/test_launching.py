@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.launching import Continuation, SmokeReadings, judge_launch, judge_smoke
-from leasehold.model.verdict import Outcome, Verdict
+from leasehold.gates.start.launching import Continuation, SmokeReadings, judge_launch, judge_smoke
+from leasehold.model.run.verdict import Outcome, Verdict
 
 TRACEBACK = """epoch 1
 Traceback (most recent call last):

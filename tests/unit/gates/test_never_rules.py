@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.facts.profiles import Shelf
-from leasehold.gates.never_rules import broken_by
-from leasehold.gates.shell_reader import ShellReader
+from leasehold.gates.start.never_rules import broken_by
+from leasehold.gates.start.shell_reader import ShellReader
 
 AUTODL = Shelf().load("autodl").environment.rules
 LAMBDA = Shelf().load("lambda").environment.rules

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from leasehold.facts import profiles
 from leasehold.facts.profile_parse import parse_profile
-from leasehold.gates.planning import copies, judge_plan, promised, warnings
-from leasehold.lifecycle.plan_sheet import make_sheet, read_wishes
-from leasehold.model.job import Artifact, CheckpointFacts, Job
-from leasehold.model.profile import Profile
-from leasehold.model.sheet import Wishes
-from leasehold.model.verdict import Outcome, Verdict
+from leasehold.gates.start.planning import copies, judge_plan, promised, warnings
+from leasehold.lifecycle.preflight.plan_sheet import make_sheet, read_wishes
+from leasehold.model.job.job import Artifact, CheckpointFacts, Job
+from leasehold.model.platform.plan_sheet import Wishes
+from leasehold.model.platform.profile import Profile
+from leasehold.model.run.verdict import Outcome, Verdict
 
 ANSWERS = st.sampled_from(["yes", "no", "unknown"])
 NOW = 1_794_700_800.0  # 2026-11-15

@@ -6,9 +6,9 @@ import pytest
 
 from leasehold.facts import profiles
 from leasehold.facts.profiles import SHIPPED
-from leasehold.gates.platform_signs import SignReadings, judge_signs
-from leasehold.model.platform_signs import match, pointed_to, read_address
-from leasehold.model.verdict import Outcome
+from leasehold.gates.start.platform_signs import SignReadings, judge_signs
+from leasehold.model.platform.platform_signs import match, pointed_to, read_address
+from leasehold.model.run.verdict import Outcome
 
 PLATFORMS = SHIPPED.signs()
 MOUNT, TURBO, POD = ("mount", "/root/autodl-tmp"), ("file", "/etc/network_turbo"), ("env", "RUNPOD_POD_ID")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from leasehold.facts import profiles
-from leasehold.gates.sharing import SharedReading, Sight, judge_sharing, relied_on
-from leasehold.model.profile import Profile
-from leasehold.model.verdict import Finding, Outcome
+from leasehold.gates.start.sharing import SharedReading, Sight, judge_sharing, relied_on
+from leasehold.model.platform.profile import Profile
+from leasehold.model.run.verdict import Finding, Outcome
 from tests.support.platforms import platform, volume
 
 PATH = "/shared"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.gates.box_copy import ReadInFull
-from leasehold.gates.teardown import Moved, RunReadings, TeardownReadings, ask_for, judge_approval, judge_teardown
-from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, Receipt, Strength
-from leasehold.model.verdict import Outcome
+from leasehold.gates.end.box_copy import ReadInFull
+from leasehold.gates.end.teardown import Moved, RunReadings, TeardownReadings, ask_for, judge_approval, judge_teardown
+from leasehold.model.run.receipt import APPROVAL_LIFE_S, Approval, Receipt, Strength
+from leasehold.model.run.verdict import Outcome
 from tests.support.examples import MANY
 
 NOW = 1_000_000

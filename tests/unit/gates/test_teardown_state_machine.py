@@ -26,7 +26,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
+from leasehold.model.run.receipt import APPROVAL_LIFE_S, Strength
 from tests.support.fake_box import FakeRun
 
 from .world import BEHAVIOURS, BOX_TROUBLE, FLAWS, HOME_TROUBLE, QUIET_TROUBLE, VERBS, Order, World

@@ -8,9 +8,9 @@ import pytest
 
 from leasehold.errors import Refusal, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle import teardown
-from leasehold.model.note import silent
-from leasehold.model.receipt import APPROVAL_LIFE_S, Strength
+from leasehold.lifecycle.ending import teardown
+from leasehold.model.run.note import silent
+from leasehold.model.run.receipt import APPROVAL_LIFE_S, Strength
 
 from .world import BOX_TROUBLE, FLAWS, HOME_TROUBLE, OVERLAYS, QUIET_TROUBLE, VERBS, Order, World
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.gates.two_places import HomeFolder, PlaceReadings, doubts_of, judge_places, lie_on_box
-from leasehold.model.machine import Machine
-from leasehold.model.verdict import Outcome
+from leasehold.gates.end.two_places import HomeFolder, PlaceReadings, doubts_of, judge_places, lie_on_box
+from leasehold.model.lease.machine import Machine
+from leasehold.model.run.verdict import Outcome
 
 HOME = Machine(boot="h", processes="pid:[1]", slash="8:1", host="laptop")
 BOX = Machine(boot="b", processes="pid:[1]", slash="8:1", root="/root/.leasehold", host="gpu")

@@ -1,6 +1,6 @@
 """A home, a box and a landlord for the teardown tests, with a bookkeeping of its own.
 
-The real lifecycle/teardown.py, ledger and gates work here on real files; only the link, the processes and the
+The real lifecycle/ending/teardown.py, ledger and gates work here on real files; only the link, the processes and the
 landlord are played. `reasons` says in this file's own words, never in the gate's, why a box may not go.
 """
 
@@ -23,19 +23,20 @@ from typing import Any
 import pytest
 
 from leasehold.errors import LeaseholdError, Refusal
-from leasehold.kit import manifest
+from leasehold.kit.files import manifest
 from leasehold.ledger import books
-from leasehold.lifecycle import approve, harmless, stopped_by_hand, teardown, teardown_readings, waive
-from leasehold.lifecycle.heard_again import note_heard
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.machines import note_machine
-from leasehold.model.job import Artifact, Job
-from leasehold.model.lease import Lease
-from leasehold.model.machine import machine_read
-from leasehold.model.note import silent
-from leasehold.model.plan import Plan
-from leasehold.model.profile import Verb
-from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, Receipt, Strength
+from leasehold.lifecycle.approval import approve
+from leasehold.lifecycle.ending import harmless, stopped_by_hand, teardown, teardown_readings, waive
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.heard_again import note_heard
+from leasehold.lifecycle.machine.shared_meters import note_machine
+from leasehold.model.job.job import Artifact, Job
+from leasehold.model.lease.lease import Lease
+from leasehold.model.lease.machine import machine_read
+from leasehold.model.platform.profile import Verb
+from leasehold.model.run.note import silent
+from leasehold.model.run.plan import Plan
+from leasehold.model.run.receipt import APPROVAL_LIFE_S, Approval, Receipt, Strength
 from leasehold.platforms.contract import BoxState
 from tests.support.fake_box import FakeBox, FakeRun
 
@@ -216,7 +217,7 @@ class World:
         self._note(run, "running", 12)
 
     def bring_home(self, run: str, cells: tuple[str, ...] = ()) -> None:
-        """Manifest, copy, receipt: what lifecycle/bring_home.py leaves behind. Nothing if it cannot be sealed."""
+        """Manifest, copy, receipt: what bring_home.py leaves behind. Nothing if it cannot be sealed."""
         here, known = self.there(run), self.known[run]
         cells = cells or known.plan.cells
         try:

@@ -43,7 +43,11 @@ def person(tmp_path: Path) -> Person:
 def test_every_module_of_a_home_can_be_imported(person: Person, system: str) -> None:
     code, out, said = person.types(system, "--import-everything")
     assert code == 0, said
-    assert {"leasehold.shells.cli.live", "leasehold.lifecycle.bring_home", "leasehold.transport.wire"} <= {*out.split()}
+    assert {
+        "leasehold.shells.cli.screens.live_screen",
+        "leasehold.lifecycle.results.bring_home",
+        "leasehold.transport.wire",
+    } <= {*out.split()}
 
 
 @BOTH
@@ -92,7 +96,7 @@ def test_windows_refuses_a_smoke_for_want_of_sh(person: Person) -> None:
 def test_confinement_falls_back_and_says_what_it_reached(person: Person, system: str, walls: str) -> None:
     program = (
         f"from tests.support.pretend import become\nbecome({system!r})\n"
-        "from leasehold.lifecycle import confine_walls as walls\n"
+        "from leasehold.lifecycle.confine import walls\n"
         "reached = walls.leave_network(reopens_files=False) + walls.forbid_new_privileges()\n"
         "print(reached + walls.limit_resources(60, 1 << 34, 64))\n"
     )
@@ -106,7 +110,7 @@ def test_whoever_sits_there_has_a_name(person: Person, system: str) -> None:
     person.environment["USERNAME"] = "mira"
     program = (
         f"from tests.support.pretend import become\nbecome({system!r})\n"
-        "from leasehold.lifecycle.home import person\nprint(person())\n"
+        "from leasehold.lifecycle.home.home import person\nprint(person())\n"
     )
     code, out, said = person.types(system, program=program)
     assert code == 0 and out.strip(), said
@@ -120,7 +124,7 @@ def test_a_typed_approval_on_windows_points_to_a_signed_one(person: Person) -> N
         "    if path == '/dev/tty':\n        raise FileNotFoundError(path)\n"
         "    return real(path, *more, **options)\n"
         "builtins.open = no_tty\n"
-        "from leasehold.errors import Refusal\nfrom leasehold.lifecycle.approve import terminal_ask\n"
+        "from leasehold.errors import Refusal\nfrom leasehold.lifecycle.approval.approve import terminal_ask\n"
         "try:\n    terminal_ask('?')\nexcept Refusal as refusal:\n    print(refusal.message, '|', refusal.hint)\n"
     )
     code, out, said = person.types("win32", program=program)

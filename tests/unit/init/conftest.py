@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.init import Conversion, ProjectFacts, convert, look_at, write_job
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Job
+from leasehold.lifecycle.init import Conversion, ProjectFacts, look_at, write_job
+from leasehold.lifecycle.init.convert.convert import convert
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.job import Job
 
 Files = Mapping[str, str | bytes]
 

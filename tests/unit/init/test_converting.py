@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.init import Conversion, convert, init, look_at
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Job
+from leasehold.lifecycle.init import Conversion, init, look_at
+from leasehold.lifecycle.init.convert.convert import convert
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.job import Job
 
 from .projects import PLAIN_TORCH
 

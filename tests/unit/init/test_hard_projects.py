@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leasehold.lifecycle.init import look_at, write_job
-from leasehold.lifecycle.init.listing import Limits
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Job
+from leasehold.lifecycle.init.text.project_files import Limits
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.job import Job
 
 Started = Callable[..., tuple[object, str, Job]]
 Project = Callable[..., Path]

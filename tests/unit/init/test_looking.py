@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.errors import UserError
 from leasehold.lifecycle.init import look_at
-from leasehold.lifecycle.init.facts import Base, ProjectFacts, Role
+from leasehold.lifecycle.init.text.project_facts import Base, ProjectFacts, Role
 
 from .projects import HF_TRAINER, KERAS_FIXED_PATHS, LIGHTNING_HYDRA, NANO_GPT, PLAIN_TORCH, READS_LEASE_OUT, place
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from leasehold.lifecycle.init import Conversion
-from leasehold.lifecycle.init.cards import slurm_seconds
-from leasehold.model.job import Job
+from leasehold.lifecycle.init.convert.units import slurm_seconds
+from leasehold.model.job.job import Job
 
 Carried = Callable[..., tuple[Conversion, Job]]
 

@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.errors import UserError
 from leasehold.lifecycle.init import Conversion
-from leasehold.model.job import Job
+from leasehold.model.job.job import Job
 
 Carried = Callable[..., tuple[Conversion, Job]]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.lifecycle.init import init
-from leasehold.lifecycle.project import read_tree
-from leasehold.lifecycle.resolve import read_job
-from leasehold.lifecycle.smoke import smoke
+from leasehold.lifecycle.project.code_tree import read_tree
+from leasehold.lifecycle.project.resolve import read_job
+from leasehold.lifecycle.smoke.smoke import smoke
 
 pytest.importorskip("numpy")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from leasehold.lifecycle.init import ProjectFacts, draft, look_at
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Job
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.job import Job
 
 Started = Callable[..., tuple[ProjectFacts, str, Job]]
 Project = Callable[..., Path]

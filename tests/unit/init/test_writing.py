@@ -11,9 +11,9 @@ import pytest
 
 from leasehold.errors import HomeError, UserError
 from leasehold.lifecycle.init import init
-from leasehold.lifecycle.init.page import lines_to_fill_in
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Job
+from leasehold.lifecycle.init.text.page import lines_to_fill_in
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.job import Job
 
 from .projects import HF_TRAINER, KERAS_FIXED_PATHS, LIGHTNING_HYDRA, NANO_GPT, PLAIN_TORCH, READS_LEASE_OUT, place
 

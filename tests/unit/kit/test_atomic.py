@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit import atomic
-from leasehold.kit.atomic import read_json, write_all, write_atomic, write_json
+from leasehold.kit.files import atomic
+from leasehold.kit.files.atomic import read_json, write_all, write_atomic, write_json
 from tests.support.examples import SOME
 
 

@@ -8,7 +8,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.canon import canonical, digest, sha256
+from leasehold.kit.files.canonical_json import canonical, digest, sha256
 from tests.support.examples import MANY
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10)

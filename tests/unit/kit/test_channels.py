@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from leasehold.kit.channels import BYTES, KINDS, UTF16, cut, secrets_of
+from leasehold.kit.tables.notice_channels import BYTES, KINDS, UTF16, cut, secrets_of
 
 
 def test_a_cut_text_fits_and_is_a_beginning_of_the_whole() -> None:

@@ -6,13 +6,13 @@ from typing import List, Optional
 
 import pytest
 
-from leasehold.kit.classing import Classed, DiskNow, classify
-from leasehold.kit.evidence import Context
-from leasehold.kit.ladder import Vanished, descend
-from leasehold.kit.precedence import Candidate
-from leasehold.kit.scan import scan
-from leasehold.kit.signs import shipped
-from leasehold.kit.suspects import ReadLog, suspects
+from leasehold.kit.failure.catalogue import shipped
+from leasehold.kit.failure.classify import Classed, DiskNow, classify
+from leasehold.kit.failure.evidence import Context
+from leasehold.kit.failure.log_scan import scan
+from leasehold.kit.failure.precedence import Candidate
+from leasehold.kit.failure.suspects import ReadLog, suspects
+from leasehold.kit.failure.who_killed_it import Vanished, descend
 
 BOOK = shipped()
 ROOMY = DiskNow(10**12, 10**6)

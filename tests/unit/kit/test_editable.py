@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.kit.editable import editable_installs
+from leasehold.kit.run.editable_installs import editable_installs
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit import frames
-from leasehold.kit.frames import DATA, END, ERROR, HEADER, JSON, MAX_PAYLOAD_BYTES, Frame, WireError, read_frame
+from leasehold.kit.wire import frames
+from leasehold.kit.wire.frames import DATA, END, ERROR, HEADER, JSON, MAX_PAYLOAD_BYTES, Frame, WireError, read_frame
 from tests.support.examples import MANY
 
 TYPES = st.sampled_from([JSON, DATA, END, ERROR])

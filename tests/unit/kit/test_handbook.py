@@ -8,7 +8,7 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.kit.handbook import render
+from leasehold.kit.run.handbook_page import render
 
 FACTS: Dict[str, Any] = {
     "run": "toy-0123456789",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.journal import Journal, read_from
+from leasehold.kit.files.journal import Journal, read_from
 from tests.support.examples import SOME
 
 WORDS = st.text(max_size=12)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.ladder import CLOCK_TOLERANCE_S, VERDICTS, Vanished, descend
+from leasehold.kit.failure.who_killed_it import CLOCK_TOLERANCE_S, VERDICTS, Vanished, descend
 from tests.support.examples import MANY
 
 KILL, TERM, HUP = int(signal.SIGKILL), int(signal.SIGTERM), int(signal.SIGHUP)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit.latest import UNKNOWN, newest, variables
+from leasehold.kit.files.newest_checkpoint import UNKNOWN, newest, variables
 
 
 def write(path: Path, content: bytes, age: int) -> Path:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.manifest import ManifestError, build, encode, fingerprint_digest, fingerprints, parse
-from leasehold.kit.paths import join_checked
+from leasehold.kit.files.manifest import ManifestError, build, encode, fingerprint_digest, fingerprints, parse
+from leasehold.kit.files.paths import join_checked
 from tests.support.examples import MANY, SOME
 
 NAMES = st.sampled_from(["a", "b.pt", "deep/er/c", "deep/d", "two words", "line\nend", "中文/结果.json", "-rf"])
@@ -173,7 +173,7 @@ def swap_for_fifo(path):
 
 @pytest.mark.parametrize("swap", [os.unlink, swap_for_link, swap_for_fifo])
 def test_a_file_that_is_swapped_between_listing_and_opening_is_refused(tmp_path, monkeypatch, swap):
-    from leasehold.kit import manifest
+    from leasehold.kit.files import manifest
 
     fill(tmp_path, {"best.pt": b"x"})
     real = manifest.survey

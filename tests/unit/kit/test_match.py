@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.kit.match import compile_pattern, matching, walk
+from leasehold.kit.files.globbing import compile_pattern, matching, walk
 from tests.support.examples import MANY, SOME
 
 NAMES = st.text("ab.]-\n中!^[", min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
@@ -191,7 +191,7 @@ def test_an_absent_root_matches_nothing(tmp_path):
 
 
 def test_a_folder_without_end_is_given_up_with_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr("leasehold.kit.match._MAX_FILES", 3)
+    monkeypatch.setattr("leasehold.kit.files.globbing._MAX_FILES", 3)
     for name in "abcd":
         make(str(tmp_path), name)
     with pytest.raises(OSError, match="more than 3 files"):

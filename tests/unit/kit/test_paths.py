@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.kit.paths import UnsafePath, check_name, check_relative, join_checked, open_below
+from leasehold.kit.files.paths import UnsafePath, check_name, check_relative, join_checked, open_below
 from tests.support.examples import MANY, SOME
 
 # Text a hostile box may send: any character, and many of the dangerous ones.

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from leasehold.kit.pipes import widen
+from leasehold.kit.files.pipes import widen
 
 WIDE_BYTES = 1 << 20
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.predicates import STATES, Facts, Limits, judge, of_ended
+from leasehold.kit.run.cell_health import STATES, Facts, Limits, judge, of_ended
 from tests.support.examples import MANY
 
 LIVE = Facts(held=True, alive=True, ended=False, quiet_s=10.0)

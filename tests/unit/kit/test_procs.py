@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from leasehold.kit import procs
-from leasehold.kit.procs import MARK, boot_id, environment, in_groups, is_alive, look, marked
+from leasehold.kit.run import processes
+from leasehold.kit.run.processes import MARK, boot_id, environment, in_groups, is_alive, look, marked
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads /proc")
 
@@ -94,7 +94,7 @@ def test_marked_processes_are_found_and_others_are_not(start, tmp_path):
 
 def test_the_asker_is_never_among_the_marked(tmp_path):
     mark = "%s|me" % tmp_path  # no other run of this test, beside us, has it
-    code = "import sys; from leasehold.kit.procs import marked; print([p.pid for p in marked(sys.argv[1])])"
+    code = "import sys; from leasehold.kit.run.processes import marked; print([p.pid for p in marked(sys.argv[1])])"
     env = dict(os.environ, **{MARK: mark, "PYTHONPATH": os.pathsep.join(sys.path)})
     said = subprocess.run([sys.executable, "-c", code, mark], env=env, stdout=subprocess.PIPE, check=True)
     assert said.stdout.strip() == b"[]"
@@ -133,8 +133,8 @@ def test_the_boot_has_one_name():
 def test_without_proc_ps_is_asked():
     if shutil.which("ps") is None:
         pytest.skip("no ps here (Debian: apt-get install procps)")
-    seen = procs._look_without_proc(os.getpid())
+    seen = processes._look_without_proc(os.getpid())
     real = look(os.getpid())
     assert (seen.pid, seen.group, seen.session) == (real.pid, real.group, real.session)
-    assert seen.started == procs._look_without_proc(os.getpid()).started != ""
-    assert procs._look_without_proc(2**22 + 1) is None
+    assert seen.started == processes._look_without_proc(os.getpid()).started != ""
+    assert processes._look_without_proc(2**22 + 1) is None

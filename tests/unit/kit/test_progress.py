@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.kit.progress import LossHistory, Progress, ProgressReader
+from leasehold.kit.text.progress import LossHistory, Progress, ProgressReader
 
 
 def read(text: str, pattern: str = "auto") -> Progress:

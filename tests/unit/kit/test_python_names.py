@@ -10,7 +10,7 @@ from typing import Dict, List
 
 import pytest
 
-from leasehold.kit.python_names import with_python
+from leasehold.kit.run.python_aliases import with_python
 
 _SAY = "import sys; print(sys.argv[1:])"
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.redact import CONTEXT_BYTES, Redactor, in_environment
+from leasehold.kit.text.redact import CONTEXT_BYTES, Redactor, in_environment
 
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=12, max_size=60) | st.text(
     "abcdef0123456789/+ %\"'\\&=?-_.~中", min_size=12, max_size=60

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.classes import CLASSES
-from leasehold.kit.ladder import VERDICTS
-from leasehold.kit.remedies import GOES_ON, WAITS_S, Ended, choose, wait_s
+from leasehold.kit.failure.classes import CLASSES
+from leasehold.kit.failure.remedies import GOES_ON, WAITS_S, Ended, choose, wait_s
+from leasehold.kit.failure.who_killed_it import VERDICTS
 from tests.support.examples import MANY
 
 FRESH = Ended("probabilistic", "exited", tries=1, most=3)

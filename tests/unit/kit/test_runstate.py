@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit import runstate
-from leasehold.kit.runstate import TERMINAL, RunState, fold
+from leasehold.kit.run import run_state
+from leasehold.kit.run.run_state import TERMINAL, RunState, fold
 from tests.support.examples import MANY
 
 
@@ -81,7 +81,7 @@ def test_folding_in_two_goes_is_folding_in_one(events, data):
 def test_unknown_kinds_only_move_the_sequence(events, data):
     where = data.draw(st.integers(0, len(events)))
     stranger = {"k": data.draw(st.text()), "cell": "main", "code": 0, "state": "finished"}
-    if stranger["k"] in runstate._STEPS:
+    if stranger["k"] in run_state._STEPS:
         return
     mixed = [*events[:where], stranger, *events[where:]]
     mixed = [dict(event, n=n) for n, event in enumerate(mixed, 1)]

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from leasehold.kit.scan import Scanner, scan
-from leasehold.kit.signs import Book, shipped
+from leasehold.kit.failure.catalogue import Book, shipped
+from leasehold.kit.failure.log_scan import Scanner, scan
 
 BOOK = Book(
     {
@@ -91,7 +91,7 @@ def test_pieces_of_any_size_give_the_same_result():
 
 
 def test_a_block_border_inside_a_line_changes_nothing(monkeypatch):
-    monkeypatch.setattr("leasehold.kit.scan._BLOCK_BYTES", 64)
+    monkeypatch.setattr("leasehold.kit.failure.log_scan._BLOCK_BYTES", 64)
     data = b"".join(b"line %d boom %d\n" % (n, n % 10) for n in range(200))
     scanner = Scanner(BOOK)
     for at in range(0, len(data), 50):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit.setup_words import installer_of, point_elsewhere
+from leasehold.kit.run.shell_installs import installer_of, point_elsewhere
 
 
 def pointed(setup: str) -> str:

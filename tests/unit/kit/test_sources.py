@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.kit.sources import BadSource, Source, parse_source, plain_url
+from leasehold.kit.tables.download_sources import BadSource, Source, parse_source, plain_url
 
 GOOD = {
     "https://a.example/x/y.bin?sig=1": Source("url", "https://a.example/x/y.bin?sig=1"),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit.sums import LITTLE_BYTES, new_sha256
+from leasehold.kit.files.sha256 import LITTLE_BYTES, new_sha256
 
 _SOURCES = str(Path(__file__).resolve().parents[3] / "src")
-_LITTLE = "import sys; from leasehold.kit.sums import new_sha256; sha = new_sha256(3); sha.update(b'abc')"
+_LITTLE = "import sys; from leasehold.kit.files.sha256 import new_sha256; sha = new_sha256(3); sha.update(b'abc')"
 
 
 @pytest.mark.parametrize("size", [0, 3, LITTLE_BYTES, LITTLE_BYTES + 1])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.kit.terminal import one_line, plain
+from leasehold.kit.text.safe_text import one_line, plain
 from tests.support.examples import MANY
 
 SEQUENCES = st.sampled_from(

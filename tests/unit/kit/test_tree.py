@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.kit.tree import check_link, tree_hash
+from leasehold.kit.files.code_tree import check_link, tree_hash
 from tests.support.examples import MANY, SOME
 
 FILES = st.fixed_dictionaries(

@@ -47,7 +47,7 @@ print([getattr(made.Order, k) for k in ("__doc__", "__name__", "__module__", "__
 
 def _said(folder: Path, text: str) -> str:
     (folder / "made.py").write_text(_MODULE)
-    start = "import sys; sys.path[:0] = sys.argv[1:]\nfrom leasehold.kit.unhinted import unhinted\n"
+    start = "import sys; sys.path[:0] = sys.argv[1:]\nfrom leasehold.kit.startup.typing_stub import unhinted\n"
     asked = [sys.executable, "-I", "-S", "-c", start + text, str(SOURCES), str(folder)]
     done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
     return done.stdout.decode()

@@ -7,7 +7,9 @@ import sys
 
 from tests.support.front import SOURCES
 
-_START = "import sys; sys.path.insert(0, sys.argv[1])\nfrom leasehold.kit.uninspected import load_dataclasses\n"
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1])\nfrom leasehold.kit.startup.inspect_stub import load_dataclasses\n"
+)
 _NO_DOCSTRING = """
 import dataclasses
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.ledger.store import Ledger
-from leasehold.model.receipt import Approval, ApprovalRequest, Strength
+from leasehold.model.run.receipt import Approval, ApprovalRequest, Strength
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from leasehold.errors import Refusal, UserError
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
-from leasehold.model.receipt import receipt_from_dict
+from leasehold.model.run.receipt import receipt_from_dict
 
 from .conftest import approval
 from .test_projection import RECEIPT

@@ -13,7 +13,7 @@ import pytest
 from leasehold.errors import Refusal, UserError
 from leasehold.ledger import books, box_book
 from leasehold.ledger.store import Ledger
-from leasehold.model.box import BoxEntry
+from leasehold.model.lease.box import BoxEntry
 
 GPU1 = BoxEntry(
     "gpu1", "ssh:root@h:22", "generic-ssh", "1.98USD/h", "/data", "/usr/bin/python3", "full", 5.0, "SHA256:x", "/k"

@@ -9,13 +9,13 @@ import pytest
 
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
-from leasehold.lifecycle.bring_home import bring_home
-from leasehold.lifecycle.results import Folders
-from leasehold.model.job import Artifact, Job
-from leasehold.model.lease import RunRecord
-from leasehold.model.note import Note
-from leasehold.model.plan import Plan
-from leasehold.model.receipt import Receipt
+from leasehold.lifecycle.results.bring_home import bring_home
+from leasehold.lifecycle.results.result_folders import Folders
+from leasehold.model.job.job import Artifact, Job
+from leasehold.model.lease.lease import RunRecord
+from leasehold.model.run.note import Note
+from leasehold.model.run.plan import Plan
+from leasehold.model.run.receipt import Receipt
 from tests.support.fake_box import FakeBox, FakeRun
 
 Names = tuple[str, ...]

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import HomeError, Refusal, UserError
-from leasehold.gates.teardown import RunReadings, TeardownReadings
-from leasehold.kit.canon import canonical
-from leasehold.lifecycle import approve
-from leasehold.lifecycle.allowed_signers import mark_of
-from leasehold.model.receipt import APPROVAL_LIFE_S, Approval, Strength
+from leasehold.gates.end.teardown import RunReadings, TeardownReadings
+from leasehold.kit.files.canonical_json import canonical
+from leasehold.lifecycle.approval import approve
+from leasehold.lifecycle.approval.allowed_signers import mark_of
+from leasehold.model.run.receipt import APPROVAL_LIFE_S, Approval, Strength
 
 READINGS = TeardownReadings("box-1", "terminate", True, (RunReadings("toy-1", ("main",)),))
 needs_keygen = pytest.mark.skipif(
@@ -290,7 +290,7 @@ def test_a_rehearsed_yes_says_what_it_is():
 def test_a_pipe_cannot_answer_for_a_person():
     """Whatever comes on stdin: without a controlling terminal there is nobody to ask."""
     code = (
-        "from leasehold.lifecycle.approve import terminal_ask\n"
+        "from leasehold.lifecycle.approval.approve import terminal_ask\n"
         "from leasehold.errors import Refusal\n"
         "try:\n    print('answered', terminal_ask('? '))\n"
         "except Refusal as error:\n    print(error.code)\n"

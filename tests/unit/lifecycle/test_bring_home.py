@@ -11,13 +11,13 @@ from hashlib import sha256
 import pytest
 
 from leasehold.errors import HomeError, LinkError, RunFailed, VerifyError
-from leasehold.kit.canon import canonical
+from leasehold.kit.files.canonical_json import canonical
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
-from leasehold.lifecycle import bring_home as stage
-from leasehold.lifecycle.salvage import salvage
-from leasehold.lifecycle.verify import home_damage, read_receipt
-from leasehold.model.job import Artifact
+from leasehold.lifecycle.results import bring_home as stage
+from leasehold.lifecycle.results.salvage import salvage
+from leasehold.lifecycle.results.verify import home_damage, read_receipt
+from leasehold.model.job.job import Artifact
 
 from .conftest import FILES, WEIGHTS
 
@@ -216,7 +216,7 @@ def crash_at(number, scene, monkeypatch):
         patch.setattr(os, "rename", stepping(os.rename))
         patch.setattr(Ledger, "append", stepping(Ledger.append))
         patch.setattr(stage, "write_atomic", stepping(stage.write_atomic))
-        patch.setattr("leasehold.lifecycle.verify.write_json", stepping(stage.write_json))
+        patch.setattr("leasehold.lifecycle.results.verify.write_json", stepping(stage.write_json))
         try:
             scene.pull()
         except Crash:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.alarm_words import ALARM_TELLERS
-from leasehold.lifecycle.curves import Measured, curves_of, read_series
-from leasehold.lifecycle.patrol_lines import lines_of, say
-from leasehold.lifecycle.readings import newest
+from leasehold.lifecycle.tell.events.alarm_events import ALARM_TELLERS
+from leasehold.lifecycle.watch.box_readings import newest
+from leasehold.lifecycle.watch.curves import Measured, curves_of, read_series
+from leasehold.lifecycle.watch.patrol_lines import lines_of, say
 
 RECORD = {
     "n": 1, "t": 1000.0, "s": "running", "step": 1200, "loss": 0.5, "rate": 3.1, "quiet": 2, "procs": 2, "cpu": 812.0,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker import answers
-from leasehold.caretaker.layout import RunFolder
-from leasehold.kit import manifest
+from leasehold.caretaker import routes
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files import manifest
 
 from .conftest import ARTIFACTS
 
@@ -54,7 +54,7 @@ def real(scene):
 
     def ask(operation: str, **args: Any) -> Heard:
         heard = Heard(str(root), op=operation, run="toy-1", patterns=PATTERNS, **args)
-        answers.OPERATIONS[operation](heard)
+        routes.OPERATIONS[operation](heard)
         return heard
 
     return ask

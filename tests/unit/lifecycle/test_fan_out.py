@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from leasehold.lifecycle.fan_out import Call, Limits, fan_out
+from leasehold.lifecycle.box.fan_out import Call, Limits, fan_out
 
 
 class Crowd:

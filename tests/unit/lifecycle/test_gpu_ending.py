@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from leasehold.errors import BoxError, Refusal
-from leasehold.lifecycle import gpu
-from leasehold.lifecycle.home import Home
-from leasehold.model.note import silent
+from leasehold.lifecycle.care import gpu
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.run.note import silent
 
 SURVEY = json.loads((Path(__file__).parents[1] / "gates" / "fixtures" / "h200_surveys.json").read_text())
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.lifecycle.home_names import HomeNames, Probe, folded, listed_order, named, twins
+from leasehold.lifecycle.home.result_names import HomeNames, Probe, folded, listed_order, named, twins
 
 _CHARS = "aA.~ \u00e9\u0301eßſ\u200d"
 _SEGMENTS = st.text(_CHARS, min_size=1, max_size=3).filter(lambda text: text not in (".", ".."))

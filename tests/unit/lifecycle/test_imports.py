@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.imports import imported
-from leasehold.lifecycle.project import read_tree
+from leasehold.lifecycle.project.code_tree import read_tree
+from leasehold.lifecycle.project.framework_imports import imported
 
 PROJECT = {
     "train.py": "import os\nimport torch.nn as nn\nfrom models import resnet\nfrom lib.data import load\n",

@@ -15,14 +15,14 @@ import pytest
 
 from leasehold.checkpoint import Checkpointer
 from leasehold.errors import UserError, VerifyError
-from leasehold.gates.resuming import judge_checkpoint
-from leasehold.kit.cadence import expected_loss, interval_s, mean_gap_s, whole_steps
+from leasehold.gates.start.resuming import judge_checkpoint
 from leasehold.kit.readers import Unreadable, read
-from leasehold.lifecycle.confine_fork import Readers
-from leasehold.lifecycle.confine_spawn import Conversation
-from leasehold.lifecycle.inspect_checkpoint import CadenceWishes, inspect, reckon
-from leasehold.model.job import CheckpointFacts
-from leasehold.model.verdict import Outcome
+from leasehold.kit.run.cadence import expected_loss, interval_s, mean_gap_s, whole_steps
+from leasehold.lifecycle.confine.fork_client import Readers
+from leasehold.lifecycle.confine.spawn import Conversation
+from leasehold.lifecycle.results.inspect_checkpoint import CadenceWishes, inspect, reckon
+from leasehold.model.job.job import CheckpointFacts
+from leasehold.model.run.verdict import Outcome
 from tests.unit.readers.forge import (
     Member,
     Tensor,

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from leasehold.errors import Refusal, UserError
-from leasehold.kit.runstate import fold
+from leasehold.kit.run.run_state import fold
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
-from leasehold.lifecycle import budget
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.lease_notes import note_disks, note_reached, tell
-from leasehold.lifecycle.metering import meter_of, open_meters
-from leasehold.lifecycle.minder import Minder
-from leasehold.lifecycle.orders import BoxWord
-from leasehold.model.note import Note
+from leasehold.lifecycle.box.lease_notes import note_disks, note_reached, tell
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.money import budget
+from leasehold.lifecycle.money.metering import meter_of, open_meters
+from leasehold.lifecycle.records.orders import BoxWord
+from leasehold.lifecycle.watch.side_duties import Minder
+from leasehold.model.run.note import Note
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -66,7 +66,7 @@ class Story:
 @pytest.fixture
 def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
     told = Story(tmp_path)
-    monkeypatch.setattr("leasehold.lifecycle.budget.time.time", lambda: told.now)
+    monkeypatch.setattr("leasehold.lifecycle.money.budget.time.time", lambda: told.now)
     yield told
     told.home.ledger.close()
 
@@ -111,7 +111,7 @@ _STATUS = """
 import sys
 from leasehold.shells.cli.main import main
 main(["status"])
-print("yaml" in sys.modules, "leasehold.lifecycle.metering" in sys.modules, file=sys.stderr)
+print("yaml" in sys.modules, "leasehold.lifecycle.money.metering" in sys.modules, file=sys.stderr)
 """
 
 
@@ -319,7 +319,7 @@ def test_the_handbook_of_many_cells_is_not_written_for_each_of_them(
     story.run()
     written: list[str] = []
     monkeypatch.setattr(
-        "leasehold.lifecycle.handbook.refresh", lambda home, record, state: written.append(state["state"])
+        "leasehold.lifecycle.tell.handbook.refresh", lambda home, record, state: written.append(state["state"])
     )
     names = [f"c{number}" for number in range(count)]
     minder, state = Minder(story.home, "toy"), fold([{"k": "run_opened", "n": 1, "cells": names}])

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from leasehold.ledger.store import Ledger
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.nag import nags
-from leasehold.lifecycle.notify import wishes
-from leasehold.model.lease import Lease
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.money.idle_leases import nags
+from leasehold.lifecycle.tell.notify import wishes
+from leasehold.model.lease.lease import Lease
 
 HOUR = 3600.0
 

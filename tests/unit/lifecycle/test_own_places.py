@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.own_places import own_places, say_home_stays
-from leasehold.lifecycle.project import CodeTree, read_tree
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.project.code_tree import CodeTree, read_tree
+from leasehold.lifecycle.project.excluded import own_places, say_home_stays
 
 
 @pytest.fixture(params=["git", "plain"])

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.kit.channels import KINDS, secrets_of
-from leasehold.lifecycle import notify
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.notify_try import try_channels
-from leasehold.lifecycle.tunnel import look_at_panel
-from leasehold.model.job import Job
-from leasehold.model.job_parse import parse_job
-from leasehold.model.lease import Lease
+from leasehold.kit.tables.notice_channels import KINDS, secrets_of
+from leasehold.lifecycle.box.tunnel import look_at_panel
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.tell import notify
+from leasehold.lifecycle.tell.notify_test import try_channels
+from leasehold.model.job.job import Job
+from leasehold.model.job.parse_job import parse_job
+from leasehold.model.lease.lease import Lease
 
 RUN = "toy-0123456789"
 
@@ -62,7 +62,7 @@ def serving(runs: object = None) -> Iterator[int]:
     ],
 )
 def test_tensorboard_is_asked_which_runs_it_shows(runs: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.lifecycle.tunnel._ASK_TIMEOUT_S", 60.0)
+    monkeypatch.setattr("leasehold.lifecycle.box.tunnel._ASK_TIMEOUT_S", 60.0)
     with serving(runs) as port:
         panel = look_at_panel(port, RUN, "~/.leasehold/active")
     where = "" if "among them" in said else " On the box: tensorboard --logdir ~/.leasehold/active"

@@ -10,19 +10,19 @@ import pytest
 from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.facts import profiles
 from leasehold.ledger import books
-from leasehold.lifecycle import parking
-from leasehold.lifecycle.approve import new_request, typed
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.lease_notes import note_reached
-from leasehold.lifecycle.metering import meter_of
-from leasehold.lifecycle.stopped_by_hand import record_stopped
-from leasehold.lifecycle.teardown import TeardownPlan, Wanted, tear_down
-from leasehold.model.lease import Lease
-from leasehold.model.receipt import Approval
+from leasehold.lifecycle.approval.approve import new_request, typed
+from leasehold.lifecycle.box.lease_notes import note_reached
+from leasehold.lifecycle.ending import parking
+from leasehold.lifecycle.ending.stopped_by_hand import record_stopped
+from leasehold.lifecycle.ending.teardown import TeardownPlan, Wanted, tear_down
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.money.metering import meter_of
+from leasehold.model.lease.lease import Lease
+from leasehold.model.run.receipt import Approval
 from leasehold.platforms.contract import BoxState
 from leasehold.platforms.landlords.inside import InsideLandlord
 from leasehold.platforms.landlords.person import PersonLandlord
-from leasehold.shells.cli.meter_lines import lease_lines
+from leasehold.shells.cli.screens.meter_lines import lease_lines
 
 DAY = 86400.0
 

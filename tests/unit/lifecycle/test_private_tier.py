@@ -8,8 +8,8 @@ import pytest
 
 from leasehold.errors import Refusal
 from leasehold.facts import profiles
-from leasehold.lifecycle.private_tier import refuse_shared
-from leasehold.model.placing import tier_of
+from leasehold.lifecycle.preflight.secret_tier import refuse_shared
+from leasehold.model.platform.placing import tier_of
 
 AUTODL = profiles.load("autodl")
 UNNAMED = replace(AUTODL, environment=replace(AUTODL.environment, credentials=""))

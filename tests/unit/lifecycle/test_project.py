@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.kit.tree import tree_hash
-from leasehold.lifecycle import project
-from leasehold.lifecycle.project import RESULTS, CodeTree, read_tree
+from leasehold.kit.files.code_tree import tree_hash
+from leasehold.lifecycle.project import code_tree
+from leasehold.lifecycle.project.code_tree import RESULTS, CodeTree, read_tree
 from tests.conftest import ODD_NAMES
 
 
@@ -170,7 +170,7 @@ def test_an_empty_file_travels(folder):
 
 
 def test_too_much_code_is_refused_with_advice(folder, monkeypatch):
-    monkeypatch.setattr(project, "_MAX_CODE_BYTES", 100)
+    monkeypatch.setattr(code_tree, "_MAX_CODE_BYTES", 100)
     fill(folder, "data.bin", content="x" * 101)
     with pytest.raises(UserError) as caught:
         read_tree(folder)
@@ -184,7 +184,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(folder, monkeypatch):
     def refuse(path, *rest, **options):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(project, "open", refuse, raising=False)
+    monkeypatch.setattr(code_tree, "open", refuse, raising=False)
     with pytest.raises(UserError) as caught:
         read_tree(folder)
     assert "secret.py" in caught.value.message

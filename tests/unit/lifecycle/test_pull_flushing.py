@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.pull import flushing
-from leasehold.lifecycle.pull.arrivals import Arrivals
-from leasehold.lifecycle.pull.coming import Coming
-from leasehold.lifecycle.pull.desk import Desk
-from leasehold.lifecycle.pull.flushing import Flushing
-from leasehold.lifecycle.pull.reuse import AtHome
+from leasehold.lifecycle.pull import flush
+from leasehold.lifecycle.pull.files.arrivals import Arrivals
+from leasehold.lifecycle.pull.files.incoming_file import Coming
+from leasehold.lifecycle.pull.files.local_copies import AtHome
+from leasehold.lifecycle.pull.flush import Flushing
+from leasehold.lifecycle.pull.scheduler import Desk
 
 SIZE = 1 << 20
 
@@ -21,7 +21,7 @@ SIZE = 1 << 20
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which filesystems were written back, by a file of theirs."""
     found: list[str] = []
-    monkeypatch.setattr(flushing, "_sync_disk_of", found.append)
+    monkeypatch.setattr(flush, "_sync_disk_of", found.append)
     return found
 
 
@@ -65,7 +65,7 @@ def test_a_write_that_was_lost_ahead_is_told_in_the_end(tmp_path, monkeypatch):
         if answer is not None:
             raise answer
 
-    monkeypatch.setattr(flushing, "_sync_disk_of", sync)
+    monkeypatch.setattr(flush, "_sync_disk_of", sync)
     ahead = Flushing(desk)
     desk.home_bytes += 50 * SIZE
     ahead.step()
@@ -76,9 +76,9 @@ def test_a_write_that_was_lost_ahead_is_told_in_the_end(tmp_path, monkeypatch):
 def test_one_filesystem_is_written_back_or_the_error_is_told(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"x")
     monkeypatch.setattr(os, "sync", lambda: pytest.fail("every mount of this machine was waited for"))
-    flushing._sync_disk_of(str(tmp_path / "a"))
+    flush._sync_disk_of(str(tmp_path / "a"))
     with pytest.raises(FileNotFoundError):
-        flushing._sync_disk_of(str(tmp_path / "missing"))
+        flush._sync_disk_of(str(tmp_path / "missing"))
 
 
 def test_where_one_alone_cannot_be_asked_all_are(tmp_path, monkeypatch):
@@ -86,5 +86,5 @@ def test_where_one_alone_cannot_be_asked_all_are(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "sync", lambda: synced.append(1))
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
-    flushing._sync_disk_of(str(tmp_path / "a"))
+    flush._sync_disk_of(str(tmp_path / "a"))
     assert synced == [1]

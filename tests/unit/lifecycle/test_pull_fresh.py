@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.pull.arrivals import Arrivals
-from leasehold.lifecycle.pull.coming import BLOCK_BYTES, Coming
-from leasehold.lifecycle.pull.desk import Desk
-from leasehold.lifecycle.pull.fresh import Fresh, Gathering
-from leasehold.lifecycle.pull.hashing import Hasher
+from leasehold.lifecycle.pull.files.arrivals import Arrivals
+from leasehold.lifecycle.pull.files.block_buffer import Fresh, Gathering
+from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.local_copies import AtHome
+from leasehold.lifecycle.pull.hasher import Hasher
 from leasehold.lifecycle.pull.jobs import Piece
-from leasehold.lifecycle.pull.landing import Landing
-from leasehold.lifecycle.pull.reuse import AtHome
+from leasehold.lifecycle.pull.range_writer import Landing
+from leasehold.lifecycle.pull.scheduler import Desk
 
 SIZE = 3 * BLOCK_BYTES + 12_345
 
@@ -119,7 +119,7 @@ def test_a_disk_that_is_full_is_not_mistaken_for_one_that_cannot(place, monkeypa
 
 
 def test_memory_is_bounded_and_what_does_not_fit_is_read_later(monkeypatch):
-    monkeypatch.setattr("leasehold.lifecycle.pull.fresh._PATIENCE_S", 0.01)
+    monkeypatch.setattr("leasehold.lifecycle.pull.files.block_buffer._PATIENCE_S", 0.01)
     fresh = Fresh(most_bytes=10)
     fresh.offer(1, 0, [b"123456"])
     fresh.offer(1, 6, [b"789012"])
@@ -129,7 +129,7 @@ def test_memory_is_bounded_and_what_does_not_fit_is_read_later(monkeypatch):
 
 
 def test_whoever_offers_waits_for_room(monkeypatch):
-    monkeypatch.setattr("leasehold.lifecycle.pull.fresh._PATIENCE_S", 60)
+    monkeypatch.setattr("leasehold.lifecycle.pull.files.block_buffer._PATIENCE_S", 60)
     fresh = Fresh(most_bytes=10)
     fresh.offer(1, 0, [b"1234567890"])
     timer = threading.Timer(0.02, fresh.take, (1, 0))

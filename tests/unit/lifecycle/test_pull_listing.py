@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from leasehold.errors import HomeError, VerifyError
-from leasehold.lifecycle.pull import listing
-from leasehold.lifecycle.pull.arrivals import Arrivals
-from leasehold.lifecycle.pull.desk import Desk
-from leasehold.lifecycle.pull.listing import Anything, Intake, ListPiece, Place, drop_changed, read_pieces
-from leasehold.lifecycle.pull.reuse import AtHome
+from leasehold.lifecycle.pull import list_reader
+from leasehold.lifecycle.pull.files.arrivals import Arrivals
+from leasehold.lifecycle.pull.files.local_copies import AtHome
+from leasehold.lifecycle.pull.list_reader import Anything, Intake, ListPiece, Place, drop_changed, read_pieces
+from leasehold.lifecycle.pull.scheduler import Desk
 from tests.support.fake_box import FakeChart, FakeEngine
 
 from .conftest import FILES
@@ -98,7 +98,7 @@ def test_a_piece_that_does_not_unpack_is_refused(part):
 
 
 def test_a_list_without_an_end_is_refused(monkeypatch):
-    monkeypatch.setattr(listing, "_MOST_BYTES", 3000)
+    monkeypatch.setattr(list_reader, "_MOST_BYTES", 3000)
     many = (packed([row(f"{number}" * 20)]) for number in range(10**6))
     with pytest.raises(VerifyError, match="does not end"):
         list(read_pieces(many, Anything()))
@@ -173,7 +173,7 @@ def test_parts_of_files_that_changed_since_the_last_try_are_dropped(tmp_path):
 
 def test_a_list_that_was_torn_or_spoiled_costs_only_what_it_no_longer_says(tmp_path):
     rows = json.dumps([row("kept", 9)]).encode()
-    (tmp_path / listing.NAME).write_bytes(b"[[1,\nnonsense\n" + rows + b"\n" + rows.replace(b"kept", b"torn"))
+    (tmp_path / list_reader.NAME).write_bytes(b"[[1,\nnonsense\n" + rows + b"\n" + rows.replace(b"kept", b"torn"))
     for name in ("kept", "torn"):
         (tmp_path / "cells" / "main").mkdir(parents=True, exist_ok=True)
         (tmp_path / "cells" / "main" / name).write_bytes(b"x")

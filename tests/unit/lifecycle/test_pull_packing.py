@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leasehold.lifecycle.pull.packing import Packing
+from leasehold.lifecycle.pull.compression import Packing
 
 MB = 1_000_000
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from leasehold.errors import RunFailed
-from leasehold.lifecycle.bring_home import PullWish
-from leasehold.lifecycle.evacuate import evacuate
-from leasehold.lifecycle.ignoring import LeaseIgnore
-from leasehold.lifecycle.project import read_tree
-from leasehold.lifecycle.pull.pace import Limiter, Pace
-from leasehold.lifecycle.pull.spans import Spans
-from leasehold.model.note import Note
-from leasehold.model.units import parse_rate
+from leasehold.lifecycle.project.code_tree import read_tree
+from leasehold.lifecycle.project.leaseignore import LeaseIgnore
+from leasehold.lifecycle.pull.files.spans import Spans
+from leasehold.lifecycle.pull.rate import Limiter, Pace
+from leasehold.lifecycle.results.bring_home import PullWish
+from leasehold.lifecycle.results.evacuate import evacuate
+from leasehold.model.run.note import Note
+from leasehold.model.values.units import parse_rate
 from tests.support.fake_box import FakeChart, FakeEngine
 
 from .conftest import FILES
@@ -125,7 +125,7 @@ def test_a_file_that_has_not_changed_is_not_hashed_again(tmp_path, monkeypatch):
         (project / name).write_text(name)
     written_ns = os.stat(project / "old.py").st_mtime_ns
     with monkeypatch.context() as clock:
-        clock.setattr("leasehold.lifecycle.tree_memory.time.time_ns", lambda: written_ns + 10**9)
+        clock.setattr("leasehold.lifecycle.project.hash_cache.time.time_ns", lambda: written_ns + 10**9)
         first = read_tree(project, memory=memory)
     assert not memory.exists(), "what was written a moment ago is not believed"
     past = time.time_ns() - 10**10
@@ -148,7 +148,7 @@ def test_few_edited_files_are_told_from_those_that_were_known(tmp_path, monkeypa
         (project / f"{number}.py").write_text(str(number))
     later_ns = time.time_ns() + 60 * 10**9
     with monkeypatch.context() as clock:
-        clock.setattr("leasehold.lifecycle.tree_memory.time.time_ns", lambda: later_ns)
+        clock.setattr("leasehold.lifecycle.project.hash_cache.time.time_ns", lambda: later_ns)
         assert read_tree(project, memory=memory).changed == (), "all of it is new: the box is asked first"
     (project / "3.py").write_text("three")
     assert [entry["path"] for entry in read_tree(project, memory=memory).changed] == ["3.py"]

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.pull.arrivals import Arrivals
-from leasehold.lifecycle.pull.coming import BLOCK_BYTES, Coming
-from leasehold.lifecycle.pull.desk import Desk
-from leasehold.lifecycle.pull.fresh import Gathering
+from leasehold.lifecycle.pull.files.arrivals import Arrivals
+from leasehold.lifecycle.pull.files.block_buffer import Gathering
+from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.local_copies import AtHome
+from leasehold.lifecycle.pull.in_flight import Underway
 from leasehold.lifecycle.pull.jobs import Batch, Piece, Spare
-from leasehold.lifecycle.pull.landing import Landing
-from leasehold.lifecycle.pull.reuse import AtHome
-from leasehold.lifecycle.pull.underway import Underway
+from leasehold.lifecycle.pull.range_writer import Landing
+from leasehold.lifecycle.pull.scheduler import Desk
 
 KIB = 1 << 10
 SIZE = 3 * BLOCK_BYTES + 5

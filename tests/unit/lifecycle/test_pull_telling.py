@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.pull.arrivals import Arrivals
-from leasehold.lifecycle.pull.coming import Coming
-from leasehold.lifecycle.pull.desk import Desk
-from leasehold.lifecycle.pull.reuse import AtHome
-from leasehold.lifecycle.pull.telling import Telling
+from leasehold.lifecycle.pull.files.arrivals import Arrivals
+from leasehold.lifecycle.pull.files.incoming_file import Coming
+from leasehold.lifecycle.pull.files.local_copies import AtHome
+from leasehold.lifecycle.pull.report_digests import Telling
+from leasehold.lifecycle.pull.scheduler import Desk
 
 LARGE = 1 << 20
 

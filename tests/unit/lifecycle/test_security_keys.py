@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.errors import Refusal, UserError
-from leasehold.gates.teardown import RunReadings, TeardownReadings
-from leasehold.lifecycle import approve
-from leasehold.lifecycle.allowed_signers import SignersError, mark_of, parse_signers
-from leasehold.lifecycle.ssh_signature import MAX_FILE_BYTES, SignatureError, parse_signature
-from leasehold.model.receipt import Approval, Strength
+from leasehold.gates.end.teardown import RunReadings, TeardownReadings
+from leasehold.lifecycle.approval import approve
+from leasehold.lifecycle.approval.allowed_signers import SignersError, mark_of, parse_signers
+from leasehold.lifecycle.approval.ssh_signature import MAX_FILE_BYTES, SignatureError, parse_signature
+from leasehold.model.run.receipt import Approval, Strength
 from tests.support.security_key import (
     PRESENT,
     SK_ED25519,

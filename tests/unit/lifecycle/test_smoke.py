@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.project import read_tree
-from leasehold.lifecycle.smoke import smoke
-from leasehold.model.job import Artifact, Job
+from leasehold.lifecycle.project.code_tree import read_tree
+from leasehold.lifecycle.smoke.smoke import smoke
+from leasehold.model.job.job import Artifact, Job
 
 _TRAIN = "import os\nprint('loss 0.5')\nopen(os.environ['LEASE_OUT'] + '/m.json', 'w').write('{}')\n"
 

@@ -9,10 +9,10 @@ import shutil
 import pytest
 
 from leasehold.errors import HomeError, VerifyError
-from leasehold.kit import manifest as manifests
-from leasehold.lifecycle.verify import home_damage, read_receipt, sealed_entries, write_receipt
-from leasehold.model.job import Artifact
-from leasehold.model.note import silent
+from leasehold.kit.files import manifest as manifests
+from leasehold.lifecycle.results.verify import home_damage, read_receipt, sealed_entries, write_receipt
+from leasehold.model.job.job import Artifact
+from leasehold.model.run.note import silent
 
 from .conftest import FILES, WEIGHTS
 

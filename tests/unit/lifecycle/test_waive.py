@@ -7,8 +7,8 @@ import json
 import pytest
 
 from leasehold.errors import Refusal, UserError
-from leasehold.lifecycle import waive as stage
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.ending import waive as stage
+from leasehold.lifecycle.home.home import Home
 
 from .conftest import Scene
 

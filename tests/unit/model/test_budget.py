@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.caretaker.allowance import Allowance
-from leasehold.model.budget import THRESHOLDS, Spending, Stay, for_the_box, mismatch, spending_of
-from leasehold.model.lease import Lease
-from leasehold.model.lease_facts import LeaseFacts
+from leasehold.caretaker.supervisor.budget import Allowance
+from leasehold.model.lease.budget import THRESHOLDS, Spending, Stay, for_the_box, mismatch, spending_of
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.billing_facts import LeaseFacts
 from tests.support.examples import MANY
 
 HOUR = 3600.0

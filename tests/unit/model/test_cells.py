@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.resolve import read_job
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.cells import Cell, DuplicateCell, check_injective, differing, name_cell, product, without
-from leasehold.model.job import Job, job_from_dict
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.lifecycle.project.resolve import read_job
+from leasehold.model.job.cells import Cell, DuplicateCell, check_injective, differing, name_cell, product, without
+from leasehold.model.job.job import Job, job_from_dict
 
 _BASE = "name: sweep\nrun: python train.py --lr {{lr}}\nartifacts: [metrics.json]\n"
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Download, Job, job_from_dict
-from leasehold.model.job_parse import parse_job
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.job import Download, Job, job_from_dict
+from leasehold.model.job.parse_job import parse_job
 
 SHA = "AB" * 32
 

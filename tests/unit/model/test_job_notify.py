@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.kit.topics import TOPICS, USUAL
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.job import Job, job_from_dict
+from leasehold.kit.tables.topics import TOPICS, USUAL
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.job import Job, job_from_dict
 
 BASE = "name: toy\nrun: 'true'\nartifacts: [x.json]\n"
 

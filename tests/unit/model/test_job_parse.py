@@ -13,12 +13,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.kit.canon import digest
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.cells import Cell
-from leasehold.model.job import Artifact, CheckpointFacts, Download, GpuWish, Job, LocalData, NotifyWish, job_from_dict
-from leasehold.model.job_parse import guess_loader
-from leasehold.model.job_words import WORDS, json_schema
+from leasehold.kit.files.canonical_json import digest
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.cells import Cell
+from leasehold.model.job.job import (
+    Artifact,
+    CheckpointFacts,
+    Download,
+    GpuWish,
+    Job,
+    LocalData,
+    NotifyWish,
+    job_from_dict,
+)
+from leasehold.model.job.keys import WORDS, json_schema
+from leasehold.model.job.parse_job import guess_loader
 
 SMALL = "name: toy\nrun: python t.py\nartifacts: [best.pt]\n"  # three lines: a further key stands on line 4
 

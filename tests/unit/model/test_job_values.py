@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.kit.canon import canonical, digest
-from leasehold.model.job_parse import parse_job
-from leasehold.model.job_words import LOADERS, WORDS
+from leasehold.kit.files.canonical_json import canonical, digest
+from leasehold.model.job.keys import LOADERS, WORDS
+from leasehold.model.job.parse_job import parse_job
 from tests.support.examples import MANY
 
 GOOD = {"name": "toy", "run": "python train.py", "artifacts": {"best.pt": "torch"}}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.resolve import run_id
-from leasehold.model.job import Job, job_from_dict
-from leasehold.model.job_parse import parse_job
+from leasehold.lifecycle.project.resolve import run_id
+from leasehold.model.job.job import Job, job_from_dict
+from leasehold.model.job.parse_job import parse_job
 
 ODD = '/tmp/a b/it\'s "$x" `y` */epoch=0-step=7.ckpt'
 SHELLS = [shell for shell in ("/bin/sh", "/bin/dash", "/bin/bash", "busybox") if shutil.which(shell)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.model.machine import Machine, Same, compare, machine_from_dict, machine_read
+from leasehold.model.lease.machine import Machine, Same, compare, machine_from_dict, machine_read
 
 ONE = Machine("SHA256:a", "m1", "b1", "pid:[1]", "8:2", "box1", "/root/.leasehold", "gpu")
 

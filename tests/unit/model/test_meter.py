@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.facts import profiles
-from leasehold.model.lease import PARKED, RUNNING, Change, Lease
-from leasehold.model.lease_facts import ClockFact, LeaseFacts, RateFact, facts_from_dict, facts_of_profile
-from leasehold.model.meter import Work, as_dict, burn_per_hour, cost_between, read_meter
-from leasehold.model.money import Money
+from leasehold.model.lease.lease import PARKED, RUNNING, Change, Lease
+from leasehold.model.lease.meter import Work, as_dict, burn_per_hour, cost_between, read_meter
+from leasehold.model.platform.billing_facts import ClockFact, LeaseFacts, RateFact, facts_from_dict, facts_of_profile
+from leasehold.model.values.money import Money
 from tests.support.examples import MANY
 
 HOUR = 3600.0

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.model.lease import Lease
-from leasehold.model.money import HourlyPrice
+from leasehold.model.lease.lease import Lease
+from leasehold.model.values.money import HourlyPrice
 from tests.support.examples import MANY
 
 AMOUNTS = st.decimals(0, 10**9, places=9, allow_nan=False)

@@ -9,8 +9,8 @@ import pytest
 
 from leasehold.ledger import books
 from leasehold.ledger.store import Ledger
-from leasehold.model.lease_facts import LeaseFacts
-from leasehold.model.work import work_of
+from leasehold.model.lease.trained_time import work_of
+from leasehold.model.platform.billing_facts import LeaseFacts
 
 
 def _ledger(path: Path, expect_s: float = 0.0, trained_s: float = 900.0) -> Ledger:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.yaml_text import parse_text
-from leasehold.model.placeholders import NAMES, BadPlaceholder, escape, fill, fill_plain
+from leasehold.lifecycle.project.job_yaml import parse_text
+from leasehold.model.job.placeholders import NAMES, BadPlaceholder, escape, fill, fill_plain
 
 ODD = '/tmp/a b/it\'s "$x" `y` *'
 VALUES = {"LEASE_OUT": ODD, "LEASE_RUN": "toy-1", "LEASE_CELL": "main", "LEASE_ATTEMPT": "2"}
@@ -132,7 +132,7 @@ def test_templates_in_env_stay_as_they_are() -> None:
 
 
 def test_the_same_words_stand_in_the_trainers_environment() -> None:
-    from leasehold.caretaker import keeper
+    from leasehold.caretaker.attempt import keeper
 
     source = Path(keeper.__file__).read_text()
     assert all(f'"{variable}"' in source for variable in NAMES.values())

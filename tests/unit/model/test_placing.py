@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leasehold.facts import profiles
-from leasehold.lifecycle.resolve import environment_of
-from leasehold.model.placing import UNKNOWN_TIER, copies_to, placed
+from leasehold.lifecycle.project.resolve import environment_of
+from leasehold.model.platform.placing import UNKNOWN_TIER, copies_to, placed
 
 
 @pytest.mark.parametrize(

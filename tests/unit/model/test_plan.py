@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.facts import profiles
-from leasehold.kit.canon import digest
-from leasehold.lifecycle.resolve import resolve
-from leasehold.model.job import Artifact, Job, job_from_dict
-from leasehold.model.job_words import LOADERS
-from leasehold.model.plan import Plan, plan_from_dict
-from leasehold.model.receipt import Receipt, receipt_from_dict
+from leasehold.kit.files.canonical_json import digest
+from leasehold.lifecycle.project.resolve import resolve
+from leasehold.model.job.job import Artifact, Job, job_from_dict
+from leasehold.model.job.keys import LOADERS
+from leasehold.model.run.plan import Plan, plan_from_dict
+from leasehold.model.run.receipt import Receipt, receipt_from_dict
 from tests.support.examples import MANY
 
 WORDS = st.text(min_size=1, max_size=10)

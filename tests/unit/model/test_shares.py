@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from leasehold.model.lease import Change, Lease
-from leasehold.model.money import Money
-from leasehold.model.shares import shares
+from leasehold.model.lease.lease import Change, Lease
+from leasehold.model.lease.shared_cost import shares
+from leasehold.model.values.money import Money
 
 HOUR = 3600.0
 LEASE = Lease("gpu1-1", "gpu1", "generic-ssh", "", opened_unix=0.0, price="2USD/h")

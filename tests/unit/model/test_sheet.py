@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from leasehold.errors import UserError
 from leasehold.facts import profiles
-from leasehold.lifecycle.plan_sheet import make_sheet, read_wishes
-from leasehold.model.cells import Cell
-from leasehold.model.job import Artifact, CheckpointFacts, GpuWish, Job
-from leasehold.model.sheet import Wishes, iso, plan_cadence
+from leasehold.lifecycle.preflight.plan_sheet import make_sheet, read_wishes
+from leasehold.model.job.cells import Cell
+from leasehold.model.job.job import Artifact, CheckpointFacts, GpuWish, Job
+from leasehold.model.platform.plan_sheet import Wishes, iso, plan_cadence
 
 NOW = 1_794_700_800.0
 JOB = Job(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.job_parse import parse_memory
-from leasehold.model.units import parse_duration, parse_size, say_bytes
+from leasehold.model.job.parse_job import parse_memory
+from leasehold.model.values.units import parse_duration, parse_size, say_bytes
 
 
 @pytest.mark.parametrize(

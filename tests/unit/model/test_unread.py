@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leasehold.model.unread import reason, summary
+from leasehold.model.run.unread_files import reason, summary
 
 
 def test_files_without_a_reader_and_files_taken_as_bytes_are_told_apart() -> None:

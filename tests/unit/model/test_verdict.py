@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.verdict import Finding, Outcome, Verdict, judge, passes, refuses, unknown
-from leasehold.model.words import ago
+from leasehold.model.run.verdict import Finding, Outcome, Verdict, judge, passes, refuses, unknown
+from leasehold.model.values.wording import ago
 from tests.support.examples import MANY
 
 P, R, U = Outcome.PASSED, Outcome.REFUSED, Outcome.UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.work import checked_work
+from leasehold.model.lease.trained_time import checked_work
 
 
 def test_an_allocation_may_be_larger_than_any_duration() -> None:

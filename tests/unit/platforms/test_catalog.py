@@ -10,12 +10,12 @@ import pytest
 from leasehold.errors import HomeError, UserError
 from leasehold.facts import profiles
 from leasehold.facts.profiles import Shelf
-from leasehold.lifecycle.home import Home
-from leasehold.lifecycle.parking import landlord_of
-from leasehold.lifecycle.plan_sheet import make_sheet
-from leasehold.model.job import Artifact, Job
-from leasehold.model.lease import Lease
-from leasehold.model.sheet import Wishes
+from leasehold.lifecycle.ending.parking import landlord_of
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.preflight.plan_sheet import make_sheet
+from leasehold.model.job.job import Artifact, Job
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.plan_sheet import Wishes
 from leasehold.platforms.catalog import landlord_named
 from leasehold.platforms.contract import BoxState
 

@@ -1,4 +1,4 @@
-"""The confined reader, except that a file called evil-WHAT makes it misbehave so. Linked as confine_child.py."""
+"""The confined reader, except that a file called evil-WHAT makes it misbehave so. Linked as reader_child.py."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from typing import Any
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "..", "src"))
 
-from leasehold.lifecycle import confine_child  # noqa: E402
-from leasehold.lifecycle import confine_walls as walls  # noqa: E402, F401 - the forking server asks for it here
+from leasehold.lifecycle.confine import reader_child, walls  # noqa: E402, F401 - the forking server asks for walls here
 
 
 def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
     paths = request.get("paths") or [request["path"]]
     before = list(itertools.takewhile(lambda path: "evil-" not in path, paths))
     if before:
-        confine_child.attend({**request, "paths": before} if "paths" in request else request, behind)
+        reader_child.attend({**request, "paths": before} if "paths" in request else request, behind)
     if len(before) == len(paths):
         return
     script = os.path.join(HERE, "misbehaving.py")

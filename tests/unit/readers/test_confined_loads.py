@@ -14,9 +14,9 @@ import pytest
 if sys.version_info < (3, 11):
     pytest.skip("lifecycle runs at home, on Python 3.11 and up", allow_module_level=True)
 
-from leasehold.lifecycle import confine
-from leasehold.lifecycle.confine import LoadRequest, check_loads
-from leasehold.lifecycle.confine_spawn import Child, converse
+from leasehold.lifecycle.confine import check_loads as confine
+from leasehold.lifecycle.confine.check_loads import LoadRequest, check_loads
+from leasehold.lifecycle.confine.spawn import Child, converse
 from tests.unit.readers.forge import Tensor, called, checkpoint, finished, mapping, torch_zip
 
 HERE = Path(__file__).resolve().parent
@@ -204,7 +204,7 @@ def test_a_child_that_fails_is_an_ending_in_words(what, ending):
 
 @pytest.mark.parametrize("what", ["hang", "close_and_hang"])
 def test_a_child_that_hangs_is_killed(what, monkeypatch):
-    monkeypatch.setattr("leasehold.lifecycle.confine_spawn._LAST_BREATH_S", 0.2)
+    monkeypatch.setattr("leasehold.lifecycle.confine.spawn._LAST_BREATH_S", 0.2)
     assert "was killed" in misbehave(what, wall_s=0.5).ending
 
 
@@ -217,9 +217,9 @@ def test_a_program_that_is_not_there_is_an_ending_in_words():
 @pytest.mark.parametrize("what", ["lie", "lie_less", "crash", "garble", "quit_early", "slay_parent"])
 def test_a_broken_reader_process_fails_its_own_result_only(tmp_path, monkeypatch, good, what, forks):
     """One file breaks its reader; the others are read by processes of their own."""
-    (tmp_path / "confine_child.py").symlink_to(HERE / "fragile_child.py")
+    (tmp_path / "reader_child.py").symlink_to(HERE / "fragile_child.py")
     if forks:
-        (tmp_path / "confine_server.py").symlink_to(Path(confine.__file__).with_name("confine_server.py"))
+        (tmp_path / "fork_server.py").symlink_to(Path(confine.__file__).with_name("fork_server.py"))
     elif what == "slay_parent":
         pytest.skip("its parent would be this test")
     monkeypatch.setattr(confine, "_HERE", str(tmp_path))
@@ -231,8 +231,8 @@ def test_a_broken_reader_process_fails_its_own_result_only(tmp_path, monkeypatch
 
 
 def test_a_forked_reader_that_hangs_is_killed_and_the_next_file_is_read(tmp_path, monkeypatch, good, only_for):
-    (tmp_path / "confine_child.py").symlink_to(HERE / "fragile_child.py")
-    (tmp_path / "confine_server.py").symlink_to(Path(confine.__file__).with_name("confine_server.py"))
+    (tmp_path / "reader_child.py").symlink_to(HERE / "fragile_child.py")
+    (tmp_path / "fork_server.py").symlink_to(Path(confine.__file__).with_name("fork_server.py"))
     monkeypatch.setattr(confine, "_HERE", str(tmp_path))
     monkeypatch.setattr(confine, "_READERS_AT_ONCE", 1)
     evil = LoadRequest(written(tmp_path, "evil-hang.json", b"{}"), "json")
@@ -299,8 +299,8 @@ def test_small_files_of_one_kind_share_a_reader_and_no_others_do(tmp_path):
 
 @pytest.mark.parametrize("what", ["lie", "crash", "garble", "quit_early", "slay_parent", "flood"])
 def test_a_file_that_breaks_a_shared_reader_costs_no_other_its_result(tmp_path, monkeypatch, what):
-    (tmp_path / "confine_child.py").symlink_to(HERE / "fragile_child.py")
-    (tmp_path / "confine_server.py").symlink_to(Path(confine.__file__).with_name("confine_server.py"))
+    (tmp_path / "reader_child.py").symlink_to(HERE / "fragile_child.py")
+    (tmp_path / "fork_server.py").symlink_to(Path(confine.__file__).with_name("fork_server.py"))
     monkeypatch.setattr(confine, "_HERE", str(tmp_path))
     names = [f"{number}.json" for number in range(20)]
     names[7] = f"evil-{what}.json"

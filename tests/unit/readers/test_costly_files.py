@@ -14,8 +14,8 @@ if sys.version_info < (3, 11):
     pytest.skip("lifecycle runs at home, on Python 3.11 and up", allow_module_level=True)
 
 from leasehold.kit.readers import limits_within
-from leasehold.lifecycle.confine import LoadRequest, LoadResult, check_loads
-from leasehold.lifecycle.confine_room import room_for
+from leasehold.lifecycle.confine.check_loads import LoadRequest, LoadResult, check_loads
+from leasehold.lifecycle.confine.reader_limits import room_for
 from tests.unit.readers import costly
 from tests.unit.readers.forge import called, dcp_list, finished, mapping, named, text, torch_zip
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TAKEN = """
 import json, os, sys, time
 from leasehold.kit.readers import Unreadable, limits_within, read
-from leasehold.kit.readers.folders import read_folder
+from leasehold.kit.readers.checkpoints.folders import read_folder
 path, kind = sys.argv[1:]
 limits = limits_within(1 << 30, os.path.getsize(path))
 try:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.kit.readers import Unreadable
-from leasehold.kit.readers.finite import count_bad
-from leasehold.kit.readers.folders import read_folder
+from leasehold.kit.readers.base.count_nonfinite import count_bad
+from leasehold.kit.readers.checkpoints.folders import read_folder
 from tests.unit.readers.forge import (
     Saved,
     Tensor,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.kit.file_endings import guess_format
 from leasehold.kit.readers import Reading, Unreadable, read
+from leasehold.kit.tables.file_endings import guess_format
 
 GOLDEN = Path(__file__).with_name("golden")
 FACTS = json.loads((GOLDEN / "facts.json").read_text("utf-8"))

@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from leasehold.kit.readers.formats.hdf5 import _type
-from leasehold.kit.readers.formats.keras_config import opaque_layers
-from leasehold.kit.readers.reading import DEFAULT_LIMITS
+from leasehold.kit.readers.base.result import DEFAULT_LIMITS
+from leasehold.kit.readers.formats.models.hdf5 import _type
+from leasehold.kit.readers.formats.models.keras_config import opaque_layers
 
 
 def varint(value):

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from leasehold.kit.readers.finite import count_nonfinite
+from leasehold.kit.readers.base.count_nonfinite import count_nonfinite
 from tests.unit.readers.forge import (
     Member,
     Tensor,

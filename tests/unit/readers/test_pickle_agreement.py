@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 from leasehold.kit.readers import Limits
-from leasehold.kit.readers.inert import Inert
-from leasehold.kit.readers.pickle_machine import run_pickle
-from leasehold.kit.readers.torch_world import TorchWorld
+from leasehold.kit.readers.pickles.pickle_machine import run_pickle
+from leasehold.kit.readers.pickles.stand_ins import Inert
+from leasehold.kit.readers.torch.torch_world import TorchWorld
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from leasehold.kit.file_endings import guess_format
 from leasehold.kit.readers import Reading, Unreadable, read
+from leasehold.kit.tables.file_endings import guess_format
 
 FLIPS = int(os.environ.get("LEASEHOLD_FLIPS", "500"))
 
@@ -121,7 +121,7 @@ def test_tfevents(numpy, tmp_path):
 
 def test_gguf_blocks_are_those_of_the_library(numpy):
     gguf = pytest.importorskip("gguf")
-    from leasehold.kit.readers.formats.gguf import _BLOCKS
+    from leasehold.kit.readers.formats.models.gguf import _BLOCKS
 
     theirs = {int(kind): block for kind, block in gguf.constants.GGML_QUANT_SIZES.items()}
     assert {kind: _BLOCKS[kind] for kind in theirs if kind in _BLOCKS} == {

@@ -14,8 +14,8 @@ if sys.version_info < (3, 11):
     pytest.skip("lifecycle runs at home, on Python 3.11 and up", allow_module_level=True)
 
 from leasehold.kit.readers import Unreadable, read
-from leasehold.kit.readers.folders import read_folder
-from leasehold.lifecycle.confine import LoadRequest, check_loads
+from leasehold.kit.readers.checkpoints.folders import read_folder
+from leasehold.lifecycle.confine.check_loads import LoadRequest, check_loads
 
 # ---------------------------------------------------------------- numpy
 

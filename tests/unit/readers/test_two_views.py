@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from leasehold.kit.readers import Limits, Unreadable
-from leasehold.kit.readers.inert import Inert, Kept
-from leasehold.kit.readers.pickle_machine import run_pickle
-from leasehold.kit.readers.plain_world import PlainWorld
+from leasehold.kit.readers.pickles.pickle_machine import run_pickle
+from leasehold.kit.readers.pickles.plain_world import PlainWorld
+from leasehold.kit.readers.pickles.stand_ins import Inert, Kept
 from tests.unit.readers.forge import (
     LEGACY_MAGIC,
     Tensor,

@@ -15,7 +15,7 @@ import threading
 
 def main(source: str, kept: str, port: int) -> None:
     sys.path.append(source)
-    from leasehold.lifecycle import confine_walls as walls
+    from leasehold.lifecycle.confine import walls
 
     reached = walls.leave_network(reopens_files=False) + walls.forbid_new_privileges()
     reached += walls.limit_resources(5, 300 * 1024 * 1024, 16)

@@ -17,7 +17,7 @@ QUOTED = (  # logs of other people's machines, word for word
     "tests/fuzz/seeds/",
     "src/leasehold/facts/catalogue/",
     "src/leasehold/facts/catalogue.json",
-    "src/leasehold/kit/catalogue.json",
+    "src/leasehold/kit/failure/catalogue.json",
 )
 _PRIVATE = r"/(?:tmp|var/tmp|root|home|Users|work|scratch|mnt|data)"
 _PATH = re.compile(rf"(?<![\w.}})/-]){_PRIVATE}(?:/[\w.@+-]+)*/(?:bin|envs|[\w.-]*venv[\w.-]*|site-packages)/[\w./-]+")

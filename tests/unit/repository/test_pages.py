@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from leasehold.facts import profiles
-from leasehold.model.job_parse import parse_job
-from leasehold.model.profile import ENGINES, RUNNABLE
+from leasehold.model.job.parse_job import parse_job
+from leasehold.model.platform.profile import ENGINES, RUNNABLE
 from leasehold.shells.cli.main import build_parser
 from tests.unit.repository.pages import ROOT, SOURCES, all_pages, code_words, lines, manual
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leasehold.gates.planning import promised
+from leasehold.gates.start.planning import promised
 from leasehold.lifecycle.init import look_at, write_job
-from leasehold.lifecycle.yaml_text import parse_text
+from leasehold.lifecycle.project.job_yaml import parse_text
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "unchanged-code.md").read_text("utf-8")

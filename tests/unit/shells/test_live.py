@@ -20,12 +20,12 @@ import pexpect
 import pytest
 
 import leasehold
-from leasehold.kit.progress import Progress, ProgressReader
-from leasehold.model.meter import DueClock, Loss, Meter
-from leasehold.model.money import Money
-from leasehold.model.note import Note
-from leasehold.shells.cli.drawing import display_width, sparkline
-from leasehold.shells.cli.live import Board, WatchView, render, shows_glyphs, wants_live
+from leasehold.kit.text.progress import Progress, ProgressReader
+from leasehold.model.lease.meter import DueClock, Loss, Meter
+from leasehold.model.run.note import Note
+from leasehold.model.values.money import Money
+from leasehold.shells.cli.screens.live_screen import Board, WatchView, render, shows_glyphs, wants_live
+from leasehold.shells.cli.term_text import display_width, sparkline
 from tests.support.lives import eventually
 
 GIB = 1 << 30
@@ -519,8 +519,7 @@ def test_plain_lines_where_no_person_can_see_a_redraw(name: str, value: str, mon
     monkeypatch.delenv("NO_COLOR", raising=False)
     if name:
         monkeypatch.setenv(name, value)
-    asks = "import sys; from leasehold.shells.cli.live import wants_live; print('wants', wants_live(sys.stderr))"
-    child = pexpect.spawn(sys.executable, ["-c", asks], encoding="utf-8", timeout=60, env={**os.environ, **PATHS})
+    child = pexpect.spawn(sys.executable, ["-c", WANTS], encoding="utf-8", timeout=60, env={**os.environ, **PATHS})
     child.expect(r"wants (True|False)")
     child.close(force=True)
     assert child.match.group(1) == str(not name)
@@ -529,10 +528,9 @@ def test_plain_lines_where_no_person_can_see_a_redraw(name: str, value: str, mon
 
 
 def test_a_job_in_the_background_does_not_draw_over_the_shell() -> None:
-    asks = "import sys; from leasehold.shells.cli.live import wants_live; print('wants', wants_live(sys.stderr))"
     environment = {**os.environ, **PATHS, "TERM": "xterm"}
     environment.pop("NO_COLOR", None)
-    script = f'set -m; {sys.executable} -c "{asks}" & wait'
+    script = f'set -m; {sys.executable} -c "{WANTS}" & wait'
     child = pexpect.spawn("bash", ["--norc", "-c", script], encoding="utf-8", timeout=60, env=environment)
     child.expect(r"wants (True|False)")
     child.close(force=True)
@@ -541,12 +539,16 @@ def test_a_job_in_the_background_does_not_draw_over_the_shell() -> None:
 
 # ---------------------------------------------------------------- on a real terminal
 
+WANTS = (
+    "import sys; from leasehold.shells.cli.screens.live_screen import wants_live; "
+    "print('wants', wants_live(sys.stderr))"
+)
 PATHS = {"PYTHONPATH": str(Path(leasehold.__file__).parents[1]), "LC_ALL": "C.UTF-8"}
 PRELUDE = """
 import os, signal, sys, time
-from leasehold.kit.progress import ProgressReader
-from leasehold.model.note import Note
-from leasehold.shells.cli.live import Board, LiveScreen
+from leasehold.kit.text.progress import ProgressReader
+from leasehold.model.run.note import Note
+from leasehold.shells.cli.screens.live_screen import Board, LiveScreen
 def log(number): return Note("log", "step %d/1000 loss %.3f\\n" % (number, 2 - number / 1000), {"log": "main/1"})
 def start(screen):
     screen.report(Note("event", "run opened", {"k": "run_opened", "cells": ["main"]}))

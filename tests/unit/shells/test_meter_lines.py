@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.lifecycle.metering import LeaseMeter
-from leasehold.model.lease import PARKED, Change, Lease
-from leasehold.model.lease_facts import ClockFact, LeaseFacts
-from leasehold.model.meter import Work, read_meter
-from leasehold.shells.cli.drawing import display_width
-from leasehold.shells.cli.meter_lines import lease_lines
+from leasehold.lifecycle.money.metering import LeaseMeter
+from leasehold.model.lease.lease import PARKED, Change, Lease
+from leasehold.model.lease.meter import Work, read_meter
+from leasehold.model.platform.billing_facts import ClockFact, LeaseFacts
+from leasehold.shells.cli.screens.meter_lines import lease_lines
+from leasehold.shells.cli.term_text import display_width
 
 HOUR, DAY = 3600.0, 86400.0
 START = 1_800_000_000.0

@@ -8,11 +8,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from leasehold.model.curve import Curve, Point
-from leasehold.shells.cli.drawing import display_width
-from leasehold.shells.cli.plot_commands import spell_csv
-from leasehold.shells.cli.plot_drawing import Look, Span, draw, segments, summary
-from leasehold.shells.cli.plot_svg import spell_svg, ticks
+from leasehold.model.run.curve import Curve, Point
+from leasehold.shells.cli.charts.braille import Look, Span, draw, segments, summary
+from leasehold.shells.cli.charts.curves_svg import spell_svg, ticks
+from leasehold.shells.cli.commands.plot import spell_csv
+from leasehold.shells.cli.term_text import display_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 

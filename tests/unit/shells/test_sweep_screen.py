@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leasehold.lifecycle.sweep.pace import paces, stragglers
-from leasehold.model.cells import Cell, Params, name_cell, product
-from leasehold.model.sweep import Account, Part, Standing, Word
-from leasehold.shells.cli.sweep_grid import Look, as_grid
-from leasehold.shells.cli.sweep_screen import draw_standing
+from leasehold.lifecycle.sweep.report.eta import paces, stragglers
+from leasehold.model.job.cells import Cell, Params, name_cell, product
+from leasehold.model.run.sweep import Account, Part, Standing, Word
+from leasehold.shells.cli.screens.sweep_grid import Look, as_grid
+from leasehold.shells.cli.screens.sweep_screen import draw_standing
 
 PLAIN = Look(80, glyphs=True, colour=False)
 STATES = {Word.HOME: "finished", Word.RUNNING: "running", Word.WAITING: "pending", Word.FAILED: "failed"}

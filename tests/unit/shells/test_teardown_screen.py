@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leasehold.shells.cli.teardown_screen import gate_lines
+from leasehold.shells.cli.screens.teardown_screen import gate_lines
 
 
 def _said(outcome: str, what: str, hint: str = "") -> dict[str, str]:

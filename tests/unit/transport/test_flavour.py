@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import LinkError
-from leasehold.model.box import Flavour
-from leasehold.model.verdict import Outcome
+from leasehold.model.lease.box import Flavour
+from leasehold.model.run.verdict import Outcome
 from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.process import LocalTransport, ProcessLink
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.home import Home
+from leasehold.lifecycle.home.home import Home
 from leasehold.transport import parcel, ssh_config
 from leasehold.transport.openssh import MEANINGS, SshAddress, SshTransport
 from tests.conftest import ODD_NAMES

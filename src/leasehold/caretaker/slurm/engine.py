@@ -7,21 +7,21 @@ import os
 import re
 from typing import Any, Dict, List, Tuple
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.locks import wait_lock
-from leasehold.caretaker.places import left_alone
-from leasehold.caretaker.serve import Refused, Request
-from leasehold.kit import journal
-from leasehold.kit.atomic import read_json, write_json
-from leasehold.kit.procs import boot_id
-from leasehold.kit.runstate import FAILED, FINISHED, RunState, fold
+from leasehold.caretaker.process.locks import wait_lock
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.slurm_queue.commands import SlurmDown, SlurmRefused, ask
+from leasehold.caretaker.slurm_queue.gather import Gatherer, cancel
+from leasehold.caretaker.slurm_queue.submit import CHAIN, Order, Submission, carry_out, submissions, submit, write
+from leasehold.caretaker.slurm_queue.submit import rehearse as submit_rehearsal
+from leasehold.caretaker.slurm_queue.uses_slurm import is_slurm as is_slurm
+from leasehold.caretaker.supervisor.card_slots import left_alone
+from leasehold.caretaker.wire.connection import Refused, Request
+from leasehold.kit.files import journal
+from leasehold.kit.files.atomic import read_json, write_json
+from leasehold.kit.run.processes import boot_id
+from leasehold.kit.run.run_state import FAILED, FINISHED, RunState, fold
 
-from .ending import expect_cells
-from .gather import Gatherer, cancel
-from .submit import CHAIN, Order, Submission, carry_out, submissions, submit, write
-from .submit import rehearse as submit_rehearsal
-from .tools import SlurmDown, SlurmRefused, ask
-from .uses_slurm import is_slurm as is_slurm
+from .end_notice import expect_cells
 
 _LOCK_WAIT_S = 60.0
 _DEFAULT_ARRAY = 1000  # MaxArraySize is 1001 unless the site says otherwise
@@ -109,8 +109,9 @@ def _is_other(before: Dict[str, Any], now: Dict[str, Any]) -> bool:
 
 def _submit_all(folder: RunFolder, wishes: Dict[str, Any], cells: List[str]) -> None:
     """Submit the cells, and as many walls after each other as the job asks for ahead."""
-    from .after import dependency
-    from .offers import settle
+    from leasehold.caretaker.slurm_queue.site_resources import settle
+
+    from .dependencies import dependency
 
     settled, after = settle(wishes), dependency(folder, wishes)
     for some in _arrays(cells):
@@ -123,7 +124,7 @@ def _submit_all(folder: RunFolder, wishes: Dict[str, Any], cells: List[str]) -> 
 
 def _wait_for(one: Submission, wishes: Dict[str, Any], folder: RunFolder) -> None:
     """Have a job wait for what there is to wait for now, instead of for one that failed."""
-    from .after import dependency
+    from .dependencies import dependency
 
     if one.by == CHAIN:
         return

@@ -12,19 +12,19 @@ import sys
 import time
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
-from leasehold.caretaker.cell_work import prepare_cell
-from leasehold.caretaker.layout import CellFolder, RunFolder
-from leasehold.caretaker.locks import HeldLock, Superseded, wait_lock
-from leasehold.caretaker.signing import sign
-from leasehold.caretaker.supervise import Caretaker
-from leasehold.kit.atomic import read_json
-from leasehold.kit.runstate import FAILED, STOPPED, CellState
+from leasehold.caretaker.attempt.working_copy import prepare_cell
+from leasehold.caretaker.process.locks import HeldLock, Superseded, wait_lock
+from leasehold.caretaker.run.lock_owner import sign
+from leasehold.caretaker.run.run_folder import CellFolder, RunFolder
+from leasehold.caretaker.slurm_queue.allocation import lent
+from leasehold.caretaker.slurm_queue.plan_slices import keep_share, share_of
+from leasehold.caretaker.slurm_queue.uses_slurm import EX_TEMPFAIL
+from leasehold.caretaker.supervisor.caretaker import Caretaker
+from leasehold.kit.files.atomic import read_json
+from leasehold.kit.run.run_state import FAILED, STOPPED, CellState
 
-from .allocation import lent
-from .ending import begin_cell, end_cell, is_of_cell
-from .own import OwnAttempts
-from .shares import keep_share, share_of
-from .uses_slurm import EX_TEMPFAIL
+from .end_notice import begin_cell, end_cell, is_of_cell
+from .own_attempts import OwnAttempts
 
 _LOCK_WAIT_S = 120.0  # a node that failed may hold the cell for a while; Slurm has fenced it by then
 _BEFORE_THE_WALL_S = 20.0  # a trainer that does not leave is put back with the task, not lost with it
@@ -72,7 +72,7 @@ def task(run: RunFolder, order: Order, environ: Mapping[str, str]) -> int:
     if caretaker.run.terminal:
         end_cell(run, cell, caretaker.watcher if os.path.exists(run.notify) else None)
         return 1 if caretaker.run.state == FAILED else 0
-    from .onward import go_on  # subprocess takes longer than many a cell
+    from .requeue import go_on  # subprocess takes longer than many a cell
 
     return go_on(run, order.number, cell, environ)
 

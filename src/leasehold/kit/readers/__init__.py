@@ -13,17 +13,17 @@ import os
 import re
 from typing import Callable, Dict, Tuple
 
-from leasehold.kit.file_endings import guess_format
-from leasehold.kit.readers.checkpoints import read_checkpoint
+from leasehold.kit.readers.base.bounded_file import Source, open_source
+from leasehold.kit.readers.base.result import DEFAULT_LIMITS, Limits, Reading, Unreadable, limits_within
+from leasehold.kit.readers.checkpoints.checkpoint_files import read_checkpoint
 from leasehold.kit.readers.formats import FORMATS
-from leasehold.kit.readers.json_text import read_json
-from leasehold.kit.readers.line_text import read_csv, read_jsonl
-from leasehold.kit.readers.npy import read_npy, read_npz
-from leasehold.kit.readers.reading import DEFAULT_LIMITS, Limits, Reading, Unreadable, limits_within
-from leasehold.kit.readers.safetensors import read_safetensors
-from leasehold.kit.readers.source import Source, open_source
-from leasehold.kit.readers.tar import read_tar
-from leasehold.kit.readers.torch_zip import read_torch
+from leasehold.kit.readers.plain.json_text import read_json
+from leasehold.kit.readers.plain.line_text import read_csv, read_jsonl
+from leasehold.kit.readers.plain.npy import read_npy, read_npz
+from leasehold.kit.readers.plain.safetensors import read_safetensors
+from leasehold.kit.readers.plain.tar import read_tar
+from leasehold.kit.readers.torch.torch_zip import read_torch
+from leasehold.kit.tables.file_endings import guess_format
 
 __all__ = [
     "KINDS",

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leasehold.errors import HomeError, UserError
-from leasehold.kit.terminal import one_line
-from leasehold.lifecycle.left_home import left_home, named_by
-
-from .convert import Conversion, convert
-from .facts import ProjectFacts
-from .look import look_at
-from .write import write_job
+from leasehold.kit.text.safe_text import one_line
+from leasehold.lifecycle.init.convert.convert import Conversion, convert
+from leasehold.lifecycle.init.look.look import look_at
+from leasehold.lifecycle.init.text.project_facts import ProjectFacts
+from leasehold.lifecycle.init.write.write import write_job
+from leasehold.lifecycle.project.ignored_data import left_home, named_by
 
 
 @dataclass(frozen=True)

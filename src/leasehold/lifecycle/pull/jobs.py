@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from .coming import Coming
+from leasehold.lifecycle.pull.files.incoming_file import Coming
 
 
 class Piece(NamedTuple):

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from leasehold.errors import BoxError, HomeError, LinkError
-from leasehold.model.note import Note, Report
+from leasehold.lifecycle.pull.files.block_buffer import Gathering
+from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.local_copies import link_equal
+from leasehold.model.run.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.contract import FAR_S
 
-from .calling import AHEAD
-from .coming import BLOCK_BYTES, Coming
-from .desk import Desk, different
-from .fresh import Gathering
+from .compression import Packing
+from .connections import AHEAD
+from .in_flight import Underway
 from .jobs import Batch, Copy, Mend, Piece, Spare, Take
-from .landing import Landing
-from .pace import Limiter, Pace
-from .packing import Packing
-from .reuse import link_equal
-from .underway import Underway
+from .range_writer import Landing
+from .rate import Limiter, Pace
+from .scheduler import Desk, different
 
 _MOST_STREAMS = 16
 _FIRST_WAVE = 1 + AHEAD

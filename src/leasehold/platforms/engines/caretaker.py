@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Any
 
 from leasehold.errors import BoxError, LinkError
-from leasehold.kit import frames
-from leasehold.kit.tree import name_of
-from leasehold.model.plan import Plan
+from leasehold.kit.files.code_tree import name_of
+from leasehold.kit.wire import frames
+from leasehold.model.run.plan import Plan
 from leasehold.platforms.code_stream import Tree, blob_stream, list_stream, sizes_of
 from leasehold.transport.contract import FAR_S
 from leasehold.transport.wire import Talk, Wire, object_of

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leasehold.errors import LinkError
-from leasehold.model.lease import Lease
-from leasehold.model.profile import Verb
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.profile import Verb
 from leasehold.platforms.contract import BoxState
 
 

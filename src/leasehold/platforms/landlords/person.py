@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from leasehold.model.lease import Lease
-from leasehold.model.profile import Verb
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.profile import Verb
 from leasehold.platforms.contract import BoxState
 
 

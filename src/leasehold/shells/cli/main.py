@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import leasehold
 from leasehold.errors import LeaseholdError
+from leasehold.shells.cli.parsers.box_parser import add_box_parser
+from leasehold.shells.cli.parsers.ckpt_parser import add_ckpt_parsers
+from leasehold.shells.cli.parsers.doctor_parser import add_doctor_parsers
+from leasehold.shells.cli.parsers.ending_parser import add_ending_parsers
+from leasehold.shells.cli.parsers.enter_parser import add_enter_parsers
+from leasehold.shells.cli.parsers.front_parser import add_front_parsers, add_wait
+from leasehold.shells.cli.parsers.hygiene_parser import add_hygiene_parsers
+from leasehold.shells.cli.parsers.plan_parser import add_plan_parsers
+from leasehold.shells.cli.parsers.plot_parser import add_plot_parser
+from leasehold.shells.cli.parsers.status_parser import add_status_parser
+from leasehold.shells.cli.parsers.sweep_parser import add_sweep_options, add_sweep_parser
 
-from .box_parser import add_box_parser
-from .ckpt_parser import add_ckpt_parsers
-from .doctor_parser import add_doctor_parsers
-from .ending_parser import add_ending_parsers
-from .enter_parser import add_enter_parsers
-from .front_parser import add_front_parsers, add_wait
 from .help_text import HelpText
-from .hygiene_parser import add_hygiene_parsers
-from .plan_parser import add_plan_parsers
-from .plot_parser import add_plot_parser
-from .status_parser import add_status_parser
-from .sweep_parser import add_sweep_options, add_sweep_parser
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -96,20 +96,20 @@ _COMMANDS = (
     "exec",
 )  # fmt: skip
 _MODULES = {
-    "leasehold.shells.cli.plan_commands": ("plan", "fetch", "platforms"),
-    "leasehold.shells.cli.ckpt_commands": ("ckpt", "cadence"),
-    "leasehold.shells.cli.status_commands": ("status",),
-    "leasehold.shells.cli.show_commands": ("show",),
-    "leasehold.shells.cli.plot_commands": ("plot",),
-    "leasehold.shells.cli.logs_commands": ("logs",),
-    "leasehold.shells.cli.hygiene_commands": ("disk", "gpu"),
-    "leasehold.shells.cli.sweep_commands": ("sweep",),
-    "leasehold.shells.cli.enter_commands": ("ssh", "execute"),
-    "leasehold.shells.cli.notify_commands": ("notify",),
-    "leasehold.shells.cli.adopt_commands": ("adopt",),
-    "leasehold.shells.cli.signer_commands": ("signer",),
-    "leasehold.shells.cli.doctor_commands": ("doctor", "lint"),
-    "leasehold.shells.cli.front_commands": (
+    "leasehold.shells.cli.commands.plan": ("plan", "fetch", "platforms"),
+    "leasehold.shells.cli.commands.ckpt": ("ckpt", "cadence"),
+    "leasehold.shells.cli.commands.status": ("status",),
+    "leasehold.shells.cli.commands.show": ("show",),
+    "leasehold.shells.cli.commands.plot": ("plot",),
+    "leasehold.shells.cli.commands.logs": ("logs",),
+    "leasehold.shells.cli.commands.hygiene": ("disk", "gpu"),
+    "leasehold.shells.cli.commands.sweep": ("sweep",),
+    "leasehold.shells.cli.commands.enter": ("ssh", "execute"),
+    "leasehold.shells.cli.commands.notify": ("notify",),
+    "leasehold.shells.cli.commands.adopt": ("adopt",),
+    "leasehold.shells.cli.commands.signer": ("signer",),
+    "leasehold.shells.cli.commands.doctor": ("doctor", "lint"),
+    "leasehold.shells.cli.commands.front": (
         "init", "check", "attach", "resume", "forget", "handbook", "tunnel", "completion",
     ),
 }  # fmt: skip
@@ -119,8 +119,8 @@ _PLACES = {command: module for module, commands in _MODULES.items() for command 
 def _room(command: str) -> Any:
     """Import only the module that holds the command."""
     if command.startswith("box_"):
-        return import_module("leasehold.shells.cli.box_commands")
-    return import_module(_PLACES.get(command, "leasehold.shells.cli.commands"))
+        return import_module("leasehold.shells.cli.commands.box")
+    return import_module(_PLACES.get(command, "leasehold.shells.cli.commands.run"))
 
 
 def _be_patient(args: argparse.Namespace) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import HomeError, LeaseholdError
-from leasehold.model.note import Note
-from leasehold.model.words import one_line, without_secrets
+from leasehold.model.run.note import Note
+from leasehold.model.values.wording import one_line, without_secrets
 
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _QUIET = {"event"}

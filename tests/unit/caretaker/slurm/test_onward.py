@@ -10,10 +10,11 @@ from typing import Any, List
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.slurm import container, onward
-from leasehold.caretaker.slurm.submit import Order, submissions, submit, write
-from leasehold.caretaker.slurm.uses_slurm import EX_TEMPFAIL
+from leasehold.caretaker.attempt import container
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.slurm import requeue
+from leasehold.caretaker.slurm_queue.submit import Order, submissions, submit, write
+from leasehold.caretaker.slurm_queue.uses_slurm import EX_TEMPFAIL
 
 _ENVIRON = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "0"}
 _NO_REQUEUE = 'case "$*" in *requeue*) echo "7_0: Requested operation is presently disabled" >&2; exit 1;; esac\n'
@@ -56,38 +57,38 @@ def run(tmp_path: Path, cluster: Cluster) -> RunFolder:
 
 
 def test_where_requeue_is_refused_the_rest_is_submitted_after_this_task(run: RunFolder, cluster: Cluster) -> None:
-    assert onward.go_on(run, 1, "a", _ENVIRON) == 0
+    assert requeue.go_on(run, 1, "a", _ENVIRON) == 0
     _, handed = submissions(run)
     assert (handed.cells, handed.after, handed.by, handed.job) == (["a"], "afterany:7_0", "task", "8")
     assert "--dependency=afterany:7_0" in cluster.called("sbatch")[-1]
 
 
 def test_what_is_handed_on_already_is_not_handed_on_again(run: RunFolder, cluster: Cluster) -> None:
-    assert onward.go_on(run, 1, "a", _ENVIRON) == 0
-    assert onward.go_on(run, 1, "a", _ENVIRON) == 0
+    assert requeue.go_on(run, 1, "a", _ENVIRON) == 0
+    assert requeue.go_on(run, 1, "a", _ENVIRON) == 0
     assert len(cluster.called("sbatch")) == 2
 
 
 def test_a_handing_that_was_cut_off_before_its_answer_is_found_by_its_tag(run: RunFolder, cluster: Cluster) -> None:
-    onward.go_on(run, 1, "a", _ENVIRON)
+    requeue.go_on(run, 1, "a", _ENVIRON)
     _, handed = submissions(run)
     write(run, handed._replace(job=""))
     cluster.has("squeue", "echo '8|%s'\n" % handed.tag)
-    assert onward.go_on(run, 1, "a", _ENVIRON) == 0
+    assert requeue.go_on(run, 1, "a", _ENVIRON) == 0
     assert submissions(run)[-1].job == "8"
     assert len(cluster.called("sbatch")) == 2
 
 
 def test_a_task_that_somebody_cancels_does_not_go_on(run: RunFolder, cluster: Cluster) -> None:
     cluster.has("scontrol", "echo JobState=COMPLETING Reason=None\n")
-    assert onward.go_on(run, 1, "a", _ENVIRON) == 0
+    assert requeue.go_on(run, 1, "a", _ENVIRON) == 0
     assert not any("requeue" in call for call in cluster.called("scontrol"))
     assert len(submissions(run)) == 1
 
 
 def test_a_task_whose_wall_is_up_goes_on_though_slurm_ends_it(run: RunFolder, cluster: Cluster) -> None:
     cluster.has("scontrol", _NO_REQUEUE + "echo JobState=COMPLETING Reason=TimeLimit\n")
-    onward.go_on(run, 1, "a", _ENVIRON)
+    requeue.go_on(run, 1, "a", _ENVIRON)
     assert len(submissions(run)) == 2
 
 
@@ -95,27 +96,27 @@ def test_a_task_that_a_better_job_displaced_goes_on_where_slurm_only_ends_it(run
     cluster.has("scontrol", _NO_REQUEUE + "echo JobState=COMPLETING Reason=None\n")
     said = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-15T13:00:00 DUE TO PREEMPTION ***\n"
     (Path(run.path) / "slurm" / "7_0.out").write_text(said)
-    onward.go_on(run, 1, "a", _ENVIRON)
+    requeue.go_on(run, 1, "a", _ENVIRON)
     assert len(submissions(run)) == 2
 
 
 def test_a_run_that_is_to_stop_is_not_handed_on(run: RunFolder, cluster: Cluster) -> None:
     Path(run.stop).write_text("{}")
-    assert onward.go_on(run, 1, "a", _ENVIRON) == EX_TEMPFAIL
+    assert requeue.go_on(run, 1, "a", _ENVIRON) == EX_TEMPFAIL
     assert len(submissions(run)) == 1
 
 
 def test_handing_on_has_an_end(run: RunFolder, cluster: Cluster, monkeypatch: Any) -> None:
-    monkeypatch.setattr(onward, "MOST_HANDINGS", 1)
-    assert onward.go_on(run, 1, "a", _ENVIRON) == 0
-    assert onward.go_on(run, 2, "a", _ENVIRON) == EX_TEMPFAIL
+    monkeypatch.setattr(requeue, "MOST_HANDINGS", 1)
+    assert requeue.go_on(run, 1, "a", _ENVIRON) == 0
+    assert requeue.go_on(run, 2, "a", _ENVIRON) == EX_TEMPFAIL
 
 
 def test_whoever_waits_for_this_task_waits_for_its_rest_too(run: RunFolder, cluster: Cluster) -> None:
     other = RunFolder(os.path.join(os.path.dirname(run.path), "next-1"))
     os.makedirs(other.path)
     submit(other, Order(["main"], {}, "afterok:7"))
-    onward.go_on(run, 1, "a", _ENVIRON)
+    requeue.go_on(run, 1, "a", _ENVIRON)
     assert any("JobId=8 Dependency=afterok:7,afterok:9" in call for call in cluster.called("scontrol"))
     assert submissions(other)[0].after == "afterok:7,afterok:9"
 
@@ -126,7 +127,7 @@ def test_whoever_waits_for_a_single_cell_waits_for_its_rest_instead(run: RunFold
     os.makedirs(other.path)
     first = submit(alone, Order(["main"], {}))
     submit(other, Order(["main"], {}, "afterok:" + first.job))
-    onward.go_on(alone, 1, "main", dict(_ENVIRON, SLURM_ARRAY_JOB_ID=first.job))
+    requeue.go_on(alone, 1, "main", dict(_ENVIRON, SLURM_ARRAY_JOB_ID=first.job))
     assert submissions(other)[0].after == "afterok:" + submissions(alone)[1].job
 
 

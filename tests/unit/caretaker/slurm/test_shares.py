@@ -8,9 +8,9 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.layout import CellFolder, RunFolder, folder_at
-from leasehold.caretaker.slurm.shares import keep_share, share_of, write_shares
-from leasehold.kit.atomic import write_json
+from leasehold.caretaker.run.run_folder import CellFolder, RunFolder, folder_at
+from leasehold.caretaker.slurm_queue.plan_slices import keep_share, share_of, write_shares
+from leasehold.kit.files.atomic import write_json
 
 CELLS = [{"name": "a", "params": {"lr": 1}}, {"name": "b", "params": {"lr": 2}}]
 

@@ -9,17 +9,18 @@ from typing import Any, Dict, List
 
 import pytest
 
-from leasehold.caretaker.layout import CellFolder, RunFolder
-from leasehold.caretaker.slurm import allocation, ending, offers
-from leasehold.caretaker.slurm.gather import _lost, say_standing
-from leasehold.caretaker.slurm.look_back import look_back
-from leasehold.caretaker.slurm.script import seconds_of, walls
-from leasehold.caretaker.slurm.states import Task, put_back_for, tasks
-from leasehold.caretaker.slurm.submit import Submission
-from leasehold.caretaker.slurm.tools import SlurmRefused
-from leasehold.caretaker.slurm.words import GONE, Ended, say_ended, say_waiting
-from leasehold.kit import journal
-from leasehold.kit.runstate import CellState, fold
+from leasehold.caretaker.run.run_folder import CellFolder, RunFolder
+from leasehold.caretaker.slurm import end_notice
+from leasehold.caretaker.slurm_queue import allocation, site_resources
+from leasehold.caretaker.slurm_queue.accounting import look_back
+from leasehold.caretaker.slurm_queue.batch_script import seconds_of, walls
+from leasehold.caretaker.slurm_queue.commands import SlurmRefused
+from leasehold.caretaker.slurm_queue.explain import GONE, Ended, say_ended, say_waiting
+from leasehold.caretaker.slurm_queue.gather import _lost, say_standing
+from leasehold.caretaker.slurm_queue.states import Task, put_back_for, tasks
+from leasehold.caretaker.slurm_queue.submit import Submission
+from leasehold.kit.files import journal
+from leasehold.kit.run.run_state import CellState, fold
 
 _OFFERS = "main*|4|gpu:a100:4(S:0-1),gpu:v100:2|(null)|1-00:00:00\nbig|2|gpu:8|h100,ib|infinite\nshort|1|(null)|x|5:00"
 
@@ -215,14 +216,14 @@ def test_what_we_withdrew_ourselves_is_no_news(run: RunFolder, site: Any) -> Non
 
 def test_a_card_is_chosen_by_part_of_its_name(site: Any) -> None:
     site("sinfo", _OFFERS)
-    assert offers.settle({"gpu_name": "A100", "gpu_count": 2, "gres": "gpu:2"})["gres"] == "gpu:a100:2"
-    assert offers.settle({"gpu_name": "NVIDIA V100", "gpu_count": 1})["gres"] == "gpu:v100:1"
+    assert site_resources.settle({"gpu_name": "A100", "gpu_count": 2, "gres": "gpu:2"})["gres"] == "gpu:a100:2"
+    assert site_resources.settle({"gpu_name": "NVIDIA V100", "gpu_count": 1})["gres"] == "gpu:v100:1"
 
 
 def test_where_cards_have_no_type_a_feature_of_the_node_decides(site: Any) -> None:
     site("sinfo", _OFFERS)
     wishes = {"gpu_name": "H100", "gpu_count": 8, "gres": "gpu:8", "partition": "big", "constraint": "ib"}
-    found = offers.settle(wishes)
+    found = site_resources.settle(wishes)
     assert (found["gres"], found["constraint"]) == ("gpu:8", "ib&h100")
 
 
@@ -238,7 +239,7 @@ def test_where_cards_have_no_type_a_feature_of_the_node_decides(site: Any) -> No
 def test_what_the_cluster_cannot_give_is_refused_with_what_it_can(site: Any, wishes: Dict[str, Any], says: str) -> None:
     site("sinfo", _OFFERS)
     with pytest.raises(SlurmRefused, match=says.replace(".", r"\.")):
-        offers.settle(wishes)
+        site_resources.settle(wishes)
 
 
 @pytest.mark.parametrize(
@@ -295,12 +296,12 @@ def test_only_the_last_cell_closes_the_run(run: RunFolder, site: Any) -> None:
     book = journal.Journal(run.journal)
     book.append("run_opened", cells=["a", "b"], plan_sha256="x")
     book.close()
-    ending.expect_cells(run, 2)
+    end_notice.expect_cells(run, 2)
     for name in ("a", "b"):
         own = journal.Journal(_cell_journal(run, name))
         own.append("cell_finished", cell=name, attempt=1)
         own.close()
-        ending.end_cell(run, name, None)
+        end_notice.end_cell(run, name, None)
         closed = fold(journal.read_from(run.journal, 0)[0]).terminal
         assert closed == (name == "b")
 

@@ -12,16 +12,16 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from leasehold.caretaker.layout import RunFolder
-from leasehold.caretaker.slurm.ending import expect_cells
-from leasehold.caretaker.slurm.shares import write_shares
-from leasehold.kit.atomic import write_json
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.slurm.end_notice import expect_cells
+from leasehold.caretaker.slurm_queue.plan_slices import write_shares
+from leasehold.kit.files.atomic import write_json
 
 _SOURCES = str(Path(__file__).resolve().parents[4] / "src")
 _RUN = "import sys; from leasehold.caretaker.entry import main; sys.exit(main(sys.argv[1:]))"
 # However slow the machine is, a short cell stays one.
 _SHORT = (
-    "import sys; from leasehold.kit.unhinted import unhinted\n"
+    "import sys; from leasehold.kit.startup.typing_stub import unhinted\n"
     "with unhinted():\n    from leasehold.caretaker.slurm import task\n"
     "task._SETTLED_AFTER_S = 600.0\n"
 )
@@ -84,8 +84,8 @@ def test_a_short_cell_loads_nothing_that_only_longer_ones_need(tmp_path: Path) -
     life = _life(tmp_path, _WELL, ("-I", "-S", "-X", "importtime", "-c", _BARE, _SOURCES))
     assert life.code == 0
     loaded = {line.rpartition("|")[2].strip() for line in life.said.splitlines()}
-    assert "leasehold.caretaker.sealing" in loaded
-    heavy = {"typing", "subprocess", "hashlib", "shutil", "math", "leasehold.caretaker.patrol"}
+    assert "leasehold.caretaker.artifacts.seal" in loaded
+    heavy = {"typing", "subprocess", "hashlib", "shutil", "math", "leasehold.caretaker.monitor.patrol"}
     assert heavy & loaded == set()
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.caretaker.layout import CellFolder, RunFolder, folder_at
-from leasehold.caretaker.slurm import script
-from leasehold.caretaker.slurm.states import tasks
-from leasehold.caretaker.slurm.submit import Order, Submission, submissions, submit
-from leasehold.caretaker.slurm.tools import SlurmDown, SlurmRefused, ask
-from leasehold.caretaker.slurm.words import Ended, say_ended, say_waiting
+from leasehold.caretaker.run.run_folder import CellFolder, RunFolder, folder_at
+from leasehold.caretaker.slurm_queue import batch_script
+from leasehold.caretaker.slurm_queue.commands import SlurmDown, SlurmRefused, ask
+from leasehold.caretaker.slurm_queue.explain import Ended, say_ended, say_waiting
+from leasehold.caretaker.slurm_queue.states import tasks
+from leasehold.caretaker.slurm_queue.submit import Order, Submission, submissions, submit
 
 
 def _fake(folder: Path, name: str, text: str) -> None:
@@ -38,23 +38,23 @@ def bin_first(tmp_path: Path, monkeypatch: Any) -> Path:
 
 
 def test_the_array_has_a_place_for_every_cell_and_the_limit(run: RunFolder) -> None:
-    assert "--array=0-9%4" in script.options(run, {"at_once": 4}, 10, "tag")
-    assert "--array=0-9" in script.options(run, {"at_once": 10}, 10, "tag")
+    assert "--array=0-9%4" in batch_script.options(run, {"at_once": 4}, 10, "tag")
+    assert "--array=0-9" in batch_script.options(run, {"at_once": 10}, 10, "tag")
 
 
 def test_the_early_signal_leaves_time_to_write_and_for_slurms_jitter(run: RunFolder) -> None:
-    assert script.lead_s({}) >= 60 + 30
-    assert script.lead_s({"write_s": 100}) >= 100 + 60
-    assert "--signal=B:TERM@210" in script.options(run, {"write_s": 100}, 1, "tag")
+    assert batch_script.lead_s({}) >= 60 + 30
+    assert batch_script.lead_s({"write_s": 100}) >= 100 + 60
+    assert "--signal=B:TERM@210" in batch_script.options(run, {"write_s": 100}, 1, "tag")
 
 
 def test_a_folder_with_a_percent_sign_is_no_pattern(tmp_path: Path) -> None:
-    found = script.options(RunFolder(str(tmp_path / "100%A")), {}, 1, "tag")
+    found = batch_script.options(RunFolder(str(tmp_path / "100%A")), {}, 1, "tag")
     assert any("100%%A" in word for word in found)
 
 
 def test_modules_are_quoted_and_srun_gets_what_sbatch_was_given(run: RunFolder) -> None:
-    text = script.script(run, {"modules": ["cuda/12 x"], "gres": "gpu:1"}, ["python", "/a b", "task"])
+    text = batch_script.script(run, {"modules": ["cuda/12 x"], "gres": "gpu:1"}, ["python", "/a b", "task"])
     assert "module load 'cuda/12 x'" in text
     assert "SRUN_CPUS_PER_TASK" in text
     assert "exec python '/a b' task" in text
@@ -77,7 +77,7 @@ def test_a_lost_answer_is_found_by_its_tag_and_not_asked_again(run: RunFolder, b
     (meant,) = submissions(run)
     _fake(bin_first, "squeue", "echo '41|somebody'; echo '42|%s'\n" % meant.tag)
     _fake(bin_first, "sbatch", "touch %s; echo 43\n" % (tmp_path / "asked"))
-    from leasehold.caretaker.slurm.submit import carry_out
+    from leasehold.caretaker.slurm_queue.submit import carry_out
 
     assert carry_out(run, meant).job == "42"
     assert not (tmp_path / "asked").exists()

@@ -12,7 +12,7 @@ import sys
 import traceback
 
 from leasehold.checkpoint import Checkpointer
-from leasehold.checkpoint.native import NativeCheckpoints
+from leasehold.checkpoint.store.native import NativeCheckpoints
 
 CALLS = (
     "open", "write", "pwrite", "fsync", "close", "lseek", "replace", "unlink", "rmdir", "mkdir", "listdir", "scandir",

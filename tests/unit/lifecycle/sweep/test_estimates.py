@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leasehold.kit.runstate import RunState, fold
+from leasehold.kit.run.run_state import RunState, fold
 from leasehold.ledger.store import Ledger
-from leasehold.lifecycle.sweep.estimates import Estimates, recall, remember, times_of, waiting
+from leasehold.lifecycle.sweep.fleet.estimates import Estimates, recall, remember, times_of, waiting
 
 
 def _run(*events: dict[str, object]) -> RunState:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from leasehold.kit.runstate import RunState, fold, state_from
-from leasehold.lifecycle.sweep.owners import Claim, next_giving, owner, owners, sent_away
+from leasehold.kit.run.run_state import RunState, fold, state_from
+from leasehold.lifecycle.sweep.fleet.cell_owners import Claim, next_giving, owner, owners, sent_away
 
 
 def _box(*events: dict[str, object]) -> RunState:

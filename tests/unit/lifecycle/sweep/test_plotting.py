@@ -8,14 +8,14 @@ from xml.etree import ElementTree
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.sweep.plotting import plot_of
-from leasehold.lifecycle.sweep.series import series_of
-from leasehold.lifecycle.sweep.table import group
-from leasehold.model.cells import Scalar
-from leasehold.model.sweep import CellRow, SweepPlot
-from leasehold.shells.cli.sweep_grid import Look
-from leasehold.shells.cli.sweep_plot import draw_bars
-from leasehold.shells.cli.sweep_svg import spell_sweep
+from leasehold.lifecycle.sweep.report.learning_curves import series_of
+from leasehold.lifecycle.sweep.report.plotting import plot_of
+from leasehold.lifecycle.sweep.report.table import group
+from leasehold.model.job.cells import Scalar
+from leasehold.model.run.sweep import CellRow, SweepPlot
+from leasehold.shells.cli.charts.sweep_svg import spell_sweep
+from leasehold.shells.cli.screens.sweep_bars import draw_bars
+from leasehold.shells.cli.screens.sweep_grid import Look
 
 
 def _row(lr: float, model: str, seed: int, loss: float) -> CellRow:

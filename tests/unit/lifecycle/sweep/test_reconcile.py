@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.lifecycle.sweep.reconcile import reconcile
-from leasehold.model.sweep import Account, Part, Word
+from leasehold.lifecycle.sweep.report.reconcile import reconcile
+from leasehold.model.run.sweep import Account, Part, Word
 
 FILE = {"path": "m.json", "bytes": 900, "sha256": "aa", "mtime_ns": 100 * 10**9}
 

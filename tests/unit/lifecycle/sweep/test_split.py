@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.lifecycle.sweep.split import Bench, makespan, measured, split, to_move
+from leasehold.lifecycle.sweep.fleet.balance import Bench, makespan, measured, split, to_move
 
 _COSTS = st.dictionaries(st.integers(0, 200).map("c{}".format), st.floats(0.1, 100), max_size=40)
 _BOXES = st.lists(st.tuples(st.integers(1, 8), st.floats(0, 50)), min_size=1, max_size=6)

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.sweep.metrics import metrics_of
-from leasehold.lifecycle.sweep.parquet import write_parquet
-from leasehold.lifecycle.sweep.table import best, columns, group, spelled
-from leasehold.model.sweep import CellRow
+from leasehold.lifecycle.sweep.report.metrics import metrics_of
+from leasehold.lifecycle.sweep.report.parquet import write_parquet
+from leasehold.lifecycle.sweep.report.table import best, columns, group, spelled
+from leasehold.model.run.sweep import CellRow
 
 
 def _row(cell: str, lr: float, seed: int, **metrics: float) -> CellRow:

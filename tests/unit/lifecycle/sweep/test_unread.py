@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.project import read_tree
-from leasehold.lifecycle.resolve import read_job
-from leasehold.lifecycle.sweep.unread import unread
+from leasehold.lifecycle.preflight.unread_parameters import unread
+from leasehold.lifecycle.project.code_tree import read_tree
+from leasehold.lifecycle.project.resolve import read_job
 
 GRID = {"grid": {"lr": [0.1, 0.2], "width": [8, 16]}, "seeds": 2}
 

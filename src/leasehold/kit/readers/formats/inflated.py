@@ -7,8 +7,8 @@ import lzma
 import zlib
 from typing import Callable, Iterator, NamedTuple, Union
 
-from leasehold.kit.readers.reading import Limits, Unreadable
-from leasehold.kit.readers.source import CHUNK_BYTES, Source
+from leasehold.kit.readers.base.bounded_file import CHUNK_BYTES, Source
+from leasehold.kit.readers.base.result import Limits, Unreadable
 
 _IN_BYTES = 64 * 1024
 _LZMA_MEMORY = 256 << 20

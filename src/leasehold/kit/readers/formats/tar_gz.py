@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.kit.readers.formats.inflated import BZIP2, GZIP, XZ, Inflated
-from leasehold.kit.readers.reading import Limits, Reading, Unreadable
-from leasehold.kit.readers.source import Source
-from leasehold.kit.readers.tar import read_tar
+from leasehold.kit.readers.base.bounded_file import Source
+from leasehold.kit.readers.base.result import Limits, Reading, Unreadable
+from leasehold.kit.readers.plain.tar import read_tar
+
+from .inflated import BZIP2, GZIP, XZ, Inflated
 
 _PACKINGS = ((b"\x1f\x8b", GZIP), (b"BZh", BZIP2), (b"\xfd7zXZ", XZ))
 

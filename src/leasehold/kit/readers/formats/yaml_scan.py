@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional
 
-from leasehold.kit.readers.reading import Unreadable, legible
+from leasehold.kit.readers.base.result import Unreadable, legible
 
 _BLANK = re.compile(r"(?:[ \t]*(?:#[^\n]*)?(?:\n|\Z))*[ ]*")
 _INLINE = re.compile(r"[ \t]*")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Optional, Set, Tuple
 
-from leasehold.kit.readers.formats.yaml_scan import Scalar, Text
-from leasehold.kit.readers.reading import KeyList, Limits, NumberTally, Reading, Unreadable, legible
-from leasehold.kit.readers.source import Source
+from leasehold.kit.readers.base.bounded_file import Source
+from leasehold.kit.readers.base.result import KeyList, Limits, NumberTally, Reading, Unreadable, legible
+
+from .yaml_scan import Scalar, Text
 
 _MOST_BYTES = 2 << 20  # two seconds for a MiB
 _STANDARD = re.compile(

@@ -1,0 +1,1 @@
+"""Seal, hash, copy, send and reread what a run produced."""

@@ -1,0 +1,1 @@
+"""One attempt of a cell: its keeper, its folders, its shell environment."""

@@ -1,0 +1,1 @@
+"""Read the cards of a box: NVML, nvidia-smi, driver error codes, processes that hold them."""

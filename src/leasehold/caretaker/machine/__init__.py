@@ -1,0 +1,1 @@
+"""What this machine has and is: limits, kernel log, signs of its platform."""

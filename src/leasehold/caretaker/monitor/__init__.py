@@ -1,0 +1,1 @@
+"""Sample the box and the training, keep the samples in fixed-size rings, raise alarms."""

@@ -1,0 +1,153 @@
+"""Questions that may hang (a driver, a network disk) or weigh much (its library), asked from short-lived children.
+
+The more an answer costs, the more seldom it is asked for; what hung is left out for a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from leasehold.caretaker.process.child_worker import close_all_but
+from leasehold.kit.files.atomic import write_all
+from leasehold.kit.run.processes import look
+
+EVERY_S = 15.0
+_COST_SHARE = 0.002  # of a core, at most, that one question may take
+_SELDOM_S = 600.0  # between two askings of what costs much, hung, or has no answer
+_HANGS_S = 30.0
+_READ_BYTES = 1 << 16
+_MOST_BYTES = 1 << 20
+
+Ask = Callable[[], Any]
+
+
+class Heard(NamedTuple):
+    """One answer; without a value the child died over it, or it hung."""
+
+    name: str
+    value: Any = None
+    cost_s: float = 0.0
+    hung: bool = False
+
+
+class Asking:
+    """What is asked, and when next; at most one child at a time, also when one can never be ended."""
+
+    def __init__(self, questions: Dict[str, Ask]) -> None:
+        self._questions = questions
+        self._due_s = {name: float("-inf") for name in questions}
+        self._child: Optional[_Child] = None
+        self._stuck = 0  # a child that even SIGKILL does not end, while the kernel waits for a card or a disk
+
+    def step(self, now_s: float, before: Callable[[], None]) -> List[Heard]:
+        """Ask what is due and return what was answered since the last call; never waits."""
+        if self._child is None:
+            due = {name: self._questions[name] for name in self._questions if now_s >= self._due_s[name]}
+            if due and not self._still_stuck():
+                self._child = _Child(due, now_s, before)
+            return []
+        heard = self._child.hear()
+        if self._child.over:
+            self._child = None
+        elif now_s - self._child.begun_s > _HANGS_S:
+            if self._child.doing:  # else it has not come to a question yet, and none is to blame
+                heard.append(Heard(self._child.doing, hung=True))
+            self._stuck = self._child.abandon()
+            self._child = None
+        for one in heard:
+            usual_s = max(EVERY_S, min(one.cost_s / _COST_SHARE, _SELDOM_S))
+            self._due_s[one.name] = now_s + (_SELDOM_S if one.value is None else usual_s)
+        return heard
+
+    def put_off(self, name: str, now_s: float) -> None:
+        """Ask this more seldom: there is nothing to be heard."""
+        self._due_s[name] = now_s + _SELDOM_S
+
+    def end(self) -> None:
+        """End the child, if one is out."""
+        if self._child is not None:
+            self._child.abandon()
+        self._child = None
+
+    def _still_stuck(self) -> bool:
+        process = look(self._stuck) if self._stuck else None
+        if process is None or process.gone:
+            self._stuck = 0
+        return bool(self._stuck)
+
+
+class _Child:
+    """One forked child and its pipe; whoever reaps it, the pipe's end says that it is over."""
+
+    def __init__(self, questions: Dict[str, Ask], begun_s: float, before: Callable[[], None]) -> None:
+        self.begun_s, self.doing, self.over = begun_s, "", False
+        self._heard, tell = os.pipe()
+        self._rest = b""
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                before()
+                os.setsid()
+                close_all_but([tell])
+                _ask_all(questions, tell)
+            finally:
+                os._exit(0)
+        os.close(tell)
+        os.set_blocking(self._heard, False)
+
+    def hear(self) -> List[Heard]:
+        """Take the answers that came; at its end, also say what it died over."""
+        said = [json.loads(line) for line in self._lines()]
+        answers = []
+        for one in said:
+            self.doing = str(one.get("doing", ""))
+            if "heard" in one:
+                answers.append(Heard(*one["heard"]))
+        if self.over:
+            os.close(self._heard)
+            self._reap()
+            answers += [Heard(self.doing)] if self.doing else []
+        return answers
+
+    def abandon(self) -> int:
+        """Kill it and what it started; return its pid, for the kernel may not let go of it."""
+        os.close(self._heard)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)
+        self._reap()
+        return self._pid
+
+    def _lines(self) -> List[bytes]:
+        while len(self._rest) <= _MOST_BYTES:
+            try:
+                chunk = os.read(self._heard, _READ_BYTES)
+            except BlockingIOError:
+                break
+            if not chunk:
+                self.over = True
+                break
+            self._rest += chunk
+        *lines, self._rest = self._rest.split(b"\n")
+        return lines
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):  # the caretaker's own loop was quicker
+            os.waitpid(self._pid, os.WNOHANG)
+
+
+def _ask_all(questions: Dict[str, Ask], tell: int) -> None:
+    """Say what is asked before asking it, so that the parent knows what hung."""
+    for name, ask in questions.items():
+        _tell(tell, {"doing": name})
+        begun_s = time.process_time()
+        value = ask()
+        _tell(tell, {"heard": [name, value, round(time.process_time() - begun_s, 4)]})
+
+
+def _tell(fd: int, value: Dict[str, Any]) -> None:
+    write_all(fd, json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n")

@@ -1,0 +1,1 @@
+"""Send notices to people: queue, wording, vendors, short-lived senders."""

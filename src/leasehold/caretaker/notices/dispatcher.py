@@ -1,0 +1,314 @@
+"""Turn new journal events into notices: batched, rarely, from children that end; told later where nobody could be."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from leasehold.caretaker.process.locks import try_lock
+from leasehold.caretaker.process.own_command import own_argv
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files import journal
+from leasehold.kit.files.atomic import read_json
+from leasehold.kit.run.processes import is_alive, look
+from leasehold.kit.run.run_state import TERMINAL, fold
+from leasehold.kit.tables.topics import wanted
+
+from .outbox import Item, Outbox
+from .wording import HIGH, final_words, spell, tell
+
+_PIPE_BYTES = 60000  # what a pipe takes without a reader
+_CHILD_LIMIT_S = 300.0
+_LATE_S = 600.0
+_SHOWN_ITEMS = 12
+_RUSH = ("preempt_noticed", "budget_reached", "disk_short", *("run_" + state for state in TERMINAL))
+_PART_OF_THE_END = ("nag", "cell_failed", "failure_classed", "remedy_chosen")
+
+
+def no_note(kind: str, **data: Any) -> None:
+    """Stand in for a journal that has ended."""
+
+
+class Watcher:
+    """Looks at the journal once per turn; its memory is the outbox file."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        plan: Mapping[str, Any],
+        note: Callable[..., None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder = folder
+        self.note = note
+        self.clock = clock
+        self.tells: Callable[[str], bool] = lambda kind: True  # what others tell of this run is not told here
+        self.outbox = Outbox(folder.notices)
+        self._size = -1  # of the journal when we last took it in
+        self._offset = 0
+        self._exits: Dict[int, int] = {}
+
+    def step(self, before_exec: Callable[[], None] = lambda: None) -> None:
+        """Go on: take new events in, see how the last notice went, send the next. Never raises OSError."""
+        with contextlib.suppress(OSError):  # a full disk or a lost file must not end the watch over a trainer
+            size = os.stat(self.folder.journal).st_size
+            if (size == self._size and self.quiet) or not os.path.exists(self.folder.notify):
+                return
+            lock = _lock(self.folder.notices_lock)
+            if lock is None:
+                return  # the nag of the run's last end is about to leave
+            try:
+                self._turn(before_exec)
+                self._size = size
+            finally:
+                if lock >= 0:
+                    os.close(lock)
+
+    def say(self, item: Item) -> None:
+        """Queue something that is no journal event."""
+        lock = _lock(self.folder.notices_lock)
+        with contextlib.suppress(OSError):
+            self.outbox.load()
+            self.outbox.add(dict(item, to=list(self._channels())))
+            self.outbox.save()
+        if lock is not None and lock >= 0:
+            os.close(lock)
+
+    def reaped(self, pid: int, status: int) -> None:
+        """Hear how a child of ours ended: on a full disk its exit code is all it can say."""
+        if pid == (self.outbox.flight or {}).get("pid"):
+            self._exits = {pid: status}
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there is nothing to tell and nobody telling."""
+        return not self.outbox.waiting and not self.outbox.flight
+
+    def _turn(self, before_exec: Callable[[], None]) -> None:
+        self.outbox.load()
+        wishes = dict(read_json(self.folder.notify) or {}, run=self.folder.run, label=self.folder.label)
+        self._collect(wishes)
+        self._land()
+        tells = self.outbox.due(self.clock(), list(self._channels(wishes)))
+        if tells:
+            self._send(tells, wishes, before_exec)
+
+    # ------------------------------------------------------------ taking in
+
+    def _collect(self, wishes: Mapping[str, Any]) -> None:
+        events, self._offset = journal.read_from(self.folder.journal, self._offset)
+        if not events or events[-1]["n"] == self.outbox.seq:
+            return
+        seq = _first(events) if self.outbox.seq is None else self.outbox.seq
+        chosen = wanted(dict(wishes))
+        for event in events:
+            if event["n"] > seq:
+                self._take(event, chosen, wishes)
+        self.outbox.value["seq"] = events[-1]["n"]
+        with contextlib.suppress(OSError):  # a full disk is what must be told: memory goes on without the file
+            self.outbox.save()
+
+    def _take(self, event: Mapping[str, Any], chosen: Tuple[str, ...], wishes: Mapping[str, Any]) -> None:
+        telling = tell(event)
+        kind = str(event["k"])
+        if telling is None or telling.topic not in chosen or not self.tells(kind):
+            return
+        try:
+            text = spell(telling, event)
+        except (TypeError, ValueError, KeyError):  # an event of a newer or older writer
+            text = kind.replace("_", " ")
+        if _end_of(kind):
+            before = [one for one in journal.read_from(self.folder.journal, 0)[0] if one["n"] <= event["n"]]
+            text = final_words(before, fold(before), wishes)
+        at = event.get("t")
+        self.outbox.add(
+            {
+                "key": "%s:%s" % (kind, str(event.get(telling.subject, ""))[:80]),
+                "k": kind,
+                "topic": telling.topic,
+                "n": event["n"],
+                "last": event["n"],
+                "count": 1,
+                "at": at if isinstance(at, (int, float)) else self.clock(),
+                "priority": telling.priority,
+                "text": text,
+                "rush": kind in _RUSH,
+                "to": list(self._channels(wishes)),
+            }
+        )
+
+    def _channels(self, wishes: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+        return named(wishes if wishes is not None else read_json(self.folder.notify) or {})
+
+    # ------------------------------------------------------------ sending
+
+    def _send(self, tells: Dict[str, List[Item]], wishes: Mapping[str, Any], before_exec: Callable[[], None]) -> None:
+        now = self.clock()
+        messages: Dict[str, Any] = {}
+        for name, items in tells.items():
+            messages[name] = self._message(name, items, wishes, now)
+            if len(_packed(messages, now)) > _PIPE_BYTES and len(messages) > 1:
+                del messages[name]  # in the next flight
+                break
+        keys = {name: [[item["key"], item["last"]] for item in tells[name]] for name in messages}
+        reader, writer = os.pipe()
+        try:
+            os.write(writer, _packed(messages, now))
+            self.outbox.depart({"tells": keys, "began_unix": now}, now)
+            with contextlib.suppress(OSError):
+                self.outbox.save()
+            pid = _spawn(reader, writer, own_argv("tell", self.folder.address), before_exec)
+        finally:
+            os.close(reader)
+            os.close(writer)
+        process = look(pid)
+        self.outbox.value["flight"].update(pid=pid, started=process.started if process else "")
+        with contextlib.suppress(OSError):
+            self.outbox.save()
+
+    def _message(self, channel: str, items: List[Item], wishes: Mapping[str, Any], now: float) -> Dict[str, Any]:
+        top = max(items, key=_weight)
+        ends = _end_of(top["k"])
+        shown = [item for item in items if not (ends and item["k"] in _PART_OF_THE_END)]
+        shown.sort(key=lambda item: (item is not top, item["at"], item["last"]))
+        lines = [_line(item) for item in shown[:_SHOWN_ITEMS]]
+        lines += ["and %d more" % (len(shown) - _SHOWN_ITEMS)] if len(shown) > _SHOWN_ITEMS else []
+        lines += self._asides(channel, items, now)
+        if not ends and top["k"] != "nag":
+            lines.append("Look: lease watch %s" % self.folder.run)
+        head = "%s %s" % (self.folder.label, ends) if ends else "%s: %s" % (self.folder.label, top["topic"])
+        return {
+            "id": "%s-%s" % (self.folder.label, top["last"]),
+            "title": "%s #%s" % (top.get("title") or head, top["last"]),
+            "text": "\n".join(lines),
+            "event": top.get("event") or top["k"],
+            "run": self.folder.run,
+            "state": ends or top.get("state") or "running",
+            "box": wishes.get("box", ""),
+            "priority": HIGH if any(item["priority"] == HIGH for item in items) else top["priority"],
+            "events": [
+                {key: item[key] for key in ("k", "n", "last", "count", "text")} for item in shown[:_SHOWN_ITEMS]
+            ],
+            **{key: top[key] for key in ("idle_s",) if key in top},
+        }
+
+    def _asides(self, channel: str, items: List[Item], now: float) -> List[str]:
+        """Say what a person must know of the telling itself: that it is late, or that much came as one."""
+        asides = []
+        events = sum(item["count"] for item in items) + int(self.outbox.value.get("dropped") or 0)
+        oldest = min(item["at"] for item in items)
+        if self.outbox.value.get("limited") and events > 1:
+            asides.append("(%d events since %s were held back: this is not sent more often)" % (events, _clock(oldest)))
+        failing = self.outbox.failing_since(channel)
+        if failing and now - oldest > _LATE_S:
+            asides.append("(late: since %s this channel took nothing)" % _clock(failing))
+        return asides
+
+    # ------------------------------------------------------------ how it went
+
+    def _land(self) -> None:
+        flight = self.outbox.flight
+        if not flight or self._flying(flight):
+            return
+        done: Dict[str, Any] = {}
+        with contextlib.suppress(OSError):
+            done = read_json(self.folder.notices_done) or {}
+        heard = done.get("results") if done.get("began_unix") == flight["began_unix"] else None
+        if not isinstance(heard, dict):
+            went = self._exits.get(flight.get("pid", 0)) == 0
+            heard = dict.fromkeys(flight["tells"], "" if went else "the sender ended without a word")
+        for name in flight["tells"]:
+            result = heard.get(name, "it was not tried")
+            problem, wait_s = (result, 0.0) if isinstance(result, str) else (str(result[0]), float(result[1]))
+            self._tell_change(name, self.outbox.land(name, problem, wait_s, self.clock()))
+        self.outbox.landed()
+        with contextlib.suppress(OSError):
+            self.outbox.save()
+
+    def _flying(self, flight: Mapping[str, Any]) -> bool:
+        pid, started = int(flight.get("pid") or 0), str(flight.get("started", ""))
+        if not pid:
+            return False  # we died between noting it and doing it
+        alive = is_alive(pid, started)  # first: whoever is dead here can be waited for, and its code be heard
+        with contextlib.suppress(ChildProcessError):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                self.reaped(pid, status)
+                return False
+        if not alive:
+            return False
+        if self.clock() - flight["began_unix"] > _CHILD_LIMIT_S:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        return True
+
+    def _tell_change(self, channel: str, change: Mapping[str, Any]) -> None:
+        """Journal the first failure of a streak and its end; what fails here fails again later, unsaid."""
+        with contextlib.suppress(OSError):
+            if "failed" in change:
+                self.note("notice_failed", channel=channel, why=change["failed"])
+            elif "back_after_s" in change:
+                self.note("notice_back", channel=channel, after_s=change["back_after_s"])
+
+
+def named(wishes: Mapping[str, Any]) -> Dict[str, Dict[str, Any]]:
+    """List the channels by name; those of older homes are named by kind and place."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for number, channel in enumerate(wishes.get("channels") or [], 1):
+        found[str(channel.get("name") or "%s-%d" % (channel.get("kind"), number))] = channel
+    return found
+
+
+def _first(events: List[Dict[str, Any]]) -> int:
+    """Without a memory, begin where this life of the run began: older news is no news."""
+    births = [event["n"] for event in events if event.get("k") in ("run_opened", "resumed")]
+    return births[-1] - 1 if births else 0
+
+
+def _spawn(reader: int, writer: int, argv: List[str], before_exec: Callable[[], None]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            before_exec()
+            os.setsid()
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(reader, 0)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            os.execv(argv[0], argv)
+        finally:
+            os._exit(127)
+    return pid
+
+
+def _packed(messages: Mapping[str, Any], began_unix: float) -> bytes:
+    return json.dumps({"tells": messages, "began_unix": began_unix}).encode("utf-8")
+
+
+def _weight(item: Item) -> Any:
+    return (bool(_end_of(item["k"])), item["rush"], item["priority"] == HIGH, item["at"], item["last"])
+
+
+def _end_of(kind: str) -> str:
+    """Return the state in which an event of this kind leaves the run for good; empty for all others."""
+    return kind[4:] if kind.startswith("run_") and kind[4:] in TERMINAL else ""
+
+
+def _lock(path: str) -> Optional[int]:
+    try:
+        return try_lock(path)
+    except OSError:  # no inode left for a lock: the news is worth more than the order
+        return -1
+
+
+def _line(item: Item) -> str:
+    often = " (%d times)" % item["count"] if item["count"] > 1 and item["k"] != "nag" else ""
+    return str(item["text"]) + often
+
+
+def _clock(unix: float) -> str:
+    return time.strftime("%H:%M UTC", time.gmtime(unix))

@@ -1,0 +1,1 @@
+"""Processes and locks: start, detach, list, end."""

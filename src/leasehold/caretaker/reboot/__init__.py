@@ -1,0 +1,1 @@
+"""Resume runs after the box was restarted."""

@@ -1,0 +1,1 @@
+"""What home may ask of a box: one module for each kind of request."""

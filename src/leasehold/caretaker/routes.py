@@ -1,0 +1,95 @@
+"""Which function answers which request; each is imported when it is first asked for, and most never are."""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+from typing import Dict
+
+from leasehold.caretaker.wire.connection import Operation, Request
+from leasehold.kit.startup.typing_stub import unhinted
+
+_LOADING = threading.Lock()
+_BY_PLACE = {
+    "leasehold.caretaker.requests.box": {
+        "probe": "probe",
+        "events": "events",
+        "tail": "tail",
+        "follow": "follow",
+        "fingerprint": "fingerprint",
+        "salvageable": "salvageable",
+        "readings": "take_readings",
+        "series": "tell_series",
+        "probe_tier": "probe_tier",
+        "leave_note": "leave_note",
+        "find_note": "find_note",
+        "drop_note": "drop_note",
+        "hogs": "find_hogs",
+        "check_env": "check_env",
+        "check_secrets": "check_secrets",
+        "send_notices": "send_notices",
+        "get": "get",
+    },
+    "leasehold.caretaker.status.observe": {"look": "look", "runs": "runs"},
+    "leasehold.caretaker.artifacts.read_in_full": {"prove": "prove"},
+    "leasehold.caretaker.uploads.trees": {"have_tree": "have_tree", "put_tree": "put_tree", "want_tree": "want_tree"},
+    "leasehold.caretaker.requests.enter": {"enter": "how_to_enter"},
+    "leasehold.caretaker.uploads.receive_data": {"want_data": "want_data", "put_data": "put_data"},
+    "leasehold.caretaker.uploads.prune_code": {"prune": "prune"},
+    "leasehold.caretaker.requests.occupant_requests": {"occupants": "occupants", "clear_occupant": "clear_occupant"},
+    "leasehold.caretaker.requests.get_many": {"get_many": "get_many"},
+    "leasehold.caretaker.requests.start_stop": {
+        "start": "start",
+        "resume": "resume",
+        "stop": "stop",
+        "hush": "hush",
+        "take_over": "take_over",
+    },
+    "leasehold.caretaker.requests.results_home": {"pulled": "pulled"},
+    "leasehold.caretaker.requests.force_stop": {"end_by_force": "end_by_force"},
+    "leasehold.caretaker.requests.claims": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
+    "leasehold.caretaker.artifacts.send_ranges": {
+        "manifest": "seal",
+        "chart": "chart",
+        "fetch": "fetch",
+        "sums": "sums",
+    },
+    "leasehold.caretaker.requests.power_off": {"power_off": "power_off"},
+    "leasehold.caretaker.requests.machine_identity": {"machine": "machine"},
+    "leasehold.caretaker.requests.home_note": {"witness": "witness"},
+    "leasehold.caretaker.slurm.engine": {"slurm_rehearse": "rehearse"},
+    "leasehold.caretaker.requests.care": {
+        "adoptable": "adoptable",
+        "gpu_survey": "gpu_survey",
+        "end_holders": "end_holders",
+        "disk_survey": "disk_survey",
+        "quarantine": "quarantine",
+        "undo_quarantine": "undo_quarantine",
+        "empty_quarantine": "empty_quarantine",
+        "relaunch_hooks": "relaunch_hooks",
+    },
+}
+
+
+def ping(request: Request) -> None:
+    """Answer at once: home measures how far it is."""
+
+
+def found(place: str, name: str) -> Operation:
+    """Return a function of a module of ours."""
+    with _LOADING, unhinted():
+        operation: Operation = getattr(import_module(place), name)
+    return operation
+
+
+def _late(place: str, name: str) -> Operation:
+    def answer(request: Request) -> None:
+        found(place, name)(request)
+
+    return answer
+
+
+OPERATIONS: Dict[str, Operation] = {
+    "ping": ping,
+    **{asked: _late(place, name) for place, names in _BY_PLACE.items() for asked, name in names.items()},
+}

@@ -1,0 +1,286 @@
+"""Where things lie in a run's folder on the box."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, Dict, Optional
+
+from leasehold.kit.files.atomic import read_json
+from leasehold.kit.files.paths import check_name
+
+
+class RunFolder:
+    """The paths of one run below the box's root."""
+
+    respawns = True  # a keeper starts a caretaker anew when it has died
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.run = os.path.basename(path)
+        self.plan = os.path.join(path, "plan.json")
+        self.journal = os.path.join(path, "journal.jsonl")
+        self.status = os.path.join(path, "status.json")
+        self.stop = os.path.join(path, "stop.json")
+        self.budget = os.path.join(path, "budget.json")
+        self.holder = os.path.join(path, "holder.json")
+        self.manifest = os.path.join(path, "manifest.json")
+        self.environment = os.path.join(path, "environment.json")  # what home last said of the platform
+        self.downloads = os.path.join(path, "downloads.jsonl")
+        self.downloads_log = os.path.join(path, "downloads.log")
+        self.downloads_lock = os.path.join(path, "downloads.lock")
+        self.gate = os.path.join(path, "gate.json")
+        self.added = os.path.join(path, "added.json")  # cells that joined a sweep after its plan was written
+        self.roster = os.path.join(path, "roster.json")  # a wish: cells to take up, cells to give back
+        self.given_up = os.path.join(path, "given-up.json")  # cells that a resume leaves as they are
+        self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
+        self.start_lock = os.path.join(path, "start.lock")
+        self.caretaker_lock = os.path.join(path, "caretaker.lock")
+        self._planned: Optional[Dict[str, Any]] = None  # what the plan says of the platform; a plan never changes
+
+    @property
+    def address(self) -> str:
+        """What names this folder to another of our processes: `folder_at` reads it back."""
+        return self.path
+
+    @property
+    def label(self) -> str:
+        """What people are told that this is."""
+        return self.run
+
+    def read_plan(self) -> Optional[Dict[str, Any]]:
+        """Return the plan with the cells that were added since, or None before there is one."""
+        plan = read_json(self.plan)
+        added = (read_json(self.added) or {}).get("cells") if plan is not None else None
+        if plan is None or not added:
+            return plan
+        names = list(plan["cells"]) + [cell["name"] for cell in added]
+        job = dict(plan["job"], cells=list(plan["job"].get("cells") or []) + added)
+        return dict(plan, cells=names, job=job)
+
+    @classmethod
+    def below(cls, root: str, run: str) -> "RunFolder":
+        """Name the folder of a run."""
+        return cls(os.path.join(root, "active", check_name(run, "run")))
+
+    def cell(self, cell: str) -> str:
+        """Folder of a cell's attempts."""
+        return os.path.join(self.path, "cells", check_name(cell, "cell"))
+
+    def cell_lock(self, cell: str) -> str:
+        """Lock that the keeper takes and the trainer inherits."""
+        return os.path.join(self.cell(cell), "lock")
+
+    def attempt(self, cell: str, attempt: int) -> str:
+        """Folder of one attempt."""
+        return os.path.join(self.cell(cell), "attempt-%04d" % attempt)
+
+    def hook_due(self, cell: str, attempt: int) -> str:
+        """Its presence after an attempt says that the platform's hook did not let it begin."""
+        return os.path.join(self.attempt(cell, attempt), "hook-due")
+
+    def save_request(self, cell: str) -> str:
+        """Its presence asks the trainer to save at its next step; `.done` beside it then holds the step."""
+        return os.path.join(self.cell(cell), "save-request")
+
+    def work(self, cell: str) -> str:
+        """The cell's private copy of the code: the trainer's working folder."""
+        return os.path.join(self.path, "work", check_name(cell, "cell"))
+
+    def out(self, cell: str) -> str:
+        """The cell's isolated output folder: LEASE_OUT."""
+        return os.path.join(self.path, "out", check_name(cell, "cell"))
+
+    def sealed(self, cell: str) -> str:
+        """Marks that the cell's promised artifacts were all there, and what they hash to."""
+        return os.path.join(self.cell(cell), "sealed.json")
+
+    @property
+    def promises(self) -> str:
+        """What must be there at the end, as home last mended it; absent, the plan says it."""
+        return os.path.join(self.path, "promises.json")
+
+    @property
+    def reserve(self) -> str:
+        """Room that is kept for the last words."""
+        return os.path.join(self.address, "reserve")
+
+    def platform(self) -> Dict[str, Any]:
+        """What home last said of the platform: a mended hook must reach a run whose plan is older."""
+        said = read_json(self.environment)
+        if said is None and self._planned is None:
+            plan = read_json(self.plan)
+            self._planned = None if plan is None else plan.get("environment") or {}
+        return said if said is not None else self._planned or {}
+
+    def setup_done(self, cell: str) -> str:
+        """Its presence says that set-up succeeded in this cell's working copy."""
+        return os.path.join(self.cell(cell), "setup-done")
+
+    def env_passed(self, cell: str) -> str:
+        """Its presence says that the environment gate let this cell's trainer start."""
+        return os.path.join(self.cell(cell), "env-passed")
+
+    def env_known(self, key: str) -> str:
+        """What an interpreter answered when it last passed for this key, on this box, for every run."""
+        return os.path.join(self.root, "environments", key + ".json")
+
+    @property
+    def root(self) -> str:
+        """Our folder on the box, which holds all runs."""
+        return os.path.dirname(os.path.dirname(self.path))
+
+    @property
+    def data(self) -> str:
+        """LEASE_DATA: what jobs fetch, kept for every run of this box."""
+        return os.path.join(self.root, "data")
+
+    @property
+    def inputs(self) -> str:
+        """LEASE_INPUTS: what `data:` of the job names, each under its own place."""
+        return os.path.join(self.path, "inputs")
+
+    @property
+    def durable(self) -> str:
+        """What the last copy to the durable tier came to."""
+        return os.path.join(self.path, "durable.json")
+
+    @property
+    def durable_progress(self) -> str:
+        """How far the copier is."""
+        return os.path.join(self.path, "durable-progress.json")
+
+    @property
+    def durable_lock(self) -> str:
+        """Held by the one copier."""
+        return os.path.join(self.path, "durable.lock")
+
+    @property
+    def secrets(self) -> str:
+        """Values of the job's secrets, 0600, beside the run folders so that no copy of a run carries them.
+
+        Where the platform names a private tier and our root lies elsewhere, they lie there instead.
+        """
+        private = os.path.expanduser(str(self.platform().get("credentials") or ""))
+        inside = self.root == private or self.root.startswith(private.rstrip("/") + "/")
+        if not private.startswith("/") or inside:
+            return os.path.join(self.root, "secrets", self.run + ".json")
+        from binascii import crc32  # few platforms have such a tier
+
+        own = ".leasehold-secrets-" + "%08x" % crc32(os.fsencode(self.root))
+        return os.path.join(private, own, self.run + ".json")
+
+    def forget_secrets(self) -> None:
+        """Remove the values: the run has ended."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.secrets)
+
+    @property
+    def notify(self) -> str:
+        """The user's notification channels, 0600: their addresses are as good as passwords."""
+        return os.path.join(os.path.dirname(self.secrets), self.run + ".notify.json")
+
+    @property
+    def notices(self) -> str:
+        """What is still to be told, to whom, and how far the journal was looked at."""
+        return os.path.join(self.address, "notices.json")
+
+    @property
+    def notices_done(self) -> str:
+        """How the last notice went, as its sender wrote it."""
+        return os.path.join(self.address, "notices-done.json")
+
+    @property
+    def notices_lock(self) -> str:
+        """Held by the one who changes what is to be told."""
+        return os.path.join(self.address, "notices.lock")
+
+    @property
+    def handbook(self) -> str:
+        """What a stranger needs to know of this run, for people."""
+        return os.path.join(self.address, "HANDBOOK.md")
+
+    @property
+    def handbook_facts(self) -> str:
+        """What home knows for it and this box does not."""
+        return os.path.join(self.path, "handbook.json")
+
+    @property
+    def relaunch(self) -> str:
+        """What was installed to go on after a restart of the box."""
+        return os.path.join(self.path, "relaunch.json")
+
+    @property
+    def relaunch_environment(self) -> str:
+        """Variables that a restarted box would not give us, 0600."""
+        return os.path.join(os.path.dirname(self.secrets), self.run + ".relaunch.json")
+
+    @property
+    def nagged(self) -> str:
+        """How many notices went out."""
+        return os.path.join(self.path, "nagged.json")
+
+    @property
+    def cleared(self) -> str:
+        """Processes that a person called harmless though they work in these folders."""
+        return os.path.join(self.path, "cleared.json")
+
+    @property
+    def pulled(self) -> str:
+        """Which ending of the run home has, verified."""
+        return os.path.join(self.path, "pulled.json")
+
+    @property
+    def hush(self) -> str:
+        """Its presence ends the nagging."""
+        return os.path.join(self.path, "hush")
+
+    def mark(self, cell: str = "", attempt: int = 0) -> str:
+        """Name that our processes carry in LEASE_ATTEMPT_ID; folder-bound, so two boxes on one host differ."""
+        parts = [self.path.replace("/", "|"), cell, str(attempt) if attempt else ""]
+        return "/".join(part for part in parts if part)
+
+
+class CellFolder(RunFolder):
+    """One cell of a run that is cared for by itself, on a machine of its own, with a journal and locks of its own.
+
+    Code, outputs and attempts lie where the run's other cells have them, so that results are brought home as always.
+    """
+
+    respawns = False  # whoever lent the machine ends what is left on it, and starts the cell anew elsewhere
+
+    def __init__(self, path: str, cell: str) -> None:
+        super().__init__(path)
+        self.only = check_name(cell, "cell")
+        place = self.cell(cell)
+        self.plan = os.path.join(place, "plan.json")  # its own share of it: the whole may have ten thousand cells
+        self.journal = os.path.join(place, "journal.jsonl")
+        self.status = os.path.join(place, "status.json")
+        self.readings = os.path.join(place, "readings")
+        self.start_lock = os.path.join(place, "start.lock")
+        self.caretaker_lock = os.path.join(place, "caretaker.lock")
+
+    @property
+    def address(self) -> str:
+        """The cell's own folder."""
+        return self.cell(self.only)
+
+    @property
+    def label(self) -> str:
+        """What people are told that this is: one cell of many."""
+        return "%s/%s" % (self.run, self.only)
+
+    def forget_secrets(self) -> None:
+        """Leave them: the other cells need them, and whoever gathers the run's end removes them."""
+
+    def read_plan(self) -> Optional[Dict[str, Any]]:
+        """Return the plan as if the run had this cell alone; None where it was not given its share of it yet."""
+        return read_json(self.plan)
+
+
+def folder_at(address: str) -> RunFolder:
+    """Find the folder of a run, or of a cell that is cared for by itself."""
+    above, cell = os.path.split(address)
+    if os.path.basename(above) == "cells":
+        return CellFolder(os.path.dirname(above), cell)
+    return RunFolder(address)

@@ -1,0 +1,1 @@
+"""Prepare an attempt: run the job's set-up, find its interpreter, check its keys."""

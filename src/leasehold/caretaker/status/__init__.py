@@ -1,0 +1,1 @@
+"""What state a run is in, and which processes work in its folders."""

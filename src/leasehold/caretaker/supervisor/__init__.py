@@ -1,0 +1,1 @@
+"""The caretaker of a run: attempts, stages, recovery, stops, budget."""

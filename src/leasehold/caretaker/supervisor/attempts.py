@@ -1,0 +1,167 @@
+"""Attempts as the caretaker handles them: start a keeper, see what became of it, journal how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
+
+from leasehold.caretaker.attempt.keeper import exit_record, write_exit
+from leasehold.caretaker.process.end_processes import end_processes
+from leasehold.caretaker.process.locks import is_held
+from leasehold.caretaker.process.own_command import Becoming
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files.atomic import read_json
+from leasehold.kit.run.processes import boot_id, is_alive, marked
+from leasehold.kit.run.run_state import FAILED, CellState, RunState
+from leasehold.kit.run.subreaper import adopt_orphans
+
+if TYPE_CHECKING:
+    import resource
+
+_STRAY_GRACE_S = 5.0
+_MOST_KEEPERS = 10  # of one attempt, none of which could even claim it
+_FOUND = {
+    "before.json": ("env_recorded", "interpreter", "frameworks", "kept", "left_out", "problem"),
+    "env.json": ("env_judged", "outcome", "findings", "skipped", "cached"),
+}
+_EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", "told", "unseen")
+
+
+class Attempts:
+    """Keepers of this caretaker, and the attempt folders of everybody's."""
+
+    def __init__(
+        self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None], clean_log: Callable[[str, int], None]
+    ) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.note = note
+        self.clean_log = clean_log
+        self.keepers: Dict[int, str] = {}  # keeper pid -> cell
+        self._spawns: Dict[Tuple[str, int], int] = {}
+        # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
+        self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
+
+    def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
+        """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
+        if cell.attempt:  # else none ever began: that is journalled first
+            self._end_strays(name)
+        with contextlib.suppress(OSError):  # a wish of the last attempt is none of this one
+            os.unlink(self.folder.save_request(name))
+        extra = {key: value for key, value in how.items() if value not in ("", "train")}
+        self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
+        self.spawn_keeper(name, cell, before_exec)
+
+    def spawn_keeper(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
+        """Start the parent of an attempt."""
+        self._spawns[name, cell.attempt] = self._spawns.get((name, cell.attempt), 0) + 1
+        pid = os.fork()
+        if pid == 0:
+            try:
+                before_exec()
+                os.setsid()
+                if self.folder.respawns:
+                    adopt_orphans()  # kept across the exec: whatever its trainer starts, it stays below the keeper
+                Becoming.go("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
+            finally:
+                os._exit(127)
+        self.keepers[pid] = name
+
+    def look(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
+        """Journal what happened to an attempt since the last look."""
+        place = self.folder.attempt(name, cell.attempt)
+        held = is_held(self.folder.cell_lock(name))
+        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
+        if cell.state == "starting":
+            started = read_json(os.path.join(place, "started.json"))  # after the exit: what has ended did start
+            if started is not None:
+                self.note("attempt_started", cell=name, attempt=cell.attempt, **started)
+        self._note_environment(name, cell, place)  # after the exit: what was judged came before it
+        if ended is not None:
+            self._note_ended(name, cell, ended)
+        elif held or name in self.keepers.values() or self._still_runs(place):
+            self._continue_keeper(name, cell)
+        elif os.path.exists(os.path.join(place, "claim")):
+            lived = {"ended_unix": self.heard_unix} if self.heard_unix > cell.started_unix > 0 else {}
+            self._note_ended(name, cell, dict(lived, lost=True))
+        elif self._spawns.get((name, cell.attempt), 0) >= _MOST_KEEPERS:
+            self._note_ended(name, cell, {"lost": True})
+        else:  # no keeper ever claimed it: the same attempt may be given to another
+            self.spawn_keeper(name, cell, before_exec)
+
+    def _continue_keeper(self, name: str, cell: CellState) -> None:
+        """Continue a keeper that is suspended though its trainer has ended: nobody else writes the exit record."""
+        if cell.state != "running" or is_alive(cell.pid, cell.started):
+            return
+        from leasehold.caretaker.attempt.find_keeper import continue_keeper  # few attempts come here
+
+        pid = continue_keeper(self.folder, name)
+        if pid:
+            self.note("keeper_continued", cell=name, attempt=cell.attempt, pid=pid)
+
+    def _still_runs(self, place: str) -> bool:
+        """Whether the trainer lives though nobody seems to hold its cell: the lock's file may have been deleted."""
+        started = read_json(os.path.join(place, "started.json")) or {}
+        here = bool(started) and started.get("boot", boot_id()) == boot_id()  # a pid of another node means nothing
+        return here and is_alive(int(started.get("pid") or 0), str(started.get("started")))
+
+    def reaped(self, run: RunState, pid: int, status: int, usage: "resource.struct_rusage") -> None:
+        """Hear that a child of the caretaker ended: a keeper, or a trainer whose keeper died before it."""
+        if self.keepers.pop(pid, None) is None:
+            self.adopt_exit(run, pid, status)
+
+    def adopt_exit(self, run: RunState, pid: int, status: int) -> None:
+        """Write the exit of a trainer whose keeper died: the kernel gave it to us."""
+        for name, cell in run.cells.items():
+            place = self.folder.attempt(name, cell.attempt)
+            started = read_json(os.path.join(place, "started.json"))
+            if cell.state in ("starting", "running") and started and started["pid"] == pid:
+                write_exit(self.folder, place, exit_record(status, "caretaker"))
+
+    def _note_environment(self, name: str, cell: CellState, place: str) -> None:
+        """Journal what the step before the trainer found, once per attempt."""
+        if not self.plan["job"].get("setup") and not (read_json(self.folder.gate) or {}).get("own"):
+            return
+        for file, (kind, *facts) in _FOUND.items():
+            noted = cell.recorded if kind == "env_recorded" else cell.judged
+            found = read_json(os.path.join(place, file)) if noted != cell.attempt else None
+            if found is not None:
+                known = {key: found[key] for key in facts if key in found}
+                self.note(kind, cell=name, attempt=cell.attempt, **known)
+
+    def _note_ended(self, name: str, cell: CellState, record: Dict[str, Any]) -> None:
+        self.clean_log(name, cell.attempt)  # before anybody is told that it can be read to its end
+        facts: Dict[str, Any] = {key: record[key] for key in _EXIT_FACTS if key in record}
+        if "ended_unix" in record:
+            facts["at"] = max(record["ended_unix"], cell.started_unix)  # a clock may have been set back meanwhile
+        self.note("attempt_ended", cell=name, attempt=cell.attempt, **facts)
+
+    def _end_strays(self, name: str) -> None:
+        """End what an earlier attempt left behind, or the new one would write beside it."""
+        strays = marked(self.folder.mark(name))
+        if not strays:
+            return
+        self.note("strays_ended", cell=name, pids=[process.pid for process in strays])
+        end_processes(0, "", self.folder.mark(name), _STRAY_GRACE_S)
+
+
+def failure(cell: CellState) -> str:
+    """Say how a cell's newest attempt failed."""
+    if cell.why:
+        return cell.why
+    if cell.refused:
+        return "the env gate refused after set-up: %s" % cell.refused
+    if cell.lost:
+        return "attempt %d vanished without an exit record" % cell.attempt
+    if cell.signal is not None:
+        return "attempt %d was ended by signal %d" % (cell.attempt, cell.signal)
+    return "attempt %d exited with code %s" % (cell.attempt, cell.code)
+
+
+def reasons(run: RunState) -> str:
+    """Say why the cells failed; a shortage of disk comes first, since home tells it from a failed run."""
+    failed = [(name, cell) for name, cell in run.cells.items() if cell.state == FAILED]
+    said = "; ".join("%s: %s" % (name, failure(cell)) for name, cell in failed)
+    short = [failure(cell) for _, cell in failed if cell.short]
+    return short[0] if short and len(failed) == len(short) else said

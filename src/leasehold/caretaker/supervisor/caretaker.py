@@ -1,0 +1,399 @@
+"""The caretaker: one per run, the only writer of its journal.
+
+It starts keepers, decides what follows an attempt, and writes status.json. The next one goes on from the journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
+
+from leasehold.caretaker.attempt.keeper import Wakeups
+from leasehold.caretaker.attempt.platform_shell import hook_failed, say_hook
+from leasehold.caretaker.failure import disk_gate
+from leasehold.caretaker.monitor.quick_look import worth_a_look
+from leasehold.caretaker.process.locks import HeldLock, Superseded, wait_lock
+from leasehold.caretaker.run import disk_reserve
+from leasehold.caretaker.run.lock_owner import sign
+from leasehold.caretaker.run.restore_events import restate
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.scrub_secrets import Scrubber
+from leasehold.kit.files.atomic import read_json
+from leasehold.kit.files.file_layouts import STATUS
+from leasehold.kit.files.journal import Journal
+from leasehold.kit.run.run_state import FAILED, FINISHED, SEAL, STOPPED, CellState, RunState, fold
+from leasehold.kit.run.subreaper import adopt_orphans
+
+from .attempts import Attempts, reasons
+from .card_slots import Places, hear_roster, in_order, left_alone
+from .lazy_parts import is_made, late
+from .preemption import Preemption
+from .stages import Chain, all_finished, stage_of
+
+if TYPE_CHECKING:
+    from leasehold.caretaker.artifacts.durable_watch import DurableCopy
+    from leasehold.caretaker.downloads.download_watch import Downloads
+    from leasehold.caretaker.monitor.patrol import Patrol
+    from leasehold.caretaker.notices.dispatcher import Watcher
+    from leasehold.caretaker.run.handbook import Handbook
+    from leasehold.caretaker.run.work_clock import WorkClock
+
+    from .liveness import Pulse
+    from .recover import Recovery
+    from .stop import Stopping
+    from .withdraw_cell import Withdrawal
+
+_LOCK_WAIT_S = 0.5
+_TICK_S = 1.0
+_HEARTBEAT_S = 5.0
+_STARTING_TICK_S = 0.02
+_STOPPING_TICK_S = 0.1
+_RESERVE_EVERY_S = 60.0
+_BUDGET_EVERY_S = 2.0
+_DUE = float("-inf")
+
+
+def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
+    """Look after the run until nothing is left to do; leave at once if another caretaker does."""
+    lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)  # whoever merely looks holds it for a moment
+    if lock is None:
+        return 0
+    plan = folder.read_plan()
+    if plan is None:
+        return 1
+    caretaker = Caretaker(folder, plan)
+    caretaker.tenure = HeldLock(folder.caretaker_lock, lock)
+    caretaker.open(sign(lock), detach, resume_by)
+    try:
+        caretaker.live()
+    except Superseded:  # our lock's file was deleted, and another caretaker holds the new one
+        if is_made(caretaker, "patrol"):
+            caretaker.patrol.end()
+        return 0
+    if os.path.exists(folder.relaunch):
+        from leasehold.caretaker.reboot.resume_hook import remove
+
+        remove(folder)
+    if os.path.exists(folder.notify):
+        from leasehold.caretaker.notices.reminder import begin  # late: its imports would weigh on the whole run
+
+        begin(folder)
+    return 0
+
+
+class Caretaker:
+    """The loop over cells, with the journal as its only memory."""
+
+    keeps: Type[Attempts] = Attempts
+    tenure: Optional[HeldLock] = None  # what makes it the only one
+    follow: FrozenSet[str] = frozenset()  # events that need not be durable before the next one is
+    work: WorkClock = late("leasehold.caretaker.run.work_clock", "WorkClock")
+    recovery: Recovery = late("leasehold.caretaker.supervisor.recover", "Recovery")
+    stopping: Stopping = late("leasehold.caretaker.supervisor.stop", "Stopping")
+    pulse: Pulse = late("leasehold.caretaker.supervisor.liveness", "Pulse")
+    downloads: Downloads = late("leasehold.caretaker.downloads.download_watch", "Downloads")
+    watcher: Watcher = late("leasehold.caretaker.notices.dispatcher", "Watcher")
+    withdrawal: Withdrawal = late("leasehold.caretaker.supervisor.withdraw_cell", "Withdrawal")
+    copy: DurableCopy = late("leasehold.caretaker.artifacts.durable_watch", "DurableCopy")
+    handbook: Handbook = late("leasehold.caretaker.run.handbook", "Handbook")
+    patrol: Patrol = late("leasehold.caretaker.monitor.patrol", "Patrol")
+
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.signals = Wakeups()
+        self.journal = Journal(folder.journal, self.follow)
+        self.run: RunState = fold(self.journal.events)
+        self.adopts = folder.respawns and adopt_orphans()
+        self.scrubber = Scrubber(folder)
+        self.beat_at = _DUE
+        self.money_at = 0.0
+        self.reserve_at = 0.0
+        self.attempts = self.keeps(folder, plan, self.note, self.scrubber.finish)
+        self.chain = Chain(folder, plan, self.note)
+        self.preemption = Preemption(folder, plan, self.note)
+        self.places = Places(plan)
+
+    def join(self, part: str, made: Any) -> None:
+        """Let a part that was just made hear what another one knows."""
+        if part == "pulse":
+            made.facts = self.patrol.facts
+        elif part == "recovery":
+            made.left_s = self.preemption.left_s
+
+    def settled(self) -> bool:
+        """Whether this life is long enough for readings, a handbook and a status of its own; a box's always is."""
+        return True
+
+    def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
+        """Record that this caretaker took over, and a person's wish to resume."""
+        if self.run.seq and self.folder.respawns:
+            restate(self.folder, self.plan, self.run, self.journal.events, self.note)
+        if self.run.seq == 0:
+            cells = list(self.plan["cells"])
+            self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
+        elif resume_by and self.run.state in (FAILED, STOPPED):
+            self.note("resumed", by=resume_by, detach=detach, **left_alone(self.folder), **who)
+        elif self.run.terminal and not self._hear_added():
+            return  # respawned while another one was already ending the run: nothing to add to its journal
+        else:
+            self.note("caretaker_started", detach=detach or self.run.detach, **who)
+        self._hear_added()
+        platform = self.folder.platform()
+        if platform.get("tensorboard_dir"):
+            from .tensorboard_link import link
+
+            if (linked := link(self.folder, platform, self.plan["cells"])) is not None:
+                self.note("tensorboard_linked", **linked)
+        self._beat(force=True)  # whoever asked for this life may look at once
+
+    def live(self) -> None:
+        """Turn until the run is over."""
+        while not self.run.terminal and not self.leaves():
+            with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
+                if self.tenure is not None and self.tenure.check():
+                    self.note("lock_retaken", path=self.tenure.path)
+                self._reap()
+                self._hear_stop()
+                self._hear_added()
+                self._turn()
+                self.attempts.heard_unix = 0.0
+                self._mind_budget()
+                self._keep_reserve()
+            self.scrubber.turn([(name, cell.attempt) for name, cell in self.run.cells.items()])
+            if self.settled():
+                self.patrol.step(self.run, self.journal.events, self.signals.clear)
+                self.handbook.step(self.run)
+            if is_made(self, "watcher") or os.path.exists(self.folder.notify):
+                self.watcher.step(self.signals.clear)
+            self._beat()
+            if not self.run.terminal:
+                self.signals.sleep(self._pause_s())
+        if is_made(self, "patrol"):
+            self.patrol.end()
+        self._beat(force=True)
+        self.journal.close()
+        disk_reserve.drop(self.folder)
+        self.scrubber.finish_downloads()
+        self.folder.forget_secrets()  # a resume brings them anew
+
+    def leaves(self) -> bool:
+        """Whether somebody else will go on with the run though it has not ended; a box's caretaker never leaves it."""
+        return False
+
+    def note(self, kind: str, **data: Any) -> None:
+        """Journal an event and fold it in; a full disk gives up its reserve for it."""
+
+        def write() -> None:
+            fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)
+
+        disk_reserve.with_room(self.folder, write)
+        self.beat_at = _DUE  # once a turn: what a turn does, above all a trainer's start, is not to wait for it
+
+    def _turn(self) -> None:
+        if self.signals.terminate:
+            self.signals.terminate = False
+            self.preemption.notice(self.run, "SIGTERM")
+        free = self.places.count()
+        if any(cell.leaves for cell in self.run.cells.values()):
+            free -= self.withdrawal.step(self.run, self.attempts, self.signals.clear)
+        for name, cell in in_order(self.run):
+            if cell.state in ("starting", "running"):
+                self.attempts.look(name, cell, self.signals.clear)
+            if cell.state == "running" and self.settled():
+                self.pulse.step(name, cell)
+            self.preemption.step(name, cell, self.signals.clear)
+            self._judge(name, cell)
+            if cell.state == "pending" and self.run.state == "running":
+                if not self._has_data():
+                    return
+                self._begin(name, cell)
+            free -= cell.state == "pending" or self.places.has_place(cell)
+            if free <= 0:
+                break  # one cell at a time on a card
+        if not any(cell.state in ("starting", "running") for cell in self.run.cells.values()):
+            self._close()
+
+    def _has_data(self) -> bool:
+        """Whether all that the job names is here; what cannot be had ends the run."""
+        if not self.plan["job"].get("downloads") or self.downloads.step(self.journal.events, self.signals.clear):
+            return True
+        if self.downloads.problem:
+            self.note("run_failed", reason=self.downloads.problem)
+        return False
+
+    def _begin(self, name: str, cell: CellState) -> None:
+        """Start the stage that a cell is due for, once its wait is over and the disk has room for it."""
+        stage = stage_of(self.plan["job"], cell)
+        if stage == SEAL and cell.classed == cell.attempt:
+            self.recovery.step(name, cell, self.signals.clear)
+            return
+        if stage == SEAL:
+            self.chain.seal(name, cell, self.journal.events, self.signals.clear)
+            return
+        if (cell.wait_s and self.recovery.waits_s(name, cell) > 0) or self.preemption.left_s() > 0:
+            return
+        if cell.attempt and self.folder.respawns and not self.chain.clearing.step(name, cell, self.signals.clear):
+            return  # somebody of an earlier attempt, or a stranger, still writes in its folders
+        short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
+        if short is None:
+            how = {"stage": stage, "cards": self.places.free(self.run)}
+            self.attempts.start(name, cell, how, self.signals.clear)
+            return
+        self.note("disk_short", cell=name, attempt=cell.attempt + 1, **short)
+        self.note("cell_failed", cell=name, attempt=cell.attempt, why=disk_gate.say(short))
+
+    def _judge(self, name: str, cell: CellState) -> None:
+        """Say what follows an attempt that has ended, step by step as far as it goes now."""
+        if worth_a_look(self.folder, name, cell, is_made(self, "patrol")):
+            self.patrol.last(name, cell, self.journal.events)
+        seen = -1
+        while cell.state == "ended" and self.run.seq != seen:
+            seen = self.run.seq
+            self._judge_once(name, cell)
+
+    def _judge_once(self, name: str, cell: CellState) -> None:
+        hooked = None if cell.lost else self._hook_failed(name, cell)
+        if hooked is not None and self.run.state != "stopping":
+            self.note("hook_failed", cell=name, attempt=cell.attempt, **hooked)
+            self.note("cell_failed", cell=name, attempt=cell.attempt, why=say_hook(hooked))
+        elif self._went_well(cell) and hooked is None:
+            self._go_on(name, cell)
+        elif self.run.state != "stopping":
+            self.recovery.step(name, cell, self.signals.clear)
+
+    def _went_well(self, cell: CellState) -> bool:
+        well = cell.code == 0 or (cell.unseen and bool(self.plan.get("adopted")))  # then its artifacts decide
+        return well and cell.classed != cell.attempt
+
+    def _go_on(self, name: str, cell: CellState) -> None:
+        if cell.stage not in cell.passed:
+            self.chain.passed(name, cell)
+        elif stage_of(self.plan["job"], cell) == SEAL:
+            self.chain.seal(name, cell, self.journal.events, self.signals.clear)
+
+    def _hook_failed(self, name: str, cell: CellState) -> Optional[Dict[str, Any]]:
+        log = os.path.join(self.folder.attempt(name, cell.attempt), "log")
+        return hook_failed(self.folder.hook_due(name, cell.attempt), cell.code, log)
+
+    def _close(self) -> None:
+        """End the run, if its cells have."""
+        open_cells = [cell for cell in self.run.cells.values() if cell.state not in (FINISHED, FAILED)]
+        if self.run.state == "stopping" and not all_finished(self.run):
+            if any(cell.state == "ended" and self._went_well(cell) and not cell.occupied for cell in open_cells):
+                return  # it used its grace to end well: its results are being sealed
+            self.chain.end()
+            self.recovery.end()
+            by_budget = (read_json(self.folder.stop) or {}).get("by") == "budget"
+            self.note("run_stopped", reason="its budget is used up" if by_budget else "stopped on request")
+        elif open_cells:
+            return
+        elif all_finished(self.run):
+            self._close_finished()
+        else:
+            self.note("run_failed", reason=reasons(self.run))
+
+    def _close_finished(self) -> None:
+        """Training is done; the run is finished when its results also lie where they outlive the box."""
+        if not self._has_data():  # a run without cells only fetches
+            return
+        if not self.folder.platform().get("durable"):
+            self.note("run_finished")
+        elif self.run.state == "stopping" and self.copy.under_way:
+            self.copy.end()
+            self.note("run_stopped", reason="stopped before its results were on the durable tier")
+        elif self.copy.step(self.signals.clear):
+            if self.copy.problem:
+                self.note("run_failed", reason=self.copy.problem, cause="durable")
+            else:
+                self.note("run_finished")
+
+    def _hear_added(self) -> bool:
+        """Take up cells that joined the sweep; what is promised of them is in the plan that is read then."""
+        if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
+            return False
+        self.plan.update(self.folder.read_plan() or {})
+        vars(self).pop("copy", None)  # the next one copies the new cells too
+        return True
+
+    def _hear_stop(self) -> None:
+        if self.run.state != "stopping" and not os.path.exists(self.folder.stop):
+            return
+        grace_s = self.stopping.hear(self.run)
+        if self.run.state != "stopping":
+            return
+        self.downloads.end()
+        for name, cell in self.run.cells.items():
+            if cell.state == "running":
+                self.stopping.press(name, cell, grace_s)
+
+    def _mind_budget(self) -> None:
+        """See every few seconds whether the run's money lasts."""
+        if self.run.state != "running" or time.monotonic() - self.money_at < _BUDGET_EVERY_S:
+            return
+        self.money_at = time.monotonic()
+        if os.path.exists(self.folder.budget):
+            from .budget import mind
+
+            mind(self.folder, self.plan, self.run, self.journal.events, self.note)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if is_made(self, "watcher"):
+                self.watcher.reaped(pid, status)
+            self.attempts.reaped(self.run, pid, status, usage)
+
+    def _keep_reserve(self) -> None:
+        """Make room for last words while there is some; not before the first attempt: a launch is waited for."""
+        lives = self.settled() and any(cell.state == "running" for cell in self.run.cells.values())
+        if lives and time.monotonic() >= self.reserve_at:
+            self.reserve_at = time.monotonic() + _RESERVE_EVERY_S
+            disk_reserve.keep(self.folder)
+
+    def _pause_s(self) -> float:
+        cells = self.run.cells
+        if any(cell.state == "starting" for cell in cells.values()):
+            return _STARTING_TICK_S
+        if self.run.state == "stopping" or any(cell.leaves for cell in cells.values()):
+            return _STOPPING_TICK_S
+        pending = [(name, cell) for name, cell in cells.items() if cell.state == "pending" and cell.wait_s]
+        waits = [self.recovery.waits_s(name, cell) for name, cell in pending]
+        forward_s = self.preemption.due_s()
+        return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])
+
+    def _health(self) -> Dict[str, Any]:
+        """Spell the state of the cell at work, or of the last one."""
+        from leasehold.kit.run import cell_health
+
+        found: Dict[str, Any] = {}
+        for name, cell in self.run.cells.items():
+            felt = self.pulse.health(name) if cell.state in ("starting", "running") else None
+            judged = felt or cell_health.judge(cell_health.of_ended(cell.as_dict()))
+            evidence, alarms = list(judged.evidence), self.patrol.alarms
+            found = {"cell": name, "state": judged.state, "evidence": evidence, "alarms": alarms}
+            if cell.state not in (FINISHED, FAILED, STOPPED):
+                break
+        return found
+
+    def _beat(self, force: bool = False) -> None:
+        now = time.monotonic()
+        if not self.settled() or (not force and now - self.beat_at < _HEARTBEAT_S):
+            return
+        self.beat_at = now
+        value = self.run.as_dict()
+        value.update(
+            schema=STATUS, run=self.folder.run, caretaker_pid=os.getpid(), heartbeat_unix=round(time.time(), 3)
+        )
+        work = self.work.figures(self.journal.events, self.run, time.time())
+        value.update(work=work, readings=self.patrol.facts(), health=self._health())
+        value = self.scrubber.tree(value)  # what is judged of a log may quote it
+        with contextlib.suppress(OSError):  # the journal stays the record
+            disk_reserve.write_status(self.folder, value, last=self.run.terminal)

@@ -1,0 +1,91 @@
+"""When the box is being taken away: SIGTERM to the caretaker says so, and there are 0 to 120 seconds left.
+
+The newest checkpoint is sent to the durable tier first, since it is there already; the trainer gets SIGTERM, which asks
+it to save and leave; what it saves then is sent too. Nothing is begun anew until the box has outlived its own end.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any, Callable, Dict, Optional, Set, Tuple
+
+from leasehold.caretaker.process.child_answer import Errand
+from leasehold.caretaker.process.end_processes import signal_all, trainer_processes
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.run.run_state import CellState, RunState
+
+GONE_MARGIN_S = 30.0  # a box that is still here so long after its announced end was not taken away
+_RESCUE_LIMIT_S = 600.0
+_FORWARD_AFTER_S = 0.2  # whoever told us most likely told everybody: a second SIGTERM may hurt
+
+
+Phase = Tuple[str, int, bool]  # cell, attempt, whether its trainer still lives
+
+
+class Preemption:
+    """What was announced, and what was saved since."""
+
+    def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.note = note
+        self._rescue: Dict[str, Tuple[Errand, Phase]] = {}
+        self._sent: Set[Phase] = set()
+        self._tell_at: Dict[str, float] = {}  # by cell, in monotonic time; 0 once it was told
+        self._gone_by = 0.0
+
+    def notice(self, run: RunState, by: str) -> None:
+        """Take an announcement: write it down for every live attempt."""
+        grace_s = float(self.folder.platform().get("grace_s") or 0.0)
+        self._gone_by = time.monotonic() + grace_s + GONE_MARGIN_S
+        for name, cell in run.cells.items():
+            if cell.state in ("starting", "running") and cell.preempted != cell.attempt:
+                self.note("preempt_noticed", cell=name, attempt=cell.attempt, by=by, grace_s=grace_s)
+
+    def left_s(self) -> float:
+        """How long the box may still be seen though it goes: nothing is begun then. Only whom it was told knows."""
+        return max(0.0, self._gone_by - time.monotonic())
+
+    def step(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> bool:
+        """Go on with saving a cell; tell whether nothing is left to be sent."""
+        if cell.preempted != cell.attempt or not cell.attempt:
+            self._tell_at.pop(name, None)
+            return True
+        alive = cell.state in ("starting", "running")
+        phase = (name, cell.attempt, alive)  # sent once when it was announced, and once more when the trainer left
+        from leasehold.caretaker.artifacts.durable_watch import target_of  # few boxes are ever taken away
+
+        if name not in self._rescue and phase not in self._sent and target_of(self.folder.platform()):
+            self._rescue[name] = (Errand(_RESCUE_LIMIT_S, before_exec), phase)
+        self._send(name)
+        if cell.state == "running":
+            self._tell(name, cell)
+        return name not in self._rescue
+
+    def due_s(self) -> Optional[float]:
+        """Return in how many seconds a trainer is to be told; None when none is."""
+        return min((max(0.0, at - time.monotonic()) for at in self._tell_at.values() if at), default=None)
+
+    def _tell(self, name: str, cell: CellState) -> None:
+        """Forward the SIGTERM once; a caretaker that took over does not know whether it was, and tells again."""
+        if name not in self._tell_at:
+            self._tell_at[name] = time.monotonic() + _FORWARD_AFTER_S
+        elif self._tell_at[name] and time.monotonic() >= self._tell_at[name]:
+            self._tell_at[name] = 0.0
+            found = trainer_processes(cell.pid, cell.started, self.folder.mark(name, cell.attempt))
+            signal_all(found, cell.pid, signal.SIGTERM)
+
+    def _send(self, name: str) -> None:
+        if name not in self._rescue:
+            return
+        errand, phase = self._rescue[name]
+        found = errand.step("rescue", self.folder.address, name)
+        if found is None:
+            return
+        del self._rescue[name]
+        self._sent.add(phase)
+        if found.get("to"):
+            self.note("durable_copied", cell=name, **found)
+        elif found.get("problem"):
+            self.note("durable_failed", cell=name, why=str(found["problem"]))

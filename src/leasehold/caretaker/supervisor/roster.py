@@ -1,0 +1,100 @@
+"""Cells join and leave a run of a sweep by a wish that its caretaker takes up and journals."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Callable, Dict, List
+
+from leasehold.caretaker.process.end_processes import poke
+from leasehold.caretaker.process.locks import try_lock
+from leasehold.caretaker.run.lock_owner import caretaker_identity
+from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.wire.refused import Refused
+from leasehold.kit.files import journal
+from leasehold.kit.files.atomic import read_json, write_json
+from leasehold.kit.run.run_state import fold
+
+from .card_slots import hear_roster
+
+_ANSWER_WAIT_S = 5.0
+
+
+def add_cells(folder: RunFolder, plan: Dict[str, Any], may: Callable[[], None]) -> None:
+    """Write down the cells that this plan has beyond those the run has now, if they `may` join; a known name keeps its
+    meaning.
+    """
+    before = folder.read_plan() or {}
+    known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
+    cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
+    for name, cell in cells.items():
+        if name in known and known[name] != cell["params"]:
+            raise Refused("sweep.cell_differs", "cell %s of %s has other parameters on this box" % (name, folder.run))
+    new = [cells[name] for name in plan["cells"] if name in cells and name not in before.get("cells", [])]
+    if new:
+        may()
+        added = (read_json(folder.added) or {}).get("cells") or []
+        write_json(folder.added, {"cells": added + new})
+
+
+def unheard(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
+    """List cells of this plan that the journal does not have, or that are on their way to another box."""
+    has = {name for name, cell in seen["cells"].items() if not cell.get("leaves")}
+    return [name for name in plan["cells"] if name not in has] if seen["seq"] else []
+
+
+def leave_alone(folder: RunFolder, names: Any) -> List[str]:
+    """Leave the wish that a resume passes by these cells, which a person gave up; an empty one takes it back."""
+    asked = [str(name) for name in names] if isinstance(names, list) else []
+    if asked or os.path.exists(folder.given_up):
+        write_json(folder.given_up, {"cells": asked})
+    return asked
+
+
+def wish_for(folder: RunFolder, new: List[str], given: Any) -> None:
+    """Leave the wish to take cells up, and which giving of them this is: a later one elsewhere counts more."""
+    stamps = {name: int(stamp) for name, stamp in given.items()} if isinstance(given, dict) else {}
+    if new or stamps:
+        write_json(folder.roster, {"add": new, "given": stamps})
+
+
+def give_back(folder: RunFolder, wish: Dict[str, Any]) -> List[str]:
+    """Have the caretaker hear which cells go elsewhere; the caller holds the start lock. Returns which it has not."""
+    write_json(folder.roster, wish)
+    if not _hear_alone(folder):
+        wake(folder)
+    if os.path.exists(folder.roster):
+        os.unlink(folder.roster)
+        raise Refused("run.busy", "the caretaker of %s did not answer" % folder.run)
+    left = fold(journal.read_from(folder.journal, 0)[0]).cells
+    wanted = [*wish.get("release", ()), *wish.get("withdraw", ())]
+    return [name for name in wanted if name not in left or left[name].leaves]
+
+
+def _hear_alone(folder: RunFolder) -> bool:
+    """Take the caretaker's place for the moment where there is none: its run has ended, or it died."""
+    lock = try_lock(folder.caretaker_lock)
+    if lock is None:
+        return False
+    try:
+        kept = journal.Journal(folder.journal)
+        run = fold(kept.events)
+
+        def note(kind: str, **data: Any) -> None:
+            fold([kept.append(kind, **data)], into=run)
+
+        hear_roster(folder, run, note)
+        kept.close()
+    finally:
+        os.close(lock)
+    return True
+
+
+def wake(folder: RunFolder) -> None:
+    """Have the caretaker take up the wish about its roster, and see that it did."""
+    who = caretaker_identity(folder)
+    if who is not None:
+        poke(int(who[0]), who[1])
+    deadline = time.monotonic() + _ANSWER_WAIT_S
+    while time.monotonic() < deadline and os.path.exists(folder.roster):
+        time.sleep(0.02)

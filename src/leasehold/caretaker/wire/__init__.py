@@ -1,0 +1,1 @@
+"""One connection from home, and how a request is refused."""

@@ -1,0 +1,220 @@
+"""One connection from home: read requests, answer them side by side, leave when the stream ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import sys
+import threading
+import time
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Tuple
+
+from leasehold.kit.files.atomic import write_all
+from leasehold.kit.files.pipes import widen
+from leasehold.kit.wire import frames
+from leasehold.kit.wire.frames import Frame
+
+from .refused import Refused as Refused
+
+_MAX_OPEN_REQUESTS = 32
+_BODY_FRAMES = 64
+_FINISH_S = 1.0
+_HAS_WRITEV = hasattr(os, "writev")  # PyPy has none
+_MOST_PARTS = 512  # the system takes 1024 at once
+_GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
+
+
+class Request:
+    """What an operation sees: its arguments, its body, and where its answer goes."""
+
+    def __init__(self, connection: "Connection", number: int, args: Dict[str, Any]) -> None:
+        self.args = args
+        self.root = connection.root
+        self.turn = connection.turn
+        self._connection = connection
+        self._number = number
+        self.inbox: "queue.Queue[Optional[Frame]]" = queue.Queue(_BODY_FRAMES)
+        self.answered = threading.Event()  # nobody reads the inbox any more
+
+    @property
+    def gone(self) -> bool:
+        """Whether home hung up."""
+        return self._connection.closed.is_set()
+
+    @property
+    def left(self) -> bool:
+        """Whether home wants no more of this answer; only of a request without a body."""
+        return not self.inbox.empty()
+
+    def reply(self, value: Dict[str, Any]) -> None:
+        """Send one object."""
+        self._connection.send(frames.pack_json(self._number, value))
+
+    def data(self, *parts: bytes) -> None:
+        """Send one chunk of bytes, which may be in parts."""
+        self._connection.send(frames.head(self._number, frames.DATA, sum(map(len, parts))), *parts)
+
+    def file_data(self, fd: int, offset: int, count: int) -> int:
+        """Send a range of a file as one chunk, uncopied where the system can; return how much of it there was."""
+        return self._connection.send_file(frames.head(self._number, frames.DATA, count), fd, (offset, count))
+
+    def body(self) -> Iterator[Frame]:
+        """Yield what home sends for this request, up to its end."""
+        while True:
+            frame = self.inbox.get()
+            if frame is None:
+                raise frames.WireError("home hung up in the middle of a request")
+            if frame.type == frames.END:
+                return
+            yield frame
+
+
+Operation = Callable[[Request], None]
+
+
+class Connection:
+    """The stream, its write lock and the requests in flight."""
+
+    def __init__(self, root: str, reader: BinaryIO, writer: BinaryIO) -> None:
+        self.root = root
+        self.turn = threading.Lock()  # bulk answers go one after the other: the next is under way when one has come
+        self.closed = threading.Event()
+        self._reader = reader
+        self._writer = writer
+        self._lock = threading.Lock()
+        self._open: Dict[int, Request] = {}
+
+    def run(self, operations: Dict[str, Operation]) -> None:
+        """Read frames until the stream ends."""
+        try:
+            while True:
+                frame = frames.read_frame(self._reader)
+                if frame is None:
+                    return
+                self._take(frame, operations)
+        except (frames.WireError, OSError):
+            return
+        finally:
+            self.closed.set()
+            for request in list(self._open.values()):
+                _offer(request, None)
+
+    def finish(self, limit_s: float) -> None:
+        """Let what is under way end: somebody may be writing down what he has found out."""
+        deadline = time.monotonic() + limit_s
+        for request in list(self._open.values()):
+            request.answered.wait(max(0.0, deadline - time.monotonic()))
+
+    def send(self, *parts: bytes) -> None:
+        """Write whole frames, one sender at a time; many parts are not copied together."""
+        with self._lock:
+            out = self._writer.fileno()
+            done = os.writev(out, parts) if _HAS_WRITEV and len(parts) <= _MOST_PARTS else 0
+            if done < sum(map(len, parts)):
+                write_all(out, memoryview(b"".join(parts))[done:])
+
+    def send_file(self, head: bytes, fd: int, span: Tuple[int, int]) -> int:
+        """Write a frame's head and a range of a file; what the file lost is sent as zeros: a frame is whole."""
+        with self._lock:
+            out = self._writer.fileno()
+            write_all(out, head)
+            sent = _pass_on(out, fd, span)
+            if sent < span[1]:
+                write_all(out, bytes(span[1] - sent))
+        return sent
+
+    def _take(self, frame: Frame, operations: Dict[str, Operation]) -> None:
+        request = self._open.get(frame.request)
+        if request is not None:
+            _offer(request, frame)
+            return
+        if frame.type != frames.JSON:
+            return  # the rest of a body whose operation has already answered
+        args = frame.json()
+        operation = operations.get(str(args.get("op")))
+        if operation is None or len(self._open) >= _MAX_OPEN_REQUESTS:
+            said = {"code": "wire.unknown_op", "message": "no operation %r here" % (args.get("op"),)}
+            self.send(frames.pack_json(frame.request, said, frames.ERROR))
+            return
+        request = Request(self, frame.request, args)
+        self._open[frame.request] = request
+        threading.Thread(target=self._answer, args=(frame.request, request, operation), daemon=True).start()
+
+    def _answer(self, number: int, request: Request, operation: Operation) -> None:
+        try:
+            operation(request)
+            last = frames.pack(number, frames.END)
+        except Refused as error:
+            said = {"code": error.code, "message": str(error), **({"hint": error.hint} if error.hint else {})}
+            last = frames.pack_json(number, said, frames.ERROR)
+        except Exception as error:  # noqa: BLE001 - the process boundary: home must hear of it
+            said = {"code": "box.failed", "message": "%s: %s" % (type(error).__name__, error)}
+            hung_up = isinstance(error, frames.WireError) and self.closed.is_set()  # which is no news to home
+            last = b"" if hung_up else frames.pack_json(number, said, frames.ERROR)
+        self._open.pop(number, None)
+        try:
+            self.send(last)
+        except (OSError, ValueError):  # home has gone; ValueError: so has our end of the stream
+            self.closed.set()
+        finally:
+            request.answered.set()
+
+
+def serve(root: str, operations: Dict[str, Operation]) -> int:
+    """Speak the protocol on stdin and stdout."""
+    import gc
+
+    if hasattr(gc, "set_threshold"):  # PyPy's collector has none
+        gc.set_threshold(_GARBAGE)
+    writer = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # a stray print must not land between frames
+    widen(writer.fileno())  # to sshd
+    _close_to_others(os.path.join(root, "active"))
+    connection = Connection(root, sys.stdin.buffer, writer)
+    connection.run(operations)
+    connection.finish(_FINISH_S)
+    return 0
+
+
+def _close_to_others(folder: str) -> None:
+    """An older version left it open, and logs may hold secrets."""
+    try:
+        if os.stat(folder).st_mode & 0o077:
+            os.chmod(folder, 0o700)
+    except OSError:  # somebody else's, or a file system without modes
+        pass
+
+
+def _pass_on(out: int, fd: int, span: Tuple[int, int]) -> int:
+    """Have the kernel hand a file's pages to the stream; read and write where it cannot. Return how much there was."""
+    (offset, count), sent = span, 0
+    by_kernel = hasattr(os, "sendfile")
+    while sent < count:
+        try:
+            if by_kernel:
+                done = os.sendfile(out, fd, offset + sent, count - sent)
+            else:
+                block = os.pread(fd, count - sent, offset + sent)
+                write_all(out, block)
+                done = len(block)
+        except OSError as error:
+            if not by_kernel or error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+            by_kernel = False  # some network and FUSE filesystems
+            continue
+        if not done:
+            break
+        sent += done
+    return sent
+
+
+def _offer(request: Request, frame: Optional[Frame]) -> None:
+    """Hand a frame over, waiting while the operation is busy; what has answered takes no more."""
+    while not request.answered.is_set():
+        try:
+            request.inbox.put(frame, timeout=0.2)
+        except queue.Full:
+            if frame is not None:
+                continue
+        return

@@ -1,0 +1,1 @@
+"""When to save, who asked for it, and what the log says."""

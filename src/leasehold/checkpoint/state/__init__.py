@@ -1,0 +1,1 @@
+"""From training state to bytes and back."""

@@ -1,0 +1,1 @@
+"""Judgements about disks, cards and files of a box."""

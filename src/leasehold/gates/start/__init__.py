@@ -1,0 +1,1 @@
+"""Gates before a launch."""

@@ -1,7 +1,0 @@
-"""The classes of failure, by what may follow: R§17.2. Apart from classing.py, which the caretaker must not carry."""
-
-from __future__ import annotations
-
-PROBABILISTIC, DISK_FULL, BUG, HARDWARE = "probabilistic", "disk_full", "bug", "hardware"
-PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN = "preempted", "walltime", "transport", "unknown"
-CLASSES = (PROBABILISTIC, DISK_FULL, BUG, HARDWARE, PREEMPTED, WALLTIME, TRANSPORT, UNKNOWN)

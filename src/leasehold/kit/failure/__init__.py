@@ -1,0 +1,1 @@
+"""From evidence to a class of failure and its remedy."""

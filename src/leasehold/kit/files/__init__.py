@@ -1,0 +1,1 @@
+"""Files: atomic writes, safe paths, globs, hashes, journals, manifests."""

@@ -1,0 +1,1 @@
+"""Bounded files, results of reading, counts of numbers that are not finite."""

@@ -1,0 +1,1 @@
+"""Checkpoints: single files, sharded folders, DCP."""

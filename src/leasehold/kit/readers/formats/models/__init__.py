@@ -1,0 +1,1 @@
+"""Model files: GGUF, ONNX, HDF5, Keras, event files."""

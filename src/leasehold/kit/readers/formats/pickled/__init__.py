@@ -1,0 +1,1 @@
+"""Plain pickles and joblib files."""

@@ -1,0 +1,1 @@
+"""Column files: Parquet and Arrow."""

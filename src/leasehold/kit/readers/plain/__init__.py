@@ -1,0 +1,1 @@
+"""Formats without code: JSON, lines, NumPy, safetensors, tar."""

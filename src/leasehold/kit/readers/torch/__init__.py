@@ -1,0 +1,1 @@
+"""PyTorch files: the zip format and the one before it."""

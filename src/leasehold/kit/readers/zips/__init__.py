@@ -1,0 +1,1 @@
+"""Zip archives, read by one strict interpretation."""

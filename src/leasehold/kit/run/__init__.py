@@ -1,0 +1,1 @@
+"""A run's state from its journal, and process identity."""

@@ -1,0 +1,1 @@
+"""Stand-ins that make short processes start faster."""

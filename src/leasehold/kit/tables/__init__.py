@@ -1,0 +1,1 @@
+"""Tables both ends read: channels, trackers, download sources, environment rules."""

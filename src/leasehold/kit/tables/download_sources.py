@@ -1,0 +1,84 @@
+"""Where a download comes from: a URL, or a repository of a hub with a revision and the files wanted of it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from leasehold.kit.files.paths import UnsafePath, check_relative
+
+HUBS = ("hf", "hf-dataset", "modelscope")
+_HUB = re.compile(r"(hf|hf-dataset|modelscope):([^@:]+)(?:@([^:]+))?(?::(.+))?\Z", re.DOTALL)
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
+_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*\Z")
+_NEAR = ("127.0.0.1", "localhost", "::1")
+
+
+class BadSource(ValueError):
+    """A source that cannot be used; str() says why."""
+
+
+class Source(NamedTuple):
+    """One place to fetch from."""
+
+    kind: str  # url, or one of HUBS
+    name: str  # the URL, or org/name
+    revision: str = ""
+    pattern: str = ""  # files of a repository; empty: all
+
+    @property
+    def safe(self) -> bool:
+        """Whether nobody on the way can change what comes."""
+        return self.kind != "url" or self.name.startswith("https://") or is_near(self.name)
+
+
+def parse_source(text: object) -> Source:
+    """Read https://…, hf:org/name[@revision][:files], hf-dataset:… or modelscope:…; raises BadSource."""
+    if not isinstance(text, str) or not text.strip() or any(ord(char) < 33 for char in text):
+        raise BadSource("%r is no address: spaces and control characters must be escaped" % (text,))
+    hub = _HUB.match(text)
+    if hub is None:
+        return _url(text)
+    kind, name, revision, pattern = hub.group(1), hub.group(2), hub.group(3) or "", hub.group(4) or ""
+    if not _REPO.match(name) or (kind == "modelscope" and "/" not in name):
+        raise BadSource("%r names no repository; write it like %s:org/name" % (name, kind))
+    if revision and (not _REVISION.match(revision) or ".." in revision):
+        raise BadSource("%r is no branch, tag or commit" % revision)
+    if pattern:
+        try:
+            check_relative(pattern)
+        except UnsafePath as error:
+            raise BadSource(str(error)) from None
+    return Source(kind, name, revision, pattern)
+
+
+def plain_url(text: str) -> str:
+    """Spell an address without its query and user: those may hold tokens."""
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+        netloc = host + (":%d" % parts.port if parts.port else "")
+    except ValueError:
+        return "(address)"
+    return urlunsplit((parts.scheme, netloc, parts.path, "", "")) if parts.scheme in ("http", "https") else text
+
+
+def is_near(url: str) -> bool:
+    """Tell whether an address is this machine itself."""
+    return urlsplit(url).hostname in _NEAR
+
+
+def _url(text: str) -> Source:
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise BadSource("%r is no address: %s" % (text, error)) from None
+    if parts.scheme not in ("https", "http") or not host:
+        raise BadSource("%r is neither https://… nor %s" % (text, ", ".join("%s:…" % hub for hub in HUBS)))
+    if parts.username or parts.password:
+        raise BadSource("%s carries a user or password; job files are stored" % plain_url(text))
+    if not parts.path or parts.path.endswith("/"):
+        raise BadSource("%s names no file" % plain_url(text))
+    return Source("url", text)

@@ -1,0 +1,1 @@
+"""Points at which tests stop or kill a process."""

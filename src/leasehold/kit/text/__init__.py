@@ -1,0 +1,1 @@
+"""Text: progress lines, redaction, terminal safety."""

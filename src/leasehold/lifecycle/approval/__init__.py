@@ -1,0 +1,1 @@
+"""Approvals: typed or signed, how long they last, who may sign."""

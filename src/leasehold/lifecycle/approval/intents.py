@@ -1,0 +1,44 @@
+"""An act that was approved and begun: how long its approval lasts, and what is said of it afterwards.
+
+An intent lives as long as the approval that it consumed. Later, or with a clock that was set back, the act is a
+question again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.lease.lease import Lease
+from leasehold.model.run.receipt import APPROVAL_LIFE_S
+
+_ANSWERS = ("lease_parked", "lease_resumed", "lease_reopened")  # what makes an earlier request to a person void
+
+
+def still_approved(intent: Mapping[str, Any], now_unix: float) -> bool:
+    """Say whether the act may go on without another approval."""
+    granted = float(intent["granted_unix"])
+    expires = float(intent.get("expires_unix") or granted + APPROVAL_LIFE_S)
+    return granted <= now_unix <= min(expires, granted + APPROVAL_LIFE_S)
+
+
+def approved_words(intent: Mapping[str, Any], lease: str) -> str:
+    """Say who approved what, and when."""
+    by = intent.get("by") or "somebody"
+    return f"`{intent['verb']}` on {lease} was approved by {by} on {_day(float(intent['granted_unix']))}"
+
+
+def asked_before(home: Home, lease: Lease) -> str:
+    """Say when a person was last told to stop this box by hand and has not confirmed it; empty where nobody was."""
+    if books.latest_of(home.ledger, lease.id, "verb_asked", *_ANSWERS) != "verb_asked":
+        return ""
+    *_, asked = home.ledger.events(lease=lease.id, kind="verb_asked")
+    known = f"the steps of `{asked.data['verb']}` for {lease.box} were printed on {_day(asked.t)}"
+    return f"{known}; if it is off since: lease down {lease.id} --stopped"
+
+
+def _day(unix: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix))

@@ -1,0 +1,1 @@
+"""The box book: first contact, checks, refresh, tunnels, consent."""

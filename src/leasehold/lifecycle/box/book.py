@@ -1,0 +1,272 @@
+"""The box book: names for machines, each met once before it is written down."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from leasehold import first_call
+from leasehold.errors import LinkError, Refusal, UserError
+from leasehold.kit.files.paths import UnsafePath, check_name
+from leasehold.ledger import books, box_book
+from leasehold.lifecycle.approval.approve import terminal_ask
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import folder_on, unknown_box
+from leasehold.lifecycle.money.metering import cost_text
+from leasehold.lifecycle.records.orders import BoxOrder, BoxWord
+from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry, Flavour
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.placing import DEFAULT_ROOT, placed
+from leasehold.model.platform.platform_signs import asked_of_box
+from leasehold.model.run.note import Note, Report
+from leasehold.model.run.verdict import Verdict
+from leasehold.model.values.money import HourlyPrice
+from leasehold.model.values.wording import ago
+from leasehold.transport.flavour import Patience, refuse_shell_only
+from leasehold.transport.host_keys import parse_fingerprint
+from leasehold.transport.paste import PastedSsh, parse_paste
+
+from .box_paths import refuse_durable, say_places
+from .check_box import examine
+from .first_contact import Contact, meet, say_dangers, say_finding
+from .lease_notes import checked_amount, note_spot, tell
+from .platform_choice import Ask, pick_platform, refuse_unserved, say_signs, signs_of
+from .reboot_consent import forget
+
+_SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
+
+
+def add(
+    home: Home, order: BoxOrder, report: Report, patience: Patience | None = None, ask: Ask = terminal_ask
+) -> BoxEntry:
+    """Meet the box, show what it is and what its platform does, and write it down; nothing is written otherwise."""
+    _check_name(home, order.name)
+    if order.fingerprint and not order.contact:
+        raise UserError("box.unmet_key", "--fingerprint needs a contact", hint="leave out --no-contact")
+    old = box_book.find(home.ledger, order.name)
+    if order.balance:
+        checked_amount(order.balance)
+    entry = _wanted(home, order, old if order.replace else None, report)
+    box_book.refuse_duplicate(home.ledger, entry, replace=order.replace)
+    held = _open_leases(home, entry.name)
+    signs = signs_of(home, entry)
+    if order.contact:
+        contact = _contact(home, entry, order, patience, asked_of_box(signs.platforms))
+        entry = _met(entry, contact, report)
+        signs = replace(signs, read={**signs.read, **contact.reading.signs})
+    if old and held and not order.fingerprint:
+        _refuse_other_machine(old, entry, held[0])
+    picked = pick_platform(order, entry, old, signs, ask)
+    entry = _on_platform(home, order, entry, old if order.replace else None, picked)
+    if entry.durable:
+        refuse_durable(home, entry)
+    profile = home.shelf().load(entry.platform)
+    report(Note("box", f"{entry.name}: {entry.address} on {profile.title}", entry.as_dict()))
+    say_signs(profile, replace(signs, chosen=entry.platform_by == PERSON), report)
+    box_book.record(home.ledger, entry, replace=order.replace)
+    if old:
+        _rebook(home, old, entry, held, report)
+    first_call.forget(home.calls)
+    if order.balance:
+        tell(home, BoxWord(entry.name, order.balance), time.time())
+        entry = find(home, entry.name)
+    for lease in held:
+        if order.spot is not None and order.spot != lease.spot:
+            note_spot(home.ledger, lease, order.spot)
+    here = placed(profile, entry.root or DEFAULT_ROOT, entry.durable)
+    say_dangers(here, report, time.time())
+    report(Note("danger", f"where files lie on {entry.name}:"))
+    for line in say_places(entry, here):
+        report(Note("danger", f"  - {line}"))
+    _warn_of_twins(home, entry, report)
+    return entry
+
+
+def entries(home: Home) -> list[BoxEntry]:
+    """List the boxes of the book."""
+    return box_book.entries(home.ledger)
+
+
+def find(home: Home, name: str) -> BoxEntry:
+    """Return the box of this name."""
+    entry = box_book.find(home.ledger, name)
+    if entry is None:
+        raise unknown_box(home, name)
+    return entry
+
+
+def remove(home: Home, name: str, report: Report) -> BoxEntry:
+    """Strike a box out of the book; refuses while its meter counts."""
+    entry = find(home, name)
+    held = _open_leases(home, name)
+    if held:
+        raise Refusal(
+            "box.leased",
+            f"{name} stays in the book: without it {held[0].id} would stop counting, and nobody could reach its runs",
+            seen="\n".join(_meter(home, lease) for lease in held),
+            hint=f"lease down {held[0].id}; if you stopped it in the console: lease down {held[0].id} --stopped",
+        )
+    forget(home, name, report)
+    first_call.forget(home.calls)
+    box_book.remove(home.ledger, name)
+    report(Note("box_removed", f"{name} ({entry.address}) is out of the book; no meter counted on it"))
+    return entry
+
+
+def test(home: Home, name: str, report: Report, patience: Patience | None = None) -> Verdict:
+    """Try everything a run needs, each with its evidence; what was learnt is written down."""
+    entry = find(home, name)
+    verdict, learnt = examine(home, entry, patience)
+    for finding in verdict.findings:
+        say_finding(finding, report)
+    box_book.record(home.ledger, learnt, replace=True)
+    return verdict
+
+
+def leases_on(home: Home, name: str) -> list[str]:
+    """Say each open lease of a box: how long, how much, which runs."""
+    return [_meter(home, lease) for lease in _open_leases(home, name)]
+
+
+def _check_name(home: Home, name: str) -> None:
+    try:
+        check_name(name, "box name")
+    except UnsafePath as error:
+        raise UserError("box.bad_name", str(error)) from None
+    if name == LOCAL or name.startswith(SSH) or name in home.shelf().names():
+        raise UserError("box.bad_name", f"{name!r} already means something to --on", hint="choose another name")
+
+
+def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -> BoxEntry:
+    """Spell the entry that was asked for, but its platform and folder; what was left out is taken from the old one."""
+    base = old or BoxEntry(order.name, "", "", added_unix=time.time())
+    if order.pasted:
+        base = _placed(base, order.pasted, report)
+    if not base.address:
+        raise UserError(
+            "box.no_address",
+            f"where is {order.name}? The book has no address for it",
+            hint=f"paste the console's ssh command: lease box add {order.name} 'ssh -p 22 root@…'",
+        )
+    if order.platform:
+        refuse_unserved(home.shelf().load(order.platform), base.address)
+    root = order.root or base.root
+    if root and not root.startswith(("/", "~/")):
+        raise UserError("box.bad_root", f"--root {root!r} is not absolute", hint="write /folder or ~/folder on the box")
+    price = str(HourlyPrice.parse(order.price)) if order.price else base.price
+    spot = base.spot if order.spot is None else order.spot
+    durable = order.durable.rstrip("/") or base.durable
+    return replace(base, price=price, root=root, spot=spot, durable=durable)
+
+
+def _on_platform(
+    home: Home, order: BoxOrder, entry: BoxEntry, old: BoxEntry | None, picked: tuple[str, str]
+) -> BoxEntry:
+    """Put the entry on its platform; a folder that only followed from another platform follows from this one."""
+    platform, by = picked
+    profile = home.shelf().load(platform)
+    refuse_unserved(profile, entry.address)
+    root = entry.root
+    if old and not order.root and old.platform != platform and root == folder_on(home.shelf().load(old.platform)):
+        root = ""
+    local = entry.address == LOCAL
+    root = root or (str(home.box_root(order.name)) if local else folder_on(profile))
+    return replace(entry, platform=profile.id, platform_by=by, root=root)
+
+
+def _rebook(home: Home, old: BoxEntry, entry: BoxEntry, held: list[Lease], report: Report) -> None:
+    """Let open leases follow the box to another platform; one with runs there stays as it is, and is named."""
+    if (old.platform, old.root) == (entry.platform, entry.root):
+        return
+    mistaken = home.shelf().load(old.platform).reached == "here" and entry.address.startswith(SSH)
+    for lease in held:
+        if mistaken and lease.platform == old.platform:  # no box behind ssh is on it: its runs stay where they are
+            box_book.move_platform(home.ledger, lease, entry.platform)
+        elif lease.root == old.root and not box_book.rebook(home.ledger, lease, entry.platform, entry.root):
+            place = entry.root or "~/.leasehold"
+            text = f"{lease.id} has runs in {lease.root or '~/.leasehold'} and stays there, on {lease.platform}"
+            text += f"; new runs open another lease, in {place}: end the old one with lease down {lease.id}"
+            report(Note("warning", text, {"lease": lease.id}))
+
+
+def _placed(base: BoxEntry, text: str, report: Report) -> BoxEntry:
+    """Take address and key file from the pasted text; a box somewhere else is not yet known."""
+    if text.strip() == LOCAL:
+        return replace(base, address=LOCAL, identity="")
+    pasted = parse_paste(text)
+    if pasted.options_ignored:
+        report(Note("ignored", f"not taken from the command: {', '.join(pasted.options_ignored)}"))
+    address, identity = f"{SSH}{pasted.address}", _key_file(pasted, report)
+    if address == base.address:
+        return replace(base, identity=identity)
+    unmet = Flavour.UNKNOWN.value
+    return replace(base, address=address, identity=identity, fingerprint="", python="", flavour=unmet)
+
+
+def _key_file(pasted: PastedSsh, report: Report) -> str:
+    """Find the named key here; consoles print one file name for everybody."""
+    if not pasted.identity:
+        return ""
+    path = Path(pasted.identity).expanduser().absolute()
+    if path.exists() or Path(f"{path}.pub").exists():
+        return str(path)
+    report(Note("ignored", f"{pasted.identity} is not here; your ssh config, agent and default keys are used instead"))
+    return ""
+
+
+def _contact(
+    home: Home, entry: BoxEntry, order: BoxOrder, patience: Patience | None, signs: list[tuple[str, str]]
+) -> Contact:
+    expected = parse_fingerprint(order.fingerprint) if order.fingerprint else ""
+    try:
+        return meet(home, entry, expected, patience, signs)
+    except LinkError as error:
+        if error.code in _SILENT:
+            error.hint = f"{error.hint or 'try ssh by hand'}; or write it down unmet, with --no-contact"
+        raise
+
+
+def _met(entry: BoxEntry, contact: Contact, report: Report) -> BoxEntry:
+    reading = contact.reading
+    if contact.fingerprint:
+        key = {"fingerprint": contact.fingerprint}
+        report(Note("host_pinned", f"host key {contact.fingerprint} {contact.how}", key))
+    for finding in reading.findings:
+        say_finding(finding, report)
+    refuse_shell_only(entry.name, entry.address, reading)
+    flavour = reading.flavour.value
+    return replace(entry, python=reading.python, flavour=flavour, fingerprint=contact.fingerprint)
+
+
+def _refuse_other_machine(old: BoxEntry, entry: BoxEntry, lease: Lease) -> None:
+    """A lease's runs lie on one machine; its name must not quietly come to mean another."""
+    same_place = (old.address, old.fingerprint) == (entry.address, entry.fingerprint)
+    if same_place or (old.fingerprint and old.fingerprint == entry.fingerprint):
+        return
+    raise Refusal(
+        "box.other_machine",
+        f"{lease.id} is open on {old.name}, and {entry.address} is not shown to be the same machine",
+        seen=f"host key then {old.fingerprint or 'unknown'}, now {entry.fingerprint or 'unknown'}",
+        hint=f"lease down {lease.id} first; or, if it is the same: --fingerprint SHA256:… as the console shows it",
+    )
+
+
+def _warn_of_twins(home: Home, entry: BoxEntry, report: Report) -> None:
+    for lease in _open_leases(home, entry.address):
+        text = f"{lease.id} is open on {entry.address} and counts by itself; runs --on {entry.name} open another lease"
+        report(Note("warning", f"{text}: end it with lease down {lease.id}", {"lease": lease.id}))
+
+
+def _open_leases(home: Home, name: str) -> list[Lease]:
+    return [lease for lease in books.leases(home.ledger, only_open=True) if lease.box == name]
+
+
+def _meter(home: Home, lease: Lease) -> str:
+    now = time.time()
+    cost = f"{cost_text(home, lease, now)} so far at {lease.price}" if lease.price else "no price known"
+    runs = ", ".join(f"{run.run} ({run.state})" for run in books.runs(home.ledger, lease=lease.id)) or "no runs"
+    parked = f", parked for {ago(now - lease.since_unix)}" if lease.parked else ""
+    if lease.off_unknown:
+        parked = f", asked to stop {ago(now - lease.since_unix)} ago and not confirmed"
+    return f"{lease.id}: open for {ago(now - lease.opened_unix)}{parked}, {cost}; {runs}"

@@ -1,0 +1,133 @@
+"""Going on after a box restarts: allowed by a person once per box, installed per run, listed, taken back. R§16.13."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import Any
+
+from leasehold.errors import LeaseholdError, Refusal
+from leasehold.ledger import books
+from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.home.home import Home, person
+from leasehold.lifecycle.machine.box import Box, find_box
+from leasehold.model.platform.profile import Profile
+from leasehold.model.run.note import Note, Report
+from leasehold.model.run.plan import Plan
+
+_RESUME = "resume"
+
+
+def allowed(home: Home, box: str) -> dict[str, Any] | None:
+    """Return who allowed hooks on this box and when; None when nobody did, or it was taken back."""
+    given = [event for event in home.ledger.events(kind="relaunch_allowed") if event.data.get("box") == box]
+    taken = [event for event in home.ledger.events(kind="relaunch_forbidden") if event.data.get("box") == box]
+    if not given or taken and taken[-1].seq > given[-1].seq:
+        return None
+    return {"by": given[-1].data.get("by"), "at_unix": given[-1].t, "ways": given[-1].data.get("ways")}
+
+
+def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any]]:
+    """Have a person type that runs may install a hook on this box; live runs that want one get it now."""
+    box = find_box(home, name)
+    ways = _ways(home.shelf().load(box.platform))
+    phrase = f"allow reboot hooks on {box.name}"
+    question = (
+        f"each run with `reboot: resume` on {box.name} will write one line or unit of its own there\n"
+        f"({', '.join(ways)}), which starts its caretaker after the box restarts, and will take it away\n"
+        "when the run ends. To approve"
+    )
+    require_phrase(ask, question, phrase, "nothing was written")
+    home.ledger.append("relaunch_allowed", box=box.name, by=person(), ways=ways)
+    return _install_now(home, box, ways, report)
+
+
+def forbid(home: Home, name: str) -> list[dict[str, Any]]:
+    """Take the permission back and every hook of ours away; the permission goes even when the box is out of reach."""
+    box = find_box(home, name)
+    if allowed(home, box.name):
+        home.ledger.append("relaunch_forbidden", box=box.name, by=person())
+    with box.connect().wire as wire:
+        return list(wire.objects("relaunch_hooks", act="remove"))
+
+
+def forget(home: Home, name: str, report: Report) -> None:
+    """A box leaves the book: its permission goes too, and its hooks as far as it can be reached."""
+    if not allowed(home, name):
+        return
+    try:
+        forbid(home, name)
+    except LeaseholdError as error:
+        text = f"{name} could not be asked to remove reboot hooks ({error.message}); they remove themselves when due"
+        report(Note("warning", text))
+
+
+def installed(home: Home, name: str) -> list[dict[str, Any]]:
+    """List the hooks on a box, as the box itself says."""
+    with find_box(home, name).connect().wire as wire:
+        return list(wire.objects("relaunch_hooks", act="list"))
+
+
+def ways_for(home: Home, box: Box, plan: Plan, profile: Profile, report: Report) -> list[str]:
+    """Say which ways a run may use: none unless the job wants it, the platform has one and a person allowed it."""
+    if plan.job.reboot != _RESUME:
+        return []
+    if not profile.relaunch:
+        text = f"{profile.title} restarts nothing by itself: after a reboot the identical lease run goes on"
+        report(Note("warning", f"reboot: resume has no effect here. {text}"))
+        return []
+    if not allowed(home, box.name):
+        report(
+            Note(
+                "warning", f"reboot: resume waits for your yes, once for this box: lease box reboot {box.name} --allow"
+            )
+        )
+        return []
+    return list(profile.relaunch)
+
+
+def tell(seen: dict[str, Any], report: Report) -> None:
+    """Say what the box installed for a run, or why it could not."""
+    found = seen.get("relaunch")
+    if not isinstance(found, dict) or not found:
+        return
+    if found.get("way"):
+        report(Note("relaunch", f"after a restart of the box the run goes on by itself ({found['way']})", found))
+        return
+    tried = "; ".join(str(item) for item in found.get("tried") or ())
+    report(Note("warning", f"nothing will go on by itself after a restart of the box: {tried}", found))
+
+
+def _ways(profile: Profile) -> list[str]:
+    if profile.relaunch:
+        return list(profile.relaunch)
+    raise Refusal(
+        "relaunch.no_way",
+        f"{profile.title} has no way to start something after a restart that we know of",
+        hint="after a reboot the identical lease run goes on; an own profile can name one: relaunch: [cron]",
+    )
+
+
+def _install_now(home: Home, box: Box, ways: list[str], report: Report) -> list[dict[str, Any]]:
+    """Give a hook to live runs that want one; a box that cannot be reached gets it with the next launch."""
+    wanted = [
+        record.run
+        for record in books.runs(home.ledger)
+        if record.box == box.name and json.loads(record.plan_json)["job"].get("reboot") == _RESUME
+    ]
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(LeaseholdError), box.connect().wire as wire:
+        live = {str(seen["run"]) for seen in wire.objects("runs") if not seen["terminal"]}
+        runs = [run for run in wanted if run in live]
+        if runs:
+            found = list(wire.objects("relaunch_hooks", act="install", runs=runs, ways=ways))
+    for item in found:
+        tell({"relaunch": item}, report)
+    return found
+
+
+def say_since(given: dict[str, Any]) -> str:
+    """Say since when hooks are allowed, and by whom."""
+    day = time.strftime("%Y-%m-%d", time.localtime(float(given["at_unix"])))
+    return f"hooks are allowed since {day} by {given['by']} ({', '.join(given['ways'] or ())})"

@@ -1,0 +1,106 @@
+"""The two-box probe: leave a note on a shared disk from one box, look for it from another, take it away."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from dataclasses import dataclass
+
+from leasehold.errors import BoxError, LinkError, UserError
+from leasehold.gates.start.sharing import SharedReading, Sight
+from leasehold.kit.text.safe_text import one_line
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box, find_box
+from leasehold.model.platform.profile import Profile
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+_WAIT_S = 10.0  # network disks show a new file late; one that shows it at once is not waited for
+
+
+@dataclass(frozen=True)
+class Company:
+    """A second box of the same platform, to look at a shared disk from."""
+
+    here: str
+    box: Box
+    wait_s: float = _WAIT_S
+
+
+def company(home: Home, here: Box, there: str, profile: Profile) -> Company:
+    """Find the second box; it must be another one of the same platform, and that must share something."""
+    box = find_box(home, there)
+    if box.name == here.name:
+        raise UserError("audit.same_box", f"{there} is the box itself", hint="name another with --with")
+    if box.platform != here.platform:
+        raise UserError(
+            "audit.other_platform",
+            f"{here.name} is on {here.platform} and {box.name} on {box.platform}; they share no disk we know of",
+            hint="name two boxes of one platform; lease box list shows each one's",
+        )
+    if not shared_paths(profile):
+        raise UserError(
+            "audit.nothing_shared",
+            f"the profile {profile.id} names no disk that several boxes see",
+            hint=f"lease platforms show {profile.id}",
+        )
+    return Company(here.name, box)
+
+
+def shared_paths(profile: Profile) -> list[str]:
+    """List the tiers that several boxes see, as far as their place is known."""
+    return [tier.path for tier in profile.tiers if tier.shared and tier.path.startswith("/")]
+
+
+def probe_sharing(engine: CaretakerEngine, with_whom: Company, profile: Profile) -> tuple[SharedReading, ...]:
+    """Look at every shared tier from both boxes; whatever happens, no note stays behind that can be reached."""
+    paths = shared_paths(profile)
+    try:
+        other = with_whom.box.connect()
+    except (LinkError, BoxError) as error:
+        return tuple(_reading(with_whom, path, Sight.UNREACHABLE, error.message) for path in paths)
+    try:
+        if _machine(engine) == _machine(other):
+            return tuple(_reading(with_whom, path, Sight.SAME_MACHINE) for path in paths)
+        return tuple(_look(engine, other, with_whom, path) for path in paths)
+    finally:
+        other.wire.close()
+
+
+def _look(engine: CaretakerEngine, other: CaretakerEngine, with_whom: Company, path: str) -> SharedReading:
+    name, text = secrets.token_hex(16), secrets.token_hex(32)
+    problem = engine.leave_note(path, name, text)
+    if problem:
+        return _reading(with_whom, path, Sight.UNWRITTEN, problem)
+    try:
+        found = other.find_note(path, name, with_whom.wait_s)
+    except (LinkError, BoxError) as error:
+        return _reading(with_whom, path, Sight.UNREACHABLE, error.message)
+    finally:
+        _take_away(engine, other, path, name)
+    disk = dict(found.get("disk") or {})
+    if found.get("text") is None:
+        if not disk.get("exists"):
+            return _reading(with_whom, path, Sight.ABSENT, f"{path} does not exist there", mounted=False)
+        waited = f"looked for {with_whom.wait_s:g} s, {disk.get('filesystem')} at {disk.get('mount')}"
+        return _reading(with_whom, path, Sight.ABSENT, waited, mounted=bool(disk.get("is_mount")))
+    return _reading(with_whom, path, Sight.SAME if found["text"] == text else Sight.DIFFERS)
+
+
+def _take_away(engine: CaretakerEngine, other: CaretakerEngine, path: str, name: str) -> None:
+    """Delete the note from where it was written; when that box is lost, from where it was seen."""
+    try:
+        engine.drop_note(path, name)
+    except (LinkError, BoxError):
+        with contextlib.suppress(LinkError, BoxError):
+            other.drop_note(path, name)
+        raise
+
+
+def _machine(engine: CaretakerEngine) -> tuple[str, str]:
+    """Containers of one host share its boot; what tells them apart is their own table of processes."""
+    facts = engine.probe()
+    return str(facts["boot"]), str(facts.get("processes", ""))
+
+
+def _reading(with_whom: Company, path: str, sight: Sight, detail: str = "", mounted: bool = True) -> SharedReading:
+    return SharedReading(path, with_whom.here, with_whom.box.name, sight, one_line(detail), mounted)

@@ -1,0 +1,1 @@
+"""Maintenance on request: disks, cards, diagnosis, a shell on the box, forgotten runs."""

@@ -1,0 +1,199 @@
+"""Bring a run's or a box's evidence to the doctor: logs of every cell, exit codes, what the box measures."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leasehold.doctor.diagnose import diagnose
+from leasehold.doctor.finding import Diagnosis
+from leasehold.doctor.reading import read_log, read_stream
+from leasehold.errors import UserError
+from leasehold.kit.failure.catalogue import Book
+from leasehold.kit.failure.evidence import Context, from_readings
+from leasehold.kit.failure.who_killed_it import NO_OOM
+from leasehold.kit.text.safe_text import one_line
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box, find_box
+from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from
+from leasehold.lifecycle.tell.events.event_lines import describe
+from leasehold.model.lease.lease import RunRecord
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .doctor_looks import name_interpreter, what_fills
+
+_LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
+_SIGNALLED = 128
+_OF_A_STOP = (_SIGNALLED + 15, _SIGNALLED + 9)
+_SHOWN_WAITS = 10
+_DECISIONS = (
+    "nan_stop", "failure_classed", "remedy_chosen", "scratch_pruned", "disk_short", "stalled", "fast_finished",
+)  # fmt: skip
+
+
+def diagnose_files(book: Book, words: list[str], context: Context) -> Diagnosis:
+    """Read the named files and folders as the logs of one run, a rank each."""
+    paths = [path for word in words for path in _logs_in(Path(word))]
+    named = replace(context, values={"log": str(paths[0]), "dir": str(paths[0].parent), **context.values})
+    return diagnose(book, [read_log(book, path) for path in paths], named)
+
+
+def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnosis:
+    """Read a run's newest attempts: from the box, or what came home of them when it does not answer."""
+    record = books.find_run(home.ledger, word)
+    lease = books.find_lease(home.ledger, record.lease)
+    known = replace(context, platform=context.platform or lease.platform, values=_values(record))
+    engine = seen_from(home, record)
+    if isinstance(engine, HomeCopy):
+        return _from_copy(engine, book, record, known)
+    try:
+        return _from_box(engine, book, record, known)
+    finally:
+        engine.wire.close()
+
+
+def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnosis:
+    """Measure a box and say what is wrong with it."""
+    box = find_box(home, name)
+    engine = box.look_in()
+    try:
+        taken = engine.wire.ask("readings", paths=[str(engine.probe()["root"]), "/"])
+    finally:
+        engine.wire.close()
+    return diagnose(book, [read_stream(book, "readings", iter([_spoken(taken)]))], _platform(box, taken, context))
+
+
+def _from_copy(copy: HomeCopy, book: Book, record: RunRecord, context: Context) -> Diagnosis:
+    """Read what came home: logs and journal. What a box would measure now is not known."""
+    seen = copy.look(record.run)
+    logs = [
+        read_log(book, path)
+        for cell, state in seen["cells"].items()
+        if (path := copy.folder / cell / f"attempt-{int(state.get('attempt') or 0):04d}" / "log").is_file()
+    ]
+    codes = [_exit_code(state) for state in seen["cells"].values()]
+    failed = next((code for code in codes if code), 0 if seen["state"] == "finished" else None)
+    code = failed if context.exit_code is None else context.exit_code
+    told = replace(context, exit_code=code, own_kill=bool(seen.get("stops")))
+    events = [event for batch in copy.events(record.run, 0, 0) for event in batch["events"]]
+    return replace(diagnose(book, logs, told), done=tuple(_done(events)), home_copy=copy.words)
+
+
+def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: Context) -> Diagnosis:
+    seen = engine.look(record.run)
+    root = str(engine.probe()["root"])
+    logs = [
+        read_stream(book, _place(root, record.run, cell, state), _tail(engine, record, cell, state))
+        for cell, state in seen["cells"].items()
+        if int(state.get("attempt", 0))
+    ]
+    events = [event for batch in engine.events(record.run, 0, 0) for event in batch["events"]]
+    stopped = seen.get("state") == "stopped"
+    codes = [None if stopped and _is_ours(state) else _exit_code(state) for state in seen["cells"].values()]
+    failed = next((code for code in codes if code), 0 if seen.get("state") == "finished" else None)
+    measured = from_readings(engine.wire.ask("readings", paths=[root, "/"]), running=True)
+    told = replace(
+        context,
+        exit_code=failed if context.exit_code is None else context.exit_code,
+        own_kill=stopped,
+        oom_kills=_oom_kills(events),
+        values={**context.values, **({"log": logs[0].name, "dir": os.path.dirname(logs[0].name)} if logs else {})},
+        states=(*context.states, *_cluster_states(seen["cells"])),
+        inodes_used=measured.inodes_used,
+        disk_used=measured.disk_used,
+        overlay_used=measured.overlay_used,
+    )
+    waits = [f"{cell}: {state['waits']}" for cell, state in seen["cells"].items() if state.get("waits")]
+    ours = [_say_stop(seen)] if stopped else []
+    found = diagnose(book, logs, told)
+    found = replace(found, findings=tuple(name_interpreter(one, engine, record, events) for one in found.findings))
+    fills = what_fills(engine, root) if any(one.klass == "disk-full" for one in found.findings) else []
+    return replace(found, done=(*ours, *_done(events), *fills, *waits[:_SHOWN_WAITS]))
+
+
+def _is_ours(state: dict[str, Any]) -> bool:
+    """Whether a cell of a run that was stopped ended by a signal that a stop sends."""
+    return _exit_code(state) in _OF_A_STOP
+
+
+def _say_stop(seen: dict[str, Any]) -> str:
+    """Say whose the end was, and by which signals."""
+    sent = sorted({int(state["signal"]) for state in seen["cells"].values() if state.get("signal")})
+    signals = f"; its caretaker sent signal {', '.join(map(str, sent))}" if sent else ""
+    return f"Leasehold ended it: {one_line(str(seen.get('reason') or 'stopped on request'))}{signals}"
+
+
+def _oom_kills(events: list[dict[str, Any]]) -> int | None:
+    """Say what the box's caretaker found when the newest failure was fresh: 0 where the kernel killed nothing."""
+    classed = [event for event in events if event["k"] == "failure_classed"][-1:]
+    said = [str(line) for event in classed for line in event.get("evidence") or ()]
+    return 0 if any(line.startswith(NO_OOM) for line in said) else None
+
+
+def _cluster_states(cells: dict[str, Any]) -> list[str]:
+    """List what a scheduler said of the tasks of cells that have not ended well."""
+    said = [str(cell.get("cluster") or "") for cell in cells.values() if cell.get("state") != "finished"]
+    return [state for state in dict.fromkeys(said) if state]
+
+
+def _done(events: list[dict[str, Any]]) -> list[str]:
+    """Say what the box's caretaker saw and did about each cell's newest failure."""
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    for event in events:
+        if event["k"] in _DECISIONS:
+            newest.pop((str(event.get("cell")), event["k"]), None)
+            newest[str(event.get("cell")), event["k"]] = event
+    return [line for event in newest.values() for line in describe(event).splitlines()]
+
+
+def _place(root: str, run: str, cell: str, state: dict[str, Any]) -> str:
+    """Name a log by where it lies on the box, so that commands can be typed there."""
+    return f"{root}/active/{run}/cells/{cell}/attempt-{int(state['attempt']):04d}/log"
+
+
+def _tail(engine: CaretakerEngine, record: RunRecord, cell: str, state: dict[str, Any]) -> Any:
+    return engine.tail(record.run, cell, int(state["attempt"]), 0, 0)
+
+
+def _exit_code(state: dict[str, Any]) -> int | None:
+    if state.get("signal"):
+        return _SIGNALLED + int(state["signal"])
+    return None if state.get("code") is None else int(state["code"])
+
+
+def _values(record: RunRecord) -> dict[str, str]:
+    job = json.loads(record.plan_json).get("job", {})
+    return {"run": record.run, "box": record.box, "gpus": str(job.get("gpus") or "gpu")}
+
+
+def _platform(box: Box, taken: dict[str, Any], context: Context) -> Context:
+    measured = from_readings(taken, running=True)
+    return replace(measured, platform=context.platform or box.platform, states=context.states)
+
+
+def _spoken(taken: dict[str, Any]) -> bytes:
+    """Say readings as lines, so that the one matcher reads them too."""
+    lines = [str(taken.get("gpu_problem") or "")]
+    for disk in taken.get("disks") or []:
+        free, inodes = disk.get("free_bytes"), disk.get("free_inodes")
+        if disk.get("total_bytes") and (free == 0 or (inodes == 0 and disk.get("total_inodes"))):
+            lines.append(f"{disk['path']}: No space left on device")
+        if disk.get("read_only"):
+            lines.append(f"{disk['path']}: Read-only file system")
+    return ("\n".join(filter(None, lines)) + "\n").encode()
+
+
+def _logs_in(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        hint = "name a log, a folder of rank logs, a run (lease status) or a box (lease box list); - reads stdin"
+        raise UserError("doctor.nothing_there", f"{path} is no file, run, box or catalogue id", hint=hint)
+    found = sorted({one for pattern in _LOG_NAMES for one in path.rglob(pattern) if one.is_file()})
+    if not found:
+        raise UserError("doctor.no_logs", f"no log below {path}", hint=f"names that count: {', '.join(_LOG_NAMES)}")
+    return found

@@ -1,0 +1,68 @@
+"""What the doctor asks a box once it knows what is wrong: which interpreter ran, and which folder fills the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from leasehold.doctor.finding import Finding
+from leasehold.errors import BoxError
+from leasehold.kit.text.safe_text import one_line
+from leasehold.model.lease.lease import RunRecord
+from leasehold.model.values.units import say_bytes
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+_MISSING_MODULE = "PY1"
+_PYTHON = re.compile(r"\Apython3?(?= )")
+_LOOK_S = 5.0
+_DEEPEST = 6
+_MOSTLY = 0.5  # a folder that has so much of what lies beside it is looked into
+
+
+def name_interpreter(found: Finding, engine: CaretakerEngine, record: RunRecord, events: Sequence[Any]) -> Finding:
+    """Say of a missing module which interpreter missed it, and have the commands name that one."""
+    if found.id != _MISSING_MODULE and _MISSING_MODULE not in found.instead_of:
+        return found
+    interpreter = _interpreter(engine, record, events)
+    if not interpreter:
+        return found
+    note = "; ".join(filter(None, (found.note, f"the interpreter that ran it: {interpreter}")))
+    return replace(found, note=note, commands=tuple(_PYTHON.sub(interpreter, text) for text in found.commands))
+
+
+def _interpreter(engine: CaretakerEngine, record: RunRecord, events: Sequence[Any]) -> str:
+    recorded = [str(event.get("interpreter") or "") for event in events if event.get("k") == "env_recorded"]
+    if recorded and recorded[-1].startswith("/"):
+        return one_line(recorded[-1])
+    plan = json.loads(record.plan_json)
+    job = plan["job"]
+    asked = {"command": job["run"], "env": job.get("env") or {}, "modules": [], "platform": plan.get("environment", {})}
+    try:
+        answer = engine.wire.ask("check_env", **asked)
+    except BoxError:
+        return ""
+    facts = answer.get("facts")
+    executable = facts.get("executable") if isinstance(facts, dict) else ""
+    return one_line(str(executable or answer.get("interpreter") or ""))
+
+
+def what_fills(engine: CaretakerEngine, root: str) -> list[str]:
+    """Go down from our folder to the one that holds most; say each step that is worth saying."""
+    path, lines = root, []
+    for _ in range(_DEEPEST):
+        looked = engine.wire.ask("hogs", path=path, limit_s=_LOOK_S)
+        hogs = [hog for hog in looked.get("hogs") or () if int(hog["bytes"])]
+        if not hogs:
+            break
+        total, first = sum(int(hog["bytes"]) for hog in hogs), hogs[0]
+        lines = [f"what fills the disk below {root}: {say_bytes(int(first['bytes']))} in {first['path']}"]
+        if int(first["bytes"]) < _MOSTLY * total or int(first["files"]) <= 1:
+            others = ", ".join(f"{os.path.basename(hog['path'])} {say_bytes(int(hog['bytes']))}" for hog in hogs[1:4])
+            lines += [f"beside it: {others}"] if others else []
+            break
+        path = str(first["path"])
+    return [one_line(line) for line in lines]

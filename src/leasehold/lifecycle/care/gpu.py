@@ -1,0 +1,132 @@
+"""Look after a box's cards: health, who holds them, and ending zombies after a person's typed yes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.errors import BoxError
+from leasehold.gates.care.gpu_health import GpuReadings, Health, Level, judge_health, thresholds, worst
+from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.home.home import Home, person
+from leasehold.lifecycle.machine.box import find_box
+from leasehold.model.run.note import Note, Report
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+_SAMPLES = 5  # R§32.1: five, a second apart
+_GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class GpuReport:
+    """What was seen of a box's cards, judged."""
+
+    box: str
+    readings: GpuReadings
+    health: tuple[Health, ...]
+
+    @property
+    def level(self) -> Level:
+        """The worst of what was seen."""
+        return worst(self.health)
+
+    @property
+    def zombies(self) -> tuple[dict[str, Any], ...]:
+        """Who holds a card and is nobody's work."""
+        return tuple(dict(row) for row in self.readings.holders if row["zombie"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        return {
+            "box": self.box,
+            "level": self.level.value,
+            "health": [health.as_dict() for health in self.health],
+            "cards": list(self.readings.cards),
+            "samples": list(self.readings.samples),
+            "holders": list(self.readings.holders),
+            "listed_by_driver": not self.readings.blind,
+            "thresholds": thresholds(),
+        }
+
+
+def survey(home: Home, name: str, report: Report, samples: int = _SAMPLES) -> GpuReport:
+    """Sample the cards and judge them; changes nothing."""
+    with find_box(home, name).connect().wire as wire:
+        return _survey(CaretakerEngine(wire), name, report, samples)
+
+
+def end_zombies(home: Home, name: str, ask: Ask, report: Report) -> tuple[GpuReport, list[dict[str, Any]]]:
+    """End what holds a card for nobody, after a person typed which; the box looks again before each."""
+    with find_box(home, name).connect().wire as wire:
+        engine = CaretakerEngine(wire)
+        seen = _survey(engine, name, report, _SAMPLES)
+        zombies = seen.zombies
+        if not zombies:
+            return seen, []
+        report(Note("gpu_zombies", "\n".join(say_holder(row) for row in zombies), {"zombies": list(zombies)}))
+        phrase = "kill " + " ".join(str(row["pid"]) for row in zombies)
+        require_phrase(ask, f"these processes on {name} will be ended. To approve", phrase, "nothing was ended")
+        targets = [{"pid": row["pid"], "started": row["started"]} for row in zombies]
+        done = engine.wire.ask("end_holders", targets=targets, grace_s=_GRACE_S)["results"]
+        home.ledger.append("zombies_ended", box=name, by=person(), results=done)
+        return seen, list(done)
+
+
+def say_holder(row: dict[str, Any]) -> str:
+    """Say one process that has a card open."""
+    from leasehold.model.values.units import say_bytes
+    from leasehold.model.values.wording import ago
+
+    memory = "memory unknown" if row.get("memory_bytes") is None else say_bytes(int(row["memory_bytes"]))
+    cards = ",".join(row.get("cards") or ["card unknown"])
+    return f"pid {row['pid']}  {cards}  {ago(float(row['age_s']))} old  {memory}  {row['command']}\n    {row['why']}"
+
+
+def _survey(engine: CaretakerEngine, name: str, report: Report, samples: int) -> GpuReport:
+    last: dict[str, Any] = {}
+    for answer in engine.wire.objects("gpu_survey", samples=samples):
+        if "sample" in answer:
+            report(Note("gpu_sample", f"sample {answer['sample']} of {answer['of']}", answer))
+        else:
+            last = answer
+    try:
+        readings = _readings(last)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BoxError("gpu.strange_answer", f"{name} answered something that is no survey: {error!r}") from None
+    return GpuReport(name, readings, tuple(judge_health(readings)))
+
+
+def _readings(value: dict[str, Any]) -> GpuReadings:
+    """Check what an untrusted box said of its cards."""
+    holders = [_holder(row) for row in value["holders"]]
+    return GpuReadings(
+        cards=tuple(dict(card) for card in value["cards"] if card),
+        problem=str(value["problem"]),
+        samples=tuple(tuple(dict(card) for card in sample) for sample in value["samples"]),
+        cuda=str(value["cuda"]),
+        toolkit=str(value["toolkit"]),
+        module=str(value["module"]),
+        kernel=dict(value["kernel"]),
+        listed=tuple((int(pid), str(uuid), used) for pid, uuid, used in value["listed"]),
+        blind=bool(value["blind"]),
+        holders=tuple(holders),
+        devices=tuple(map(str, value["devices"])),
+    )
+
+
+def _holder(row: dict[str, Any]) -> dict[str, Any]:
+    memory = row["memory_bytes"]
+    return {
+        "pid": int(row["pid"]),
+        "started": str(row["started"]),
+        "age_s": float(row["age_s"]),
+        "user_id": int(row["user_id"]),
+        "mine": bool(row["mine"]),
+        "command": str(row["command"]),
+        "cards": [str(card) for card in row["cards"]],
+        "memory_bytes": None if memory is None else int(memory),
+        "listed": bool(row["listed"]),
+        "run": str(row["run"]),
+        "zombie": bool(row["zombie"]),
+        "why": str(row["why"]),
+    }

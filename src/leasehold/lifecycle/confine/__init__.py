@@ -1,0 +1,1 @@
+"""Check in confined child processes that artifacts load."""

@@ -1,0 +1,1 @@
+"""Give up a box or results: teardown, waivers, parking."""

@@ -1,0 +1,20 @@
+"""Whether one run's folder on a box may go: the same proof that the teardown gate asks for, for that run alone."""
+
+from __future__ import annotations
+
+from leasehold.gates.end.teardown import TeardownReadings, judge_teardown
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.lease.lease import RunRecord
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .teardown_readings import Look, read_run
+
+
+def why_kept(home: Home, engine: CaretakerEngine, record: RunRecord) -> str:
+    """Say why a run must stay on the box; empty when every cell is home or waived and nothing changed since."""
+    if not record.receipt_json and not record.waived:
+        return f"its results are not home: lease pull {record.run}"
+    readings = read_run(engine, home, record, {record.run}, [], Look(in_full=True))
+    verdict = judge_teardown(TeardownReadings(record.lease, "delete-run", reachable=True, runs=(readings,)))
+    against = verdict.against()
+    return "" if verdict.passed else against[0].what if against else "nothing is known of it"

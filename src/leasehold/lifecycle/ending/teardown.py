@@ -1,0 +1,275 @@
+"""Tear down: read everything again, pass the gate, get a person's yes, write the intent, act, poll."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leasehold import first_call
+from leasehold.errors import LeaseholdError, Refusal, UserError
+from leasehold.gates.end.teardown import TeardownReadings, judge_approval, judge_teardown
+from leasehold.ledger import books, box_book
+from leasehold.lifecycle.approval.intents import approved_words, asked_before, still_approved
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.lifecycle.machine.shared_meters import close_twins, twins_of
+from leasehold.lifecycle.money.metering import cost_text
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.placing import DEFAULT_ROOT, placed
+from leasehold.model.platform.platform_wording import say_source
+from leasehold.model.platform.profile import UNKNOWN, Profile, Verb
+from leasehold.model.run.note import Note, Report
+from leasehold.model.run.receipt import Approval
+from leasehold.model.run.verdict import Verdict
+from leasehold.platforms.contract import BoxState, Landlord
+from leasehold.platforms.landlords.person import steps
+
+from .teardown_readings import Look, neighbours, read_all
+from .teardown_words import not_home, where_results_are
+
+_POLL_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class TeardownPlan:
+    """What a teardown would do, lose and cost, and whether the gate lets it."""
+
+    lease: Lease
+    profile: Profile
+    verb: Verb
+    readings: TeardownReadings
+    verdict: Verdict
+    left_behind: tuple[dict[str, Any], ...] = ()
+    cost: str = ""
+    exports: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()  # what this verb starts, with dates
+
+    def _tier(self, name: str) -> str:
+        tier = next(tier for tier in self.profile.tiers if tier.name == name)
+        unsure = name in self.verb.deletes and self.verb.ends != "nothing" and tier.survives(self.verb.ends) == UNKNOWN
+        return f"{name} ({tier.place}{'; not known to survive' if unsure else ''})"
+
+    def _folder(self) -> dict[str, str]:
+        """Say where our folder lies and what the verb does to it; whatever is not known to survive is not kept."""
+        tier = self.profile.state_tier
+        fate = "keeps" if tier.name in self.verb.keeps else "deletes"
+        if fate == "deletes" and self.verb.ends != "nothing" and tier.survives(self.verb.ends) == UNKNOWN:
+            fate = "may delete"
+        return {"root": self.lease.root or DEFAULT_ROOT, "tier": tier.name, "place": tier.place, "fate": fate}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Spell for --json."""
+        return {
+            "lease": self.lease.id,
+            "box": self.lease.box,
+            "verb": self.verb.name,
+            "reversible": self.verb.reversible,
+            "deletes": [self._tier(name) for name in self.verb.deletes],
+            "keeps": [self._tier(name) for name in self.verb.keeps],
+            "folder": self._folder(),
+            "steps": steps(self.lease, self.verb),
+            "not_coming_home": list(self.left_behind),
+            "exports": list(self.exports),
+            "still_billed": list(self.verb.still_billed),
+            "clocks": list(self.clocks),
+            "facts": [f"{what}: {say_source(source, time.time())}" for what, source in self.profile.behind(self.verb)],
+            "facts_from": list(self.profile.origin),
+            "cost_so_far": self.cost,
+            "gate": self.verdict.as_dict(),
+            "evidence": self.readings.evidence,
+        }
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person wants done: the verb (empty: what stops the meter), and what they saw of doubtful facts."""
+
+    verb: str = ""
+    facts_checked: str = ""
+
+
+def plan_teardown(home: Home, lease: Lease, wanted: Wanted, look: Look | None = None) -> TeardownPlan:
+    """Read the box, the ledger and the home copies, and judge; changes nothing on the box."""
+    verb_name, facts_checked = wanted.verb, wanted.facts_checked
+    records = books.runs(home.ledger, lease=lease.id)
+    profile = platform_of(home, lease)
+    verb = profile.verb(verb_name)
+    if verb is None:
+        known = ", ".join(item.name for item in profile.verbs)
+        raise UserError("lease.unknown_verb", f"{profile.title} has no verb {verb_name!r}", hint=f"known: {known}")
+    harmless = verb.kind == "park" and verb.reversible and not verb.deletes
+    look = look or Look()
+    readings, left = read_all(home, lease, verb, records, replace(look, in_full=look.in_full and not harmless))
+    readings = replace(
+        readings,
+        other_leases=neighbours(home, lease, verb),
+        harmless=harmless,
+        doubts=(*profile.doubts(verb, time.time()), *readings.doubts),
+        facts_checked=facts_checked,
+    )
+    return TeardownPlan(
+        lease, profile, verb, readings, judge_teardown(readings), tuple(left), cost_text(home, lease, time.time()),
+        tuple(record.home_since for record in records if record.home_since), tuple(clocks_after(profile, verb)),
+    )  # fmt: skip
+
+
+def clocks_after(profile: Profile, verb: Verb) -> list[str]:
+    """Say which clocks the verb starts, with the date on which each fires."""
+    starts = {"stop": "stopped", "destroy": "released"}.get(verb.ends)
+    said = []
+    for clock in profile.clocks:
+        due = clock.due_unix(time.time())
+        if clock.starts == starts and due is not None:
+            day = time.strftime("%Y-%m-%d", time.gmtime(due))
+            said.append(f"on {day} ({clock.after}): {clock.effect}" + (f"; {clock.do}" if clock.do else ""))
+    return said
+
+
+def platform_of(home: Home, lease: Lease) -> Profile:
+    """Load the facts of a lease's platform as they hold for its folder, with the overlays of the project there."""
+    projects = [Path(record.project) for record in books.runs(home.ledger, lease=lease.id) if record.project]
+    profile = home.shelf(projects[0] if projects else None).load(lease.platform)
+    entry = box_book.find(home.ledger, lease.box)
+    return placed(profile, lease.root or DEFAULT_ROOT, entry.durable if entry else "")
+
+
+Approve = Callable[[TeardownPlan], Approval]
+
+
+def tear_down(
+    home: Home, lease: Lease, wanted: Wanted, landlord: Landlord, approve: Approve, report: Report
+) -> BoxState:
+    """Carry the verb out, if the gate passes before AND after the person's yes."""
+    if not lease.open:
+        report(Note("already_down", f"{lease.id} is already closed"))
+        return BoxState.GONE
+    begun = books.pending_intent(home.ledger, lease.id)
+    if begun and landlord.poll(lease) is BoxState.GONE:  # approved, carried out, and killed before we wrote that down
+        report(Note("intent_resumed", f"{approved_words(begun, lease.id)}, and the platform reports {lease.box} gone"))
+        _close(home, lease, begun["verb"], report)
+        return BoxState.GONE
+    if said := asked_before(home, lease):
+        report(Note("by_hand", said))
+    plan = plan_teardown(home, lease, wanted, Look(report=report))
+    _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
+    if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
+        if still_approved(begun, time.time()):
+            text = f"`{plan.verb.name}` was approved earlier and not finished; going on with it"
+            report(Note("intent_resumed", text))
+            plan = _look_again(home, lease, wanted, report)
+            if plan.readings.evidence != begun["evidence"]:
+                raise Refusal("teardown.refused", "the receipts or waivers changed meanwhile; nothing was done")
+            return _act(home, lease, plan, landlord, report)
+        text = f"{approved_words(begun, lease.id)} and was not finished; that approval is no longer valid"
+        report(Note("intent_expired", text))
+    approval = approve(plan)
+    approved_unix = time.time()  # what follows may take longer than an approval lives: it was given in time
+    covers = partial(judge_approval, simulated=landlord.simulated, irreversible=not plan.verb.reversible)
+    uncovered = "the approval does not cover this; nothing was done"
+    _require(covers(plan.readings, approval, approved_unix), "approval.refused", uncovered)
+    plan = _look_again(home, lease, wanted, report)
+    _require(covers(plan.readings, approval, approved_unix), "approval.refused", uncovered)
+    if plan.readings.doubts:
+        home.ledger.append(
+            "facts_checked", lease=lease.id, said=wanted.facts_checked, doubts=list(plan.readings.doubts)
+        )
+    books.record_intent(home.ledger, lease.id, plan.verb.name, approval)
+    if approval.key is not None:
+        report(Note("approved", f"approved by {approval.by}, signed with the {approval.key.words}"))
+    return _act(home, lease, plan, landlord, report)
+
+
+def _look_again(home: Home, lease: Lease, wanted: Wanted, report: Report) -> TeardownPlan:
+    """Look once more right before the act, and have the box read all that the act deletes and that is home.
+
+    A person may have thought for minutes, and times prove nothing about what was written behind them.
+    """
+    plan = plan_teardown(home, lease, wanted, Look(in_full=True, report=report))
+    _require(plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done")
+    return plan
+
+
+def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
+    """The person is here: the box need not nag any more. Best effort; the box may be going already."""
+    with contextlib.suppress(LeaseholdError):
+        engine = box_of(home, lease).connect()
+        try:
+            for run in plan.readings.runs:
+                if run.state != "absent":
+                    engine.hush(run.run, home.ledger.home_id)
+        finally:
+            engine.wire.close()
+
+
+def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, report: Report) -> BoxState:
+    if not landlord.simulated:
+        _hush(home, lease, plan)
+    state = landlord.act(lease, plan.verb)
+    deadline = time.monotonic() + _POLL_LIMIT_S
+    while state is BoxState.HELD and time.monotonic() < deadline:
+        time.sleep(1)
+        state = landlord.poll(lease)
+    if state is BoxState.GONE:
+        for line in not_home(plan.readings, plan.left_behind, plan.verb):
+            report(Note("given_up", line))
+        _close(home, lease, plan.verb.name, report)
+    elif state is BoxState.PARKED:
+        _park(home, lease, plan, report)
+    elif state is BoxState.ASKED:
+        home.ledger.append("verb_asked", lease=lease.id, verb=plan.verb.name)
+        lines = "\n".join(f"  {n}. {step}" for n, step in enumerate(steps(lease, plan.verb), 1))
+        where = where_results_are(plan.readings, plan.left_behind, plan.verb)
+        report(Note("by_hand", f"{where}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting"))
+    else:
+        _record_unknown(home, lease, plan, state, report)
+    return state
+
+
+def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxState, report: Report) -> None:
+    """Write down that nobody knows whether the verb took effect: the lease counts on, clocks that it may start too."""
+    first_call.forget(home.calls)
+    rate = f" at {lease.price}" if lease.price else ""
+    home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)
+    asked = f"`{plan.verb.name}` was asked for and {lease.box}"
+    if state is not BoxState.UNKNOWN:
+        report(Note("unknown", f"{asked} still answers ({state.value}): it bills{rate}. Stop it in the console"))
+        return
+    report(Note("unknown", f"{asked} no longer answers. Whether it is off is unknown: only the console shows that"))
+    for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
+        report(Note("danger", f"  if it is off: {line}"))
+    look = f"Once the console shows it off: lease down {lease.id} --stopped"
+    report(Note("by_hand", f"  until you have looked it counts as billing{rate}. {look}"))
+
+
+def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
+    first_call.forget(home.calls)
+    with home.ledger.transaction() as append:
+        append("verb_done", lease.id, "", {"verb": plan.verb.name})
+        append("lease_parked", lease.id, "", {"verb": plan.verb.name, "said": "the platform reports it stopped"})
+    cost = cost_text(home, lease, time.time())
+    report(Note("closed", f"{lease.id} is parked by `{plan.verb.name}`" + (f"; so far it cost {cost}" if cost else "")))
+    for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
+        report(Note("danger", f"  {line}"))
+
+
+def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
+    first_call.forget(home.calls)
+    twins = twins_of(home, lease)
+    with home.ledger.transaction() as append:
+        append("verb_done", lease.id, "", {"verb": verb})
+        append("lease_closed", lease.id, "", {"verb": verb})
+    close_twins(home, twins, verb, report)
+    cost = cost_text(home, lease, time.time())
+    report(Note("closed", f"{lease.id} is closed by `{verb}`" + (f"; it cost {cost}" if cost else "")))
+
+
+def _require(verdict: Verdict, code: str, message: str) -> None:
+    if verdict.passed:
+        return
+    seen, hint = verdict.objections("lease down … --plan shows all it read")
+    raise Refusal(code, message, seen=seen, hint=hint)

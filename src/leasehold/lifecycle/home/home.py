@@ -1,0 +1,120 @@
+"""The home: where the ledger, host-key pins and the built-in boxes live."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leasehold import first_call
+from leasehold.kit.text.redact import Redactor, in_environment
+from leasehold.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from leasehold.facts.profiles import Shelf
+
+_OVERLAYS = "profiles"
+_PROJECT = ".leasehold"
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder of ours; LEASEHOLD_HOME moves it."""
+
+    path: Path
+    config: Path | None = None  # your own settings: profiles/ holds overlays
+    project: Path | None = None  # where the command was typed
+    links: Path | None = None  # where connections lie that short askings share
+
+    @classmethod
+    def find(cls, environ: Mapping[str, str] = os.environ) -> Home:
+        """Find the home folder: LEASEHOLD_HOME, else the XDG data folder; settings by LEASEHOLD_CONFIG, else XDG."""
+        user = Path(environ.get("HOME") or "~").expanduser()
+        settings = Path(environ.get("XDG_CONFIG_HOME") or user / ".config") / "leasehold"
+        config = Path(environ.get("LEASEHOLD_CONFIG") or settings).expanduser().absolute()
+        path = Path(first_call.home_folder(environ))
+        return cls(path, config, _here(), _links(environ, path))
+
+    def shelf(self, project: Path | None = None) -> Shelf:
+        """Return the platform profiles: what ships, your overlays, then the project's."""
+        from leasehold.facts.profiles import Shelf
+
+        return Shelf(self._own_overlays, self._project_overlays(project))
+
+    def overlays(self, project: Path | None = None) -> tuple[Path, ...]:
+        """Name the folders of overlays: yours, then the project's."""
+        return (*self._own_overlays, *self._project_overlays(project))
+
+    @property
+    def _own_overlays(self) -> tuple[Path, ...]:
+        return (self.config / _OVERLAYS,) if self.config else ()
+
+    def _project_overlays(self, project: Path | None) -> tuple[Path, ...]:
+        """A project may be anybody's: its files make facts more cautious, never less."""
+        where = project or self.project
+        return (where / _PROJECT / _OVERLAYS,) if where else ()
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger, opened on first use."""
+        return Ledger(self.path / "ledger.sqlite", redactor=Redactor(in_environment(os.environ)))
+
+    @property
+    def signers(self) -> Path:
+        """OpenSSH allowed_signers file for signed approvals."""
+        return self.path / "allowed_signers"
+
+    def pins(self, name: str) -> Path:
+        """Host-key pins of one box."""
+        slug = "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
+        return self.path / "known_hosts" / slug
+
+    def tree_memory(self, project: Path) -> Path:
+        """Where the sums of a project's files are kept between commands."""
+        from hashlib import sha256
+
+        return self.path / "cache" / "trees" / f"{sha256(os.fsencode(project.absolute())).hexdigest()[:16]}.json"
+
+    def way_memory(self, box: str) -> Path:
+        """Where is kept how far a box was at the last pull."""
+        from hashlib import sha256
+
+        return self.path / "cache" / "ways" / f"{sha256(box.encode()).hexdigest()[:16]}.json"
+
+    @property
+    def calls(self) -> str:
+        """Where it is kept how boxes were called, so that the next command can begin with that."""
+        return first_call.calls_folder(str(self.path))
+
+    def box_root(self, name: str) -> Path:
+        """Folder of a built-in box on this machine."""
+        return self.path / "boxes" / name
+
+
+def _links(environ: Mapping[str, str], home: Path) -> Path | None:
+    """Choose where shared connections lie: LEASEHOLD_LINKS (or `none`), the session's runtime folder, else the home."""
+    chosen = environ.get("LEASEHOLD_LINKS", "")
+    if chosen:
+        return None if chosen == "none" else Path(chosen).expanduser().absolute()
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    return Path(runtime) / "leasehold" if runtime and os.path.isdir(runtime) else home / "links"
+
+
+def _here() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:
+        return None  # the folder was removed under our feet
+
+
+def person() -> str:
+    """Name who sits here, as the system knows them."""
+    import getpass
+
+    try:
+        return os.environ.get("USER") or getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name anywhere: a container with a bare uid, or Windows without one
+        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"

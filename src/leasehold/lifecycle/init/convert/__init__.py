@@ -1,0 +1,1 @@
+"""Convert jobs of SkyPilot, dstack and Slurm."""

@@ -1,0 +1,1 @@
+"""Find which options a script has and what each is for."""

@@ -1,0 +1,1 @@
+"""Find which files the code writes, and promise them as artifacts."""

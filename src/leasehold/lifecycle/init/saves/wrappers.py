@@ -1,0 +1,76 @@
+"""Functions of the project that save what they are given to where they are told: each caller writes a file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from leasehold.lifecycle.init.text.project_facts import Where
+from leasehold.lifecycle.init.text.source import Source, argument
+
+_SAVES = "torch.save"
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """Which arguments of a function are saved, and to where; and the call in it that does so."""
+
+    name: str
+    inside: Where
+    object_at: int
+    path_at: int
+    object_name: str = ""
+    path_name: str = ""
+
+    def saved(self, call: ast.Call) -> ast.expr | None:
+        """Return what a caller saves."""
+        return argument(call, self.object_at, self.object_name or "obj")
+
+    def path(self, call: ast.Call) -> ast.expr | None:
+        """Return where a caller saves it."""
+        return argument(call, self.path_at, self.path_name or "f")
+
+
+NO_WRAPPERS: Mapping[str, Wrapper] = {}
+
+
+def find_wrappers(sources: Iterable[Source]) -> dict[str, Wrapper]:
+    """List the functions that pass their own arguments on to torch.save, by name; none whose name is there twice."""
+    found: dict[str, Wrapper] = {}
+    seen: set[str] = set()
+    for source in sources:
+        for node in source.tree.body:
+            wrapper = _wrapper(source, node) if isinstance(node, ast.FunctionDef) else None
+            if wrapper is not None:
+                found[wrapper.name] = wrapper
+            if isinstance(node, ast.FunctionDef) and node.name in seen:
+                found.pop(node.name, None)
+            seen |= {node.name} if isinstance(node, ast.FunctionDef) else set()
+    return found
+
+
+def calls_of(wrappers: Mapping[str, Wrapper], source: Source) -> list[tuple[ast.Call, Wrapper]]:
+    """List the calls in a file that say where a wrapper is to save."""
+    found = []
+    for call, name in source.calls():
+        head, _, last = name.rpartition(".")
+        wrapper = wrappers.get(last)
+        if wrapper is not None and head.partition(".")[0] not in ("self", "?", "torch") and wrapper.path(call):
+            found.append((call, wrapper))
+    return found
+
+
+def _wrapper(source: Source, function: ast.FunctionDef) -> Wrapper | None:
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call) or source.dotted(node.func) != _SAVES:
+            continue
+        first = node.args[0] if node.args else None
+        if function.args.vararg and not names and isinstance(first, ast.Starred):
+            return Wrapper(function.name, source.at(node), 0, 1)
+        path, saved = argument(node, 1, "f"), argument(node, 0, "obj")
+        if isinstance(path, ast.Name) and isinstance(saved, ast.Name) and {path.id, saved.id} <= set(names):
+            places = (names.index(saved.id), names.index(path.id))
+            return Wrapper(function.name, source.at(node), *places, saved.id, path.id)
+    return None

@@ -1,0 +1,1 @@
+"""Read a project's files within bounds: sources, paths, shell words."""

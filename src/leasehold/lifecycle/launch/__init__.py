@@ -1,0 +1,1 @@
+"""Put a run on a box and start it there."""

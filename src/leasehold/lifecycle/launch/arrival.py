@@ -1,0 +1,64 @@
+"""Before a run is put on a box: is this the box that had it, is it another machine's name, where do results go?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from leasehold.errors import Refusal
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.shared_meters import met_before, note_machine, read_machine
+from leasehold.lifecycle.machine.two_places import refuse_results_on_box
+from leasehold.model.lease.lease import Lease, RunRecord
+from leasehold.model.lease.machine import Machine
+from leasehold.model.platform.placing import DEFAULT_ROOT
+from leasehold.model.run.note import Report
+from leasehold.model.values.wording import ago
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+
+def arrive(
+    home: Home, lease: Lease, at: tuple[Box, CaretakerEngine], before: RunRecord | None, results: Path, report: Report
+) -> None:
+    """Judge a box that does not know the run; nothing was started there yet."""
+    box, engine = at
+    met = read_machine(home, box, engine)
+    _refuse_lost(home, lease, before, met)
+    refuse_results_on_box(engine, box, results)
+    note_machine(home, lease, met, report)
+
+
+def _refuse_lost(home: Home, lease: Lease, before: RunRecord | None, met: Machine) -> None:
+    """A run that this home saw at work here must not begin at zero only because its folder is not there now."""
+    if before is None or before.lease != lease.id or before.state == "planned":
+        return
+    if books.was_removed(home.ledger, before.run) or not (before.owed() or before.receipt_json):
+        return
+    place = lease.root or DEFAULT_ROOT
+    raise Refusal(
+        "run.vanished",
+        f"{before.run} was at work on {lease.box}{_trained(before)}, and {place} there knows nothing of it now; "
+        "nothing was started, it would begin at zero",
+        seen=_seen(met_before(home, lease), met),
+        hint="is its disk mounted, is it the same machine? Put that right, then the identical command goes on\n"
+        + ("its results are home already: " + before.home_since + "\n" if before.home_since else "")
+        + f"if the folder is lost for good: lease run --again begins at zero, and lease waive {before.run} gives up "
+        "what never came home",
+    )
+
+
+def _trained(record: RunRecord) -> str:
+    trained_s = float((json.loads(record.work_json) if record.work_json else {}).get("trained_s") or 0.0)
+    return f" ({ago(trained_s)} trained)" if trained_s >= 1 else ""
+
+
+def _seen(before: Machine | None, now: Machine) -> str:
+    """Compare the folder's own name then and now: a fresh folder has another."""
+    if before is None or not before.box_id:
+        return f"box-id there now {now.box_id or 'absent'}, then not noted"
+    if before.box_id == now.box_id:
+        return f"the folder is the same one (box-id {now.box_id}), only the run is gone from it"
+    what = f"another folder: box-id then {before.box_id}, now {now.box_id or 'absent'}"
+    return what + ("" if before.boot == now.boot else "; the machine was booted anew since, or is another")

@@ -1,0 +1,1 @@
+"""Connect to a box, and tell which machine it is."""

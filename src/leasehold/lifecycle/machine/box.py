@@ -1,0 +1,211 @@
+"""From a box's name to a way in: `local`, `ssh:[user@]host[:port]`, or a name of the box book."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from leasehold import first_call
+from leasehold.errors import LinkError, UserError
+from leasehold.ledger import box_book
+from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry
+from leasehold.transport import ssh_config
+from leasehold.transport.ahead import CalledAhead
+from leasehold.transport.openssh import SshAddress, SshTransport
+from leasehold.transport.parcel import boot_command
+from leasehold.transport.process import LocalTransport
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.lifecycle.records.orders import RunOrder
+    from leasehold.model.platform.profile import Profile
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.contract import Transport
+    from leasehold.transport.sharing import Way
+
+DEFAULT_PLATFORM = "generic-ssh"
+
+# What a conversation needs is imported when there is one: ssh is called before, and shakes hands meanwhile.
+
+
+@dataclass(frozen=True)
+class Box:
+    """A reachable machine: its name, platform, our root folder on it, and how to get there."""
+
+    name: str
+    platform: str
+    root: str
+    transport: Transport
+    python_hint: str = ""
+    price: str = ""  # what the book says it costs
+    durable: str = ""  # the folder that the book names for copies
+    chosen: bool = False  # a person named its platform
+
+    def connect(self) -> CaretakerEngine:
+        """Open one wire; raises LinkError when the box cannot be reached.
+
+        A door never met is only knocked at first: nothing may be typed at a relay's menu.
+        """
+        from leasehold.platforms.engines.caretaker import CaretakerEngine
+        from leasehold.transport.flavour import refuse_closed_door
+        from leasehold.transport.wire import Wire
+
+        first = getattr(self.transport, "met", True) is False
+        if first:
+            refuse_closed_door(self.transport, thorough=True)
+        engine = CaretakerEngine(Wire(self.transport, self.root, self.python_hint))
+        if first:
+            cast(SshTransport, self.transport).note_met()
+        if isinstance(self.transport, CalledAhead):
+            self.transport.note_answer()
+        return engine
+
+    def connect_by(self, transport: Transport) -> CaretakerEngine:
+        """Open one wire by another way to the same box."""
+        return replace(self, transport=transport).connect()
+
+    def gateway(self) -> str:
+        """Name what its connection goes through: boxes behind one door are asked gently."""
+        return gateway_of(self.transport)
+
+    def look_in(self) -> CaretakerEngine:
+        """Open one wire for reading, over a connection that others share where there is one."""
+        from leasehold.transport import sharing
+        from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
+
+        ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
+        return sharing.first_answer(ways, self._by)
+
+    def told(self) -> list[tuple[int, str]]:
+        """Have its boot line print each run's status and its age, over the same kind of connection; nothing starts."""
+        from leasehold.transport import sharing
+        from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
+        from leasehold.transport.wire import ask_status
+
+        ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
+        return sharing.first_answer(ways, lambda way: ask_status(way.transport, self.root, way.patience_s))
+
+    def _by(self, way: Way) -> CaretakerEngine:
+        from leasehold.platforms.engines.caretaker import CaretakerEngine
+        from leasehold.transport.wire import Wire
+
+        return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s))
+
+
+def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -> Box:
+    """Resolve what --on says."""
+    if name == LOCAL:
+        where = home.box_root("rehearsal" if rehearse else "local")
+        if rehearse and root not in ("", str(where)):  # `down` deletes a rehearsal's folder: never one of yours
+            raise UserError("box.no_rehearsal", "--rehearse and --root do not go together", hint="leave --root out")
+        platform = "rehearsal" if rehearse else "local"
+        return Box("local", platform, root or str(where), LocalTransport(), sys.executable)
+    if rehearse:
+        raise UserError("box.no_rehearsal", "only --on local can be rehearsed", hint="lease run --on local --rehearse")
+    if name.startswith(SSH):
+        address = SshAddress.parse(name[len(SSH) :])
+        return _box_at(home, address, root)
+    entry = box_book.find(home.ledger, name)
+    if entry is None:
+        raise unknown_box(home, name)
+    hint = sys.executable if entry.address == LOCAL else entry.python or _interpreter(home, entry.platform)
+    chosen = entry.platform_by == PERSON
+    way = way_in(home, entry)
+    return Box(entry.name, entry.platform, root or entry.root, way, hint, entry.price, entry.durable, chosen)
+
+
+def _box_at(home: Home, address: SshAddress, root: str) -> Box:
+    """A box that is in no book: on the platform that a person named for it, else on the one that assumes nothing."""
+    platform = box_book.chosen_platform(home.ledger, f"{SSH}{address}")
+    if not platform:
+        return Box(f"{SSH}{address}", DEFAULT_PLATFORM, root, _ssh(home, address))
+    profile = home.shelf().load(platform)
+    hint = profile.environment.interpreter
+    return Box(f"{SSH}{address}", platform, root or folder_on(profile), _ssh(home, address), hint, chosen=True)
+
+
+def folder_on(profile: Profile) -> str:
+    """Our folder on the tier that the profile gives to runs; empty leaves it to the box's home folder."""
+    path = profile.state_tier.path
+    return path.rstrip("/") + "/leasehold" if path.startswith("/") else ""
+
+
+def _interpreter(home: Home, platform: str) -> str:
+    """The Python that the platform's image has for certain, where a login shell would not find it."""
+    shelf = home.shelf()
+    return shelf.load(platform).environment.interpreter if platform in shelf.names() else ""
+
+
+@contextmanager
+def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
+    """Find the ordered box; one that we have met is called at once, so that its handshake overlaps our own start."""
+    box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
+    if not isinstance(box.transport, SshTransport):
+        yield box
+        return
+    if not box.transport.met:
+        yield box
+        first_call.remember(home.calls, order.on, box.transport.argv(boot_command()))
+        return
+    called = CalledAhead(box.transport, lambda argv: first_call.remember(home.calls, order.on, argv))
+    try:
+        yield replace(box, transport=called)
+    except LinkError:
+        first_call.forget(home.calls, order.on)
+        raise
+    finally:
+        called.hang_up()
+
+
+def way_to(home: Home, name: str) -> Transport:
+    """Find the way to a box of a lease; no profile is read for it."""
+    if name == LOCAL:
+        return LocalTransport()
+    if name.startswith(SSH):
+        return _ssh(home, SshAddress.parse(name[len(SSH) :]))
+    entry = box_book.find(home.ledger, name)
+    if entry is None:
+        raise unknown_box(home, name)
+    return way_in(home, entry)
+
+
+def gateway_of(way: Transport) -> str:
+    """Name what a way's first hop goes through; ssh is asked."""
+    return ssh_config.gateway(way.config()) if isinstance(way, SshTransport) else way.name
+
+
+def _ssh(home: Home, address: SshAddress) -> SshTransport:
+    return SshTransport(address, home.pins(str(address)), links=home.links)
+
+
+def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransport | LocalTransport:
+    """Open a book entry's address as it now stands; only the host key is remembered between connections."""
+    if entry.address == LOCAL:
+        return LocalTransport()
+    address = SshAddress.parse(entry.address[len(SSH) :])._replace(identity=entry.identity)
+    links = None if only_pins else home.links  # a first contact with a told key is proven by itself
+    return SshTransport(address, home.pins(str(address)), name=entry.name, only_pins=only_pins, links=links)
+
+
+def only_plans(platform: str) -> str:
+    """Say what is possible on a platform whose engine cannot run yet."""
+    return f"lease plan --on {platform} plans and prices the job; run it on a box with SSH"
+
+
+def unknown_box(home: Home, name: str) -> UserError:
+    """Say that the book has no such box, and what comes near."""
+    if name in home.shelf().names():
+        what = f"{name!r} is a platform, and no box of it was named"
+        if not home.shelf().load(name).runnable:
+            return UserError("box.unknown", f"{what}; this version cannot start work there", hint=only_plans(name))
+        add = f"lease box add NAME 'ssh -p … root@…' --platform {name}, then --on NAME"
+        return UserError("box.unknown", what, hint=add)
+    import difflib
+
+    known = [entry.name for entry in box_book.entries(home.ledger)]
+    near = difflib.get_close_matches(name, known, 1)
+    ways = "lease box list; or --on local, --on ssh:ALIAS, --on ssh:user@host:port"
+    return UserError("box.unknown", f"no box {name!r}", hint=f"did you mean {near[0]}?" if near else ways)

@@ -1,0 +1,78 @@
+"""Other folders of ours on the machine that is to go: runs there go with it, whatever name or root they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from leasehold.kit.text.safe_text import one_line
+from leasehold.ledger import books, box_book
+from leasehold.lifecycle.home.home import Home
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.placing import DEFAULT_ROOT
+from leasehold.model.platform.profile import Verb
+from leasehold.model.run.verdict import Finding, refuses, unknown
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+from .box import Box
+
+
+@dataclass(frozen=True)
+class OtherRoot:
+    """A folder of ours beside the one that was asked for, with its runs as the box sees them."""
+
+    root: str
+    runs: tuple[dict[str, Any], ...]
+    problem: str = ""
+
+
+def roots_at_stake(engine: CaretakerEngine, home: Home, lease: Lease, verb: Verb) -> list[OtherRoot]:
+    """Have the box list its other roots that the verb may end; every folder that this home ever used is named to it.
+
+    A rehearsal ends nothing but its own folder, with all that lies below it.
+    """
+    if not verb.deletes and verb.ends == "nothing":
+        return []
+    machine, said = engine.machine(known_roots(home))
+    found = [
+        OtherRoot(str(one["root"]), tuple(one.get("runs") or ()), one_line(str(one.get("problem") or "")))
+        for one in said
+    ]
+    if lease.platform != "rehearsal":
+        return found
+    below = str(machine.get("real_root") or lease.root).rstrip("/") + "/"
+    return [one for one in found if one.root.startswith(below)]
+
+
+def known_roots(home: Home) -> list[str]:
+    """List the folders of all leases and boxes of this home."""
+    roots = [lease.root for lease in books.leases(home.ledger)]
+    roots += [entry.root for entry in box_book.entries(home.ledger)]
+    return list(dict.fromkeys(root or DEFAULT_ROOT for root in roots))
+
+
+def judge_unread(lease: Lease, root: OtherRoot, strange: list[str]) -> list[Finding]:
+    """Say which runs of another root this home does not know, and what could not be read there."""
+    found = [unknown(f"another folder of ours on this machine: {root.problem}")] if root.problem else []
+    for run in strange:
+        what = f"run {one_line(run)} lies in {one_line(root.root)} on this same machine, unknown to this home"
+        found.append(refuses(what, attach_words(run, lease.box, root.root) + ", then lease pull; or from its own home"))
+    return found
+
+
+def attach_words(run: str, box: str, root: str) -> str:
+    """Spell the command that makes a run known to this home."""
+    place = f" --root {one_line(root)}" if root not in ("", DEFAULT_ROOT) else ""
+    return f"lease attach {one_line(run)} --on {box}{place}"
+
+
+@contextmanager
+def opened(box: Box, root: str) -> Iterator[CaretakerEngine]:
+    """Speak to the same machine about another folder."""
+    engine = replace(box, root=root).connect()
+    try:
+        yield engine
+    finally:
+        engine.wire.close()

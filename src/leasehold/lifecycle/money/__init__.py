@@ -1,0 +1,1 @@
+"""Meters, budgets, and leases that bill without a live run."""

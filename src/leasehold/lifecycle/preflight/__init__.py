@@ -1,0 +1,1 @@
+"""The gates before a launch: plan, audit, environment, smoke."""

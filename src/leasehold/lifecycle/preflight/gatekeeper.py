@@ -1,0 +1,258 @@
+"""Run the gates before a launch: measure, judge, record, and refuse unless a person said why not."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from leasehold.errors import Refusal, UserError
+from leasehold.gates.start.audit import AuditReadings, judge_audit, judge_cluster, lacks_room
+from leasehold.gates.start.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
+from leasehold.gates.start.platform_signs import SignReadings, judge_signs
+from leasehold.kit.files.canonical_json import digest
+from leasehold.kit.tables.trackers import tracker_of
+from leasehold.ledger.store import Ledger
+from leasehold.lifecycle.box.shared_disk import Company, probe_sharing
+from leasehold.lifecycle.project.code_tree import CodeTree
+from leasehold.lifecycle.project.framework_imports import imported, own_packages
+from leasehold.model.job.job import Job
+from leasehold.model.job.slurm_options import slurm_options
+from leasehold.model.platform.platform_signs import asked_of_box
+from leasehold.model.platform.profile import Profile
+from leasehold.model.run.note import Note, Report
+from leasehold.model.run.verdict import Outcome, Verdict
+from leasehold.model.values.units import say_bytes
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+SKIPPABLE = ("audit", "env", "smoke", "launch")
+_HOGS_LIMIT_S = 10.0
+NoteDisks = Callable[[list[dict[str, Any]]], None]
+_PLAIN: Mapping[str, Any] = {}  # a platform that wants nothing of its shells
+_HALF_FULL = 0.5
+_OWN_FOLDERS = ("active", "bin", "blobs", "box-id", "caretaker", "data", "python", "quarantine", "secrets", "trees")
+
+
+@dataclass(frozen=True)
+class Skips:
+    """Gates that a person chose to pass by, and the reason given."""
+
+    names: tuple[str, ...] = ()
+    because: str = ""
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if name not in SKIPPABLE:
+                hint = f"these can be skipped: {', '.join(SKIPPABLE)}; gates that protect data cannot"
+                raise UserError("gate.unskippable", f"the gate {name!r} cannot be skipped", hint=hint)
+        if self.names and not self.because.strip():
+            raise UserError("gate.no_reason", "a skipped gate needs a reason", hint="--skip-gate NAME --because 'why'")
+
+
+@dataclass(frozen=True)
+class Gatekeeper:
+    """Judges, records and refuses, for one run on one lease."""
+
+    ledger: Ledger
+    report: Report
+    lease: str = ""
+    run: str = ""
+    skips: Skips = field(default_factory=Skips)
+
+    def pass_through(self, verdict: Verdict) -> None:
+        """Record a verdict; raise Refusal when it stands in the way and was not skipped."""
+        skipped = verdict.gate in self.skips.names
+        self.record(verdict, skipped)
+        if verdict.outcome is not Outcome.REFUSED or skipped:
+            if skipped and not verdict.passed:
+                self.report(Note("warning", f"gate {verdict.gate} was skipped because: {self.skips.because}"))
+            return
+        alone = "plan" if verdict.gate == "plan" else f"check {verdict.gate}"
+        seen, hint = verdict.objections(f"lease {alone} shows all it read")
+        message = f"the {verdict.gate} gate refused; nothing was launched"
+        raise Refusal(f"{verdict.gate}.refused", message, seen=seen, hint=hint)
+
+    def record(self, verdict: Verdict, skipped: bool = False) -> None:
+        """Write a verdict into the ledger and tell it."""
+        why = {"because": self.skips.because} if skipped else {}
+        self.ledger.append("gate_judged", lease=self.lease, run=self.run, skipped=skipped, **why, **verdict.as_dict())
+        self.report(Note("gate", _line(verdict, skipped), verdict.as_dict()))
+        for finding in verdict.warnings():
+            self.report(Note("warning", f"{finding.what}\n      -> {finding.hint}"))
+
+
+@dataclass(frozen=True)
+class AuditWish:
+    """What an audit shall look at beside the box and the job."""
+
+    deep: bool = False  # at who fills the disks, whether or not room is missing
+    with_whom: Company | None = None
+    note_disks: NoteDisks | None = None
+    code_inodes: int = 0
+    signs: SignReadings | None = None  # of platforms; the box is asked for those that its address cannot show
+
+
+_JUST_THE_BOX = AuditWish()
+
+
+def audit(
+    engine: CaretakerEngine, job: Job, profile: Profile, wish: AuditWish = _JUST_THE_BOX
+) -> tuple[Verdict, list[dict[str, Any]]]:
+    """Measure the box and judge it; look for hogs when the room does not suffice, or when asked to."""
+    root = str(engine.probe()["root"])
+    paths = [
+        root,
+        *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path != "/"),
+    ]
+    asked = asked_of_box(wish.signs.platforms) if wish.signs else []
+    taken = engine.wire.ask("readings", paths=paths, signs=asked)
+    if wish.note_disks is not None:
+        wish.note_disks(taken["disks"])
+    probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
+    shared = probe_sharing(engine, wish.with_whom, profile) if wish.with_whom else ()
+    readings = replace(_readings(taken, probes), shared=shared, code_inodes=wish.code_inodes)
+    verdict = judge_audit(met_here(job, profile), profile, readings, max(1, len(job.cells)))
+    if wish.signs:
+        seen = replace(wish.signs, read={**wish.signs.read, **_signs(taken)})
+        verdict = Verdict(verdict.gate, (*verdict.findings, *judge_signs(profile, seen)))
+    if profile.engine == "slurm":
+        answer = engine.wire.ask("slurm_rehearse", slurm=slurm_options(job))
+        verdict = Verdict(verdict.gate, (*verdict.findings, judge_cluster(answer)))
+    disks = [disk for disk in taken["disks"] if disk.get("exists")]
+    if wish.deep:
+        return verdict, [engine.wire.ask("hogs", path=disk["path"], limit_s=_HOGS_LIMIT_S) for disk in disks]
+    return verdict, _culprits(engine, disks, root) if lacks_room(verdict) else []
+
+
+def _signs(taken: dict[str, Any]) -> dict[tuple[str, str], str]:
+    return {(str(one["kind"]), str(one["value"])): str(one["seen"]) for one in taken.get("signs") or []}
+
+
+def met_here(job: Job, profile: Profile) -> Job:
+    """What of the job the machine we reach must have: a login node has no cards, and is not where the work is done."""
+    return replace(job, gpu=None) if profile.engine == "slurm" else job
+
+
+def _culprits(engine: CaretakerEngine, disks: list[dict[str, Any]], root: str) -> list[dict[str, Any]]:
+    """Find who eats the disks that are more than half full, and the one our folder is on; never our own folder."""
+    found: list[dict[str, Any]] = []
+    for disk in disks:
+        used = 1 - disk["free_bytes"] / disk["total_bytes"] if disk["total_bytes"] else 0.0
+        if disk["path"] != root and used < _HALF_FULL:
+            continue
+        above = disk["path"] != root or disk["is_mount"]  # else its neighbours are the ones to look at
+        place = disk["path"] if above else os.path.dirname(str(disk["real"]))
+        looked = engine.wire.ask("hogs", path=place, limit_s=_HOGS_LIMIT_S)
+        others = [hog for hog in looked["hogs"] if not _ours(str(hog["real"] or hog["path"]), root, disk)]
+        if others and looked["path"] not in [before["path"] for before in found]:
+            found.append({**looked, "hogs": others})
+    return found
+
+
+def _ours(path: str, root: str, disk: dict[str, Any]) -> bool:
+    """Whether a path is our folder on the box or one of the few we make in it."""
+    homes = {root, str(disk["real"])} if disk["path"] == root else {root}
+    return path in homes or any(path == f"{home}/{name}" for home in homes for name in _OWN_FOLDERS)
+
+
+def environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> Verdict:
+    """Ask the interpreter that will be launched what it can import and see."""
+    wanted = wanted_modules(imported(tree, job.run))
+    answer = engine.wire.ask(
+        "check_env", command=job.run, env=dict(job.env), modules=list(wanted), platform=dict(platform)
+    )
+    return judge_environment(job, wanted, answer)
+
+
+def credentials(
+    engine: CaretakerEngine, job: Job, values: Mapping[str, str], platform: Mapping[str, Any] = _PLAIN
+) -> Verdict:
+    """Have the box ask the trackers whose keys these are; the values go by wire and into a header, nowhere else."""
+    known = {name: value for name, value in values.items() if tracker_of(name) is not None}
+    if not known:
+        return Verdict("env", ())
+    asked = engine.wire.ask("check_secrets", secrets=known, env=dict(job.env), platform=dict(platform))
+    return judge_credentials(asked["answers"])
+
+
+def gate_wishes(job: Job, tree: CodeTree, skips: Skips) -> dict[str, Any]:
+    """Say what the box must ask after set-up, when nobody at home may be there to ask."""
+    elsewhere = job.slurm.get("image")  # its interpreter is in there
+    own = [] if elsewhere else own_packages(tree, job.run)
+    wishes = {"modules": list(wanted_modules(imported(tree, job.run))), "skip": "env" in skips.names}
+    return {**wishes, "own": own} if own else wishes
+
+
+def needs_environment(job: Job, tree: CodeTree) -> bool:
+    """Whether there is anything to ask before launch: a framework, or a card. With a `setup`, the box asks after it."""
+    elsewhere = job.slurm.get("image") or job.slurm.get("modules")  # its interpreter is not the login node's
+    return not job.setup and not elsewhere and bool(job.gpu or wanted_modules(imported(tree, job.run)))
+
+
+def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -> Verdict:
+    """Write a verdict that the box reached after set-up into the ledger, once, and return it."""
+    verdict = verdict_of(event.get("findings"))
+    known = ledger.events(run=run, kind="gate_judged")
+    if not any(row.data.get("box_seq") == event["n"] for row in known):
+        skipped = bool(event.get("skipped"))
+        where = {"box_seq": event["n"], "cell": str(event.get("cell")), "attempt": event.get("attempt")}
+        ledger.append("gate_judged", lease=lease, run=run, skipped=skipped, **where, **verdict.as_dict())
+    return verdict
+
+
+def passed_before(ledger: Ledger, lease: str, key: str) -> bool:
+    """Whether this lease's interpreter already passed for the same command, imports and platform."""
+    return any(event.data.get("key") == key for event in ledger.events(lease=lease, kind="env_passed"))
+
+
+def environment_key(job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> str:
+    """Name what the environment gate depends on."""
+    wanted = list(wanted_modules(imported(tree, job.run)))
+    starter = re.split(r"\S+\.py\b", job.run)[0]  # what stands before the script chooses the interpreter
+    return digest(
+        {
+            "run": starter,
+            "env": dict(job.env),
+            "modules": wanted,
+            "gpu": job.gpu is not None,
+            "platform": dict(platform),
+        }
+    )
+
+
+def say_hogs(found: dict[str, Any]) -> str:
+    """Say who eats a disk."""
+    lines = [f"biggest below {found['path']}" + ("" if found["complete"] else " (time ran out)") + ":"]
+    for hog in found["hogs"]:
+        link = f" -> {hog['real']}" if hog["real"] else ""
+        lines.append(f"  {say_bytes(hog['bytes']):>10}  {hog['files']:>9,} files  {hog['path']}{link}")
+    return "\n".join(lines)
+
+
+def _readings(taken: dict[str, Any], probes: dict[str, str]) -> AuditReadings:
+    return AuditReadings(
+        disks=tuple(taken["disks"]),
+        probes=probes,
+        memory=taken["memory"],
+        cpu=taken["cpu"],
+        shm=taken["shm"],
+        nofile=int(taken["nofile"]),
+        gpus=tuple(taken["gpus"]),
+        gpu_problem=str(taken["gpu_problem"]),
+        gpu_health=taken.get("gpu_health"),
+        tools=taken["tools"],
+    )
+
+
+def _exists(taken: dict[str, Any], path: str) -> bool:
+    return any(disk["path"] == path and disk.get("exists") for disk in taken["disks"])
+
+
+def _line(verdict: Verdict, skipped: bool) -> str:
+    if verdict.passed:
+        count = len(verdict.findings)
+        return f"gate {verdict.gate}: passed ({count} reading{'s' * (count != 1)})"
+    unseen = "; ".join(finding.what for finding in verdict.against()) if verdict.outcome is Outcome.UNKNOWN else ""
+    return f"gate {verdict.gate}: {verdict.outcome.value}{', skipped' if skipped else ''}{unseen and f': {unseen}'}"

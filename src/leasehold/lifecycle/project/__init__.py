@@ -1,0 +1,1 @@
+"""The code that travels: what belongs to it, its hash, its job file, its data."""

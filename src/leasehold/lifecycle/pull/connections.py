@@ -1,0 +1,183 @@
+"""Connections for a pull: where a box is known to be far, several are called before anybody needs them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leasehold.errors import LinkError
+from leasehold.kit.files.atomic import read_json, write_json
+from leasehold.transport import parcel
+from leasehold.transport.ahead import CalledAhead
+from leasehold.transport.contract import FAR_S
+from leasehold.transport.openssh import SshTransport
+
+if TYPE_CHECKING:  # the first call goes out before all that is imported
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.transport.contract import Transport
+
+AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
+_AFTER_S = 0.1  # the first one is waited for: the keys of the others are not made beside it
+_WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further connections would
+
+
+class Calls:
+    """The connections of one pull."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        connect: Callable[[Transport], CaretakerEngine],
+        memory: Path,
+        answered: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        """Take the way to the box, how to connect by a way, and where it is kept how far the box was.
+
+        `answered` is told the command line of the first call once the box has answered it.
+        """
+        self._answered = answered
+        self._transport = transport
+        self._connect = connect
+        self._memory = memory
+        self._lock = threading.Lock()
+        self._first: CalledAhead | None = None
+        self._entered = threading.Event()  # the first one is through: our program is on the box
+        self._called: list[_Call] = []
+        self._awaited: list[_Call] = []  # somebody waits for these
+        self._over = False
+
+    def begin(self) -> None:
+        """Call a box that we have met, without waiting; several times where the last pull says that it pays."""
+        transport = self._transport
+        if not isinstance(transport, SshTransport) or not transport.met:
+            return
+        self._drop_called()  # what a lost link left over
+        self._first, self._entered = CalledAhead(transport, self._answered), threading.Event()
+        kept = read_json(str(self._memory)) or {}
+        if _worth_calling(kept):
+            threading.Thread(target=self._call, args=(transport, kept, self._entered), daemon=True).start()
+
+    def first(self) -> CaretakerEngine:
+        """Open the first connection, the others being called beside it."""
+        if self._first is None:
+            self.begin()
+        called, self._first = self._first, None  # after a lost link the next first one is called anew
+        engine = self._connect(called or self._transport)
+        self._entered.set()
+        return engine
+
+    def more(self) -> CaretakerEngine:
+        """Open one more; raises LinkError or BoxError when the box lets none in."""
+        while True:
+            with self._lock:
+                called = self._called.pop(0) if self._called else None
+            if called is None:
+                return self._one_more()
+            with contextlib.suppress(LinkError):  # a call that broke meanwhile is made anew
+                return self._taken(called)
+
+    def remember(self, round_trip_s: float, pulled_bytes: int) -> None:
+        """Keep how far the box was and how much came; a home that cannot write forgets."""
+        with contextlib.suppress(OSError):
+            self._memory.parent.mkdir(parents=True, exist_ok=True)
+            kept = {"round_trip_s": round_trip_s, "pulled_bytes": pulled_bytes, "parcel": parcel.build().sha256}
+            write_json(str(self._memory), kept, durable=False)
+
+    def hang_up(self) -> None:
+        """End the calls that nobody took. A second call does nothing."""
+        with self._lock:
+            self._over = True
+        first, self._first = self._first, None
+        if first is not None:
+            first.hang_up()
+        self._drop_called()
+
+    def _drop_called(self) -> None:
+        with self._lock:
+            called, self._called = [*self._called, *self._awaited], []
+        for one in called:
+            threading.Thread(target=one.hang_up).start()
+
+    def _one_more(self) -> CaretakerEngine:
+        if not isinstance(self._transport, SshTransport):
+            return self._connect(self._transport)
+        at_once = threading.Event()
+        at_once.set()
+        return self._taken(_Call(self._transport, self._connect, at_once))
+
+    def _taken(self, called: _Call) -> CaretakerEngine:
+        """Wait for a call; when all is over nobody waits for it any more, and it is ended."""
+        with self._lock:
+            self._awaited.append(called)
+            over = self._over
+        try:
+            if over:
+                called.hang_up()
+            return called.engine()
+        finally:
+            with self._lock:
+                self._awaited.remove(called)
+
+    def _call(self, transport: SshTransport, kept: dict[str, Any], entered: threading.Event) -> None:
+        time.sleep(_AFTER_S)
+        if kept.get("parcel") == parcel.build().sha256:
+            entered.set()  # it was there at the last pull: nobody need bring it first
+        for _ in range(AHEAD):
+            called = _Call(transport, self._connect, entered)
+            with self._lock:
+                if not self._over:
+                    self._called.append(called)
+                    continue
+            called.hang_up()
+            return
+
+
+class _Call:
+    """One further connection: ssh shakes hands at once, and our program is started as soon as it is on the box."""
+
+    def __init__(
+        self, transport: SshTransport, connect: Callable[[Transport], CaretakerEngine], entered: threading.Event
+    ) -> None:
+        self._called = CalledAhead(transport)
+        self._connect = connect
+        self._entered = entered
+        self._engine: CaretakerEngine | None = None
+        self._error: Exception | None = None
+        self._greeting = threading.Thread(target=self._greet, daemon=True)
+        self._greeting.start()
+
+    def engine(self) -> CaretakerEngine:
+        """Wait for it; raises why it did not come, or broke since."""
+        self._greeting.join()
+        if self._engine is None:
+            raise self._error or LinkError("link.closed", "the call was ended")
+        if self._engine.wire.lost is not None:
+            self._engine.wire.close()
+            raise self._engine.wire.lost
+        return self._engine
+
+    def hang_up(self) -> None:
+        """End it in whatever state it is."""
+        self._called.cut()
+        self._entered.set()
+        self._greeting.join()
+        if self._engine is not None:
+            self._engine.wire.close()
+
+    def _greet(self) -> None:
+        self._entered.wait()
+        try:
+            self._engine = self._connect(self._called)
+        except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever takes the connection hears of it
+            self._error = error
+
+
+def _worth_calling(kept: dict[str, Any]) -> bool:
+    try:
+        return float(kept["round_trip_s"]) >= FAR_S and int(kept["pulled_bytes"]) >= _WORTH_BYTES
+    except (KeyError, TypeError, ValueError):
+        return False

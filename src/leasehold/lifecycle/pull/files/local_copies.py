@@ -1,0 +1,78 @@
+"""What is home already under another roof: set aside, evacuated, or of an older promise. It is linked, not fetched."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+from leasehold.kit.files.atomic import read_json
+from leasehold.kit.files.manifest import ManifestError, parse
+from leasehold.kit.files.paths import UnsafePath, join_checked
+
+
+class AtHome:
+    """Files of earlier pulls of a run, by their sums as the manifests beside them say."""
+
+    def __init__(self, folders: Iterable[Path], run: str) -> None:
+        self._places: dict[tuple[str, int], list[Path]] = {}
+        for folder in folders:
+            for key, place in _listed(folder, run):
+                self._places.setdefault(key, []).append(place)
+        self._sizes = {size for _, size in self._places}
+
+    def may_have(self, size: int) -> bool:
+        """Whether any file of this size is known."""
+        return size in self._sizes
+
+    def places(self, sha: str, size: int) -> list[Path]:
+        """Where a file with this sum should lie."""
+        return self._places.get((sha, size), [])
+
+
+def link_equal(places: Iterable[Path], sha: str, target: str) -> bool:
+    """Put a file that really has this sum at target; tell whether there was one. Each is read: none is believed."""
+    for place in places:
+        try:
+            if not place.is_file() or place.is_symlink() or _sum(place) != sha:
+                continue
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(target)
+            try:
+                os.link(place, target)
+            except OSError:  # another filesystem, or one that cannot link
+                shutil.copyfile(place, target)
+            return True
+        except OSError:
+            continue
+    return False
+
+
+def _listed(folder: Path, run: str) -> list[tuple[tuple[str, int], Path]]:
+    try:
+        cells = parse(json.loads((folder / "manifest.json").read_bytes()), run)["cells"]
+    except (OSError, ValueError, RecursionError, ManifestError):
+        return []
+    names = (read_json(str(folder / "receipt.json")) or {}).get("home_names", {})
+    found = []
+    for cell, entries in cells.items():
+        for entry in entries:
+            name = entry.get("home", entry["path"])
+            key = f"{cell}/{name}"
+            with contextlib.suppress(UnsafePath, AttributeError):
+                place = join_checked(str(folder / "cells"), names.get(key, key))
+                found.append(((str(entry["sha256"]), int(entry["bytes"])), Path(place)))
+    return found
+
+
+def _sum(path: Path) -> str:
+    digest = sha256()
+    with open(path, "rb", buffering=0) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

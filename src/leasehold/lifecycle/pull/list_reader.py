@@ -1,0 +1,248 @@
+"""The list of what is to come: read piece by piece, checked, kept for the next try, and put on the desk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from leasehold.errors import HomeError, VerifyError
+from leasehold.kit.files.atomic import read_json, write_all
+from leasehold.kit.files.manifest import Listed, ManifestError, Row
+from leasehold.kit.files.paths import UnsafePath, join_checked
+from leasehold.lifecycle.home.result_names import HomeNames, Probe, named
+from leasehold.lifecycle.pull.files.arrivals import NAME as ARRIVALS
+from leasehold.lifecycle.pull.files.incoming_file import Coming
+
+from .scheduler import Desk
+
+NAME = "listing.jsonl"
+_OLDER_NAME = "listing.json"  # of versions that wrote it at one go
+_MOST_BYTES = 1 << 30
+
+Parts = Iterator[dict[str, Any] | bytes]
+
+
+@dataclass(frozen=True)
+class ListPiece:
+    """Some of the files that are listed, and the box's own text of it."""
+
+    rows: list[Row]
+    text: bytes
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pull goes, and where else at home its files may lie already."""
+
+    folder: Path
+    roofs: tuple[Path, ...]
+    check_room: Callable[[Path, int, int], None]  # folder, bytes and files that are still to come
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a box is to list."""
+
+    run: str
+    cells: list[str]
+    patterns: list[str]
+    quiet_s: float = -1.0  # of a live run: how long nobody may have written a file; below 0 the run has ended
+
+
+class Roster(Protocol):
+    """Who knows what may be listed; each refuses by raising."""
+
+    def check(self, named: Iterable[tuple[str, str]]) -> None:
+        """Look at the next files, as (cell, path)."""
+
+    def complete(self) -> None:
+        """There are no more."""
+
+
+class Anything:
+    """A roster that takes what comes."""
+
+    def check(self, named: Iterable[tuple[str, str]]) -> None:
+        """Take them."""
+
+    def complete(self) -> None:
+        """Take that there are none."""
+
+
+class Unpacking:
+    """Unpacks what an untrusted box packed, up to a bound."""
+
+    def __init__(self, what: str, most_bytes: int = _MOST_BYTES) -> None:
+        self._what = what
+        self._opener = zlib.decompressobj()
+        self._left = most_bytes
+        self._parts: list[bytes] = []
+
+    def add(self, packed: bytes) -> None:
+        """Take more of it."""
+        try:
+            self._parts.append(self._opener.decompress(packed, self._left + 1))
+        except zlib.error as error:
+            raise VerifyError("artifact.bad_manifest", f"the box's {self._what} does not unpack: {error}") from None
+        self._left -= len(self._parts[-1])
+        if self._left < 0 or self._opener.unconsumed_tail:
+            raise VerifyError("artifact.bad_manifest", f"the box's {self._what} does not end")
+
+    @property
+    def over(self) -> bool:
+        """Whether its end has come."""
+        return self._opener.eof
+
+    def whole(self) -> bytes:
+        """Return all of it."""
+        return b"".join(self._parts)
+
+
+def read_pieces(parts: Parts, roster: Roster) -> Iterator[ListPiece]:
+    """Yield the pieces of a chart's list, each checked; what follows it is left in the parts."""
+    listed, left = Listed(), _MOST_BYTES
+    for part in parts:
+        if not isinstance(part, bytes):
+            break  # {listed}: what comes now are sums
+        unpacking = Unpacking("list of files", left)
+        unpacking.add(part)
+        text = unpacking.whole()
+        left -= len(text)
+        try:
+            rows = listed.check(json.loads(text))
+        except (ManifestError, ValueError, RecursionError) as error:
+            raise VerifyError("artifact.bad_manifest", f"the box's list of files cannot be trusted: {error}") from None
+        roster.check((row[0], row[1]) for row in rows)
+        yield ListPiece(rows, text)
+    roster.complete()
+
+
+class Intake:
+    """Puts listed files on the desk as they are listed, if there is room for them, and writes the list down."""
+
+    def __init__(self, place: Place, desk: Desk, *, resumes: bool) -> None:
+        self._place = place
+        self._desk = desk
+        self._resumes = resumes
+        self._names = HomeNames(Probe(place.folder))
+        self._number = 0
+        self._waiting: list[Coming] = []  # there is no room for them
+        self._lock = threading.Lock()  # a pull that failed may be over before its list; the number is another's then
+        self._fd = os.open(place.folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+
+    def add(self, piece: ListPiece) -> None:
+        """Take a piece."""
+        with self._lock:
+            if self._fd < 0:
+                return
+            write_all(self._fd, piece.text.replace(b"\n", b" ") + b"\n")
+        self._waiting += self._coming(piece.rows)
+        with contextlib.suppress(HomeError):  # how much it is in all, the list's end will say
+            self._put_down()
+
+    def complete(self) -> None:
+        """The list is over: refuse what there is no room for, by all that is still to come."""
+        self._put_down()
+
+    def _put_down(self) -> None:
+        missing = sum(file.bytes - file.home.total if file.home else file.bytes for file in self._waiting)
+        absent = self._desk.absent + sum(not file.home for file in self._waiting)
+        self._place.check_room(self._place.folder, self._desk.missing_bytes + missing, absent)
+        self._desk.add(self._waiting)
+        self._waiting = []
+
+    def close(self) -> None:
+        """Take no more. A second call does nothing."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
+
+    def _coming(self, rows: Iterable[Row]) -> Iterator[Coming]:
+        base = str(self._place.folder / "cells") + os.sep
+        for cell, path, size, mtime_ns in rows:
+            name = self._names.of(cell, path)  # the path was checked when it was read
+            target = base + cell + os.sep + (name if os.sep == "/" else name.replace("/", os.sep))
+            file = Coming(self._number, cell, path, size, mtime_ns, target, name)
+            if self._resumes:
+                _part_from_roof(file.target)
+                file.home = self._desk.arrivals.of(file.key, file.target, size)
+            self._number += 1
+            yield file
+
+
+def drop_changed(folder: Path, pieces: Iterable[ListPiece]) -> None:
+    """Forget parts of files that an earlier try was to bring and that are no longer listed, or not as they were."""
+    now = {(row[0], row[1]): row[2:] for piece in pieces for row in piece.rows}
+    before = _listed_before(folder)
+    called, calls = named(before, Probe(folder)), named(now, Probe(folder))
+    gone = [key for key, was in before.items() if now.get(key) != was or called[key] != calls[key]]
+    for cell, path in gone:
+        with contextlib.suppress(UnsafePath, TypeError):
+            where = join_checked(str(folder / "cells" / cell), called[cell, path])
+            with contextlib.suppress(OSError):
+                os.unlink(where)
+            with contextlib.suppress(OSError):  # an emptied folder may stand where a file belongs now
+                os.removedirs(os.path.dirname(where))
+    if gone:
+        _forget(folder / ARRIVALS, {f"{cell}/{path}" for cell, path in gone})
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def forget_marks(folder: Path) -> None:
+    """Take away what only a pull on its way needs."""
+    for name in (NAME, _OLDER_NAME, ARRIVALS):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder / name)
+
+
+def _part_from_roof(target: str) -> None:
+    """Nothing is ever written through a hard link into an older copy: such a file is linked anew."""
+    with contextlib.suppress(OSError):
+        if os.lstat(target).st_nlink > 1:
+            os.unlink(target)
+
+
+def _listed_before(folder: Path) -> dict[tuple[str, str], Any]:
+    """What the last try was to bring: size and time by cell and path. No inode: a parked box may come with others."""
+    try:
+        lines = (folder / NAME).read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return _listed_by_older(folder)
+    before: dict[tuple[str, str], Any] = {}
+    for line in lines[:-1]:  # a torn last one was never acted on
+        with contextlib.suppress(ValueError, TypeError):
+            before.update({(str(cell), str(path)): (size, at) for cell, path, size, at in json.loads(line)})
+    return before
+
+
+def _listed_by_older(folder: Path) -> dict[tuple[str, str], Any]:
+    kept = read_json(str(folder / _OLDER_NAME)) or read_json(str(folder / "manifest.json")) or {}
+    try:
+        return {
+            (str(cell), str(entry["path"])): (entry["bytes"], entry["mtime_ns"])
+            for cell, entries in kept["cells"].items()
+            for entry in entries
+        }
+    except (KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _forget(log: Path, keys: set[str]) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        log.write_text("".join(line for line in lines if _key(line) not in keys), encoding="utf-8")
+
+
+def _key(line: str) -> str:
+    try:
+        return str(json.loads(line)[0])
+    except (ValueError, IndexError, TypeError, KeyError):
+        return ""

@@ -1,0 +1,68 @@
+"""Tell the box what came, while the rest is on its way: over a long way, all of it at the end would take long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from leasehold.lifecycle.pull.files.incoming_file import Coming
+from leasehold.platforms.engines.caretaker import ChartTalk, Range
+
+from .scheduler import Desk
+
+_BLOCK = 64  # files, all of which are here before any is told of
+_LEAST_FILES = 250  # in one telling
+_PART = 16  # of all files, at least, in one telling
+_MOST = 24  # tellings: a box that is still hashing holds only so much for later
+_NO_SUM = bytes(32)
+
+
+class Telling:
+    """Says the sums that came with files' bytes, in whichever order those came."""
+
+    def __init__(self, desk: Desk, talk: ChartTalk) -> None:
+        self._desk = desk
+        self._talk = talk
+        self._first = 0  # block that was not told of
+        self._told: set[int] = set()  # blocks behind it that were
+        self._count = 0
+
+    def step(self) -> None:
+        """Tell of the next ones, if they are many."""
+        files = self._desk.files
+        wanted = max(_LEAST_FILES, len(files) // _PART)
+        if self._count >= _MOST or len(files) < wanted:
+            return
+        end = min(len(files) // _BLOCK, self._first + 2 * (wanted + 8192) // _BLOCK)
+        found = [block for block in range(self._first, end) if block not in self._told and self._settled(block)]
+        if len(found) * _BLOCK >= wanted:
+            self._count += 1
+            self._talk.tell(*self._sums(found))
+            self._told.update(found)
+            while self._first in self._told:
+                self._told.remove(self._first)
+                self._first += 1
+
+    def rest(self) -> None:
+        """Tell the rest, and that this is all."""
+        end = -(-len(self._desk.files) // _BLOCK)
+        self._talk.seal(*self._sums(block for block in range(self._first, end) if block not in self._told))
+
+    def _settled(self, block: int) -> bool:
+        return all(map(_is_settled, self._desk.files[block * _BLOCK : (block + 1) * _BLOCK]))
+
+    def _sums(self, blocks: Iterable[int]) -> tuple[list[Range], bytes]:
+        """Spell blocks as ranges of files, and the sums of these; zeros for what the box sums itself."""
+        ranges: list[Range] = []
+        sums: list[bytes] = []
+        for _, group in groupby(enumerate(blocks), lambda pair: pair[1] - pair[0]):
+            together = [block for _, block in group]
+            files = self._desk.files[together[0] * _BLOCK : (together[-1] + 1) * _BLOCK]
+            ranges.append((together[0] * _BLOCK, len(files)))
+            sums += [bytes.fromhex(file.sha256) if file.sealed and file.proved else _NO_SUM for file in files]
+        return ranges, b"".join(sums)
+
+
+def _is_settled(file: Coming) -> bool:
+    """Whether no sum is to come with it any more."""
+    return file.proved or not file.sealed or file.skipped

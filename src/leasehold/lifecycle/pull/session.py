@@ -1,0 +1,238 @@
+"""One pull from beginning to end: list, sums and bytes side by side, then everything proved."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.errors import LinkError, VerifyError
+from leasehold.lifecycle.pull.files.arrivals import Arrivals
+from leasehold.lifecycle.pull.files.incoming_file import Coming
+from leasehold.lifecycle.pull.files.local_copies import AtHome
+from leasehold.model.run.note import Note, Report
+from leasehold.model.values.units import say_bytes
+from leasehold.platforms.engines.caretaker import CaretakerEngine, ChartTalk
+from leasehold.transport.contract import FAR_S
+
+from .flush import Flushing
+from .hasher import Hasher
+from .list_reader import (
+    Anything,
+    Asked,
+    Intake,
+    ListPiece,
+    Parts,
+    Place,
+    Roster,
+    Unpacking,
+    drop_changed,
+    forget_marks,
+    read_pieces,
+)
+from .rate import Pace
+from .report_digests import Telling
+from .scheduler import Desk
+from .streams import Streams, Way, unwritable
+
+_GARBAGE = 100_000
+_SURELY_FAR_S = 0.06
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What came: the manifest's own bytes, and the sum of every file that was proved while it came."""
+
+    manifest: bytes
+    sums: dict[str, str]
+    files: list[Coming]
+
+    @property
+    def total_bytes(self) -> int:
+        """How much it is."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def home_names(self) -> dict[str, str]:
+        """The files that are called otherwise here than on the box, as cell/path."""
+        return {file.key: f"{file.cell}/{file.name}" for file in self.files if file.name != file.path}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A chart that was asked for; how far the box is is measured meanwhile."""
+
+    talk: ChartTalk
+    parts: Parts
+    seen: dict[str, Any]  # how the run stood, if that was asked too
+    measuring: threading.Thread
+    measured: list[float]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A chart whose list has begun: its first piece, if anything is listed, the others as they come, and the talk."""
+
+    first: ListPiece | None
+    more: Iterator[ListPiece]
+    talk: ChartTalk
+    parts: Parts  # what follows the list
+    round_trip_s: float
+
+
+def open_chart(engine: CaretakerEngine, asked: Asked, roster: Roster | None = None) -> Opened:
+    """Ask for the chart and read how its list begins."""
+    return open_list(begin_chart(engine, asked), roster)
+
+
+def begin_chart(engine: CaretakerEngine, asked: Asked, *, look: bool = False) -> Begun:
+    """Ask for the chart; with look, also how the run stands, in the same breath, and wait for that."""
+    measured: list[float] = []
+    measuring = threading.Thread(target=lambda: measured.append(_round_trip_s(engine)), daemon=True)
+    measuring.start()
+    talk = engine.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s, look=look)
+    parts = iter(talk)
+    seen = _seen(next(parts, {})) if look else {}
+    return Begun(talk, parts, seen, measuring, measured)
+
+
+def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
+    """Read how the list of a chart begins."""
+    pieces = read_pieces(begun.parts, roster or Anything())
+    try:
+        first = next(pieces, None)
+    except VerifyError:
+        begun.talk.leave()
+        raise
+    begun.measuring.join()
+    round_trip_s = begun.measured[0] if begun.measured else 0.0  # a lost link is told by who needs it
+    return Opened(first, pieces, begun.talk, begun.parts, round_trip_s)
+
+
+def _seen(part: dict[str, Any] | bytes) -> dict[str, Any]:
+    found = part.get("seen") if isinstance(part, dict) else None
+    if not isinstance(found, dict):
+        raise LinkError("link.strange", "the box broke the protocol: it does not say how the run stands")
+    return found
+
+
+def _round_trip_s(engine: CaretakerEngine) -> float:
+    """Measure how far the box is; a near one that is busy would seem far, so it is asked again."""
+    found = engine.round_trip_s()
+    for _ in range(2):
+        if FAR_S <= found < _SURELY_FAR_S:
+            found = min(found, engine.round_trip_s())
+    return found
+
+
+def pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+    """Bring every listed file into the place and prove it; what is there already is continued."""
+    often = gc.get_threshold()
+    gc.set_threshold(_GARBAGE)  # what is made here stays to the end; looking through it is a tenth of the time
+    try:
+        return _pull(engine, opened, place, way, pace, report)
+    except OSError as error:
+        raise unwritable(error) from None
+    finally:
+        gc.set_threshold(*often)
+
+
+def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+    folder = place.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    resumes = (folder / "cells").is_dir()
+    pieces = [opened.first] if opened.first else []
+    try:
+        if resumes:
+            pieces += opened.more  # what the list no longer names must go before anything comes
+            drop_changed(folder, pieces)
+        else:
+            forget_marks(folder)  # of files that somebody has taken away
+        arrivals = Arrivals(folder)
+        desk = Desk(arrivals, AtHome(place.roofs, way.run))
+        intake = Intake(place, desk, resumes=resumes)
+        try:
+            for piece in pieces:
+                intake.add(piece)
+            if resumes:
+                intake.complete()
+            manifest = _run(engine, desk, _Chart(opened, intake, desk), Streams(desk, way, pace, report))
+        finally:
+            intake.close()
+            arrivals.close()
+            for file in desk.files:
+                if not file.sealed:  # those are written at one go
+                    file.close()
+    finally:
+        opened.talk.leave()
+    kept = [file for file in desk.files if not file.skipped]
+    count, size = len(kept), sum(file.bytes for file in kept)
+    text = f"pulled {count} {'file' if count == 1 else 'files'}, {say_bytes(size)}"
+    more = f"; {say_bytes(pace.fetched_bytes)} over the wire" if pace.fetched_bytes != size else ""
+    report(Note("pulled", text + more, {"files": count, "bytes": size, "fetched_bytes": pace.fetched_bytes}))
+    return Pulled(manifest, {file.key: file.sha256 for file in kept}, desk.files)
+
+
+def _run(engine: CaretakerEngine, desk: Desk, chart: _Chart, streams: Streams) -> bytes:
+    reader = threading.Thread(target=chart.read, daemon=True, name="chart")
+    reader.start()
+    hasher = Hasher(desk)
+    try:
+        telling, flushing = Telling(desk, chart.talk), Flushing(desk)
+        streams.each_moment = [telling.step, flushing.step]
+        streams.run(engine)
+        telling.rest()
+        flushing.rest()  # while the box writes its manifest
+        reader.join()
+        if (failed := desk.failure or desk.lost) is not None:
+            raise failed
+    finally:
+        desk.close()
+        hasher.join()
+    return chart.manifest.whole()
+
+
+class _Chart:
+    """Reads what the box says of its files: the rest of the list, sums as it takes them, and the manifest."""
+
+    def __init__(self, opened: Opened, intake: Intake, desk: Desk) -> None:
+        self.talk = opened.talk
+        self.manifest = Unpacking("manifest")
+        self._opened = opened
+        self._intake = intake
+        self._desk = desk
+
+    def read(self) -> None:
+        """Read it to its end; whoever waits at the desk hears of what goes wrong."""
+        desk = self._desk
+        try:
+            self._read()
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            desk.fail(LinkError("link.strange", f"the box broke the protocol: {type(error).__name__} in its chart"))
+        except LinkError as error:
+            desk.lose(error)
+        except OSError as error:
+            desk.fail(unwritable(error))
+        except Exception as error:  # noqa: BLE001 - a thread's boundary: whoever waits must hear of it
+            desk.fail(error)
+
+    def _read(self) -> None:
+        desk = self._desk
+        for piece in self._opened.more:
+            self._intake.add(piece)
+        self._intake.complete()
+        desk.ask_sums = self.talk.want_sums
+        desk.ask_sums(desk.to_sum)
+        desk.all_listed()
+        for part in self._opened.parts:
+            if isinstance(part, bytes):
+                self.manifest.add(part)
+                if self.manifest.over:
+                    return  # what the box still does is for its own memory
+                continue
+            if "file" in part:
+                desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])
+            for number, sha256 in part.get("sums", ()):
+                desk.summed(int(number), str(sha256))

@@ -1,0 +1,1 @@
+"""Orders and sweep parts as the ledger records them."""

@@ -1,0 +1,1 @@
+"""Bring results home, verify them, and keep the evidence beside them."""

@@ -1,0 +1,51 @@
+"""Where a run's code came from: commit, branch and whether files differed, kept with the code beside the results."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from leasehold.kit.files.atomic import write_json
+from leasehold.ledger.store import Ledger
+
+from . import kept_code
+from .evidence import FOLDER
+
+CODE, GIT = "code.tar.gz", "git.json"
+_LIMIT_S = 20.0
+
+
+def git_facts(project: Path) -> dict[str, Any]:
+    """Ask git what the project stands on; empty where it is no repository, or git is not there or slow."""
+    asked = ["git", "-C", str(project), "status", "--porcelain=v2", "--branch", "-z"]
+    try:
+        done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_LIMIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    if done.returncode != 0:
+        return {}
+    lines = done.stdout.decode("utf-8", "replace").split("\0")
+    heads = dict(line[2:].partition(" ")[::2] for line in lines if line.startswith("# "))
+    commit, branch = heads.get("branch.oid", ""), heads.get("branch.head", "")
+    return {
+        "commit": "" if commit == "(initial)" else commit,
+        "branch": "" if branch == "(detached)" else branch,
+        "dirty": any(line and not line.startswith("# ") for line in lines),
+    }
+
+
+def keep_origin(ledger: Ledger, run: str, tree: str, place: Path) -> None:
+    """Lay the code that a run began with and what git said of it beside its evidence, as far as this home knows."""
+    folder = place / FOLDER
+    with contextlib.suppress(OSError):  # it is evidence: a full disk is told where results need the room
+        folder.mkdir(parents=True, exist_ok=True)
+        archive = kept_code.archive_of(ledger, tree)
+        if archive is not None:
+            shutil.copyfile(archive, folder / CODE)
+        told = [event.data.get("git") for event in ledger.events(run=run, kind="run_planned")]
+        facts = next((facts for facts in told if facts), None)  # of its beginning
+        if facts:
+            write_json(str(folder / GIT), facts)

@@ -1,0 +1,139 @@
+"""Pull through lost links: what came is kept, the pause grows and is capped, and a stall that ends starts it anew."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from leasehold import first_call
+from leasehold.errors import LinkError, RunFailed
+from leasehold.ledger import books
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.lifecycle.pull.connections import Calls
+from leasehold.lifecycle.pull.rate import Pace
+from leasehold.model.run.note import Note, Report
+from leasehold.transport import patience
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.lifecycle.records.orders import Evacuation
+    from leasehold.model.lease.lease import RunRecord
+    from leasehold.model.run.receipt import Receipt
+    from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+    from .bring_home import PullWish
+
+_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_T = TypeVar("_T")
+_FRUITLESS = 8  # attempts in a row that brought nothing
+
+
+@dataclass(frozen=True)
+class PullOrder:
+    """What `lease pull` was asked for."""
+
+    limit_bytes_per_s: float = 0.0
+
+
+def pull_home(
+    home: Home, record: RunRecord, report: Report, engine: CaretakerEngine | None = None, order: PullOrder | None = None
+) -> Receipt:
+    """Bring a run's results home and verify them; finds a finished pull done. An open wire may be handed in."""
+
+    persistent = _Persistent(home, record, report, order or PullOrder(), engine)
+    from .bring_home import bring_home  # while ssh shakes hands
+
+    def once(open_engine: CaretakerEngine, wish: PullWish) -> Receipt:
+        return bring_home(home.ledger, record, open_engine, report, wish)
+
+    return persistent.keep_on(once)
+
+
+def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullOrder) -> Receipt | Evacuation:
+    """Bring results home; of a run that still works, what is finished so far; of one that has failed, what it left."""
+
+    persistent = _Persistent(home, record, report, order, None)
+    from .bring_home import bring_home  # while ssh shakes hands
+    from .evacuate import evacuate
+
+    def once(engine: CaretakerEngine, wish: PullWish) -> Receipt | Evacuation:
+        try:
+            receipt = bring_home(home.ledger, record, engine, report, wish)
+        except RunFailed as error:
+            if error.code not in ("run.unfinished", "run.no_result"):
+                raise
+            return evacuate(home.ledger, record, engine, report, wish)
+        seen = engine.look(record.run) if len(receipt.cells) < len(json.loads(record.plan_json)["cells"]) else {}
+        if seen.get("terminal") and seen["state"] != "finished":  # what its other cells left comes too, unsealed
+            evacuate(home.ledger, record, engine, report, wish)
+        return receipt
+
+    return persistent.keep_on(once)
+
+
+class _Persistent:
+    """Repeats a pull until it is done, or until several attempts in a row bring nothing."""
+
+    def __init__(
+        self, home: Home, record: RunRecord, report: Report, order: PullOrder, engine: CaretakerEngine | None
+    ) -> None:
+        self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
+        self._report = report
+        self._record: RunRecord | None = record if engine is None else None  # whoever launched it has looked
+        self._pace = Pace(report)
+
+        def answered(argv: list[str]) -> None:
+            for word in (record.name, record.run):
+                first_call.remember(home.calls, first_call.of_run(word), argv)
+
+        self._calls = Calls(self._box.transport, self._box.connect_by, home.way_memory(self._box.name), answered)
+        self._engine = engine
+        if engine is None:
+            self._calls.begin()
+        from .bring_home import PullWish
+
+        self._wish = PullWish(self._calls.more, order.limit_bytes_per_s, self._pace, self._calls.remember)
+
+    def keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
+        """Call until it returns; a lost link is told, waited for and taken up again."""
+        try:
+            return self._keep_on(once)
+        finally:
+            self._calls.hang_up()
+
+    def _look_where_it_goes(self, engine: CaretakerEngine) -> None:
+        """Results that come home to the box itself are no copy: say so once, before the bytes."""
+        record, self._record = self._record, None
+        if record is not None:
+            from leasehold.lifecycle.machine.two_places import warn_results_on_box
+
+            warn_results_on_box(engine, self._box, record, self._report)
+
+    def _keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
+        fruitless = 0
+        engine, self._engine = self._engine, None
+        heard, begun = engine is not None, time.monotonic()
+        while True:
+            before = self._pace.fetched_bytes
+            try:
+                engine = engine or self._calls.first()
+                heard = True
+                self._look_where_it_goes(engine)
+                return once(engine, self._wish)
+            except LinkError as error:
+                fruitless = 0 if self._pace.fetched_bytes > before else fruitless + 1
+                silent = not heard and time.monotonic() - begun >= patience.first_word_s(float("inf"))
+                if fruitless >= _FRUITLESS or silent:
+                    raise
+                pause_s = _PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)]
+                text = f"{error.message}; what came so far is kept; trying again in {pause_s:.0f} s"
+                self._report(Note("unknown", text, {"pause_s": pause_s, "code": error.code}))
+                time.sleep(pause_s)
+            finally:
+                if engine is not None:
+                    engine.wire.close()
+                engine = None

@@ -1,0 +1,1 @@
+"""Whole commands from end to end: run, resume, stop, adopt, attach, fetch."""

@@ -1,0 +1,187 @@
+"""Which box takes the job, when the person names none: the job's candidates in order, each with its reason.
+
+A box that this home may already have started the run on is never passed over for being silent: unknown is not absent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from leasehold.errors import BoxError, LeaseholdError, LinkError, Refusal
+from leasehold.kit.text.safe_text import one_line
+from leasehold.ledger import books, box_book
+from leasehold.lifecycle.box.platform_choice import of_address, readings, unnamed
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.launch.launch import Met, connect, refuse_company
+from leasehold.lifecycle.launch.run_records import generation
+from leasehold.lifecycle.machine.box import Box, find_box, only_plans
+from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.lifecycle.preflight import gatekeeper
+from leasehold.lifecycle.preflight.plan_inputs import judge_on_box, profile_on
+from leasehold.lifecycle.project.code_tree import CodeTree
+from leasehold.lifecycle.project.resolve import resolve
+from leasehold.lifecycle.records.orders import RunOrder
+from leasehold.model.job.job import Job
+from leasehold.model.lease.box import LOCAL, SSH
+from leasehold.model.lease.lease import Lease
+from leasehold.model.platform.plan_sheet import Wishes
+from leasehold.model.run.note import Note, Report
+from leasehold.model.run.plan import Plan
+from leasehold.model.run.verdict import Outcome
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The box that takes the job, already spoken to; and the lease on which the run was begun and is not, if any."""
+
+    box: Box
+    met: Met | None = None
+    absent_on: str = ""
+
+
+def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: Report) -> Chosen:
+    """Return the box where the run is, or else the first candidate that answers and passes the audit."""
+    job, tree = job_tree
+    order = replace(order, prepared=job_tree)
+    plan = resolve(
+        job,
+        tree.sha256,
+        home.shelf(tree.folder).load(LOCAL),
+        generation(home, job, tree, again=order.again),
+        identity=tree.identity,
+    )
+    boxes = list(_boxes(home, job, order.root))
+    begun = _begun_on(home, plan.run)
+    if begun is not None:
+        there = _where_it_began(home, begun, plan, [box.name for _, box in boxes if isinstance(box, Box)], report)
+        if there is not None:
+            return there
+    passed_over: list[str] = []
+    for word, box in boxes:
+        met = _try(home, box, plan, order, report) if isinstance(box, Box) else box
+        if isinstance(met, Met) and isinstance(box, Box):
+            report(Note("candidate", f"candidate {word}: taken", {"candidate": word}))
+            return Chosen(box, met, begun.id if begun else "")
+        passed_over.append(f"{word}: {met}")
+        home.ledger.append("candidate_passed_over", run=plan.run, candidate=word, why=str(met))
+        report(Note("candidate", f"candidate {word} is passed over: {met}", {"candidate": word, "why": str(met)}))
+    raise Refusal(
+        "candidates.none",
+        f"none of the job's candidates can take {job.name}; nothing was launched",
+        seen="\n".join(passed_over),
+        hint="lease run --on BOX takes one of your choice; lease box list shows those you have",
+    )
+
+
+def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
+    """Spell out the candidates: a platform stands for the boxes it has in the book; a word that is none says so."""
+    seen: set[str] = set()
+    for word in job.candidates:
+        names, shown = [word], one_line(word)
+        if word != LOCAL and word in home.shelf().names():
+            names = [entry.name for entry in box_book.entries(home.ledger) if entry.platform == word]
+            if not names and not home.shelf().load(word).runnable:
+                yield shown, f"this version cannot start work there ({only_plans(word)})"
+            elif not names:
+                yield shown, f"no box of this platform is in the book (lease box add NAME … --platform {word})"
+        for name in names:
+            try:
+                box = find_box(home, name, root=root)
+                _refuse_unnamed(home, box)
+            except LeaseholdError as error:
+                yield shown, _why(error)
+                continue
+            if box.name not in seen:
+                yield (shown if name == word else f"{name} ({shown})"), box
+            seen.add(box.name)
+
+
+def _refuse_unnamed(home: Home, box: Box) -> None:
+    """An ssh: address of a known platform is no candidate until a person says which platform it is."""
+    if not box.name.startswith(SSH) or box.chosen:
+        return
+    if any(lease.box == box.name for lease in books.leases(home.ledger, only_open=True)):
+        return
+    if matches := of_address(home, box.transport):
+        raise unnamed(matches, box.name)
+
+
+def _begun_on(home: Home, run: str) -> Lease | None:
+    """The open lease on which this home began the run, or meant to."""
+    for record in books.runs(home.ledger):
+        if record.run == run:
+            lease = books.find_lease(home.ledger, record.lease)
+            return lease if lease.open else None
+    return None
+
+
+def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], report: Report) -> Chosen | None:
+    """Go back to where the run was begun; only a box that answers, and knows nothing of it, sets us free."""
+    if lease.box not in known:
+        raise Refusal(
+            "run.elsewhere",
+            f"{plan.run} was started on {lease.box}, which is none of the job's candidates",
+            hint=f"lease run --on {lease.box} continues it; lease run --again starts another on a candidate",
+        )
+    box = box_of(home, lease)
+    try:
+        engine = connect(home, box, report)
+        try:
+            absent = engine.look(plan.run)["state"] == "absent"
+        except BaseException:
+            engine.wire.close()
+            raise
+    except (LinkError, BoxError) as error:
+        raise Refusal(
+            "candidates.unknown",
+            f"{plan.run} was begun on {box.name}, which cannot be asked now: it may be running there",
+            seen=_why(error),
+            hint=f"try again when {box.name} answers\n"
+            f"if {box.name} is gone for good: lease down {lease.id} --stopped, then this command again\n"
+            "a second trainer beside it: lease run --on BOX --again",
+        ) from None
+    if absent:
+        engine.wire.close()
+        return None
+    report(Note("candidate", f"{plan.run} is on {box.name}; going on there", {"candidate": box.name}))
+    return Chosen(box, Met(engine))
+
+
+def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> Met | str:
+    """Plan on it, speak to it and audit it; return why not."""
+    project = order.job_file.absolute().parent
+    shelf, profile = home.shelf(project), profile_on(home, box, project)
+    asked = Wishes(order.price, order.balance, spot=order.spot)
+    planned = judge_on_box(home, box, plan.job, asked, time.time(), project).verdict
+    if planned.outcome is Outcome.REFUSED or not profile.runnable:
+        return "; ".join(finding.what for finding in planned.against())
+    try:
+        engine = connect(home, box, report)
+    except (LinkError, BoxError) as error:
+        return _why(error)
+    try:
+        refuse_company(engine, plan, alongside=order.alongside)
+        if engine.look(plan.run)["state"] != "absent":  # another home began it
+            return Met(engine)
+        disks: list[dict[str, Any]] = []
+        code_inodes = order.prepared[1].inodes if order.prepared else 0
+        signs = readings(shelf, box, bool(order.price or box.price))
+        wish = gatekeeper.AuditWish(False, None, disks.extend, code_inodes, signs)
+        verdict, hogs = gatekeeper.audit(engine, plan.job, profile, wish)
+        if verdict.outcome is not Outcome.REFUSED or "audit" in order.skip_gates:
+            return Met(engine, verdict, tuple(hogs), tuple(disks))
+        engine.wire.close()
+        return "; ".join(finding.what for finding in verdict.against())
+    except (LinkError, BoxError) as error:
+        engine.wire.close()
+        return _why(error)
+    except BaseException:
+        engine.wire.close()
+        raise
+
+
+def _why(error: LeaseholdError) -> str:
+    return f"{one_line(error.message)}" + (f" ({one_line(error.seen)})" if error.seen else "")

@@ -1,0 +1,92 @@
+"""Stop a run and see it end. Where its caretaker gives no sign of life, the box ends the trainers without it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from leasehold.errors import BoxError
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.lifecycle.watch.watch import NotOver, Watch
+from leasehold.model.lease.lease import Lease, RunRecord
+from leasehold.model.run.note import Note, Report
+from leasehold.transport import patience
+
+_AFTER_GRACE_S = 10.0  # the caretaker kills when the grace is over, and writes that down
+_UNREACHED_S = 120.0
+_STATES = {"D": "hangs in the kernel", "T": "is suspended", "t": "is held by a debugger"}
+
+
+def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> dict[str, Any]:
+    """End exactly this run's processes and wait until they are gone; bounded, and it says what it could not do."""
+    lease = books.find_lease(home.ledger, record.lease)
+    box = box_of(home, lease)
+    engine = box.connect()
+    try:
+        me = home.ledger.home_id
+        seen = engine.stop(record.run, {"id": os.urandom(6).hex(), "by": me, "home": me, "grace_s": grace_s})
+    finally:
+        engine.wire.close()
+    if seen["did"] == "nothing":
+        report(Note("nothing", f"{record.run} had already {seen['state']}"))
+        _record(home, lease, record, seen)
+        return seen
+    for one in seen.get("woken") or ():
+        report(Note("warning", f"its {one['what']} (pid {one['pid']}) was suspended; it was continued"))
+    watch = Watch(record.run, lease.id, box, quiet_to_seq=seen["seq"], tail_bytes=0)
+    watch.patience_s = grace_s + patience.answer_s(_UNREACHED_S)
+    watch.deadline_s = time.monotonic() + grace_s + _AFTER_GRACE_S
+    try:
+        state, engine = watch.until_end(home.ledger, None, report)
+    except NotOver as slow:
+        _end_without_caretaker(home, box, record, grace_s, slow, report)
+        watch.deadline_s = time.monotonic() + _AFTER_GRACE_S
+        state, engine = _await_record(home, watch, record, report)
+    engine.wire.close()
+    return {"run": record.run, "state": state.state, "did": "stopped"}
+
+
+def _await_record(home: Home, watch: Watch, record: RunRecord, report: Report) -> Any:
+    """See the end journaled after all; otherwise the trainers are gone, and the run's state is unknown."""
+    try:
+        return watch.until_end(home.ledger, None, report)
+    except NotOver as slow:
+        raise BoxError(
+            "stop.not_recorded",
+            f"the processes of {record.run} are gone, but its caretaker has not recorded that",
+            seen=slow.why,
+            hint="let the caretaker go on or end it by its pid; the identical lease stop then records the end",
+        ) from None
+
+
+def _end_without_caretaker(
+    home: Home, box: Box, record: RunRecord, grace_s: float, slow: NotOver, report: Report
+) -> None:
+    report(Note("warning", f"{slow.why}; ending the processes of {record.run} without it"))
+    engine = box.connect()
+    try:
+        done = engine.end_by_force(record.run, home.ledger.home_id, grace_s)
+    finally:
+        engine.wire.close()
+    for guard in done["guards"]:
+        how = _STATES.get(str(guard["state"]), f"is in state {guard['state']}")
+        report(Note("warning", f"its {guard['what']} (pid {guard['pid']}) {how}"))
+    if done["ended"]:
+        report(Note("stopped", f"ended: pid {', '.join(map(str, done['ended']))}"))
+    if done["left"]:
+        named = ", ".join(f"pid {one['pid']} (state {one['state']})" for one in done["left"])
+        raise BoxError(
+            "stop.not_ended",
+            f"not all processes of {record.run} could be ended: {named} outlived SIGKILL",
+            seen=slow.why,
+            hint="a process in state D waits for a disk or a driver; it ends when that answers, or with the box",
+        )
+
+
+def _record(home: Home, lease: Lease, record: RunRecord, seen: dict[str, Any]) -> None:
+    facts = {key: seen[key] for key in ("state", "seq", "reason")}
+    home.ledger.append("run_seen", lease=lease.id, run=record.run, **facts)

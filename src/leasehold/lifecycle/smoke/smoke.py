@@ -1,0 +1,107 @@
+"""The smoke: the job's cheap rehearsal on this machine's CPU, in a clean copy, before anything is paid for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leasehold.gates.start.launching import SmokeReadings, judge_smoke
+from leasehold.kit.files.canonical_json import digest
+from leasehold.kit.files.globbing import matching
+from leasehold.kit.text.safe_text import one_line
+from leasehold.ledger.store import Ledger, LedgerEvent
+from leasehold.lifecycle.confine.check_loads import check_loads, load_request
+from leasehold.lifecycle.home.result_names import twins
+from leasehold.lifecycle.project.code_tree import CodeTree
+from leasehold.model.job.cells import spell
+from leasehold.model.job.job import Job
+from leasehold.model.run.note import Note, Report
+from leasehold.model.run.verdict import Verdict
+from leasehold.transport import here
+
+from .kill_check import check_continuing
+from .save_delays import what_delays
+from .smoke_trial import Folders, Trial, lay_out, run_once
+
+_SHOWN_LINES = 15  # of a smoke that went badly: its own words say why
+
+
+def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False) -> Verdict:
+    """Run the smoke and judge it."""
+    here.refuse_no_sh("the smoke")
+    first = job.cells[0] if job.cells else None
+    given = ", ".join(f"{key}={spell(value)}" for key, value in first.params.items()) if first else ""
+    whose = f"  (cell {first.name}: {given})" if first and given else ""
+    report(Note("smoke_started", f"smoke: {job.smoke}{whose}"))
+    with ended_if_interrupted(report), tempfile.TemporaryDirectory(prefix="leasehold-smoke-") as place:
+        folders = lay_out(tree, Path(place, "first"))
+        trial = run_once(job, folders, {}, report=report)
+        readings = _read(job, trial, folders)
+        if kill_check and readings.code == 0:
+            seen = check_continuing(job, tree, Path(place, "second"), trial, report)
+            readings = replace(readings, continuation=seen)
+    if readings.missing:
+        readings = replace(readings, delayed=what_delays(tree.folder, job.smoke))
+    verdict = judge_smoke(readings)
+    if not verdict.passed and trial.left_out and readings.output.strip():
+        report(Note("log", "\n".join(readings.output.rstrip().split("\n")[-_SHOWN_LINES:])))
+    return verdict
+
+
+@contextlib.contextmanager
+def ended_if_interrupted(report: Report) -> Iterator[None]:
+    """Say after Ctrl-C that the smoke did not go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        report(Note("smoke_ended", "the smoke was interrupted, and all its processes were ended"))
+        raise
+
+
+def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:
+    """Whether this very code and job passed its smoke on this home."""
+    return passes(ledger, job, tree.identity) != []
+
+
+def passes(ledger: Ledger, job: Job, code: str) -> list[LedgerEvent]:
+    """List when this very job passed its smoke on this home with the code of that hash."""
+    key = smoke_key(job, code)
+    return [event for event in ledger.events(kind="smoke_passed") if event.data["key"] == key]
+
+
+def smoke_key(job: Job, code: str) -> str:
+    """Name what a smoke depends on."""
+    promises = [[artifact.pattern, artifact.loads, list(artifact.keys)] for artifact in job.artifacts]
+    key: dict[str, Any] = {"smoke": job.smoke, "env": dict(job.env), "tree": code, "artifacts": promises}
+    if job.cells:
+        key["params"] = dict(job.cells[0].params)  # what the smoke is given
+    return digest({**key, **({"data": {item.to: item.sha256 for item in job.data}} if job.data else {})})
+
+
+def _read(job: Job, trial: Trial, folders: Folders) -> SmokeReadings:
+    loss = trial.reader.now.loss
+    ran = trial.interpreter
+    readings = SmokeReadings(job.smoke, trial.code, trial.output, loss, timed_out=trial.timed_out, interpreter=ran)
+    return _with_artifacts(readings, job, folders.out) if trial.code == 0 else readings
+
+
+def _with_artifacts(readings: SmokeReadings, job: Job, out: Path) -> SmokeReadings:
+    """Put the smoke's own artifacts through the verify that the real ones will meet."""
+    hits = matching(str(out), [artifact.pattern for artifact in job.artifacts])
+    missing = tuple(artifact.pattern for artifact, found in zip(job.artifacts, hits, strict=True) if not found)
+    requests = [
+        load_request(str(out / found.path), artifact)
+        for artifact, hit in zip(job.artifacts, hits, strict=True)
+        for found in hit
+    ]
+    found = twins({file.path for hit in hits for file in hit})
+    alike = tuple((one_line(twin.path), one_line(twin.other), one_line(twin.name)) for twin in found)
+    results = check_loads(requests)
+    bad = tuple(f"{os.path.relpath(r.path, out)} does not load: {one_line(r.reason)}" for r in results if not r.ok)
+    loaded = sum(1 for result in results if result.ok)
+    return replace(readings, missing=missing, unloadable=bad, loaded=loaded, twins=alike)

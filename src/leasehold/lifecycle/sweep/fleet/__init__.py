@@ -1,0 +1,1 @@
+"""Run a sweep over several boxes: claim, assign, balance, reconnect."""

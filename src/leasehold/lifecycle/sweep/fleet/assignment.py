@@ -1,0 +1,219 @@
+"""Who has which cell: taken up from the boxes' own word, shared out, helped out, and moved from a box that is silent.
+
+What is decided is written into the ledger first: the plan of each box's run names its cells. A cell that goes from one
+box to another is given up by the first before the second hears of it; a box that could not be asked is made to give it
+up when it comes back.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.errors import LeaseholdError
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.records.sweep_parts import sweep_of
+from leasehold.model.run.note import Note
+from leasehold.model.run.plan import plan_from_dict
+
+from .balance import split, to_move
+from .cell_owners import claims_of, next_giving, owners, sent_away
+from .estimates import Estimates, waiting
+from .member import Member, forget, give_up, record_of, settled_cells
+
+Say = Callable[[Member, Note], None]
+TAKEN_OVER = "run.taken_over"
+_KEEPS_S = 60.0
+
+
+@dataclass
+class Shares:
+    """The cells of a sweep and the boxes that have them."""
+
+    home: Home
+    sweep: str
+    members: list[Member]
+    estimates: Estimates
+    say: Say
+    onlooker: bool = False
+    moved: set[str] = field(default_factory=set)
+    hand_over_s: float = 2.0  # from one box to another, as the last ones took
+
+    def handed_over(self, took_s: float) -> None:
+        """Take in how long a cell was on its way."""
+        self.hand_over_s = (self.hand_over_s + took_s) / 2
+
+    def take_up(self) -> list[str]:
+        """Leave every cell with the box that has it; return those that no box has and that are not settled."""
+        met = self._met()
+        has = owners({member.suffix: member.state for member in met})
+        for member in met:
+            member.cells = [name for name in self.estimates.all() if has.get(name) == member.suffix]
+        away = self._with_absent(set(has))
+        for member in self.members:
+            if member.problem:
+                member.cells = [name for name, run in away.items() if run == member.run]
+        return [name for name in self.estimates.all() if name not in has and name not in away]
+
+    def fence(self) -> None:
+        """Have every box give up what another box has by now, begun or not; a finished result stays where it is."""
+        met = {member.suffix: member for member in self._met()}
+        for name, claims in claims_of({suffix: member.state for suffix, member in met.items()}).items():
+            for claim in claims if len(claims) > 1 else ():
+                keeper = met[owners({suffix: one.state for suffix, one in met.items()})[name]]
+                if claim.place != keeper.suffix and not self.onlooker:
+                    self._withdraw(met[claim.place], name, keeper)
+
+    def take_back(self, back: Member) -> None:
+        """Take a box in that was silent: it gives up what another was given, unless it alone has finished it."""
+        back.cells = []
+        for name, cell in list(back.state.cells.items()):
+            other = next((one for one in self._met() if one is not back and name in one.cells), None)
+            if name not in self.estimates.all() or cell.leaves:
+                continue
+            if other is None or cell.state == "finished" and not _finished(other, name):
+                back.cells.append(name)
+                if other is not None and not self.onlooker:
+                    other.cells.remove(name)
+                    self._withdraw(other, name, back)
+            elif not self.onlooker:
+                self._withdraw(back, name, other)
+
+    def deal(self, free: Iterable[str]) -> list[Member]:
+        """Give cells that nobody has to the boxes that would end them soonest; return who got any."""
+        costs = self.estimates.all()
+        alive = [member for member in self._met() if not member.unfit]
+        benches = [member.bench(self._left(member)) for member in alive]
+        given = split({name: costs[name] for name in free}, benches) if alive else {}
+        for member in alive:
+            member.cells += given[member.box.name]
+        return [member for member in alive if given[member.box.name]]
+
+    def wanted_by(self, idle: Member) -> tuple[Member, list[str]] | None:
+        """Choose waiting cells of the box that would end last, if this one would end them sooner."""
+        now = time.monotonic()
+        others = (
+            one for one in self._met() if one.busy and not one.handing and one is not idle and one.keeps_until < now
+        )
+        looks = [(one, self._left(one)) for one in others if waiting(one.state)]
+        if not looks:
+            return None
+        last, left = max(looks, key=lambda look: sum(look[1].values()) / look[0].places)
+        works = any(cell.state in ("starting", "running") for cell in idle.state.cells.values())
+        again = self.moved if works else set()  # only a box that stands idle takes what was moved before
+        wait = {name: left[name] for name in waiting(last.state) if name in left and name not in again}
+        on_the_way = self.hand_over_s if self.estimates.in_seconds else 0.0
+        wanted = to_move(wait, last.bench(left), idle.bench(self._left(idle)), on_the_way)
+        return (last, wanted) if wanted else None
+
+    def hand_over(self, last: Member, moved: Sequence[str], idle: Member) -> None:
+        """Note that one box gave cells up for another."""
+        self.moved.update(moved)
+        last.cells = [name for name in last.cells if name not in moved]
+        idle.cells += [name for name in moved if name not in idle.cells]
+        what = f"takes {_count(moved)} that waited on {last.box.name}: {', '.join(moved[:5])}"
+        self.say(idle, Note("moved", what))
+
+    def deal_again(self, unfit: Member) -> list[Member]:
+        """Give what a box refused to begin to the others; return who got any."""
+        never = [name for name in unfit.cells if name not in unfit.state.cells]
+        if self.onlooker or not never or all(one.unfit for one in self._met()):
+            return []
+        unfit.cells = [name for name in unfit.cells if name not in never]
+        forget(self.home, unfit.run, never.__contains__)
+        return self.deal(never)
+
+    def move_from(self, dead: Member) -> list[Member]:
+        """Give what an unreachable box has not brought home to the others; return who got any."""
+        record = record_of(self.home, dead.run)
+        safe = settled_cells(record) if record else set()
+        owed = [name for name in dead.cells if name not in safe]
+        if not owed or not self._met():
+            return []
+        forget(self.home, dead.run, owed.__contains__)
+        dead.cells = [name for name in dead.cells if name in safe]
+        dead.moved = True
+        got = self.deal(owed)
+        for member in got:
+            took = [name for name in member.cells if name in owed]
+            self.say(member, Note("moved", f"takes {_count(took)} of {dead.box.name}: {', '.join(took[:5])}"))
+        return got
+
+    def stamps(self, member: Member) -> dict[str, int]:
+        """Number the giving of cells that a box has not had so far."""
+        new = [name for name in member.cells if name not in member.state.cells]
+        return next_giving(new, [one.state for one in self.members], time.time())
+
+    def lose(self) -> None:
+        """Look on from now: another home shares this sweep out."""
+        self.onlooker = True
+
+    def _met(self) -> list[Member]:
+        return [member for member in self.members if not member.problem]
+
+    def _left(self, member: Member) -> dict[str, float]:
+        """Estimate what a box still has to do, cells on their way to it included."""
+        costs = self.estimates.all()
+        coming = {name: costs[name] for name in member.cells if name not in member.state.cells}
+        return {**self.estimates.left(member.state, time.time()), **coming}
+
+    def _with_absent(self, found: set[str]) -> dict[str, str]:
+        """Say which cells a run that cannot be asked has, by this home's ledger and by who sent them there.
+
+        What is home or given up needs no box any more.
+        """
+        met = {member.run for member in self._met()}
+        away: dict[str, str] = {}
+        for record in books.runs(self.home.ledger):
+            if sweep_of(record.run) != self.sweep:
+                continue
+            settled = settled_cells(record)
+            lives = record.run not in met and books.find_lease(self.home.ledger, record.lease).open
+            for name in plan_from_dict(json.loads(record.plan_json)).cells:
+                if name not in found and (name in settled or lives):
+                    away.setdefault(name, record.run)
+        sent = sent_away({member.suffix: member.state for member in self._met()})
+        silent = {member.suffix: member.run for member in self.members if member.problem and member.suffix}
+        for name, suffix in sent.items():
+            if suffix in silent:
+                away.setdefault(name, silent[suffix])
+        return away
+
+    def _withdraw(self, member: Member, name: str, to: Member) -> None:
+        cell = member.state.cells.get(name)
+        begun = cell is not None and cell.state in ("starting", "running")
+        if self._give_up(member, {"withdraw": [name], "to": to.suffix}) and begun:
+            how = "has finished it" if _finished(to, name) else "was given it meanwhile"
+            what = f"ends its {name}: {to.box.name} {how}, and that one counts"
+            self.say(member, Note("warning", what))
+
+    def _give_up(self, member: Member, wish: Mapping[str, Any]) -> list[str]:
+        """Have a box give cells up, and write down that they are no longer its own."""
+        try:
+            released, seen = give_up(self.home, member, wish)
+        except LeaseholdError as error:
+            self.not_given_up(member, error)
+            return []
+        member.heard(seen)
+        member.cells = [cell for cell in member.cells if cell not in released]
+        return released
+
+    def not_given_up(self, member: Member, error: LeaseholdError) -> None:
+        """Say why a box kept its cells; where another home holds it, this one only looks on from now."""
+        if error.code == TAKEN_OVER:
+            self.lose()
+        member.keeps_until = time.monotonic() + _KEEPS_S
+        more = ": this home only looks on from now" if error.code == TAKEN_OVER else ""
+        self.say(member, Note("warning", f"could not give cells back: {error.message}{more}"))
+
+
+def _finished(member: Member, name: str) -> bool:
+    return name in member.state.cells and member.state.cells[name].state == "finished"
+
+
+def _count(cells: Sequence[str]) -> str:
+    return "one cell" if len(cells) == 1 else f"{len(cells)} cells"

@@ -1,0 +1,1 @@
+"""Report on a sweep: status, table, metrics, curves, estimated end."""

@@ -1,0 +1,1 @@
+"""Tell people: handbook, notification channels, signers."""

@@ -1,0 +1,1 @@
+"""Journal events as sentences."""

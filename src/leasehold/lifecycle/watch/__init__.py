@@ -1,0 +1,1 @@
+"""Follow a run: its events, curves and readings, and the duties of whoever watches."""

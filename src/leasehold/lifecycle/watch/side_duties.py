@@ -1,0 +1,88 @@
+"""What a watch does besides showing: keeps the work at risk, warns of the budget once, keeps the handbook true."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from leasehold.kit.run.run_state import FINISHED, RunState
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.money import budget
+from leasehold.lifecycle.tell import handbook
+from leasehold.model.lease.budget import THRESHOLDS
+from leasehold.model.lease.trained_time import checked_work, with_progress
+from leasehold.model.run.note import Report
+
+from .pull_finished_cells import Harvest
+
+_KEEP_EVERY_S = 300.0
+_FEW_CELLS = 8
+_PAGE_EVERY_S = 5.0  # a page of very many cells, while they end one after the other
+_KEEP_AT_MOST_S = 20.0  # a new checkpoint is written down sooner, but not for every second
+_BUDGET_EVERY_S = 10.0
+_BUDGET_KINDS = ("budget_warned", "budget_reached")
+
+
+class Minder:
+    """One run's, for as long as it is watched."""
+
+    def __init__(self, home: Home, run: str, harvest: Harvest | None = None) -> None:
+        self._home, self._run, self._harvest = home, run, harvest
+        self._kept_at = self._budget_at = float("-inf")
+        self._unsaved_s = 0.0
+        self._stood: object = None
+        self._cells = (1, 0)  # and how many have finished
+        self._page_state = ""
+        self._page_at = 0.0
+
+    def beat(self, beat: dict[str, Any], report: Report, proof_age_s: float | None = None) -> None:
+        """Take a beat: it tells how much is trained and saved, and how old the caretaker's sign of life is."""
+        work = checked_work(beat.get("work"))
+        if work:
+            self._keep(with_progress(work, beat.get("readings"), *self._cells), proof_age_s)
+        if time.monotonic() - self._budget_at >= _BUDGET_EVERY_S:
+            self._budget_at = time.monotonic()
+            budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)
+
+    def knows(self, event: dict[str, Any]) -> bool:
+        """Whether this journal event says what was told here already; what was not is told now, and remembered."""
+        percent, name = event.get("percent"), str(event.get("budget", ""))[:40]
+        if event.get("k") not in _BUDGET_KINDS or percent not in THRESHOLDS:
+            return False
+        if budget.told(self._home.ledger, self._run, name) >= percent:
+            return True
+        budget.remember(self._home.ledger, books.find_run(self._home.ledger, self._run), name, percent)
+        return False
+
+    def stands(self, state: RunState) -> None:
+        """Write the handbook at home again when the run's state has changed; finished cells may be worth a pull."""
+        mark = (state.state, [(cell.state, cell.attempt) for cell in state.cells.values()])
+        if mark == self._stood:
+            return
+        self._stood = mark
+        self._cells = len(state.cells), sum(cell.state == FINISHED for cell in state.cells.values())
+        if self._harvest is not None:
+            self._harvest.stands(state)
+        if not self._page_due(state):
+            return
+        handbook.refresh(self._home, books.find_run(self._home.ledger, self._run), state.as_dict())
+
+    def _page_due(self, state: RunState) -> bool:
+        """Whether the page is to be written: at once for few cells or when the run itself has turned, else seldom."""
+        now = time.monotonic()
+        turned = state.state != self._page_state or len(state.cells) <= _FEW_CELLS
+        if not turned and now - self._page_at < _PAGE_EVERY_S:
+            return False
+        self._page_state, self._page_at = state.state, now
+        return True
+
+    def _keep(self, work: dict[str, Any], proof_age_s: float | None) -> None:
+        age_s = time.monotonic() - self._kept_at
+        saved = work.get("unsaved_s", 0.0) < self._unsaved_s
+        self._unsaved_s = work.get("unsaved_s", 0.0)
+        if not work["training"] or age_s >= _KEEP_EVERY_S or (saved and age_s >= _KEEP_AT_MOST_S):
+            self._kept_at = time.monotonic()
+            lease = books.find_run(self._home.ledger, self._run).lease
+            proven = {} if proof_age_s is None else {"proven_unix": time.time() - proof_age_s}
+            self._home.ledger.append("run_work", lease=lease, run=self._run, work=work, **proven)

@@ -1,0 +1,251 @@
+"""Watch: read the caretaker's journal as it grows; survive lost links; never read silence as success."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.errors import BoxError, LinkError
+from leasehold.kit.run.run_state import RunState, fold
+from leasehold.ledger.store import Ledger
+from leasehold.lifecycle.box.health import STALE_BEAT_S
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.preflight.gatekeeper import record_on_box
+from leasehold.lifecycle.smoke.log_lines import LogLines
+from leasehold.lifecycle.tell.events.event_lines import describe
+from leasehold.lifecycle.tell.events.sweep_events import say_waits
+from leasehold.model.run.note import Note, Report
+from leasehold.model.values.wording import ago
+from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.transport import patience
+
+from .box_readings import newest, shape
+from .side_duties import Minder
+
+_BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
+_WHOLE_LOG = 1 << 60  # where nothing is left to read of any log
+_GIVE_UP_S = 24 * 3600.0
+_FETCH_LOOK_S = 5.0
+
+
+class NotOver(Exception):
+    """The run has not ended in time: its caretaker gives no sign of life, or a process outlives SIGKILL."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+@dataclass
+class Watch:
+    """Where a watcher is in a run's journal and logs."""
+
+    run: str
+    lease: str
+    box: Box
+    offset: int = 0
+    logs: dict[str, int] = field(default_factory=dict)
+    state: RunState = field(default_factory=RunState)
+    seen_unix: float = 0.0
+    quiet_to_seq: int = 0  # events up to here are folded but not shown
+    tail_bytes: int = -1  # of a log met for the first time, show only this much; -1 shows all
+    wants_readings: bool = False
+    started_log: bool = False
+    minder: Minder | None = None  # keeps what beats tell, and warns of the budget
+    patience_s: float = _GIVE_UP_S  # for a box that does not answer
+    deadline_s: float = float("inf")  # monotonic: from then on a run that cannot end is not waited for
+    proof_age_s: float | None = None  # of the caretaker's last sign of life, as the box told it last
+    fetching: bool = False  # downloads are under way: the trainer's first line may be hours off
+
+    def until_end(
+        self, ledger: Ledger, engine: CaretakerEngine | None, report: Report
+    ) -> tuple[RunState, CaretakerEngine]:
+        """Follow until the run has ended; reconnect with capped back-off, saying unknown meanwhile.
+
+        Returns the state and the open wire that saw it; the caller closes that.
+        """
+        failures = 0
+        heard = time.monotonic()
+        limit_s = patience.first_word_s(self.patience_s)
+        while True:
+            try:
+                engine = engine or self.box.connect()
+                if failures:
+                    report(Note("link_back", f"connected to {self.box.name} again"))
+                failures, heard, limit_s = 0, time.monotonic(), self.patience_s
+                self._follow(ledger, engine, report)
+                if self.state.terminal:
+                    return self.state, engine
+            except LinkError as error:
+                heard = time.monotonic() if not failures else heard  # it spoke until now
+                if error.code in _HOPELESS or time.monotonic() - heard > limit_s:
+                    raise
+                self.say_unknown(error, failures, report)
+                time.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+                failures += 1
+            finally:
+                if engine is not None and not self.state.terminal:
+                    engine.wire.close()
+                    engine = None
+
+    def until_first_line(self, ledger: Ledger, engine: CaretakerEngine, report: Report, limit_s: float = 60) -> bool:
+        """Follow until the trainer's first output line or its end; tell whether it came within limit_s."""
+        deadline = time.monotonic() + limit_s
+        for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
+            self._take(item, ledger, report)
+            patience_s = _FETCH_LOOK_S - limit_s if self.comes_first else 0.0
+            if self.started_log or self.state.terminal or time.monotonic() > deadline + patience_s:
+                break
+        return self.started_log or self.state.terminal
+
+    def pass_over(self, cells: dict[str, Any]) -> None:
+        """Leave out the logs of attempts that ended before a resume: they say nothing of how it starts now."""
+        for name, cell in cells.items():
+            for attempt in range(1, int(cell["attempt"]) - int(cell["tries"]) + 1):
+                self.logs[f"{name}/{attempt}"] = _WHOLE_LOG
+
+    @property
+    def comes_first(self) -> str:
+        """Say what must happen before the trainer's first line, which may be hours off; empty when nothing must."""
+        if self.fetching:
+            return "the box still fetches the job's downloads; the trainer starts after them"
+        return say_waits(self.state)
+
+    def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
+        for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
+            self._take(item, ledger, report)
+            self._require_progress()
+            if self.wants_readings and isinstance(item, dict) and "beat_unix" in item:
+                report(Note("readings", "", newest(item) or shape(engine.wire.ask("readings"))))
+
+    def _take(self, item: dict[str, Any] | bytes, ledger: Ledger, report: Report) -> None:
+        self.seen_unix = time.time()
+        if isinstance(item, bytes):
+            self.logs[self._log_key] += len(item)
+            self.started_log = True
+            self._say_log(self._lines.add(item), report)
+        elif "log" in item:
+            key = f"{item['log']['cell']}/{item['log']['attempt']}"
+            if key != self._log_key:
+                self._say_log(self._lines.rest(), report)
+            self._log_key = key
+            self.logs[self._log_key] = int(item["log"]["offset"])
+        elif "events" in item:
+            self._hear_proof(item)
+            self._take_events(item, ledger, report)
+        elif "beat_unix" in item:
+            self._take_beat(item)
+            self._take_proof(item, ledger, report)
+            if self.minder is not None:
+                self.minder.beat(item, report, self.proof_age_s)
+
+    def _take_beat(self, item: dict[str, Any]) -> None:
+        """Two beats in a row without anybody on the box: waiting longer would be waiting for ever."""
+        self._beats_alone = self._beats_alone + 1 if item.get("deserted") else 0
+        if self._beats_alone >= 2 and self.state.detach == "sbatch":
+            raise BoxError(
+                "box.deserted",
+                f"{self.run} has not ended, and no task of it is in the queue of {self.box.name}",
+                seen=say_waits(self.state),
+                hint="the identical lease run submits what is left",
+            )
+        if self._beats_alone >= 2:
+            raise BoxError(
+                "box.deserted",
+                f"{self.run} has not ended, and nobody is left on {self.box.name} to go on with it",
+                seen="no caretaker, keeper or trainer holds its lock",
+                hint=f"was the box restarted? lease resume {self.run} starts it again",
+            )
+
+    def _hear_proof(self, item: dict[str, Any]) -> None:
+        age_s = item.get("proof_age_s")
+        self.proof_age_s = float(age_s) if isinstance(age_s, int | float) else None
+
+    def _take_proof(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+        """Say when the caretaker falls silent though the box answers, and when it is heard again."""
+        self._hear_proof(item)
+        if not self.is_silent:
+            if self._silent:
+                report(Note("link_back", f"the caretaker of {self.run} gives signs of life again"))
+            self._silent = False
+        elif not self._silent:
+            self._silent = True
+            was, seen_unix = self.state.state, time.time() - (self.proof_age_s or 0.0)
+            text = f"state unknown, last known {was}: {self._silence()}, though {self.box.name} answers"
+            report(Note("unknown", text, {"code": "run.silent", "seen_unix": seen_unix}))
+            ledger.append(
+                "run_seen", lease=self.lease, run=self.run, state="unknown", seq=self.state.seq,
+                reason=f"last known {was}; {self._silence()}", proven_unix=seen_unix,
+            )  # fmt: skip
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the caretaker's last sign of life is too old to prove anything."""
+        return self.proof_age_s is not None and self.proof_age_s > STALE_BEAT_S
+
+    def _silence(self) -> str:
+        return f"its caretaker has given no sign of life for {ago(self.proof_age_s or 0.0)}"
+
+    def _require_progress(self) -> None:
+        if time.monotonic() < self.deadline_s or self.state.terminal:
+            return
+        if self.is_silent:
+            raise NotOver(self._silence())
+        stuck = [cell.pid for cell in self.state.cells.values() if cell.state == "running"]
+        if stuck:
+            raise NotOver(f"pid {stuck[0]} has not ended in its grace")
+
+    def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+        known = max(self.quiet_to_seq, self.state.seq)
+        fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
+        self.offset = int(item["offset"])
+        self._say_log(self._lines.rest() if self.state.terminal else "", report)
+        for event in item["events"]:
+            self.fetching = (self.fetching or event["k"] == "download_started") and event["k"] != "downloads_ready"
+            if event["k"] == "env_judged":
+                record_on_box(ledger, self.lease, self.run, event)
+            if event["n"] > known and not (self.minder and self.minder.knows(event)):
+                report(Note("event", describe(event), event))
+        ledger.append(
+            "run_seen",
+            lease=self.lease,
+            run=self.run,
+            state=self.state.state,
+            seq=self.state.seq,
+            reason=self.state.reason or say_waits(self.state),
+            changed_unix=self.state.changed_unix,
+            **({} if self.proof_age_s is None else {"proven_unix": time.time() - self.proof_age_s}),
+        )
+        if self.minder is not None:
+            self.minder.stands(self.state)
+
+    def _say_log(self, text: str, report: Report) -> None:
+        if text:
+            report(Note("log", text, {"log": self._log_key}))
+
+    def say_unknown(self, error: LinkError, failures: int, report: Report) -> None:
+        """Say that the state is unknown, since when, and when we try again."""
+        seen = (
+            f"last seen {self.state.state} {ago(time.time() - self.seen_unix)} ago"
+            if self.seen_unix
+            else "never seen yet"
+        )
+        wait = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
+        text = f"state unknown, {seen}: {error.message}; trying again in {wait} s (the run does not need us)"
+        report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
+
+    _log_key: str = ""
+    _beats_alone: int = 0
+    _silent: bool = False
+    _lines: LogLines = field(default_factory=LogLines)
+
+
+_HOPELESS = ("link.host_key_changed", "link.auth_failed", "link.no_program")
+
+
+def backoff(attempts: int) -> Iterator[float | None]:
+    """Yield the pause after each failure, capped; None marks the last attempt."""
+    for number in range(attempts):
+        yield None if number == attempts - 1 else float(_BACKOFF_S[min(number, len(_BACKOFF_S) - 1)])

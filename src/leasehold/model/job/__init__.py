@@ -1,0 +1,1 @@
+"""A job file: keys, cells, placeholders, parsers of its parts."""

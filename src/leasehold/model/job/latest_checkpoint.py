@@ -1,0 +1,60 @@
+"""The checkpoints that a job's commands ask for: `{{latest: ckpt-*}}`, and `resume:` with its `{{resume}}`.
+
+The box looks for them before each attempt and puts what it found into a variable for each pattern. The commands refer
+to the variables, so that they mean the same on every home and box.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+
+from leasehold.kit.files.newest_checkpoint import variable_of
+from leasehold.kit.files.paths import UnsafePath, check_relative
+
+_UNFIT = re.compile(r"[`{}()<>;&|\\\n]")
+
+
+class BadPattern(Exception):
+    """A pattern or flags that cannot be used; str() says why."""
+
+
+@dataclass
+class Latest:
+    """The patterns in the order in which they were met, and the flags that `{{resume}}` stands for."""
+
+    patterns: list[str] = field(default_factory=list)
+    flags: str = ""
+
+    def variable(self, pattern: str) -> str:
+        """Name the variable that holds what the box finds for a pattern."""
+        try:
+            check_relative(pattern)
+        except UnsafePath as error:
+            raise BadPattern(f"{error}; it is relative to $LEASE_OUT") from None
+        if pattern not in self.patterns:
+            self.patterns.append(pattern)
+        return variable_of(self.patterns.index(pattern))
+
+    def resumes(self, flags: str) -> None:
+        """Take the flags of `resume:`, filled in already; they stand only where a checkpoint was found."""
+        flags = flags.replace(word(variable_of(0)), f'"${{{variable_of(0)}}}"')
+        unfit = _UNFIT.search(re.sub(r"\$\{LEASE_\w+\}", "", flags))
+        if unfit:
+            raise BadPattern(f"hold {unfit[0]!r}: flags are words and quotes, with {{{{latest}}}} for the path")
+        try:
+            shlex.split(flags)
+        except ValueError:
+            raise BadPattern("have a quote that does not close") from None
+        self.flags = flags
+
+
+def word(variable: str) -> str:
+    """Spell the path as one word of a command, and no word at all where there is none."""
+    return f'${{{variable}:+"${{{variable}}}"}}'
+
+
+def only_when_found(flags: str) -> str:
+    """Spell flags that are there only when a checkpoint is."""
+    return f"${{{variable_of(0)}:+{flags}}}"

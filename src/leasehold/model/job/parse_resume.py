@@ -1,0 +1,41 @@
+"""Read `resume:` of a job file: what the command is given when there is a checkpoint to go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from leasehold.errors import UserError
+
+from .keys import RESUME_WORDS
+from .latest_checkpoint import BadPattern, Latest
+from .placeholders import BadPlaceholder, asks_to_resume, fill
+
+_HINT = "for example  resume: {when: checkpoint-*, flags: '--resume_from_checkpoint {{latest}}'}"
+Bad = Callable[[str, str, str], UserError]
+
+
+def parse_resume(job: Mapping[str, Any], params: Collection[str], bad: Bad) -> Latest:
+    """Check `resume:`, and that `run` says where its flags go; without it there is nothing to look for yet."""
+    latest = Latest()
+    if "resume" not in job:
+        return latest
+    value = job["resume"]
+    if not isinstance(value, dict):
+        raise bad("resume", f"must say when and flags, not {type(value).__name__}", _HINT)
+    names = [word.name for word in RESUME_WORDS]
+    for name in value:
+        if name not in names:
+            raise bad(f"resume.{name}", "is not a key here", f"known: {', '.join(names)}")
+    for name in names:
+        if not isinstance(value.get(name), str) or not value[name].strip() or "\0" in value[name]:
+            raise bad(f"resume.{name}", "must be a text", _HINT)
+    if not asks_to_resume(str(job.get("run", ""))):
+        raise bad("resume", "has no place in `run`", "write {{resume}} in `run` where the flags belong")
+    try:
+        latest.variable(value["when"])
+        latest.resumes(fill(value["flags"], params, latest))
+    except (BadPattern, BadPlaceholder) as error:
+        key = "resume.flags" if latest.patterns else "resume.when"
+        raise bad(key, str(error), getattr(error, "hint", _HINT)) from None
+    return latest

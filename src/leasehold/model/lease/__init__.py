@@ -1,0 +1,1 @@
+"""Leases, meters, boxes, budgets, machines."""

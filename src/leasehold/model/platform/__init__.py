@@ -1,0 +1,1 @@
+"""Platform profiles, plan sheets, billing facts."""

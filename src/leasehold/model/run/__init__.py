@@ -1,0 +1,1 @@
+"""Plans, receipts, verdicts, and what is known of a run."""

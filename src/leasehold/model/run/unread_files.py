@@ -1,0 +1,50 @@
+"""Files of a receipt that are home and hash-equal, and that no reader has read."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leasehold.model.values.wording import one_line
+
+_KINDS_SHOWN = 4
+
+
+def unread(loads: Iterable[Mapping[str, Any]], cell: str = "") -> list[str]:
+    """Return the paths of files that were taken as bytes; of one cell, where it is named."""
+    within = f"{cell}/" if cell else ""
+    paths = (str(load.get("path", "")) for load in loads if load.get("kind") == "bytes")
+    return [path for path in paths if path.startswith(within)]
+
+
+def summary(paths: Iterable[str]) -> str:
+    """Return how many files were not read, by their suffix, and why; empty when all were."""
+    from leasehold.model.job.parse_job import guess_loader
+
+    without, by_wish = Counter[str](), Counter[str]()
+    for path in paths:
+        counts = without if guess_loader(path) == "bytes" else by_wish
+        counts[os.path.splitext(path)[1].lower() or "no suffix"] += 1
+    files = without.total() + by_wish.total()
+    if not files:
+        return ""
+    reasons = [f"no reader: {_kinds(without)}"] if without else []
+    reasons += [f"the job loads as bytes: {_kinds(by_wish)}"] if by_wish else []
+    return f"{files:,} file{'s' * (files != 1)} not read ({'; '.join(reasons)})"
+
+
+def reason(path: str) -> str:
+    """Say why a file that was taken as bytes was not read."""
+    from leasehold.model.job.parse_job import guess_loader
+
+    if guess_loader(path) != "bytes":
+        return "the job loads it as bytes"
+    suffix = os.path.splitext(path)[1].lower()
+    return f"no reader for {one_line(suffix) or 'a name without a suffix'}"
+
+
+def _kinds(counts: Counter[str]) -> str:
+    shown = ", ".join(f"{count} {one_line(suffix)}" for suffix, count in counts.most_common(_KINDS_SHOWN))
+    return shown + (f", {len(counts) - _KINDS_SHOWN} more kinds" if len(counts) > _KINDS_SHOWN else "")

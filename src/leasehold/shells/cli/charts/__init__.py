@@ -1,0 +1,1 @@
+"""Charts: braille on a terminal, SVG in files."""

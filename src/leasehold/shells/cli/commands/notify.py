@@ -1,0 +1,122 @@
+"""What `lease notify` does with the api's answer."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from leasehold import api
+from leasehold.errors import UserError
+from leasehold.shells.cli import output
+
+_ASK = "-"  # a value to be asked for
+
+
+def notify(args: Namespace) -> int:
+    """lease notify"""
+    return {"add": _add, "list": _list, "remove": _remove, "test": _test, "kinds": _kinds}[args.action](args)
+
+
+def _add(args: Namespace) -> int:
+    if not args.what:
+        hint = "lease notify add ntfy https://ntfy.sh/TOPIC; every kind: lease notify kinds"
+        raise UserError("notify.usage", "add needs a kind of channel", hint=hint)
+    kind, *words = args.what
+    kept = api.notify_add(api.open_home(), kind, _fields(kind, words), args.name)
+    if args.json:
+        output.as_json(kept)
+    else:
+        output.say(f"kept: {_label(kept)} {kept['address']}; try it: lease notify test")
+    return 0
+
+
+def _fields(kind: str, words: list[str]) -> dict[str, str]:
+    """Read URL and FIELD=VALUE; ask for what is missing, secrets unseen."""
+    fields: list[dict[str, Any]] = next((item["fields"] for item in api.notify_kinds() if item["kind"] == kind), [])
+    named = {field["name"]: field for field in fields}
+    values: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in named:
+            name, value = "url", word  # an address may hold = itself
+        field = named.get(name)
+        if field and field["secret"] and name != "url" and value != _ASK and not value.startswith("env:"):
+            hint = f"leave {name} out to be asked for it, or give {name}=env:NAME_OF_A_VARIABLE"
+            raise UserError("notify.secret_in_argv", f"{name} is a secret: others can read command lines", hint=hint)
+        values[name] = value
+    for name, field in named.items():
+        wanted = field["needed"] or (field["secret"] and not words)  # whoever types fields knows which they want
+        if values.get(name) == _ASK or (name not in values and wanted and _can_ask()):
+            values[name] = _ask(field)
+    return values
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask(field: dict[str, Any]) -> str:
+    if not _can_ask():
+        return sys.stdin.readline().strip()
+    import getpass
+
+    prompt = f"{field['name']} ({field['what']}{'' if field['needed'] else '; empty for none'}): "
+    return getpass.getpass(prompt) if field["secret"] else input(prompt)
+
+
+def _label(channel: dict[str, str]) -> str:
+    same = channel["name"] == channel["kind"]
+    return channel["kind"] if same else f"{channel['name']} ({channel['kind']})"
+
+
+def _remove(args: Namespace) -> int:
+    if len(args.what) != 1:
+        raise UserError("notify.usage", "remove needs the channel's name or number", hint="lease notify list")
+    gone = api.notify_remove(api.open_home(), args.what[0])
+    output.as_json(gone) if args.json else output.say(f"forgot: {_label(gone)} {gone['address']}")
+    return 0
+
+
+def _test(args: Namespace) -> int:
+    if len(args.what) > 1:
+        raise UserError("notify.usage", "test takes one channel, or none for all", hint="lease notify list")
+    tried = api.notify_test(api.open_home(), "".join(args.what), args.box)
+    failed = len(tried.problems)
+    if args.json:
+        value = {"channels": tried.channels, "sent": tried.channels - failed, "problems": list(tried.problems)}
+        output.as_json({**value, "from": tried.sender, "hint": tried.hint})
+        return 1 if failed else 0
+    of = f"{tried.channels - failed} of " if failed else ""
+    by = f", from {tried.sender}" if args.box else ""
+    output.say(f"sent to {of}{tried.channels} channel{'' if tried.channels == 1 else 's'}{by}")
+    output.bullets(list(tried.problems))
+    if tried.hint:
+        output.say(tried.hint)
+    return 1 if failed else 0
+
+
+def _list(args: Namespace) -> int:
+    found = api.notify_list(api.open_home())
+    if args.json:
+        output.as_json({"channels": found})
+        return 0
+    for number, item in enumerate(found, 1):
+        output.data(f"{number}  {item['name']:12} {item['kind']:8} {item['address']}")
+    if not found:
+        output.say("no channel yet: lease notify add ntfy https://ntfy.sh/YOUR-TOPIC; every kind: lease notify kinds")
+    return 0
+
+
+def _kinds(args: Namespace) -> int:
+    kinds = api.notify_kinds()
+    if args.json:
+        output.as_json({"kinds": kinds})
+        return 0
+    for item in kinds:
+        output.data(f"{item['kind']}: {item['how']}")
+        for field in item["fields"]:
+            marks = [word for word, on in (("needed", field["needed"]), ("secret", field["secret"])) if on]
+            marks += [f"default {field['default']}"] if field["default"] else []
+            output.data(f"    {field['name']:9} {field['what']}{' (' + ', '.join(marks) + ')' if marks else ''}")
+    return 0

@@ -1,0 +1,79 @@
+"""What plot does with the api's answer: a picture on the terminal, or files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from leasehold import api
+from leasehold.errors import UserError
+from leasehold.model.run.curve import Curve
+from leasehold.shells.cli import output
+from leasehold.shells.cli.charts.braille import Look, draw
+from leasehold.shells.cli.screens.home_copy_note import CopyScreen
+from leasehold.shells.cli.screens.live_screen import shows_glyphs
+
+_FRAME_ROWS = 4  # title, axis, clock and the empty line of a panel
+
+
+def plot(args: Namespace) -> int:
+    """lease plot"""
+    wanted = [word.strip() for word in args.what.split(",") if word.strip()]
+    screen = CopyScreen(args.json)
+    run, curves, now_unix = api.plot(api.open_home(), args.run, wanted, args.since, screen.report)
+    missing = [what for what in wanted if all(curve.panel != what for curve in curves)]
+    if missing and not args.json:
+        output.say(f"nothing was measured for {', '.join(missing)}")
+    if args.csv:
+        _write(args.csv, spell_csv(curves))
+    if args.svg:
+        from leasehold.shells.cli.charts.curves_svg import spell_svg
+
+        _write(args.svg, spell_svg(run, curves))
+    if args.json:
+        drawn = [curve.as_dict() for curve in curves]
+        output.as_json({"run": run, "now_unix": now_unix, "curves": drawn, "missing": missing, **screen.facts})
+    elif not (args.csv or args.svg):
+        for line in draw(curves, _look(len({curve.panel for curve in curves}))):
+            output.data(line)
+    return 0
+
+
+def spell_csv(curves: Sequence[Curve]) -> str:
+    """Spell a row for each moment, a column for each curve."""
+    names = [f"{curve.panel}/{curve.name}" if curve.name != curve.panel else curve.panel for curve in curves]
+    heads = [f"{name} [{curve.unit}]" if curve.unit else name for name, curve in zip(names, curves, strict=True)]
+    columns = [dict(curve.points) for curve in curves]
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["unix", "time", *heads])
+    for at in sorted({at for column in columns for at in column}):
+        clock = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(at))
+        values = [column.get(at) for column in columns]
+        table.writerow([f"{at:.1f}", clock, *("" if value is None else f"{value:.6g}" for value in values)])
+    return text.getvalue()
+
+
+def _look(panels: int) -> Look:
+    columns, rows = shutil.get_terminal_size((80, 40))
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    glyphs = "utf" in (sys.stdout.encoding or "").lower() and shows_glyphs(os.environ)
+    return Look(columns, rows // max(1, panels) - _FRAME_ROWS, glyphs, colour)
+
+
+def _write(place: str, text: str) -> None:
+    if place == "-":
+        output.data(text, end="")
+        return
+    try:
+        Path(place).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError("plot.unwritable", f"{place}: {error.strerror or error}", hint="name another file") from None
+    output.say(f"wrote {place}")

@@ -1,0 +1,55 @@
+"""What show does: everything this home knows of a run, each gate with its verdict."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from leasehold import api
+from leasehold.model.values.wording import one_line
+from leasehold.shells.cli import output
+
+_KEYS = ("run", "state", "reason", "box", "lease", "results", "home", "receipt", "waived", "cost")
+
+
+def show(args: Namespace) -> int:
+    """lease show"""
+    value = api.show(api.open_home(), args.run)
+    if args.json:
+        output.as_json(value)
+        return 0
+    for key in _KEYS:
+        if value[key] not in ("", [], None):
+            output.data(f"{key:10} {_spelled(value, key)}")
+    for line in value["nonfinite"]:
+        output.data(f"{'not finite':10} {line}")
+    output.data(f"{'command':10} {value['plan']['job']['run']}")
+    for event in value["events"]:
+        if event["kind"] not in ("run_seen", "run_work"):
+            output.lines([f"  {api.clock(event['t'])}  {line}" for line in _said(event)])
+    return 0
+
+
+def _spelled(value: Mapping[str, Any], key: str) -> str:
+    if key == "receipt":
+        return "written" if value[key] else "none yet"
+    if key == "cost" and value["lease_cost"] != value["cost"]:
+        return f"{value['cost']}, by its time, of the {value['lease_cost']} that {value['lease']} cost so far"
+    return ", ".join(value[key]) if isinstance(value[key], list) else str(value[key])
+
+
+def _said(event: Mapping[str, Any]) -> Iterator[str]:
+    """Spell an event; of a gate also how it judged, and every reading that did not pass."""
+    if event["kind"] != "gate_judged":
+        yield str(event["kind"]).replace("_", " ")
+        return
+    judged = event.get("data") or {}
+    findings = [one for one in judged.get("findings") or () if isinstance(one, dict)]
+    outcome = str(judged.get("outcome") or "not judged")
+    count = f" ({len(findings)} reading{'s' * (len(findings) != 1)})" if findings else ""
+    skipped = f", skipped because: {judged.get('because') or 'not said'}" if judged.get("skipped") else ""
+    yield one_line(f"gate {judged.get('gate')}: {outcome}{count}{skipped}")
+    for one in findings:
+        if one.get("outcome") != "passed":
+            yield one_line(f"    {one.get('outcome')}: {one.get('what')}")

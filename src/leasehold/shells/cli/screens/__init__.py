@@ -1,0 +1,1 @@
+"""Screens: live views, tables, panels."""

@@ -1,0 +1,95 @@
+"""Text on a terminal: safe, measured in columns, coloured, and in pictures of one line."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from leasehold.model.values.wording import one_line
+
+_ANSI = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+_BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
+_GIB = 1 << 30
+
+
+class Chunk(NamedTuple):
+    """Some words that stay together, in a colour: names of _ANSI, with spaces between."""
+
+    text: str
+    colour: str = ""
+
+
+def display_width(text: str) -> int:
+    """Count the columns that printable text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def clean(text: str, glyphs: bool) -> str:
+    """Make text from a box safe to show on one line."""
+    safe = text if text.isprintable() else one_line(text.expandtabs(8))
+    return safe if glyphs else safe.encode("ascii", "replace").decode()
+
+
+def paint(chunks: Sequence[Chunk], columns: int, glyphs: bool, colour: bool) -> str:
+    """Join chunks, cut to the columns, with colours that never leak past their chunk."""
+    parts: list[str] = []
+    left = columns
+    for chunk in chunks:
+        text = _cut(clean(chunk.text, glyphs), left, glyphs)
+        left -= display_width(text)
+        codes = ";".join(_ANSI[name] for name in chunk.colour.split())
+        parts.append(f"\x1b[{codes}m{text}\x1b[0m" if codes and text and colour else text)
+    return "".join(parts).rstrip(" ")
+
+
+def _cut(text: str, columns: int, glyphs: bool) -> str:
+    if display_width(text) <= columns:
+        return text
+    kept, used = 0, 1  # one column for the mark
+    for char in text:
+        used += _columns(char)
+        if used > columns:
+            break
+        kept += 1
+    return text[:kept] + ("…" if glyphs else "~") if columns > 0 else ""
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def gauge(part: float, cells: int, glyphs: bool) -> str:
+    """Draw a fraction as a bar."""
+    full = min(cells, max(0, math.floor(part * cells + 0.5)))
+    return "█" * full + "░" * (cells - full) if glyphs else f"[{'#' * full}{'-' * (cells - full)}]"
+
+
+def sparkline(
+    values: Sequence[float], columns: int, glyphs: bool = True, scale: tuple[float, float] | None = None
+) -> str:
+    """Draw values in so many characters; `!` marks what is no number. An early peak does not flatten the rest."""
+    count = min(columns, len(values))
+    bounds = [(len(values) * number // count, len(values) * (number + 1) // count) for number in range(count)]
+    means = [sum(values[start:end]) / (end - start) for start, end in bounds]
+    finite = sorted(mean for mean in means if math.isfinite(mean)) or [0.0]
+    low, high = scale or (finite[0], finite[-1 - len(finite) // 10])
+    blocks = _BLOCKS if glyphs else _ASCII_BLOCKS
+    top = len(blocks) - 1
+    return "".join(
+        blocks[min(top, max(0, round(top * (mean - low) / ((high - low) or 1.0))))] if math.isfinite(mean) else "!"
+        for mean in means
+    )
+
+
+def figure(value: float) -> str:
+    """Say a number in four digits."""
+    return f"{value:.4g}"
+
+
+def size(count: float) -> str:
+    """Say bytes."""
+    return f"{count / _GIB:.0f} GiB" if count >= 10 * _GIB else f"{count / _GIB:.1f} GiB"
