@@ -48,10 +48,17 @@ def found() -> dict[str, tuple[int, str]]:
                 known = name in CLASSES or name == BOX_SIDE
                 if known and isinstance(first, ast.Constant) and isinstance(first.value, str):
                     exit_code = CLASSES[name].exit_code if name in CLASSES else errors.BoxError.exit_code
-                    codes.setdefault(first.value, (exit_code, _spell(node.args[1])))
+                    told = (exit_code, _spell(node.args[1]))
+                    codes[first.value] = max(codes.get(first.value, told), told, key=_telling)
     for _, code, message, _ in MEANINGS:
         codes.setdefault(code, (errors.LinkError.exit_code, message.replace("{box}", "…")))
     return codes
+
+
+def _telling(said: tuple[int, str]) -> tuple[int, str]:
+    """Rank the messages of one code by how many words of their own they have, whatever file they stand in."""
+    words = [word for word in said[1].split() if "…" not in word]
+    return len(words), said[1]
 
 
 def _spell(node: ast.expr) -> str:
