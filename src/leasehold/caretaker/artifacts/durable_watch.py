@@ -1,7 +1,7 @@
 """The caretaker's side of the durable copy: start the copier once training is done, and know how it ended.
 
-Only the copier (durable_copier.py) touches the tier: a mount that hangs takes whoever looks at it along, and no signal brings
-it back. It is not imported here either: what hashing weighs must not weigh on the caretaker.
+Only the copier (durable_copier.py) touches the tier: a process that looks at a hanging mount hangs too, and no
+signal ends it. It is not imported here either: what hashing weighs must not weigh on the caretaker.
 """
 
 from __future__ import annotations
