@@ -17,7 +17,7 @@ from leasehold.kit.run.processes import MARK, environment, is_alive
 from . import nvidia_smi
 from .nvidia_smi import Listed
 
-YOUNG_S = 120.0  # R§33.1: a trainer that starts right now is not listed yet
+YOUNG_S = 120.0  # a trainer that starts right now is not listed yet
 IDLE_SHARE = 0.01  # of one core, while we watched
 _INITIAL_NAMESPACE = 0xEFFFFFFC  # the kernel's fixed number for the machine's own process table
 _SERVICES = (  # they hold devices for everybody

@@ -14,14 +14,14 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Thresholds:
-    """R§32 in numbers; `own` marks what the runbook does not say."""
+    """Where a reading becomes a finding; docs/hygiene.md prints the table."""
 
-    hot_c: float = 83.0  # R§32.2
-    cool_c: float = 75.0  # R§32.4: the target
-    clock_share: float = 0.70  # R§32.2: SM clock of its maximum, while hot and under load
-    loaded_percent: float = 60.0  # R§16.9, R§32.4: below this low clocks are normal
-    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process explains (own)
-    power_share: float = 0.90  # a cap below this share of the default slows training (own)
+    hot_c: float = 83.0
+    cool_c: float = 75.0  # the target after cooling
+    clock_share: float = 0.70  # SM clock of its maximum, while hot and under load
+    loaded_percent: float = 60.0  # below this low clocks are normal
+    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process explains
+    power_share: float = 0.90  # a cap below this share of the default slows training
 
 
 class Level(Enum):
@@ -98,7 +98,7 @@ def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> lis
 
 
 def worst(found: Sequence[Health]) -> Level:
-    """Fail beats warn beats unknown beats ok (R§32.4: status only escalates)."""
+    """Fail beats warn beats unknown beats ok."""
     seen = {health.level for health in found}
     return next((level for level in (Level.FAIL, Level.WARN, Level.UNKNOWN) if level in seen), Level.OK)
 

@@ -1,4 +1,4 @@
-"""The one prescribed answer to a class of failure. R§17.2, R§19.
+"""The one prescribed answer to a class of failure (docs/decisions/0021).
 
 Pure. Nothing here shrinks an experiment, edits a configuration, or starts again what failed the same way twice.
 """
