@@ -75,3 +75,21 @@ def test_every_file_that_the_guide_for_changes_names_exists() -> None:
     assert len(named) > 30
     assert sorted(name for name in named if not _exists(name)) == []
     assert any((ROOT / "tests").rglob("golden_plans/*.txt"))
+
+
+def _own_texts() -> list[Path]:
+    """List the files in which comments and pages refer to pages of this repository."""
+    folders = ("src", "tools", "bench", "examples", "docs")
+    endings = (".py", ".md", ".sh", ".yaml", ".json")
+    return [path for name in folders for path in sorted((ROOT / name).rglob("*")) if path.suffix in endings]
+
+
+def test_no_text_refers_to_a_page_that_is_not_here() -> None:
+    numbered = "R" + "§"  # the sections of a page that was never in this repository
+    found = []
+    for path in _own_texts():
+        text = path.read_text(encoding="utf-8")
+        pages = set(re.findall(r"(?<![\w/.])docs/[\w/-]+\.md\b", text))
+        wrong = [page for page in pages if not (ROOT / page).exists()] + [numbered] * (numbered in text)
+        found += [f"{path.relative_to(ROOT)}: {page}" for page in wrong]
+    assert found == []
