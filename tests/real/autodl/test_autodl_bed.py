@@ -67,7 +67,7 @@ def test_the_image_lacks(box: AutodlBox, tool: str) -> None:
     assert box.run(f"command -v {tool}").returncode == 1
 
 
-def test_each_tier_is_a_mount_of_its_own_and_public_data_cannot_be_changed(box: AutodlBox) -> None:
+def test_each_tier_is_its_own_mount_and_public_data_is_read_only(box: AutodlBox) -> None:
     for place in (DATA, SHARED, "/root/autodl-pub"):
         assert says(box, f"stat -c %m {place}") == place
     assert "Read-only file system" in box.run("touch /root/autodl-pub/mine").stderr.decode()

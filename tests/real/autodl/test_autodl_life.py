@@ -88,9 +88,7 @@ def test_a_detached_run_outlives_the_connection(me: Front, box: AutodlBox) -> No
     assert starts(box) == 1
 
 
-def test_a_box_that_was_powered_off_in_mid_run_goes_on_after_power_on_at_another_port(
-    me: Front, box: AutodlBox
-) -> None:
+def test_a_box_powered_off_in_mid_run_goes_on_at_another_port(me: Front, box: AutodlBox) -> None:
     box.behind(SIDE + "/hold").touch()
     good(me.lease("run", "--on", BOX, *NO_SMOKE, "--detach"))
     assert eventually(lambda: box.behind(SIDE + "/holding").exists())

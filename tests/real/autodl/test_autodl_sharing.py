@@ -131,7 +131,7 @@ def test_company_that_makes_no_sense_is_said_before_anybody_is_called(me: Front,
     assert f"error[{code}]" in me.lease("check", *words).said
 
 
-def test_a_tier_that_is_only_a_folder_on_the_second_box_asks_for_the_mount(
+def test_a_tier_that_is_a_mere_folder_on_the_second_box_wants_the_mount(
     autodl: AutodlCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a tier that the image has as a plain folder, each box sees its own."""

@@ -98,7 +98,7 @@ def test_a_port_that_changed_is_added_again_and_the_lease_goes_on(ssh_box: SshBo
         assert moved.carried_bytes() > 0
 
 
-def test_a_name_does_not_come_to_mean_another_machine_while_its_meter_counts(new_ssh_box: MakeBox, home: Home) -> None:
+def test_a_name_keeps_its_machine_while_its_meter_counts(new_ssh_box: MakeBox, home: Home) -> None:
     first, second = new_ssh_box("first"), new_ssh_box("second")
     add_box(home, first)
     lease = books.open_lease(home.ledger, "gpu1", "generic-ssh", "", "")

@@ -189,7 +189,7 @@ CLOSED = {
 
 
 @pytest.mark.parametrize("closed", list(CLOSED.values()), ids=list(CLOSED))
-def test_a_box_that_cannot_work_is_refused_with_what_was_seen_and_what_to_do(closed: Closed, tmp_path: Path) -> None:
+def test_an_unfit_box_is_refused_with_what_was_seen_and_what_to_do(closed: Closed, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     for name, text in closed.files.items():

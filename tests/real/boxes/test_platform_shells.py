@@ -155,7 +155,7 @@ def test_the_tensorboard_folder_shows_the_run(me: Front) -> None:
     assert events(me, "tensorboard_linked")[0]["link"] == str(place / run)
 
 
-def test_secrets_lie_on_the_private_tier_for_the_users_eyes_only_and_go_with_the_run(me: Front) -> None:
+def test_secrets_lie_on_the_private_tier_and_go_with_the_run(me: Front) -> None:
     own = me.folder / "own disk"
     own.mkdir()
     platform(me, [disk("own disk", own)], credentials="own disk")

@@ -52,7 +52,7 @@ def test_signs_on_the_box_ask_for_its_platform(me: Front, box: AutodlBox) -> Non
     assert (booked(me)["platform"], booked(me)["root"]) == ("autodl", f"{DATA}/leasehold")
 
 
-def test_a_wrong_platform_is_warned_at_first_contact_and_refused_when_priced(me: Front, box: AutodlBox) -> None:
+def test_a_wrong_platform_warns_at_first_contact_and_refuses_when_priced(me: Front, box: AutodlBox) -> None:
     said = good(me.lease("box", "add", "gpu1", box.ssh_line, "--platform", "autodl-pro", "--price", "2CNY/h"))
     assert f"its signs contradict that: {MOUNT}" in said
     done = me.lease("run", "--on", "gpu1")
@@ -60,7 +60,7 @@ def test_a_wrong_platform_is_warned_at_first_contact_and_refused_when_priced(me:
     assert "lease box add gpu1 --replace --platform autodl" in done.said
 
 
-def test_a_priced_run_on_a_bare_address_is_refused_and_then_lands_on_the_data_disk(me: Front, box: AutodlBox) -> None:
+def test_a_priced_run_on_a_bare_address_is_refused_then_lands_on_data(me: Front, box: AutodlBox) -> None:
     on = f"ssh:{box.name}"
     done = without_terminal(me, "run", "--on", on, "--price", "2CNY/h")
     assert done.code == 3 and "the audit gate refused" in done.said

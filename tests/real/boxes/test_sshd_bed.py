@@ -78,7 +78,7 @@ def test_handshakes_are_counted(ssh_box: SshBox) -> None:
     assert ssh_box.handshakes() == 2
 
 
-def test_cut_drops_the_links_while_the_work_lives_on_and_the_door_stays_open(ssh_box: SshBox) -> None:
+def test_cut_drops_the_links_while_work_and_the_door_stay(ssh_box: SshBox) -> None:
     with session(ssh_box, "echo $$ > pid; mv pid ready; exec sleep 600") as client:
         assert eventually((ssh_box.home / "ready").exists)
         work = int((ssh_box.home / "ready").read_text())
@@ -311,7 +311,7 @@ def test_cut_resets_open_links_and_takes_new_ones(proxy: TcpProxy) -> None:
         assert receive(link, 1) == b"y"
 
 
-def test_cut_after_lets_exactly_so_many_bytes_through_then_later_links_pass(proxy: TcpProxy) -> None:
+def test_cut_after_passes_exactly_so_many_bytes_then_later_links_pass(proxy: TcpProxy) -> None:
     proxy.cut_after(100)
     with connect(proxy) as link:
         link.sendall(b"x" * 1000)

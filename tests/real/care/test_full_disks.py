@@ -97,7 +97,7 @@ def test_when_pruning_is_not_enough_a_person_is_asked(me: Front) -> None:
     assert [event["remedy"] for event in lived.events("remedy_chosen")] == ["prune_then_again", "ask"]
 
 
-def test_an_attempt_that_the_disk_cannot_hold_is_not_started_and_is_exit_3(me: Front) -> None:
+def test_an_attempt_that_the_disk_cannot_hold_is_refused_with_exit_3(me: Front) -> None:
     me.job(run=DONE, artifacts=["result.json"], checkpoint={"path": "last.pt", "size": "1GB"})
     lived = run_on(me, "size=96m")
     assert lived.code == 3, lived.said

@@ -60,7 +60,7 @@ def test_cards_are_judged_and_a_young_holder_is_shown_and_left_alone(me: Front, 
     assert b"nvidia0" in box.run("ls -l /proc/*/fd 2>/dev/null").stdout, "it still runs"
 
 
-def test_a_card_that_somebody_uses_refuses_the_start_and_a_reason_passes_it_by(me: Front) -> None:
+def test_a_card_in_use_refuses_the_start_unless_a_reason_is_given(me: Front) -> None:
     me.write("train.py", "import json, os\njson.dump({}, open(os.environ['LEASE_OUT'] + '/result.json', 'w'))\n")
     me.job(run="python train.py", resources={"gpu": {"count": 1}})
     refused = me.lease("run", "--on", "gpu1", *NO_SMOKE)

@@ -82,7 +82,7 @@ def test_it_is_refused_while_the_box_answers_with_everything_home(me: Front, bed
     assert "no lease is open; closed on a person's word" in said.said and "gpu1-1 (" in said.said
 
 
-def test_a_box_that_trains_on_opens_its_lease_again_when_a_refresh_hears_it(me: Front, bed: SshBed) -> None:
+def test_a_box_that_trains_on_reopens_its_lease_when_a_refresh_hears_it(me: Front, bed: SshBed) -> None:
     call_it_stopped(me, bed)
     opened = me.events("lease_opened")
     silent = me.lease("status", "--refresh")
@@ -120,7 +120,7 @@ def test_a_box_on_which_nothing_works_any_more_was_off_until_it_was_heard(me: Fr
     assert me.events("lease_reopened")[0]["off_since_unix"] > 0
 
 
-def test_a_launch_where_the_run_works_on_opens_the_old_lease_and_no_second_one(me: Front, bed: SshBed) -> None:
+def test_a_launch_where_the_run_works_on_reopens_the_old_lease_only(me: Front, bed: SshBed) -> None:
     call_it_stopped(me, bed)
     bed.box.start()
     again = me.lease("run", "--on", "gpu1", "--detach", *NO_SMOKE)
@@ -143,7 +143,7 @@ def test_a_launch_on_a_box_that_is_on_again_opens_a_lease_of_its_own(me: Front, 
 @pytest.mark.parametrize(
     "words", [("--on", "gpu2"), ("--on", "gpu2", "--root", "~/b"), ("--on", "gpu1", "--root", "~/b")]
 )
-def test_a_launch_under_another_name_or_root_opens_the_lease_of_the_run_that_works_on(
+def test_a_launch_under_another_name_or_root_opens_the_running_runs_lease(
     me: Front, bed: SshBed, words: tuple[str, ...]
 ) -> None:
     config = bed.box.config.read_text()
@@ -164,9 +164,7 @@ def test_a_launch_under_another_name_or_root_opens_the_lease_of_the_run_that_wor
     finish(me)
 
 
-def test_a_home_that_attaches_to_a_run_counts_the_box_at_the_price_in_its_book(
-    tmp_path: Path, me: Front, bed: SshBed
-) -> None:
+def test_a_home_that_attaches_counts_the_box_at_its_books_price(tmp_path: Path, me: Front, bed: SshBed) -> None:
     (run,) = {event["run"] for event in me.events("run_planned")}
     with front(tmp_path / "other", bed.environment) as other:
         assert other.lease("box", "add", "g", "--ssh", "box", "--price", "2USD/h").code == 0

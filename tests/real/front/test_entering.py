@@ -30,7 +30,7 @@ def person(tmp_path: Path) -> Iterator[tuple[Front, SshBed]]:
 
 
 @pytest.mark.real_ssh
-def test_exec_has_the_runs_folder_and_environment_and_passes_words_and_codes_on(person: tuple[Front, SshBed]) -> None:
+def test_exec_has_the_runs_folder_and_environment_and_passes_codes_on(person: tuple[Front, SshBed]) -> None:
     someone, bed = person
     run = someone.events("run_planned")[0]["run"]
     script = "import os, sys; print(os.getcwd(), os.environ['LEASE_RUN'], os.environ['FLAVOUR'], sys.argv[1:])"

@@ -234,7 +234,7 @@ def test_channels_are_kept_listed_without_their_secret_and_tried(me: Front) -> N
 
 
 @pytest.mark.real_ssh
-def test_a_finished_box_nags_at_home_and_from_the_box_until_it_is_given_up(far: Front, bed: SshBed) -> None:
+def test_a_finished_box_nags_at_home_and_from_the_box_until_given_up(far: Front, bed: SshBed) -> None:
     with listening() as listener:
         session = Session(far, "meter", [(str(listener.port), "<port>"), (r"\b\d+\.\d{2,3} ?USD\b(?!/)", "<cost>")])
         session.type(f"lease notify add webhook {listener.address}/hook")

@@ -107,7 +107,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
         yield Desk(me, bed)
 
 
-def test_every_command_of_the_page_works_in_the_state_for_which_it_stands_there(desk: Desk, tmp_path: Path) -> None:
+def test_every_command_of_the_page_works_in_the_state_it_stands_for(desk: Desk, tmp_path: Path) -> None:
     launched = desk.me.lease("run", *desk.bed.on, "--price", "1.98USD/h", *NO_SMOKE, "--detach")
     assert launched.code == 0, launched.said
     desk.wait(lambda: desk.page().count("ps -o pid") == 2)

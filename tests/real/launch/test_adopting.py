@@ -89,7 +89,7 @@ def test_it_is_found_with_its_log_its_folder_and_what_it_writes(stranger: Strang
     assert stranger.me.events("run_planned") == [], "looking changes nothing"
 
 
-def test_it_is_watched_to_its_end_and_comes_home_though_the_caretaker_was_killed(
+def test_it_is_watched_and_comes_home_though_the_caretaker_was_killed(
     stranger: Stranger,
 ) -> None:
     run = stranger.adopt()
@@ -109,7 +109,7 @@ def test_it_is_watched_to_its_end_and_comes_home_though_the_caretaker_was_killed
     assert plan.code == 0 and "gate: passed" in plan.said, plan.said
 
 
-def test_one_that_dies_without_its_results_has_failed_and_is_not_started_again(stranger: Stranger) -> None:
+def test_one_that_dies_without_results_has_failed_and_is_not_restarted(stranger: Stranger) -> None:
     (one,) = stranger.found()
     run = stranger.adopt("--name", "exp")
     assert run.startswith("exp-")

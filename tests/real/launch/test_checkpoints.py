@@ -62,7 +62,7 @@ json.dump(seen, open(os.path.join(os.environ["LEASE_OUT"], "result.json"), "w"))
 """
 
 
-def test_a_save_is_asked_for_and_answered_and_a_kill_halves_the_assumed_gap(me: Front) -> None:
+def test_a_save_request_is_answered_and_a_kill_halves_the_assumed_gap(me: Front) -> None:
     me.write("train.py", ASKED)
     me.job(run="python3 train.py")
     done = me.lease("run")

@@ -110,7 +110,7 @@ def test_a_torch_job_passes_every_gate_and_comes_home(me: Front) -> None:
 # ---------------------------------------------------------------- the launch probe
 
 
-def test_a_trainer_that_starts_with_a_traceback_is_not_left_alone_with_a_smile(me: Front) -> None:
+def test_a_trainer_that_starts_with_a_traceback_is_reported(me: Front) -> None:
     me.write("train.py", FAILS)
     done = me.lease("run", "--detach")
     assert done.code == 3, done.said

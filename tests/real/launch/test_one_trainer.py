@@ -87,7 +87,7 @@ def test_both_homes_get_the_results_of_the_one_trainer(where: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_the_same_command_twice_in_one_home_ends_well_twice_with_one_receipt(where: str, tmp_path: Path) -> None:
+def test_the_same_command_twice_in_one_home_ends_well_with_one_receipt(where: str, tmp_path: Path) -> None:
     with box(where, tmp_path) as bed:
         life = Life(bed, tmp_path / "life")
         try:

@@ -61,7 +61,7 @@ def runs(person: Front) -> list[str]:
     return [row["run"] for row in status(person)["runs"]]
 
 
-def test_another_root_of_the_same_box_is_refused_by_its_folder_and_opens_nothing(me: Front) -> None:
+def test_another_root_of_the_same_box_is_refused_and_opens_nothing(me: Front) -> None:
     run = begin(me, "--on", "g")
     refused = me.lease("run", "--on", "g", "--root", "/tmp/never-made", *NO_SMOKE)
     assert refused.code == 3 and "error[run.elsewhere]" in refused.said
@@ -72,9 +72,7 @@ def test_another_root_of_the_same_box_is_refused_by_its_folder_and_opens_nothing
     assert len(me.events("lease_opened")) == 1
 
 
-def test_two_leases_on_one_box_are_told_apart_and_close_together_by_the_name_that_status_prints(
-    me: Front, bed: SshBed, tmp_path: Path
-) -> None:
+def test_two_leases_on_one_box_close_together_by_the_name_status_prints(me: Front, bed: SshBed, tmp_path: Path) -> None:
     finish(me)
     begin(me, "--on", "g")
     me.job(name="other")
@@ -106,7 +104,7 @@ def test_a_first_contact_that_fails_leaves_no_run_and_no_lease(me: Front) -> Non
     assert done.code == 0, done.said
 
 
-def test_a_gate_that_refuses_leaves_the_lease_of_a_box_that_bills_and_no_run(me: Front) -> None:
+def test_a_gate_that_refuses_leaves_a_billing_boxs_lease_and_no_run(me: Front) -> None:
     refused = me.lease("run", "--on", "g")
     assert refused.code == 3 and "smoke.refused" in refused.said
     assert runs(me) == []

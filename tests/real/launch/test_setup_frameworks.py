@@ -227,7 +227,7 @@ def test_what_passed_is_not_imported_again_while_nothing_changed(me: Front, imag
     assert "as before" not in changed.said
 
 
-def test_an_attempt_killed_in_setup_does_not_take_its_own_swap_for_the_image(me: Front, image: Venv) -> None:
+def test_an_attempt_killed_in_setup_does_not_take_its_swap_for_the_image(me: Front, image: Venv) -> None:
     me.write("kill.sh", f"{SWAP}\n[ -e '{me.folder}/killed' ] || {{ : > '{me.folder}/killed'; kill -9 $PPID; }}\n")
     done = run(me, "sh kill.sh; true")
     assert done.code == 6, done.said

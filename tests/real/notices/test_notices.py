@@ -79,7 +79,7 @@ def folder_of(bed: SshBed) -> RunFolder:
     return RunFolder(str(path))
 
 
-def test_the_end_is_told_to_every_channel_once_though_the_caretaker_was_killed(
+def test_each_channel_gets_the_end_once_though_the_caretaker_was_killed(
     me: Front, bed: SshBed, vendor: Vendors, tmp_path: Path
 ) -> None:
     assert me.lease("run", *bed.on, "--price", "1.98USD/h", "--detach", *NO_SMOKE).code == 0
@@ -102,9 +102,7 @@ def test_the_end_is_told_to_every_channel_once_though_the_caretaker_was_killed(
     assert TOKEN not in kept and SECRET not in kept and "env:TG_TOKEN" in kept
 
 
-def test_a_test_notice_comes_from_the_box_and_a_box_without_a_way_out_says_so(
-    me: Front, bed: SshBed, vendor: Vendors
-) -> None:
+def test_a_test_notice_comes_from_the_box_or_says_there_is_no_way_out(me: Front, bed: SshBed, vendor: Vendors) -> None:
     done = me.lease("notify", "test", "--from", "ssh:box", "--json")
     assert done.code == 0, done.said
     assert json.loads(done.out) == {

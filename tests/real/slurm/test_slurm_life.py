@@ -94,7 +94,7 @@ def _begin(person: Front, slurm: SlurmCluster, count: int) -> None:
     _until(lambda: len(_running(slurm)) == count, "the tasks did not start")
 
 
-def test_every_cell_of_an_array_comes_home_verified_and_has_a_card_of_its_own(
+def test_every_array_cell_comes_home_verified_and_has_its_own_card(
     person: Front, slurm: SlurmCluster, tmp_path: Path
 ) -> None:
     env = {"STEPS": 3, "GATE": str(tmp_path / "gate")}

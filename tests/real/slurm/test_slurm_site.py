@@ -165,9 +165,7 @@ def test_a_batch_script_that_fails_shows_its_last_words(person: Front) -> None:
 
 
 @pytest.mark.full
-def test_where_nothing_is_requeued_a_cell_goes_on_unattended_and_so_does_who_waits_for_it(
-    person: Front, site: SlurmCluster, tmp_path: Path
-) -> None:
+def test_where_nothing_is_requeued_a_cell_goes_on_unattended(person: Front, site: SlurmCluster, tmp_path: Path) -> None:
     go = tmp_path / "go"
     _job(person, name="first", env={"UNTIL": str(go)}, slurm={"time": "1h", "partition": "once"})
     out = _begin(person, "first")
@@ -192,7 +190,7 @@ def test_where_nothing_is_requeued_a_cell_goes_on_unattended_and_so_does_who_wai
 
 
 @pytest.mark.full
-def test_walls_asked_for_ahead_go_on_after_a_task_that_died_without_a_word(
+def test_walls_asked_for_ahead_go_on_after_a_task_that_died_silently(
     person: Front, site: SlurmCluster, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -209,7 +207,7 @@ def test_walls_asked_for_ahead_go_on_after_a_task_that_died_without_a_word(
 
 
 @pytest.mark.full
-def test_a_failed_first_run_is_named_and_the_second_follows_once_it_is_mended(
+def test_a_failed_first_run_is_named_and_the_second_follows_once_mended(
     person: Front, site: SlurmCluster, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -302,7 +300,7 @@ def test_a_login_node_behind_ssh_does_the_same(tmp_path: Path, site: SlurmCluste
         assert names == {"a", "b"}
 
 
-def test_a_card_that_the_cluster_does_not_have_is_refused_with_what_it_has(person: Front) -> None:
+def test_a_card_the_cluster_lacks_is_refused_with_what_it_has(person: Front) -> None:
     _job(person, resources={"gpu": {"name": "H100"}})
     done = person.lease("run", "--on", "cluster")
     assert done.code != 0
@@ -310,7 +308,7 @@ def test_a_card_that_the_cluster_does_not_have_is_refused_with_what_it_has(perso
     assert "main has gpu:a100, 4 on each of 2 nodes" in done.said
 
 
-def test_inside_an_image_the_command_runs_with_our_folders_and_srun_has_the_tasks_cores_and_cards(
+def test_inside_an_image_the_command_has_our_folders_and_the_tasks_cards(
     person: Front, site: SlurmCluster, tmp_path: Path
 ) -> None:
     # No image runtime can be installed here: this one records how it was called, and runs the command.

@@ -36,7 +36,7 @@ def _finished(*boxes: SshBox) -> Counter[str]:
     return Counter(event["cell"] for box in boxes for event in told(box, "cell_finished"))
 
 
-def test_two_homes_that_begin_at_once_have_every_cell_run_once_and_both_bring_it_home(
+def test_two_homes_that_begin_at_once_run_every_cell_once_for_both(
     person: Front, other: Front, new_ssh_box: NewBox
 ) -> None:
     boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
@@ -53,7 +53,7 @@ def test_two_homes_that_begin_at_once_have_every_cell_run_once_and_both_bring_it
     assert sorted(results(person)) == sorted(results(other)) == [f"c{n}" for n in range(5)]
 
 
-def test_a_box_that_comes_back_ends_what_was_moved_and_one_result_of_each_cell_counts(
+def test_a_returning_box_ends_what_moved_and_one_result_per_cell_counts(
     person: Front, new_ssh_box: NewBox, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -80,7 +80,7 @@ def test_a_box_that_comes_back_ends_what_was_moved_and_one_result_of_each_cell_c
     assert "pulled" not in again.said
 
 
-def test_what_a_silent_box_has_finished_meanwhile_is_taken_and_not_run_again(
+def test_what_a_silent_box_finished_meanwhile_is_taken_not_run_again(
     person: Front, new_ssh_box: NewBox, tmp_path: Path
 ) -> None:
     gates = [tmp_path / "gate0", tmp_path / "gate1"]
@@ -103,7 +103,7 @@ def test_what_a_silent_box_has_finished_meanwhile_is_taken_and_not_run_again(
     assert sorted(results(person)) == ["c0", "c1"]
 
 
-def test_a_home_that_is_killed_between_two_boxes_leaves_no_cell_behind_and_none_twice(
+def test_a_home_killed_between_two_boxes_loses_and_doubles_no_cell(
     person: Front, new_ssh_box: NewBox, tmp_path: Path
 ) -> None:
     gate, aim = tmp_path / "gate", tmp_path / "aim"
@@ -125,7 +125,7 @@ def test_a_home_that_is_killed_between_two_boxes_leaves_no_cell_behind_and_none_
     assert sorted(results(person)) == ["quick", "slow0", "slow1", "slow2"]
 
 
-def test_the_second_home_takes_a_sweep_over_and_the_first_gives_no_more_cells(
+def test_the_second_home_takes_a_sweep_over_and_the_first_gives_no_more(
     person: Front, other: Front, new_ssh_box: NewBox, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"

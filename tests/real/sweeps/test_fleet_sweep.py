@@ -209,7 +209,7 @@ tiers:
 """
 
 
-def test_a_sweep_that_is_home_and_not_on_the_durable_tier_is_a_failure_until_it_is_there(
+def test_a_sweep_that_is_home_fails_until_it_is_on_the_durable_tier(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:
     share, mine = tmp_path / "share", tmp_path / "config"
@@ -232,7 +232,7 @@ def test_a_sweep_that_is_home_and_not_on_the_durable_tier_is_a_failure_until_it_
     assert len(list(share.glob("leasehold/export/*/cells/c*/metrics.json"))) == 2, again.said
 
 
-def test_finished_cells_come_home_while_the_others_go_on_and_nothing_travels_twice(
+def test_finished_cells_come_home_early_and_nothing_travels_twice(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -253,7 +253,7 @@ def test_finished_cells_come_home_while_the_others_go_on_and_nothing_travels_twi
     assert not list((person.project / "lease-results").glob("quarantine/*superseded*"))
 
 
-def test_one_failed_cell_does_not_keep_the_others_of_its_box_from_coming_home(
+def test_one_failed_cell_does_not_keep_its_boxs_others_from_coming_home(
     person: Front, new_ssh_box: Callable[..., SshBox]
 ) -> None:
     write_sweep(person, [{"name": "good", "n": 0}, {"name": "bad", "m": 1}], attempts=1)

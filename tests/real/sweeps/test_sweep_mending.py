@@ -87,7 +87,7 @@ def test_a_stopped_sweep_goes_on_by_the_command_that_is_named(
     assert sorted(results(person)) == ["c0", "c1"]
 
 
-def test_a_cell_that_left_the_file_still_comes_home_and_one_that_joined_runs(
+def test_a_cell_that_left_the_file_comes_home_and_one_that_joined_runs(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -103,7 +103,7 @@ def test_a_cell_that_left_the_file_still_comes_home_and_one_that_joined_runs(
     assert {cell: one["word"] for cell, one in standing(person).items()} == {"c0": "home", "c1": "home", "c2": "home"}
 
 
-def test_cells_that_are_added_while_a_box_is_dead_are_run_and_its_own_are_moved(
+def test_cells_added_while_a_box_is_dead_run_and_its_own_are_moved(
     person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"

@@ -63,7 +63,7 @@ def test_a_box_that_was_far_is_called_several_times_at_once(bed: SshBed, tmp_pat
     second.wire.close()
 
 
-def test_a_box_that_may_lack_our_program_gets_it_by_the_first_connection_alone(bed: SshBed, tmp_path: Path) -> None:
+def test_a_box_that_may_lack_our_program_gets_it_by_the_first_connection(bed: SshBed, tmp_path: Path) -> None:
     calls = calls_to(bed, tmp_path)
     calls.remember(FAR, MUCH)
     memory = tmp_path / "cache" / "way.json"
@@ -78,9 +78,7 @@ def test_a_box_that_may_lack_our_program_gets_it_by_the_first_connection_alone(b
     assert eventually(lambda: bed.box.connections() == 0)
 
 
-def test_a_box_that_only_the_users_own_known_hosts_vouch_for_is_called_ahead_once_met(
-    bed: SshBed, tmp_path: Path
-) -> None:
+def test_a_box_only_in_the_users_known_hosts_is_called_ahead_once_met(bed: SshBed, tmp_path: Path) -> None:
     calls = calls_to(bed, tmp_path, pinned=False)
     calls.remember(FAR, MUCH)
     calls.begin()

@@ -85,7 +85,7 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name, content, code", list(REFUSED.values()), ids=list(REFUSED))
-def test_what_would_not_work_there_is_refused_by_name_before_anything_travels(
+def test_what_would_not_work_there_is_refused_before_anything_travels(
     life: Life, name: str, content: str, code: str
 ) -> None:
     if name == "link":

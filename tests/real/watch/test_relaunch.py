@@ -79,7 +79,7 @@ else:
 
 @pytest.mark.namespaces
 @pytest.mark.skipif(os.geteuid() != 0 or not find_program("cron"), reason="needs root and a cron daemon")
-def test_cron_itself_runs_our_line_after_a_restart_and_the_table_is_as_before(tmp_path: Path) -> None:
+def test_cron_runs_our_line_after_a_restart_and_the_table_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "entry").write_text('echo went on > "$2"\n')
     words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", CRON, "sh", str(tmp_path)]
     done = subprocess.run(
@@ -204,7 +204,7 @@ def test_taking_the_yes_back_takes_the_hooks_away(me: Front, bed: SshBed, tmp_pa
 # ---------------------------------------------------------------- a rented container
 
 
-def test_a_power_cycle_of_a_rented_box_goes_on_by_the_platforms_start_file(autodl: AutodlCloud, tmp_path: Path) -> None:
+def test_a_power_cycle_of_a_rented_box_resumes_by_the_start_file(autodl: AutodlCloud, tmp_path: Path) -> None:
     box = autodl.rent()
     side = DATA + "/side"
     box.behind(side).mkdir()

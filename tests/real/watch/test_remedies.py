@@ -171,7 +171,7 @@ def test_evaluation_follows_training_and_only_then_the_seal(me: Front) -> None:
     assert (run_folder(me) / "cells/main/attempt-0002/log").read_text() == "trained\n"
 
 
-def test_a_failed_evaluation_fails_the_cell_and_the_identical_command_does_not_train_again(me: Front) -> None:
+def test_a_failed_evaluation_fails_the_cell_and_does_not_train_again(me: Front) -> None:
     go = me.folder / "go"
     me.job(
         run="echo x >> $LEASE_OUT/trained",
@@ -246,7 +246,7 @@ SAVES = (
 )
 
 
-def test_a_box_that_goes_has_its_checkpoint_sent_away_and_its_trainer_told(me: Front) -> None:
+def test_a_box_that_goes_has_its_checkpoint_sent_and_its_trainer_told(me: Front) -> None:
     durable = me.folder / "durable"
     durable.mkdir()
     me.job(run=SAVES, checkpoint={"path": "last.pt"})
@@ -271,7 +271,7 @@ def test_a_box_that_goes_has_its_checkpoint_sent_away_and_its_trainer_told(me: F
 
 
 @pytest.mark.parametrize("grace_s", [0.0, 1.5])
-def test_after_a_box_was_taken_the_identical_command_goes_on_from_the_checkpoint(me: Front, grace_s: float) -> None:
+def test_after_a_box_was_taken_the_same_command_uses_the_checkpoint(me: Front, grace_s: float) -> None:
     """As platforms do it: SIGTERM to every process, SIGKILL when the grace is over; some give none, and no signal."""
     saves = SAVES.replace("printf older", "[ -e $LEASE_OUT/last.pt ] || printf older")
     me.job(run=f'if [ $LEASE_ATTEMPT = 2 ]; then cat "$LEASE_OUT/last.pt"; {DONE}; exit 0; fi; {saves}')

@@ -63,7 +63,7 @@ def test_a_run_survives_a_cut_link_and_the_same_command_reconnects(life: Life) -
     check_one_undisturbed_trainer(life)
 
 
-def test_a_run_survives_the_servers_restart_while_its_state_is_unknown_and_never_success(life: Life) -> None:
+def test_a_run_survives_the_servers_restart_and_is_unknown_meanwhile(life: Life) -> None:
     lease = life.run_to_mid_life()
     watch = life.lease("watch", life.run_id)
     assert eventually(lambda: "attempt 1 runs" in watch.said), life.explain()
@@ -89,7 +89,7 @@ def test_a_run_survives_the_servers_restart_while_its_state_is_unknown_and_never
     check_one_undisturbed_trainer(life)
 
 
-def test_a_box_that_cannot_be_reached_at_launch_is_exit_5_and_starts_nothing(life: Life) -> None:
+def test_a_box_that_is_unreachable_at_launch_is_exit_5_and_starts_nothing(life: Life) -> None:
     bed_of(life).box.stop()
     lease = life.run()
     assert lease.wait() == 5, life.explain()
@@ -100,7 +100,7 @@ def test_a_box_that_cannot_be_reached_at_launch_is_exit_5_and_starts_nothing(lif
 
 
 @pytest.mark.fast
-def test_a_run_survives_sigkill_of_lease_and_the_identical_command_attaches(life: Life) -> None:
+def test_a_run_survives_sigkill_of_lease_and_the_same_command_attaches(life: Life) -> None:
     life.run_to_mid_life().kill()
     again = life.run()
     assert eventually(lambda: "already there, attached" in again.said), life.explain()
@@ -210,7 +210,7 @@ def test_a_caretaker_that_keeps_dying_is_respawned_each_time(life: Life) -> None
     check_one_undisturbed_trainer(life)
 
 
-def test_a_killed_keepers_trainer_is_adopted_and_its_own_exit_code_recorded(life: Life) -> None:
+def test_a_killed_keepers_trainer_is_adopted_and_its_exit_code_recorded(life: Life) -> None:
     (life.side / "fail").touch()
     lease = life.run_to_mid_life()
     trainer = life.trainer()
@@ -238,7 +238,7 @@ def test_an_exit_code_is_the_childs_own_when_the_caretaker_died(life: Life) -> N
     assert f"exited with code {FAILS_WITH};" in life.state().reason
 
 
-def test_a_trainer_that_lost_caretaker_and_keeper_still_fences_off_the_next_one(life: Life) -> None:
+def test_a_trainer_without_caretaker_and_keeper_still_fences_the_next_off(life: Life) -> None:
     """Nobody can learn its exit code any more; it runs to its end alone, and only then a second one looks."""
     life.run_to_mid_life().kill()
     trainer = life.trainer()
@@ -257,7 +257,7 @@ def test_a_trainer_that_lost_caretaker_and_keeper_still_fences_off_the_next_one(
     check_nobody_left(life)
 
 
-def test_after_a_reboot_the_identical_command_resumes_with_the_next_attempt(life: Life) -> None:
+def test_after_a_reboot_the_same_command_resumes_with_the_next_attempt(life: Life) -> None:
     life.run_to_mid_life().kill()
     processes.end(life.bed.leftovers)
     assert life.stalled()

@@ -123,7 +123,7 @@ def listed(me: Front) -> list[str]:
     return [row["run"] for row in json.loads(me.lease("status", "--json").out)["runs"]]
 
 
-def test_a_run_is_forgotten_only_when_nothing_of_it_could_be_lost_or_could_bill(me: Front) -> None:
+def test_a_run_is_forgotten_only_when_nothing_can_be_lost_or_bill(me: Front) -> None:
     run = begin(me)
     refused = me.lease("forget", "toy")
     assert refused.code == 3 and "error[forget.lives]" in refused.said, refused.said

@@ -85,7 +85,7 @@ def test_what_was_written_in_place_comes_home_before_the_box_goes(
     assert not root(person).exists() and at_home(person)[:4] == b"bbbb"
 
 
-def test_a_store_into_a_mapped_page_that_moves_no_time_is_found_by_reading(person: Front) -> None:
+def test_a_store_into_a_mapped_page_is_found_by_reading(person: Front) -> None:
     with open(on_box(person), "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         mapped[0] = ord("b")  # the page is dirty from here on
         assert person.lease("pull", "toy").code == 0

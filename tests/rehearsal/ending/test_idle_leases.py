@@ -47,7 +47,7 @@ def test_after_a_run_ended_the_lease_is_named_with_its_whole_cost(me: Front) -> 
     assert same.split(" just ")[0] == line.split(" just ")[0]
 
 
-def test_after_a_run_failed_the_lease_is_named_to_whoever_asks_for_something_else(me: Front) -> None:
+def test_after_a_failed_run_the_lease_is_named_by_other_commands(me: Front) -> None:
     me.job(run="exit 3")
     assert me.lease("run", *PRICE, *SKIP).code == 6
     (line,) = named(me.lease("status"))

@@ -81,7 +81,7 @@ def stands(person: Front) -> bool:
     return os.path.exists(person.home / "boxes" / "rehearsal" / "rehearsal-box")
 
 
-def test_an_unfinished_act_goes_on_without_a_second_yes_while_its_approval_lives(person):
+def test_an_unfinished_act_goes_on_without_a_second_yes_while_valid(person):
     done = down(person)
     assert done.code == 0, done.said
     assert "approved earlier" in done.said
@@ -106,7 +106,7 @@ def test_an_unfinished_act_whose_approval_expired_is_a_question_again(person, da
     assert not stands(person) and len(person.events("intent_recorded")) == 2
 
 
-def test_a_box_that_the_platform_reports_gone_is_closed_whatever_became_of_the_approval(person):
+def test_a_box_the_platform_reports_gone_is_closed_whatever_the_approval(person):
     age(person, 400 * DAY_S)
     (person.home / "boxes" / "rehearsal" / "rehearsal-box").unlink()
     done = down(person)

@@ -80,7 +80,7 @@ def waive(person: Front, run: str = "") -> str:
     return Session(person, "unused").type("lease waive toy a", ("type exactly", phrase))
 
 
-def test_what_finished_after_the_waiver_is_not_deleted_until_it_is_home_or_given_up_by_name(person: Front) -> None:
+def test_what_finished_after_the_waiver_is_kept_until_home_or_given_up(person: Front) -> None:
     run = _run(person)
     refused = person.lease("down", "toy", "--rehearsal")
     assert refused.code == 3, refused.said
@@ -122,7 +122,7 @@ def test_a_file_that_changed_after_it_was_named_is_not_given_up(person: Front) -
     assert "'metrics.json' (changed since)" in refused.said and "'more.txt'" in refused.said
 
 
-def test_a_waiver_does_not_cover_a_run_that_is_missing_now_until_it_is_typed_again(person: Front) -> None:
+def test_a_waiver_does_not_cover_a_run_missing_later_until_typed_again(person: Front) -> None:
     """The disk with our folder is not mounted: it holds files that nobody has seen, and an empty folder answers."""
     run, runs, aside = _run(person), _root(person) / "active", person.folder / "unmounted"
     runs.rename(aside)

@@ -94,7 +94,7 @@ def test_an_orphan_of_a_killed_keeper_ends_before_the_next_attempt(begin: Callab
     assert not alive(worker(life))
 
 
-def test_an_attempt_waits_for_a_writer_of_which_nobody_knows_where_it_came_from(begin: Callable[..., Life]) -> None:
+def test_an_attempt_waits_for_a_writer_of_unknown_origin(begin: Callable[..., Life]) -> None:
     life = begin("append")
     lease = life.run_to_mid_life()
     caretaker, keeper, trainer = life.caretaker(), life.keeper(), life.trainer()
@@ -210,7 +210,7 @@ def test_a_writer_through_a_mount_of_the_folder_keeps_the_box(person: Front, tmp
     assert_kept(person, "mapped for writing" if mode == "map" else "open for writing", "out/main", prefix=prefix)
 
 
-def test_a_process_that_holds_a_folder_open_without_a_terminal_is_asked_about(person: Front, tmp_path: Path) -> None:
+def test_a_process_without_a_terminal_that_holds_a_folder_is_asked_about(person: Front, tmp_path: Path) -> None:
     path = run_folder(person) / "out" / "main" / "metrics.json"
     with beside("folder", path, tmp_path, tmp_path / "note") as pid:
         assert_kept(person, f"pid {pid}", "holds the folder out/main open, without a terminal")
@@ -234,7 +234,7 @@ def test_a_reader_is_named_and_does_not_keep_the_box(person: Front, tmp_path: Pa
         assert done.code == 0, done.said
 
 
-def test_a_process_that_merely_stands_there_without_a_terminal_is_asked_about(person: Front, tmp_path: Path) -> None:
+def test_a_process_without_a_terminal_that_stands_there_is_asked_about(person: Front, tmp_path: Path) -> None:
     aside = tmp_path / "aside"
     aside.touch()
     run = run_folder(person).name

@@ -42,7 +42,7 @@ def test_a_project_cannot_call_a_deleting_verb_harmless(rented: Front, words: tu
     assert not rented.events("intent_recorded")
 
 
-def test_the_relaxed_facts_are_named_with_file_and_line_and_want_a_person_s_look(rented: Front) -> None:
+def test_relaxed_facts_are_named_with_file_and_line_and_want_a_person(rented: Front) -> None:
     assert rented.lease("pull", "toy").code == 0
     path = rented.write(FILE, json.dumps(HARMLESS, indent=1))
     line = 1 + next(n for n, text in enumerate(path.read_text().splitlines()) if '"reversible"' in text)

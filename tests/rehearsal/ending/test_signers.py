@@ -61,7 +61,7 @@ def refused_unconfirmed(person: Front) -> str:
     return named
 
 
-def test_a_line_that_was_put_into_the_file_allows_nothing_until_a_person_confirms_it(person: Front) -> None:
+def test_a_line_put_into_the_file_allows_nothing_until_it_is_confirmed(person: Front) -> None:
     (person.home / "allowed_signers").write_text(f"{LINE} {KEY.line}\n")
     fingerprint = refused_unconfirmed(person)
     assert listed(person) == [("me", False)]

@@ -117,7 +117,7 @@ def test_our_own_run_whose_plan_is_gone_is_not_taken_for_an_absent_one(person: F
 
 
 @pytest.mark.parametrize("name", ["plan.json", "journal.jsonl", "status.json", "caretaker.lock"])
-def test_a_file_of_another_kind_in_a_run_s_folder_is_unknown_and_hides_no_other_run(person: Front, name: str) -> None:
+def test_a_file_of_another_kind_in_a_run_folder_is_unknown_and_hides_none(person: Front, name: str) -> None:
     other = root(person) / "active" / "theirs-0123456789"
     shutil.copytree(folder(person), other)
     (other / name).unlink()

@@ -49,7 +49,7 @@ def test_a_teardown_counts_what_stays_in_units_and_words(person: Front) -> None:
     assert "NOT coming home: 1 file, 5 B, that no artifact names:" in plan.said + plan.out, plan
 
 
-def test_a_teardown_names_what_was_written_beside_the_code_and_beside_the_cells(person: Front) -> None:
+def test_a_teardown_names_what_was_written_beside_code_and_cells(person: Front) -> None:
     beside = 'open("model.bin", "w").write("weights")\nos.makedirs(out + "/../more")\nopen(out + "/../more/x", "w")\n'
     person.write("train.py", WRITES + beside)
     person.job(artifacts=["*.txt", "*.md", "result.json"])
@@ -62,7 +62,7 @@ def test_a_teardown_names_what_was_written_beside_the_code_and_beside_the_cells(
     assert "not home, as no artifact names them: 2 files, 7 B, deleted with the box: " in gone.said, gone.said
 
 
-def test_a_teardown_says_where_what_was_written_beside_the_code_cannot_be_told(person: Front) -> None:
+def test_a_teardown_says_where_writes_beside_the_code_cannot_be_told(person: Front) -> None:
     person.write("train.py", WRITES)
     person.job(artifacts=["*.txt", "*.md", "result.json"])
     assert person.lease("run", "--rehearse", *NO_SMOKE).code == 0
@@ -73,7 +73,7 @@ def test_a_teardown_says_where_what_was_written_beside_the_code_cannot_be_told(p
     assert "what it wrote beside its code cannot be listed: " in plan.said, plan.said
 
 
-def test_a_plan_of_many_says_why_a_cost_is_unknown_and_a_clock_that_never_fires_is_not_timed(person: Front) -> None:
+def test_a_plan_of_many_says_why_a_cost_is_unknown_and_skips_dead_clocks(person: Front) -> None:
     person.job()
     plan = person.lease("plan", "--on", "all")
     (said,) = (line for line in plan.said.splitlines() if line.startswith("cost unknown on"))

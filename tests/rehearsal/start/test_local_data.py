@@ -55,7 +55,7 @@ def newest(someone: Front) -> str:
     return str(someone.events("run_planned")[-1]["run"])
 
 
-def test_ignored_data_is_named_by_plan_run_and_init_until_it_travels_or_is_meant_to_stay(person: Front) -> None:
+def test_ignored_data_is_named_until_it_travels_or_is_meant_to_stay(person: Front) -> None:
     (person.project / "data" / "val.bin").write_bytes(b"x" * 9)
     (person.project / ".gitignore").write_text("data/*.bin\nlease-results/\n*.log\n__pycache__/\n")
     (person.project / "huge.log").write_bytes(bytes(2_000_000))
@@ -74,7 +74,7 @@ def test_ignored_data_is_named_by_plan_run_and_init_until_it_travels_or_is_meant
     assert "will not travel" not in person.lease("run").said
 
 
-def test_a_small_file_that_the_code_names_is_named_too_and_a_folder_by_its_name(person: Front) -> None:
+def test_a_small_file_the_code_names_is_named_too_and_a_folder_by_name(person: Front) -> None:
     (person.project / "data" / "train.bin").unlink()
     (person.project / "data" / "vocab.bin").write_bytes(b"x" * 9)
     (person.project / "data" / "other.bin").write_bytes(b"x" * 9)
@@ -83,7 +83,7 @@ def test_a_small_file_that_the_code_names_is_named_too_and_a_folder_by_its_name(
     assert "data/, 2 files, 18 B, are ignored by git and will not travel; `data: [data]`" in person.lease("plan").out
 
 
-def test_it_travels_once_and_lies_where_the_code_looks_for_it_read_only_in_the_smoke_and_on_the_box(
+def test_it_travels_once_and_lies_read_only_where_the_code_looks_for_it(
     person: Front,
 ) -> None:
     (person.project / "data" / "deep" / "empty.bin").write_bytes(b"")
@@ -112,7 +112,7 @@ def test_it_travels_once_and_lies_where_the_code_looks_for_it_read_only_in_the_s
     assert result(person, newest(person)) == found
 
 
-def test_changed_data_is_another_run_and_unchanged_data_the_same_one_wherever_it_lies(person: Front) -> None:
+def test_changed_data_is_another_run_and_unchanged_data_the_same_run(person: Front) -> None:
     person.job(data=[{"from": "data", "to": "data"}])
     assert person.lease("run").code == 0
     first = newest(person)
@@ -126,7 +126,7 @@ def test_changed_data_is_another_run_and_unchanged_data_the_same_one_wherever_it
     assert done.code == 0 and newest(person) != first, done.said
 
 
-def test_data_that_somebody_spoiled_on_the_box_is_found_out_and_sent_again(person: Front) -> None:
+def test_data_spoiled_on_the_box_is_detected_and_sent_again(person: Front) -> None:
     person.job(data=["data"])
     assert person.lease("run").code == 0
     wanted = result(person, newest(person))

@@ -61,7 +61,7 @@ def test_an_editable_line_of_a_requirements_file_is_refused_on_the_box(person: F
     assert "setup refused: `requirements.txt:2 -e .` is an editable install" in log.read_text()
 
 
-def test_a_package_that_comes_from_another_runs_folder_is_refused_before_it_trains(person: Front) -> None:
+def test_a_package_from_another_runs_folder_is_refused_before_it_trains(person: Front) -> None:
     stray_install(person)
     person.job(run="python scripts/train.py")
     done = person.lease("run", "--on", "local")

@@ -104,7 +104,7 @@ def test_a_balance_of_the_book_that_ends_before_the_run_refuses_it_too(me: Perso
     assert "does not survive a balance of zero" in one_verdict(me, "gpu1", "refused")
 
 
-def test_a_balance_given_to_run_is_judged_recorded_and_seen_by_the_next_plan(me: Person) -> None:
+def test_a_balance_given_to_run_is_judged_recorded_and_used_by_plan(me: Person) -> None:
     add(me, "gpu1", "runpod")
     one_verdict(me, "gpu1", "refused", "--price", "2USD/h", "--balance", "1USD")
     assert [event["amount"] for event in me.events("lease_balance")] == ["1USD"]
@@ -112,7 +112,7 @@ def test_a_balance_given_to_run_is_judged_recorded_and_seen_by_the_next_plan(me:
     one_verdict(me, "gpu1", "refused", "--price", "2USD/h")
 
 
-def test_a_balance_that_is_no_amount_is_refused_before_anything_is_written(me: Person) -> None:
+def test_a_balance_that_is_no_amount_is_refused_before_any_write(me: Person) -> None:
     done = me.lease("run", "--on", "local", "--balance", "plenty")
     assert done.code == 2 and "error[box.bad_balance]" in done.said
     assert not me.events("lease_opened")
@@ -160,7 +160,7 @@ def test_a_sweep_over_several_boxes_is_judged_on_each(me: Person) -> None:
     assert judged and {event["outcome"] for event in judged} == {"refused"}
 
 
-def test_a_sweep_whose_cards_nobody_counted_is_unknown_to_both_where_they_decide(me: Person) -> None:
+def test_a_sweep_whose_cards_nobody_counted_is_unknown_to_plan_and_run(me: Person) -> None:
     add(me, "gpu1", "runpod", "--price", "2USD/h", "--balance", "50USD")
     me.job(expect="10h", cells=[{"name": "a"}, {"name": "b"}, {"name": "c"}], resources={"gpu": {"count": 1}})
     assert "if its cells run one after the other" in one_verdict(me, "gpu1", "unknown")
@@ -189,7 +189,7 @@ def test_down_says_what_the_verb_does_to_our_folder(me: Person) -> None:
     assert f"our folder {me.folder / 'gpu1'} is on container disk: `stop` deletes it" in said
 
 
-def test_a_root_on_no_tier_of_the_profile_is_unknown_and_a_park_does_not_count_as_harmless(me: Person) -> None:
+def test_a_root_on_no_tier_is_unknown_and_a_park_is_not_harmless(me: Person) -> None:
     add(me, "gpu1", "autodl-pro")
     me.job(when_done="park")
     said = one_verdict(me, "gpu1", "unknown")
@@ -222,7 +222,7 @@ def test_a_named_durable_folder_gets_the_copy_and_the_screens_say_so(me: Person,
     assert [json.loads(copy.read_text()) for copy in copies] == [{"loss": 0.5}], done.said
 
 
-def test_a_durable_folder_on_our_own_disk_is_refused_by_the_box_test_and_the_audit(me: Person) -> None:
+def test_a_durable_folder_on_our_own_disk_is_refused_by_test_and_audit(me: Person) -> None:
     beside = me.folder / "beside"
     beside.mkdir()
     add(me, "gpu1", "generic-ssh", "--durable", str(beside))

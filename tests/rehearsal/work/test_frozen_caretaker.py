@@ -130,7 +130,7 @@ def test_a_watch_of_a_run_that_ended_long_ago_calls_nobody_silent(life: Life) ->
     assert "signs of life" not in watch.said
 
 
-def test_a_keeper_that_is_suspended_when_its_trainer_ends_does_not_hold_the_run_open(life: Life) -> None:
+def test_a_keeper_suspended_at_its_trainers_end_keeps_no_run_open(life: Life) -> None:
     lease = life.run_to_mid_life()
     keeper = life.keeper()
     processes.send(keeper, signal.SIGSTOP)
@@ -153,7 +153,7 @@ def test_the_identical_command_continues_who_is_suspended(life: Life) -> None:
     assert eventually(lambda: life.state().state == "finished"), life.explain()
 
 
-def test_a_launch_that_finds_a_caretaker_that_hangs_does_not_say_that_the_run_goes_on(life: Life) -> None:
+def test_a_launch_that_finds_a_hung_caretaker_does_not_say_it_goes_on(life: Life) -> None:
     life.run_to_mid_life().kill()
     with held([*life.caretaker(), *life.keeper()]):
         grow_old(life, 100)

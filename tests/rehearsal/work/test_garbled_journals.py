@@ -62,7 +62,7 @@ def lose(life: Life, kinds: tuple[str, ...], *, status: bool) -> tuple[list[int]
     [("run_opened",), ("attempt_starting",), ("attempt_started",), ("run_opened", "attempt_starting")],
     ids=lambda kinds: "+".join(kinds),
 )
-def test_a_trainer_whose_beginning_cannot_be_read_is_found_and_no_second_one_is_started(
+def test_a_trainer_whose_start_is_unreadable_is_found_and_not_doubled(
     life: Life, kinds: tuple[str, ...], status: bool
 ) -> None:
     life.run_to_mid_life().kill()
@@ -80,7 +80,7 @@ def test_a_trainer_whose_beginning_cannot_be_read_is_found_and_no_second_one_is_
     check_trainers(life)
 
 
-def test_a_resume_that_cannot_be_read_leaves_no_run_that_is_over_with_a_trainer_alive(life: Life) -> None:
+def test_an_unreadable_resume_leaves_no_ended_run_with_a_live_trainer(life: Life) -> None:
     life.run_to_mid_life().kill()
     stop = life.lease("stop", life.run_id, "--grace", "1")
     assert stop.wait() == 0, life.explain()

@@ -35,7 +35,7 @@ def cares(life: Life) -> list[int]:
     return running("care", str(life.run_folder))
 
 
-def test_after_the_locks_were_deleted_the_same_command_finds_the_run_and_doubles_nobody(life: Life) -> None:
+def test_after_the_locks_were_deleted_the_same_command_finds_the_run(life: Life) -> None:
     life.run_to_mid_life().kill()
     caretaker, keeper, trainer = cares(life), life.keeper(), life.trainer()
     delete_locks(life)
@@ -53,7 +53,7 @@ def test_after_the_locks_were_deleted_the_same_command_finds_the_run_and_doubles
 
 
 @pytest.mark.full
-def test_a_caretaker_that_follows_one_whose_locks_were_deleted_adopts_the_trainer(life: Life) -> None:
+def test_a_caretaker_after_deleted_locks_adopts_the_trainer(life: Life) -> None:
     life.run_to_mid_life().kill()
     trainer = life.trainer()
     before = cares(life)

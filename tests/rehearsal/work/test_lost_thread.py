@@ -93,7 +93,7 @@ def test_changed_code_does_not_start_at_zero_beside_a_stopped_run_unsaid(me: Fro
     assert len(me.runs_on_box()) == 2
 
 
-def test_resume_goes_on_with_the_stored_code_whatever_the_folder_looks_like(me: Front) -> None:
+def test_resume_goes_on_with_the_stored_code_whatever_the_folder_holds(me: Front) -> None:
     (run,) = me.runs_on_box()
     reached = step_of(me, 0)
     change_code(me)

@@ -50,7 +50,7 @@ def test_a_file_with_nan_is_named_in_the_receipt_and_on_every_screen(person: Fro
     assert plan.code == 0 and f"main: home, hash-equal, loads (receipt); holds {held}" in plan.out + plan.said
 
 
-def test_every_kind_of_artifact_says_which_key_column_or_tensor_is_not_finite(person: Front) -> None:
+def test_each_artifact_kind_names_the_key_column_or_tensor_not_finite(person: Front) -> None:
     person.write("train.py", _EVERY_KIND)
     person.job(artifacts={"a.jsonl": "jsonl", "b.csv": "csv", "c.npy": "npy", "d.npz": "npz", "e.safetensors": None})
     done = person.lease("run", "--on", "local")
@@ -123,7 +123,7 @@ def _alarms(person: Front) -> list[tuple[str, str]]:
     return [(event["k"], event["name"]) for event in _journal(person) if event["k"] in kinds and event.get("cell")]
 
 
-def test_a_loss_that_is_not_finite_is_one_alarm_on_the_screen_and_in_the_journal(person: Front) -> None:
+def test_a_loss_that_is_not_finite_is_one_alarm_on_screen_and_in_journal(person: Front) -> None:
     person.write("train.py", _NAN_METRICS)
     person.job(artifacts={"metrics.json": "json"})
     done = person.lease("run", "--on", "local")

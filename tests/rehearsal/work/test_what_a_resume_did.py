@@ -100,7 +100,7 @@ def test_a_script_that_loads_its_checkpoint_is_said_to_have_continued(person: Fr
     assert "although" not in done.said
 
 
-def test_of_a_script_that_died_at_its_import_nothing_more_is_said_than_that_it_started(person: Front) -> None:
+def test_of_a_script_that_died_at_import_only_the_start_is_said(person: Front) -> None:
     story = Story(person, loads=True)
     Path(str(story.gate) + ".broken").touch()
     failed = person.lease("resume", "toy")

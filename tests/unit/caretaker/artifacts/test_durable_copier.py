@@ -120,7 +120,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie, said", list(LIES.values()), ids=list(LIES))
-def test_a_tier_that_keeps_something_else_fails_the_copy_and_no_name_claims_it(
+def test_a_tier_that_keeps_something_else_fails_the_copy(
     run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: Callable[[Path], object], said: str
 ) -> None:
     written = tmp_path / "tier" / "leasehold" / ".partial" / run.run / "cells" / "b" / "best.pt"
@@ -305,7 +305,7 @@ def test_a_tier_that_is_not_there_is_no_failure(run: RunFolder, tmp_path: Path) 
     assert durable_copier.why_not({}) == "the platform has no durable tier"
 
 
-def test_a_folder_that_a_person_named_must_be_on_another_file_system_than_the_run(tmp_path: Path) -> None:
+def test_a_folder_a_person_named_must_be_on_another_file_system(tmp_path: Path) -> None:
     named = {"durable": str(tmp_path), "durable_apart": True}
     run = tmp_path / "run"
     run.mkdir()

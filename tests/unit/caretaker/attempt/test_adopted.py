@@ -129,9 +129,7 @@ def found(trainer: Trainer, young_s: float = 0.0) -> List[Dict[str, Any]]:
     return [one for one in candidates(table, young_s) if one["pid"] == trainer.process.pid]
 
 
-def test_a_candidate_comes_with_its_log_its_open_files_and_the_folder_of_its_weights(
-    trainer: Trainer, tmp_path: Path
-) -> None:
+def test_a_candidate_comes_with_its_log_open_files_and_weights_folder(trainer: Trainer, tmp_path: Path) -> None:
     (one,) = found(trainer)
     assert one["log"] == str(trainer.log) and one["cwd"] == str(tmp_path)
     assert one["outputs"] == [str(tmp_path / "exp" / "metrics.txt")]

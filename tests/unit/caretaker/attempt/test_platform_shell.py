@@ -28,7 +28,7 @@ def outfit(platform: Dict[str, Any], root: str = "/box", **more: Any) -> Dict[st
     return Outfit(root, platform, **more).environ(BASE)
 
 
-def test_the_job_wins_over_the_platform_secrets_over_both_and_ours_over_all() -> None:
+def test_the_job_beats_the_platform_secrets_beat_both_and_ours_beat_all() -> None:
     platform = {"variables": dict.fromkeys("abcd", "platform")}
     values = outfit(
         platform, env={"b": "job", "c": "job", "d": "job"}, secrets={"c": "secret", "d": "secret"}, ours={"d": "ours"}

@@ -206,7 +206,7 @@ def test_a_full_disk_is_said_before_the_first_byte(bench: Bench, monkeypatch: py
             bench.fetch(bench.web.file("/f", DATA))
 
 
-def test_a_file_of_yours_is_taken_over_if_it_is_the_one_and_never_replaced(bench: Bench) -> None:
+def test_a_file_of_yours_is_used_if_it_matches_and_never_replaced(bench: Bench) -> None:
     path = Path(bench.store.path("d/file"))
     path.parent.mkdir()
     path.write_bytes(DATA)

@@ -62,7 +62,7 @@ def test_every_figure_of_a_new_driver_is_read(driver: FakeNvml) -> None:
 
 
 @needs_compiler
-def test_an_old_driver_is_asked_by_its_old_names_and_what_it_lacks_is_absent(tmp_path: Path) -> None:
+def test_an_old_driver_is_asked_by_its_old_names_and_gaps_are_absent(tmp_path: Path) -> None:
     driver = FakeNvml(tmp_path, old=True)
     driver.show(driver.card(pid=77, reasons=1))
     (card,) = ask(driver)

@@ -118,7 +118,7 @@ def test_a_cgroup_without_a_limit_is_not_one(cgroups: Path, limit: str) -> None:
     assert memory()["source"] == "machine"
 
 
-def test_a_containers_own_limit_is_read_less_what_the_kernel_can_take_back(cgroups: Path) -> None:
+def test_a_containers_own_limit_is_read_less_what_is_reclaimable(cgroups: Path) -> None:
     write(cgroups / "memory.max", "%d\n" % (100 * MIB))
     write(cgroups / "memory.current", "%d\n" % (95 * MIB))
     write(cgroups / "memory.stat", "anon 1\ninactive_file %d\n" % (80 * MIB))

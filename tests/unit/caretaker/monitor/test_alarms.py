@@ -141,7 +141,7 @@ def test_an_xid_is_told_once_with_its_meaning_and_what_to_do() -> None:
     assert watch.see(xids=[(-1, 12345)]) == ["raised gpu_xid"]
 
 
-def test_an_alarm_that_says_to_leave_the_box_says_that_another_starts_at_step_0() -> None:
+def test_an_alarm_to_leave_the_box_says_that_another_starts_at_step_0() -> None:
     watch = Watch()
     watch.see(2, xids=[(0, 79)])
     assert "on another box the run starts at step 0 unless its checkpoint is copied" in watch.events[0]["hint"]
@@ -201,7 +201,7 @@ def test_a_stranger_on_our_card_is_told_and_one_on_another_card_is_not() -> None
     assert watch.see(2, gpus=[card(ours=1, others=[])]) == ["cleared gpu_shared"]
 
 
-def test_cards_that_idle_for_ten_minutes_are_told_with_whether_steps_advance() -> None:
+def test_cards_idle_for_ten_minutes_are_told_with_whether_steps_advance() -> None:
     stands, moves = Watch(), Watch()
     trainer = {"processes": 1, "cpu_percent": 100.0}
     for number in range(60):
@@ -212,7 +212,7 @@ def test_cards_that_idle_for_ten_minutes_are_told_with_whether_steps_advance() -
     assert moves.see(2, gpus=[card()], trainer=trainer) == ["cleared gpu_idle"]
 
 
-def test_a_job_that_neither_asks_for_cards_nor_is_on_one_may_leave_them_idle() -> None:
+def test_a_job_that_neither_wants_nor_uses_cards_may_leave_them_idle() -> None:
     idle = [card(util_percent=0, ours=0, hidden=0, others=[])]
     assert Watch().see(100, gpus=idle, trainer={"processes": 1}) == []
     assert Watch().see(100, gpus=idle, trainer={"processes": 1}, wants_gpu=True) == ["raised gpu_idle"]

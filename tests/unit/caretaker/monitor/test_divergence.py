@@ -66,7 +66,7 @@ def test_a_nan_after_finite_losses_is_told_at_once_and_once(bed: Bed) -> None:
     assert bed.told() == ["+" + NOT_FINITE]
 
 
-def test_it_is_over_after_five_finite_losses_and_told_again_if_it_comes_back(bed: Bed) -> None:
+def test_it_is_over_after_five_finite_losses_and_told_again_on_return(bed: Bed) -> None:
     bed.prints(*_steps([1.0, math.nan, 1.0, 1.0, 1.0, 1.0]))
     assert bed.told() == ["+" + NOT_FINITE]
     bed.prints(*_steps([1.0], 7))
@@ -135,7 +135,7 @@ def test_a_loss_that_fell_to_0_is_told_unless_it_converged(bed: Bed, tmp_path: P
     assert other.told() == []
 
 
-def test_a_resume_from_the_beginning_says_both_numbers_and_is_over_once_caught_up(bed: Bed) -> None:
+def test_a_resume_from_the_beginning_says_both_numbers_until_caught_up(bed: Bed) -> None:
     bed.prints(*("step %d/100 loss 1.0" % step for step in range(1, 51)))
     bed.begin(2)
     bed.prints(*("step %d/100 loss 1.0" % step for step in range(1, 50)))
@@ -178,7 +178,7 @@ def test_another_counter_is_not_compared(bed: Bed) -> None:
     assert bed.told() == []
 
 
-def test_the_trainings_counter_is_compared_though_an_evaluation_printed_its_own_first(bed: Bed) -> None:
+def test_the_trainings_counter_is_compared_not_the_evaluations(bed: Bed) -> None:
     bed.prints("step 0: train loss 3.2, val loss 3.2", *["iter %d: loss 3.0" % number for number in range(0, 260, 10)])
     bed.begin(2)
     bed.prints("step 250: train loss 2.7, val loss 2.7")

@@ -79,7 +79,7 @@ def test_what_costs_more_is_asked_more_seldom() -> None:
     assert asking._child is None  # 0.2 s of processor time buy a hundred seconds of silence
 
 
-def test_a_question_that_hangs_is_told_and_left_out_while_the_others_go_on() -> None:
+def test_a_question_that_hangs_is_told_and_left_out_of_the_next_round() -> None:
     asking = Asking({"disk /a": lambda: 1, "gpu": hang, "disk /b": lambda: 2})
     assert values(heard(asking, 100.0)) == [("disk /a", 1)]
     begins(asking, "gpu", 100.0)
@@ -91,7 +91,7 @@ def test_a_question_that_hangs_is_told_and_left_out_while_the_others_go_on() -> 
     asking.end()
 
 
-def test_a_child_that_hangs_before_its_first_question_is_ended_and_nothing_is_blamed() -> None:
+def test_a_child_that_hangs_before_its_first_question_blames_nothing() -> None:
     def hang_early() -> None:
         os.setsid()
         signal.pause()

@@ -114,7 +114,7 @@ def test_events_that_belong_together_come_as_one_notice(bed: Bed) -> None:
     ]
 
 
-def test_the_last_notice_says_state_why_class_remedy_price_and_what_to_type(bed: Bed) -> None:
+def test_the_last_notice_says_state_class_remedy_price_and_next_command(bed: Bed) -> None:
     bed.note("failure_classed", cell="main", **{"class": "bug"}, why="KeyError: 'lr'", signs=[])
     bed.note("remedy_chosen", cell="main", remedy="stop", why="a bug does not go away by itself", wait_s=0)
     bed.note("cell_failed", cell="main", why="attempt 1 exited with code 1")
@@ -167,7 +167,7 @@ def test_an_event_of_another_age_is_told_as_well_as_can_be(bed: Bed, odd: Dict[s
 # ---------------------------------------------------------------- killed, cut off, full
 
 
-def test_a_caretaker_that_dies_before_it_sends_is_followed_by_one_that_does(bed: Bed) -> None:
+def test_a_caretaker_that_dies_before_it_sends_is_followed_by_another(bed: Bed) -> None:
     bed.note("stalled", cell="main", since_unix=1000.0, evidence=["log silent"])
     bed.watcher.step()
     bed.reborn()
@@ -199,7 +199,7 @@ def test_a_caretaker_that_dies_between_noting_and_sending_sends_after_all(bed: B
     assert len(bed.told) == 1
 
 
-def test_a_child_that_was_killed_is_a_failure_that_is_journaled_once_and_made_good(bed: Bed) -> None:
+def test_a_killed_child_is_a_failure_journaled_once_and_made_good(bed: Bed) -> None:
     silent = socket.socket()
     silent.bind(("127.0.0.1", 0))
     silent.listen(5)

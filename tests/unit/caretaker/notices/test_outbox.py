@@ -91,7 +91,7 @@ def test_even_ends_are_bounded(box: Outbox) -> None:
     assert sent == RUSHED_PER_HOUR
 
 
-def test_one_channel_that_fails_does_not_keep_the_other_from_being_told_once(box: Outbox) -> None:
+def test_one_failing_channel_does_not_keep_the_other_from_being_told_once(box: Outbox) -> None:
     box.add(item(1, rush=True))
     assert fly(box, 1000.0, mail="refused") == BOTH
     assert [one["to"] for one in box.waiting] == [["mail"]]

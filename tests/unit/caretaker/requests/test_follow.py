@@ -99,7 +99,7 @@ def test_a_run_whose_end_is_yet_to_be_told_is_not_called_deserted(folder: RunFol
 
 
 @pytest.mark.parametrize("state", ["finished", "running"])
-def test_a_run_that_ended_long_ago_is_not_called_silent_while_it_is_retold(folder: RunFolder, state: str) -> None:
+def test_a_run_that_ended_long_ago_is_not_called_silent_while_replayed(folder: RunFolder, state: str) -> None:
     """The caretaker may also have been killed between the end and its last note: the journal has the end."""
     write_json(folder.status, {"state": state, "heartbeat_unix": time.time() - 3600})
     listener = Listener()

@@ -97,9 +97,7 @@ def test_a_disk_that_stays_full_says_so_in_the_end(tmp_path: Path) -> None:
     assert os.listdir(folder.reserve) == []
 
 
-def test_the_last_status_is_written_over_the_old_one_where_nothing_can_be_made(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_the_last_status_overwrites_the_old_one_where_nothing_can_be_made(tmp_path: Path, monkeypatch: Any) -> None:
     folder = RunFolder(str(tmp_path))
 
     def full(*_: Any, **__: Any) -> None:
@@ -114,9 +112,7 @@ def test_the_last_status_is_written_over_the_old_one_where_nothing_can_be_made(
     assert read_json(folder.status) == {"state": "failed"}
 
 
-def test_an_exit_is_recorded_also_where_a_trainer_filled_the_disk_before_there_was_a_reserve(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_an_exit_is_recorded_where_the_disk_filled_before_the_reserve(tmp_path: Path, monkeypatch: Any) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "no inode is left")
 

@@ -39,7 +39,7 @@ def test_only_what_came_from_outside_counts(how: Dict[str, Any], count: int) -> 
     assert interruptions(attempt(0, HOUR, **how)) == count
 
 
-def test_a_wished_stop_is_no_interruption_and_a_kill_after_the_resume_is_one() -> None:
+def test_a_wished_stop_is_no_interruption_but_a_kill_after_resume_is() -> None:
     stopped = [{"k": "stop_requested"}, *attempt(0, HOUR, signal=15), {"k": "run_stopped"}]
     assert interruptions(stopped) == 0
     assert interruptions([*stopped, {"k": "resumed"}, *attempt(HOUR, 2 * HOUR, signal=9)]) == 1

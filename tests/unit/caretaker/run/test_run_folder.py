@@ -68,13 +68,13 @@ def test_marks_tell_runs_cells_and_attempts_apart() -> None:
     assert len(marks) == 4
 
 
-def test_the_mark_of_a_cell_begins_the_marks_of_its_attempts_and_of_no_other_cell() -> None:
+def test_a_cells_mark_begins_its_attempts_marks_and_no_other_cells() -> None:
     run = folder()
     assert run.mark("a", 3) == run.mark("a") + "/3"
     assert not run.mark("ab", 3).startswith(run.mark("a") + "/")
 
 
-def test_cells_that_are_cared_for_by_themselves_tell_under_their_own_names(tmp_path: Path) -> None:
+def test_cells_with_their_own_caretaker_tell_under_their_own_names(tmp_path: Path) -> None:
     run = RunFolder.below(str(tmp_path), "toy-1")
     one, two = (CellFolder(run.path, name) for name in ("lr-1", "lr-2"))
     assert len({folder.notices for folder in (run, one, two)}) == 3

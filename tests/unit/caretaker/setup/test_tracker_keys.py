@@ -87,7 +87,7 @@ def test_garbage_is_unknown(server: WhoServer, body: bytes) -> None:
     assert "not checked" in answer["said"]
 
 
-def test_a_viewer_of_nobody_is_a_refusal_but_an_error_of_the_question_is_not(server: WhoServer) -> None:
+def test_a_viewer_of_nobody_is_refused_but_a_failed_question_is_not(server: WhoServer) -> None:
     for body, outcome in (({"data": {"viewer": None}}, "refused"), ({"errors": [{}], "data": None}, "unknown")):
         server.raw = (200, {}, json.dumps(body).encode())
         (said,) = ask_here({"WANDB_API_KEY": KEY}, {"WANDB_BASE_URL": server.url})

@@ -92,7 +92,7 @@ def test_a_task_whose_wall_is_up_goes_on_though_slurm_ends_it(run: RunFolder, cl
     assert len(submissions(run)) == 2
 
 
-def test_a_task_that_a_better_job_displaced_goes_on_where_slurm_only_ends_it(run: RunFolder, cluster: Cluster) -> None:
+def test_a_task_that_a_better_job_displaced_goes_on_though_slurm_ends_it(run: RunFolder, cluster: Cluster) -> None:
     cluster.has("scontrol", _NO_REQUEUE + "echo JobState=COMPLETING Reason=None\n")
     said = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-15T13:00:00 DUE TO PREEMPTION ***\n"
     (Path(run.path) / "slurm" / "7_0.out").write_text(said)

@@ -259,7 +259,7 @@ def _lent(cell: str, at: float, task: str, **more: Any) -> Dict[str, Any]:
     return {"k": "task_lent", "cell": cell, "at": at, "task": task, "cores": 4, "cards": 2, "node": "n1", **more}
 
 
-def test_what_was_lent_counts_until_its_last_word_and_what_is_lent_until_now() -> None:
+def test_what_was_lent_counts_until_its_last_word_or_until_now() -> None:
     events: List[Dict[str, Any]] = [
         _lent("a", 100.0, "7_0", origin=["a", 1]),
         {"k": "attempt_ended", "cell": "a", "at": 160.0, "origin": ["a", 5]},

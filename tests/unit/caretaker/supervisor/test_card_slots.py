@@ -22,16 +22,16 @@ def _places(**job: Any) -> Places:
     return Places({"job": dict(cells=[{"name": "a"}, {"name": "b"}], gpu={"count": 1}, **job)})
 
 
-def test_a_cell_whose_results_are_only_read_any_more_leaves_its_place_to_the_next() -> None:
+def test_a_cell_whose_results_are_only_read_leaves_its_place_to_the_next() -> None:
     assert not _places().has_place(_run(*_TRAINED).cells["a"])
 
 
-def test_a_cell_that_is_not_judged_yet_or_is_still_to_be_evaluated_keeps_its_place() -> None:
+def test_a_cell_still_to_be_judged_or_evaluated_keeps_its_place() -> None:
     assert _places().has_place(_run(*_ENDED).cells["a"])
     assert _places(evaluate="python eval.py").has_place(_run(*_TRAINED).cells["a"])
 
 
-def test_the_card_of_a_cell_at_work_is_taken_and_that_of_one_being_read_is_free() -> None:
+def test_a_working_cells_card_is_taken_and_a_read_cells_card_is_free() -> None:
     places = _places()
     places._groups = ["0", "1"]  # what the driver would name
     assert places.free(_run(*_ENDED)) == "1"

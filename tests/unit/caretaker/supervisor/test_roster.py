@@ -44,7 +44,7 @@ def _run(*more: Dict[str, Any]) -> RunState:
 _A_RUNS = ({"k": "attempt_starting", "cell": "a", "attempt": 1}, {"k": "attempt_started", "cell": "a", "pid": 1})
 
 
-def test_a_cell_that_has_begun_is_not_released_and_is_ended_when_it_is_withdrawn(tmp_path: Path) -> None:
+def test_a_cell_that_has_begun_is_not_released_but_ended_on_withdrawal(tmp_path: Path) -> None:
     folder, run = _folder(tmp_path), _run(*_A_RUNS)
     _hear(folder, run, {"release": ["a", "b"], "to": "b1"})
     assert sorted(run.cells) == ["a", "c"]
@@ -66,7 +66,7 @@ def test_a_cell_that_comes_back_goes_on_counting_its_attempts(tmp_path: Path) ->
     assert (run.cells["a"].attempt, run.cells["a"].state, run.cells["a"].given) == (1, "pending", 77)
 
 
-def test_cells_are_given_back_also_where_nobody_cares_for_the_run_any_more(tmp_path: Path) -> None:
+def test_cells_are_given_back_also_where_nobody_cares_for_the_run(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     journal = Journal(folder.journal)
     journal.append("run_opened", cells=["a", "b"])

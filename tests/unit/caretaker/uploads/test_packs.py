@@ -82,7 +82,7 @@ def test_a_push_that_is_cut_leaves_what_came(shelf: Shelf) -> None:
     assert laid_out(shelf, name) == SMALL
 
 
-def test_a_file_that_comes_different_is_refused_and_those_before_it_are_kept(shelf: Shelf) -> None:
+def test_a_file_that_comes_different_is_refused_and_earlier_ones_are_kept(shelf: Shelf) -> None:
     name = shelf.announce(SMALL)
     sent = bytearray(b"".join(SMALL.values()))
     sent[-1] ^= 1

@@ -38,7 +38,7 @@ def quiet(folder: Path, **options: Any) -> Checkpointer:
     return Checkpointer(str(folder / "ckpt"), every_steps=10**9, say=lambda line: None, **options)
 
 
-def test_a_request_saves_the_next_step_and_is_answered_once_it_is_on_the_disk(tmp_path: Path, request_file: Path):
+def test_a_request_saves_the_next_step_and_is_answered_once_on_disk(tmp_path: Path, request_file: Path):
     with quiet(tmp_path) as ckpt:
         ckpt.restore(state={"count": 0})
         touch(request_file)
@@ -76,7 +76,7 @@ def test_a_request_that_an_earlier_attempt_answered_is_not_answered_again(tmp_pa
         assert not ckpt.step(1)
 
 
-def test_a_request_that_cannot_be_met_gets_no_answer_and_the_training_goes_on(
+def test_a_request_that_cannot_be_met_gets_no_answer_and_training_goes_on(
     tmp_path: Path, request_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("leasehold.checkpoint.checkpointer.free_bytes", lambda folder: 0)
@@ -90,7 +90,7 @@ def test_a_request_that_cannot_be_met_gets_no_answer_and_the_training_goes_on(
     assert (tmp_path / "ckpt" / "step-0000000001.safetensors").exists()
 
 
-def test_a_file_that_was_being_written_before_the_request_does_not_answer_it(request_file: Path) -> None:
+def test_a_file_being_written_before_the_request_does_not_answer_it(request_file: Path) -> None:
     wishes = Wishes({REQUEST: str(request_file)})
     begun = wishes.heard
     touch(request_file)
@@ -101,7 +101,7 @@ def test_a_file_that_was_being_written_before_the_request_does_not_answer_it(req
     assert answer(request_file) == "4\n"
 
 
-def test_the_runs_own_figure_is_taken_as_it_is_and_a_day_is_assumed_without(tmp_path: Path) -> None:
+def test_the_runs_own_figure_is_used_and_a_day_is_assumed_without_one(tmp_path: Path) -> None:
     sessions = Sessions(str(tmp_path / "sessions.json"), 0.0)
     assert sessions.gap_s({"LEASE_GAP_S": "1234"}) == 1234.0
     for odd in ({}, {"LEASE_GAP_S": "soon"}, {"LEASE_GAP_S": "0"}, {"LEASE_GAP_S": "nan"}, {"LEASE_GAP_S": "inf"}):

@@ -123,7 +123,7 @@ def test_a_lost_index_costs_nothing(train: Train, folder: Path) -> None:
     assert state["count"] == 4
 
 
-def test_a_code_change_that_does_not_fit_is_an_error_and_nothing_is_set_aside(train: Train, folder: Path) -> None:
+def test_a_code_change_that_does_not_fit_is_an_error_that_keeps_all(train: Train, folder: Path) -> None:
     train(2)
 
     class Picky(dict):

@@ -51,7 +51,7 @@ def arrived(path: Path, at: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_size_goes_to_the_disk_and_comes_back_from_it_and_from_the_cache(tmp_path: Path, size: int) -> None:
+def test_every_size_goes_to_the_disk_and_comes_back_from_disk_and_cache(tmp_path: Path, size: int) -> None:
     data, path = pattern(size), tmp_path / "file"
     assert written(path, data) == data
     if size:
@@ -90,7 +90,7 @@ def test_a_filesystem_that_refuses_aligned_io_is_asked_plainly(
     assert len(refused) == 1
 
 
-def test_a_sector_that_cannot_be_read_is_damage_and_not_the_end_of_the_training(
+def test_an_unreadable_sector_is_damage_and_does_not_end_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "v.safetensors"

@@ -42,7 +42,7 @@ def test_a_real_card_is_well_at_rest_and_at_full_power(look: str) -> None:
     assert worst(found) is Level.OK
 
 
-def test_memory_of_a_dead_process_is_said_with_the_pid_that_the_driver_still_names() -> None:
+def test_memory_of_a_dead_process_is_said_with_the_pid_the_driver_names() -> None:
     (said,) = bad(judge_health(readings("orphaned")))
     assert said.startswith("warn: 5.5 GB of 150.8 GB memory in use; 5.5 GB of it belong to no process")
     assert "pid 547, which is not here" in said

@@ -53,7 +53,7 @@ def test_what_is_read_is_what_came_home_or_what_its_ctime_makes_doubtful() -> No
     assert suspects(SEALED, {"main": [{**MOVED, "inode": 8}]}, ("main",)) == {}, "that refuses without a read"
 
 
-def test_a_manifest_without_ctimes_is_compared_without_until_the_full_read() -> None:
+def test_a_manifest_without_ctimes_is_compared_without_them() -> None:
     old = {"main": [{key: value for key, value in READ.items() if key != "ctime_ns"}]}
     assert suspects(old, {"main": [STATS]}, ("main",)) == {}
     assert [finding.outcome for finding in judged(sealed=old)] == [Outcome.PASSED]

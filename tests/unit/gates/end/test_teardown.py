@@ -235,7 +235,7 @@ def test_an_approval_lives_for_fifteen_minutes(age_s, covers):
 MOVED = RunReadings("toy-1-b0", (), state="finished", moved=(Moved("c0", "b1", True), Moved("c1", "b1")))
 
 
-def test_cells_that_moved_away_are_said_with_where_they_are_and_that_nothing_is_left():
+def test_cells_that_moved_away_are_said_with_where_they_are_now():
     verdict = judge_teardown(readings(MOVED))
     assert verdict.passed
     assert [finding.what for finding in verdict.findings] == [

@@ -120,7 +120,7 @@ def test_a_changed_artifact_on_the_box_stops_it_until_it_is_home_again(world, ho
     assert world.tear_down(Order()) == "gone"
 
 
-def test_a_write_that_moved_no_time_is_found_by_reading_right_before_the_act(world):
+def test_a_write_that_moved_no_time_is_found_by_reading_before_the_act(world):
     world.tamper_with_box("toy-1", "main", "mapped")
     assert world.tear_down(Order()) == "teardown.refused"
     assert (world.landlord.acts, intents(world)) == ([], 0)
@@ -246,7 +246,7 @@ def test_what_a_person_has_looked_at_is_no_doubt_any_more(world, what):
     assert world.tear_down(Order(facts_checked="the console says so")) == "gone"
 
 
-def test_a_reader_stops_nothing_and_a_writer_only_until_a_person_knows_that_very_process(world):
+def test_a_reader_stops_nothing_and_a_writer_does_until_a_person_knows_it(world):
     world.trouble("toy-1", "reader")
     world.trouble("toy-1", "writer")
     assert world.tear_down(Order()) == "teardown.refused"
@@ -259,7 +259,7 @@ def test_a_reader_stops_nothing_and_a_writer_only_until_a_person_knows_that_very
 
 @pytest.mark.parametrize("how", ["another root", "another name"])
 @pytest.mark.parametrize("platform", sorted(VERBS))
-def test_results_under_another_root_or_name_of_the_machine_stop_what_ends_the_machine(new_world, platform, how):
+def test_results_under_another_root_or_name_stop_what_ends_the_machine(new_world, platform, how):
     world = new_world(platform)
     world.end_run(world.start_run())
     world.bring_home("toy-1")
@@ -277,7 +277,7 @@ def test_a_person_s_word_is_not_taken_against_the_box_s_own(world):
     assert world.lease.open
 
 
-def test_a_box_that_is_heard_after_it_was_called_stopped_is_judged_as_before(world):
+def test_a_box_heard_after_it_was_called_stopped_is_judged_as_before(world):
     second_run(world)
     world.link("down")
     assert world.say_stopped()
@@ -348,7 +348,7 @@ def test_a_promise_mended_while_a_person_thinks_stops_it(world):
     assert world.tear_down(Order(meanwhile=lambda: world.mend_promise("toy-1"))) == "teardown.refused"
 
 
-def test_a_run_that_vanished_before_it_was_home_must_be_given_up_by_a_person(world):
+def test_a_run_that_vanished_before_it_was_home_must_be_waived(world):
     second_run_vanished(world)
     assert world.tear_down(Order()) == "teardown.refused"
     world.waive("toy-2", "main")
@@ -437,7 +437,7 @@ def test_a_crash_before_the_act_is_a_question_again_once_its_yes_expired(world, 
     assert (world.seen["approval asked for"], intents(world), len(world.landlord.acts)) == (3, 2, 2)
 
 
-def test_what_the_platform_reports_gone_is_written_down_even_after_its_yes_expired(world):
+def test_what_the_platform_reports_gone_is_recorded_after_its_yes_expired(world):
     assert world.tear_down(Order(behaviour="crash after")) == "crash"
     world.clock.now += 400 * 86400
     assert world.tear_down(Order(flaw="person says no")) == "gone"

@@ -128,7 +128,7 @@ def test_a_filesystem_without_inode_counts_is_not_called_full() -> None:
     assert not any("inode budget" in finding.what for finding in verdict.findings)
 
 
-def test_a_disk_that_is_not_there_is_named_and_nothing_is_computed_from_it() -> None:
+def test_a_disk_that_is_not_there_is_named_and_nothing_is_computed() -> None:
     verdict = judge(disks=({"path": ROOT, "exists": False},), probes={})
     assert against(verdict) == [f"{ROOT} does not exist on the box"]
 
@@ -147,7 +147,7 @@ def test_a_failed_probe_says_what_went_wrong() -> None:
 
 
 @pytest.mark.parametrize("cells, expected_gb", [(1, 3 * 2 + 50), (4, 3 * 5 + 50)])
-def test_the_budget_holds_every_cells_checkpoint_one_being_written_and_the_logs(cells: int, expected_gb: int) -> None:
+def test_the_budget_holds_each_cells_checkpoint_one_in_writing_and_logs(cells: int, expected_gb: int) -> None:
     wanted = job(checkpoint=CheckpointFacts("last.pt", 3 * GB, 0), disk_bytes=50 * GB)
     assert disk_need_bytes(wanted, cells) == expected_gb * GB + (1 << 30)
 
@@ -174,7 +174,7 @@ def test_the_inode_budget_must_fit_to_the_inode(cells: int, need: int, spare: in
     assert f"inode budget {need:,} (2,000 + " in saying(verdict, "inode budget").what
 
 
-def test_every_cell_needs_inodes_for_its_code_its_promises_and_two_checkpoints() -> None:
+def test_a_cell_needs_inodes_for_code_promises_and_two_checkpoints() -> None:
     bare = inode_need(job(artifacts=()), 1).a_cell
     promises = (Artifact("metrics.json", "json"), Artifact("samples/*.png", "any"))
     wanted = job(artifacts=promises, checkpoint=CheckpointFacts("last.pt", 0, 0))

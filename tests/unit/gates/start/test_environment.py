@@ -38,7 +38,7 @@ def test_only_frameworks_are_asked_for() -> None:
     assert wanted_modules({"os", "torch", "numpy", "mypkg"}) == ("torch", "numpy")
 
 
-def test_a_command_without_an_interpreter_passes_and_says_that_nothing_was_asked() -> None:
+def test_a_command_without_an_interpreter_passes_with_nothing_asked() -> None:
     verdict = judge_environment(job(), ("torch",), {"problem": "no Python interpreter is named in the command"})
     assert verdict.passed
     assert verdict.findings[0].what.startswith("no Python interpreter is named")
@@ -143,7 +143,7 @@ def test_frameworks_that_stayed_pass() -> None:
     assert judged({}, both) == []
 
 
-def test_a_version_or_a_cuda_build_that_changed_is_refused_with_both_and_the_cure() -> None:
+def test_a_changed_version_or_cuda_build_is_refused_with_the_cure() -> None:
     for now in ({**TORCH, "version": "2.0.1"}, {**TORCH, "cuda": "11.8"}, None):
         (found,) = judge_frameworks({"torch": TORCH}, {"torch": now} if now else {}, False, "/usr/bin/python")
         assert found["outcome"] == "refused"
@@ -165,7 +165,7 @@ def test_a_job_that_asks_for_its_own_torch_may_change_it() -> None:
     assert outcome == "passed" and what.endswith("(setup_frameworks: replace)")
 
 
-def test_before_a_setup_what_is_missing_is_unknown_and_what_will_be_kept_is_judged() -> None:
+def test_before_a_setup_missing_is_unknown_and_what_is_kept_is_judged() -> None:
     with_setup = replace(job(1), setup="pip install x")
     missing = judge_environment(with_setup, ("torch",), answer(torch=None, numpy={"ok": True}))
     assert missing.outcome is Outcome.UNKNOWN

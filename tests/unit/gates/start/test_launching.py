@@ -121,7 +121,7 @@ def test_the_kill_check_is_a_finding_only_when_it_was_asked_for() -> None:
         ("Traceback (most recent call last):\nmypkg.Oops: no\n", ""),
     ],
 )
-def test_a_traceback_is_refused_even_after_exit_0_and_its_last_error_is_named(output: str, named: str) -> None:
+def test_a_traceback_is_refused_even_after_exit_0_with_its_last_error(output: str, named: str) -> None:
     verdict = smoke(output=output)
     assert against(verdict) == [f"a traceback: {named}" if named else "a traceback"]
 

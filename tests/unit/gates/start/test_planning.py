@@ -79,7 +79,7 @@ def _verb(name: str, kind: str, ends: str, reversible: bool) -> dict[str, Any]:
     st.sampled_from([(), ("last.pt",), ("ckpt/step.pt",)]),
     st.booleans(),
 )
-def test_no_plan_that_passes_leaves_the_only_copy_where_the_verb_deletes_it(
+def test_no_passing_plan_leaves_the_only_copy_where_the_verb_deletes_it(
     platform: Profile, when_done: str, checkpoint: str, scratch: tuple[str, ...], spot: bool
 ) -> None:
     wanted = job(when_done=when_done, checkpoint=CheckpointFacts(checkpoint), scratch=scratch)
@@ -147,7 +147,7 @@ def test_an_unknown_verb_is_named_with_the_known_ones() -> None:
     assert judged(job(), "autodl", verb="释放").passed, "the button's own words are understood"
 
 
-def test_a_balance_that_ends_before_the_run_is_refused_where_it_may_cost_the_disk() -> None:
+def test_a_balance_that_ends_before_the_run_is_refused_for_the_disk() -> None:
     short = judged(job(), "autodl", price="2CNY/h", balance="10CNY")
     assert "the balance lasts 5 h" in short.against()[0].what
     assert short.against()[0].hint == "top up first"

@@ -44,7 +44,7 @@ def judged(sight: Sight, **change: Any) -> Finding:
         (Sight.SAME_MACHINE, Outcome.UNKNOWN),
     ],
 )
-def test_each_sight_has_its_outcome_and_names_both_boxes_or_the_one_at_fault(sight: Sight, outcome: Outcome) -> None:
+def test_each_sight_has_its_outcome_and_names_the_boxes_it_is_about(sight: Sight, outcome: Outcome) -> None:
     finding = judged(sight)
     assert finding.outcome is outcome
     assert "/shared (volume)" in finding.what
@@ -83,7 +83,7 @@ def test_unasked_nothing_is_said_where_nothing_rests_on_it(profile: Profile, dis
     assert judge_sharing(profile, (), disks) == []
 
 
-def test_autodl_keeps_its_disks_when_the_meter_stops_so_its_plans_do_not_rest_on_the_shared_one() -> None:
+def test_autodl_keeps_its_disks_so_plans_do_not_rely_on_the_shared_one() -> None:
     autodl = profiles.load("autodl")
     assert autodl.durable_tier is not None and autodl.durable_tier.shared
     assert relied_on(autodl) is None

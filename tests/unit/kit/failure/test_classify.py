@@ -59,7 +59,7 @@ def test_each_failure_has_its_class(log: str, facts: Vanished, disk: DiskNow, kl
     assert (found.klass, bool(found.why), bool(found.evidence)) == (klass, True, True)
 
 
-def test_a_failure_by_a_sign_can_be_told_from_another_one_and_an_interruption_cannot() -> None:
+def test_failures_by_different_signs_differ_but_interruptions_do_not() -> None:
     assert classed(KEY_ERROR, Vanished(code=1)).sign == "PY7"
     assert classed("x\n", Vanished(code=17)).sign == "exited"
     assert classed("x\n", Vanished(signal=9)).sign == ""

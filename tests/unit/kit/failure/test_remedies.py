@@ -41,7 +41,7 @@ def test_each_class_has_its_remedy(ended: Ended, remedy: str) -> None:
     assert choose(ended).remedy == remedy
 
 
-def test_another_box_is_never_said_to_resume_but_another_node_of_a_cluster_is() -> None:
+def test_another_box_is_not_said_to_resume_but_another_node_is() -> None:
     broken = Ended("hardware", "exited", 1, 3)
     assert "on another box the run starts at step 0 unless its checkpoint is copied there by hand" in choose(broken).why
     assert "shared disk" in (why := choose(broken._replace(cluster=True)).why) and "step 0" not in why
@@ -58,7 +58,7 @@ def test_pauses_grow_and_are_capped() -> None:
     assert waits[-1] == WAITS_S[-1]
 
 
-def test_a_box_that_is_being_taken_away_gets_no_new_attempt_in_its_last_seconds() -> None:
+def test_a_box_being_taken_away_gets_no_new_attempt_in_its_last_seconds() -> None:
     assert choose(Ended("preempted", "preempted", 1, 3, saved=True, grace_s=60)).wait_s == 60
 
 

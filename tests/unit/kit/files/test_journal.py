@@ -88,7 +88,7 @@ def test_a_tail_torn_at_any_byte_is_cut_off_and_writing_goes_on(tmp_path):
         b"[" * 100000 + b"\n",
     ],
 )
-def test_garbage_at_the_end_ends_the_prefix_and_the_next_writer_removes_it(tmp_path, garbage):
+def test_garbage_at_the_end_ends_the_prefix_and_the_next_writer_cuts_it(tmp_path, garbage):
     path = tmp_path / "j"
     written = write(path, [("one", {}), ("two", {})])
     with open(path, "ab") as file:
@@ -153,7 +153,7 @@ def test_an_event_is_on_disk_before_append_returns(tmp_path, monkeypatch):
     assert synced == [(tmp_path / "j").stat().st_size]
 
 
-def test_an_append_that_failed_half_way_is_not_counted_and_does_not_glue_to_the_next(tmp_path, monkeypatch):
+def test_a_half_failed_append_is_not_counted_or_glued_to_the_next(tmp_path, monkeypatch):
     """A full disk takes half a line; once there is room again the same caretaker goes on writing."""
     path = tmp_path / "j"
     journal = Journal(str(path))
@@ -191,7 +191,7 @@ def test_a_hundred_thousand_events_replay(tmp_path):
     assert json.loads(path.read_bytes().splitlines()[-1])["k"] == "last"
 
 
-def test_events_that_follow_are_durable_with_the_next_that_is_not_or_at_the_end(tmp_path, monkeypatch):
+def test_events_that_follow_are_durable_with_the_next_leader_or_the_end(tmp_path, monkeypatch):
     synced = []
     journal = Journal(str(tmp_path / "journal.jsonl"), frozenset(["told"]))
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(journal.events[-1]["n"] if journal.events else 0))

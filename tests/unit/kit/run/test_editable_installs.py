@@ -30,5 +30,5 @@ from leasehold.kit.run.editable_installs import editable_installs
         ("", []),
     ],
 )
-def test_an_editable_install_is_found_unless_the_environment_is_the_runs_own(setup: str, found: "list[str]") -> None:
+def test_an_editable_install_is_found_unless_the_environment_is_own(setup: str, found: "list[str]") -> None:
     assert editable_installs(setup) == found

@@ -49,7 +49,7 @@ def test_a_running_run_can_be_stopped_and_a_finished_one_is_not_resumed() -> Non
     assert "setsid by-hand" in page("failed") and "setsid by-hand" not in page("running")
 
 
-def test_another_box_starts_at_step_0_and_the_page_says_what_to_copy_where() -> None:
+def test_another_box_starts_at_step_0_and_the_page_says_what_to_copy() -> None:
     text = page("failed")
     assert "on another box it starts at step 0" in text
     assert "It lies below `/root/.leasehold/active/toy-0123456789/out`." in text

@@ -166,7 +166,7 @@ def test_a_reason_is_kept(ending, state):
     assert (run.state, run.reason, run.terminal) == (state, "why", True)
 
 
-def test_an_environment_that_was_refused_is_remembered_until_the_next_attempt() -> None:
+def test_a_refused_environment_is_remembered_until_the_next_attempt() -> None:
     def judged(**more):
         return {"n": 3, "k": "env_judged", "cell": "main", "attempt": 1, "outcome": "refused", **more}
 

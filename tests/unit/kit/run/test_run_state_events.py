@@ -68,7 +68,7 @@ def test_a_failed_run_has_its_reason() -> None:
     assert (run.state, run.reason, run.terminal, run.cells["main"].code) == ("failed", "exited with code 17", True, 17)
 
 
-def test_a_person_who_resumes_gives_a_fresh_count_of_tries_but_no_attempt_number_twice() -> None:
+def test_a_person_who_resumes_gives_fresh_tries_but_no_attempt_twice() -> None:
     failed = [ends(1, code=1), {"k": "cell_failed", "cell": "main"}, {"k": "run_failed", "reason": "r"}]
     run = fold(numbered(OPENED, *starts(1), *failed, {"k": "resumed", "by": "me"}))
     cell = run.cells["main"]

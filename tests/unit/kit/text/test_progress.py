@@ -203,7 +203,7 @@ def test_hugging_face_evaluation_bars_leave_the_training_alone() -> None:
     assert (now.step, now.total, now.eta_s) == (1000, 1000, 0)
 
 
-def test_lightning_validation_between_epochs_keeps_the_training_and_counts_no_restart() -> None:
+def test_lightning_validation_keeps_the_training_and_counts_no_restart() -> None:
     text = ""
     for epoch in range(3):
         text += "".join(
@@ -215,7 +215,7 @@ def test_lightning_validation_between_epochs_keeps_the_training_and_counts_no_re
     assert (now.step, now.total, now.epoch, now.loss, now.restarts) == (100, 100, 2, 0.7, 0)
 
 
-def test_an_unlabelled_validation_bar_with_a_loss_does_not_replace_the_longer_training_bar() -> None:
+def test_an_unlabelled_validation_bar_does_not_replace_the_training_bar() -> None:
     text = "".join(bar(step, 100, "", ", loss=0.5") for step in range(0, 101, 10))
     text += "".join(bar(step, 20, "", ", loss=0.9") for step in range(0, 21, 5)) + "\n"
     now = read(text)
@@ -279,7 +279,7 @@ def test_a_fall_of_the_step_after_a_resume_is_accepted_and_noted() -> None:
     assert (now.step, now.restarts) == (500, 1)
 
 
-def test_a_bar_that_is_drawn_before_its_first_step_does_not_say_that_the_training_began_at_zero() -> None:
+def test_a_bar_drawn_before_its_first_step_does_not_say_it_began_at_zero() -> None:
     reader = ProgressReader()
     reader.feed("  0%|          | 0/600 [00:00<?, ?it/s]\n")
     for step in (41, 46, 49):
@@ -301,7 +301,7 @@ def test_a_second_training_takes_over_once_it_shows_its_loss() -> None:
     assert (now.step, now.total, now.loss, now.restarts) == (9, 80, 0.4, 0)
 
 
-def test_a_finished_first_training_does_not_hide_a_shorter_second_one_forever() -> None:
+def test_a_finished_first_training_does_not_hide_a_shorter_second_one() -> None:
     text = "".join(bar(step, 5000, "stage one: ", ", loss=0.5") for step in range(0, 5001, 50))
     text += "".join(bar(step, 4000, "stage two: ", ", loss=0.4") for step in range(2500))
     assert read(text + "\n").total == 4000
@@ -330,7 +330,7 @@ def test_a_backlog_gives_no_rate() -> None:
         assert reader.now.rate_per_s == pytest.approx(1.0, rel=0.35)
 
 
-def test_the_measured_rate_runs_on_across_epochs_and_foretells_the_whole_run() -> None:
+def test_the_rate_runs_on_across_epochs_and_foretells_the_whole_run() -> None:
     reader = ProgressReader()
     for number in range(25):
         epoch, batch = divmod(number, 10)
@@ -341,7 +341,7 @@ def test_the_measured_rate_runs_on_across_epochs_and_foretells_the_whole_run() -
     assert (now.eta_s, now.eta_of) == (pytest.approx(25), "run")
 
 
-def test_without_the_number_of_epochs_only_the_end_of_this_one_is_foretold() -> None:
+def test_without_the_number_of_epochs_only_this_ones_end_is_foretold() -> None:
     assert read(LIGHTNING).eta_of == "epoch"
 
 

@@ -135,7 +135,7 @@ def test_a_signature_for_something_else_is_no_yes(keys, signers, asked, namespac
 
 
 @needs_keygen
-def test_a_signature_for_something_else_is_no_yes_though_the_signers_file_allows_all(keys, signers, asked):
+def test_a_signature_for_something_else_is_no_yes_though_all_are_allowed(keys, signers, asked):
     signers.write_text("me@home " + (keys / "mine.pub").read_text())
     _, path = asked
     sign(path, keys / "mine", "git")
@@ -248,7 +248,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("content", list(UNREADABLE.values()), ids=list(UNREADABLE))
-def test_a_file_that_is_no_request_is_refused_before_its_signature_is_looked_at(tmp_path, content):
+def test_a_file_that_is_no_request_is_refused_before_its_signature(tmp_path, content):
     (tmp_path / "ask.json").write_bytes(content + b"\n")
     (tmp_path / "ask.json.sig").write_text("x")
     (tmp_path / "signers").write_text("x")

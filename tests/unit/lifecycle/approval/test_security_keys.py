@@ -86,7 +86,7 @@ def refused(path: Path, line: str) -> Refusal:
 
 @pytest.mark.parametrize("kind", list(KEYS))
 @pytest.mark.parametrize("flags", [0, VERIFIED, 0xFE])
-def test_a_key_that_nobody_touched_approves_nothing_though_ssh_keygen_accepts_it(asked, kind, flags):
+def test_an_untouched_key_approves_nothing_though_ssh_keygen_accepts_it(asked, kind, flags):
     path, data = asked
     key = KEYS[kind]
     put(path, key.sign(data, approve.NAMESPACE, flags))

@@ -42,7 +42,7 @@ def yes(question: str) -> str:
     return question.rsplit("exactly:  ", 1)[1].split("\n")[0]
 
 
-def test_a_standing_yes_covers_this_box_and_verb_until_its_day_or_until_it_is_taken_back(
+def test_a_standing_yes_covers_this_box_and_verb_until_its_day_or_revoked(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = lease(home, "autodl")

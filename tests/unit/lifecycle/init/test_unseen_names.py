@@ -32,7 +32,7 @@ def _script(flag: str, body: str) -> str:
     return "\n".join([*lines, "if args.restore_from:", "    torch.load(args.restore_from)", body, ""])
 
 
-def test_a_flag_of_any_name_is_the_output_folder_when_the_code_saves_below_it(started: Started) -> None:
+def test_any_flag_is_the_output_folder_when_the_code_saves_below_it(started: Started) -> None:
     body = "torch.save({'model': 1, 'optimizer': 2}, os.path.join(args.where, 'last.pt'))"
     _, text, job = started({"train.py": _script("'--where', default='stuff'", body)})
     assert '--where "$LEASE_OUT"' in job.run and '--where "$LEASE_OUT"' in job.smoke
@@ -46,13 +46,13 @@ def test_a_flag_that_names_the_saved_file_itself_is_set_to_a_file(started: Start
     assert _loads(job) == {"net.pt": "torch"}
 
 
-def test_a_flag_that_is_only_a_part_of_a_name_or_is_read_is_no_output_folder(started: Started) -> None:
+def test_a_flag_that_is_read_or_only_part_of_a_name_is_no_output_folder(started: Started) -> None:
     body = "torch.save({}, os.path.join('runs', args.title, 'x.pt'))\ntorch.save({}, f'{args.title}_best.pt')"
     _, _, job = started({"train.py": _script("'--title', default='a'", body)})
     assert "--title" not in job.run
 
 
-def test_a_save_through_a_function_of_another_file_is_promised_under_its_callers_name(started: Started) -> None:
+def test_a_save_through_another_files_function_has_its_callers_name(started: Started) -> None:
     helper = "import torch\ndef save_on_master(*args, **kwargs):\n    if True:\n        torch.save(*args, **kwargs)\n"
     body = (
         "import utils\nstate = {'model': 1, 'epoch': 2}\n"
@@ -75,7 +75,7 @@ def test_a_function_with_a_path_of_its_own_keeps_it(started: Started) -> None:
     assert "state.pt" in _loads(job)
 
 
-def test_a_checkpoint_below_a_folder_that_is_not_known_is_looked_for_everywhere(started: Started) -> None:
+def test_a_checkpoint_below_an_unknown_folder_is_looked_for_everywhere(started: Started) -> None:
     engine = (
         "import torch\nfrom pathlib import Path\nclass Keeper:\n    def __init__(self, folder):\n"
         "        self.folder = Path(folder)\n    def save(self, update):\n"
@@ -159,7 +159,7 @@ HYDRA = {
 }
 
 
-def test_the_table_of_a_logger_that_the_configs_choose_is_promised_and_of_another_not(started: Started) -> None:
+def test_only_the_table_of_the_logger_that_the_configs_choose_is_promised(started: Started) -> None:
     for chosen, promised in (("csv", True), ("many", True), ("null", False)):
         files = {name: text.replace("{logger}", chosen) for name, text in HYDRA.items()}
         _, _, job = started(files)
@@ -167,7 +167,7 @@ def test_the_table_of_a_logger_that_the_configs_choose_is_promised_and_of_anothe
         assert _loads(job).get(".hydra/*.yaml") == "bytes"
 
 
-def test_data_that_the_command_or_the_code_names_and_git_ignores_is_drafted(project: Project) -> None:
+def test_ignored_data_that_the_command_or_the_code_names_is_drafted(project: Project) -> None:
     body = "open(os.path.join('data', 'train.bin'))\ntorch.save({}, os.path.join(args.out_dir, 'a.pt'))"
     folder = project({
         "README.md": "    python train.py --photos ./photos\n",
@@ -182,7 +182,7 @@ def test_data_that_the_command_or_the_code_names_and_git_ignores_is_drafted(proj
     assert sorted(item.source for item in job.data) == ["data/train.bin", "photos"]
 
 
-def test_a_tokenizers_json_is_promised_as_json_before_the_pattern_for_its_other_files(started: Started) -> None:
+def test_a_tokenizers_json_is_promised_as_json_before_its_other_files(started: Started) -> None:
     code = """
         from transformers import HfArgumentParser, Trainer, TrainingArguments
         args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
@@ -195,7 +195,7 @@ def test_a_tokenizers_json_is_promised_as_json_before_the_pattern_for_its_other_
     assert patterns.index("tokenizer_config.json") < patterns.index("tokenizer*"), "the first that fits is the reader"
 
 
-def test_a_run_may_load_the_classes_that_it_saved_unless_the_code_decides_that_itself(started: Started) -> None:
+def test_a_run_may_load_the_classes_it_saved_unless_the_code_decides_it(started: Started) -> None:
     body = "torch.save({'model': 1, 'args': %s}, os.path.join(args.out_dir, 'last.pt'))"
     script = _script("'--out-dir', default='o'", body % "args")
     variable = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
@@ -210,7 +210,7 @@ def test_a_run_may_load_the_classes_that_it_saved_unless_the_code_decides_that_i
     assert not job.env and not job.artifacts[0].allow_opaque, "a dictionary is plain data"
 
 
-def test_words_in_brackets_are_one_value_that_is_left_open_and_flags_in_them_may_be_left_out(started: Started) -> None:
+def test_bracketed_words_are_one_open_value_and_their_flags_are_optional(started: Started) -> None:
     readme = "    python main.py --steps 9 [--fast] [folder with train and val] <your data>\n"
     body = "torch.save({}, os.path.join(args.out_dir, 'a.pt'))"
     _, _, job = started({"README.md": readme, "main.py": _script("'--out-dir', default='o'", body)})

@@ -90,7 +90,7 @@ def test_a_run_that_a_gate_refused_does_not_keep_the_box_busy(story: Story) -> N
     assert [line.split()[0] for line in story.said()] == ["first"]
 
 
-def test_the_count_begins_when_the_box_says_it_ended_and_looking_does_not_restart_it(story: Story) -> None:
+def test_the_count_begins_when_the_box_says_it_ended_and_never_restarts(story: Story) -> None:
     story.lease()
     story.now += 9 * HOUR
     ended = story.now - 8 * HOUR
@@ -189,7 +189,7 @@ def test_a_box_that_nobody_is_known_to_bill_is_not_idle(story: Story, box: str, 
     assert story.said() == []
 
 
-def test_a_lease_is_not_idle_while_it_is_parked_or_closed_or_something_may_run(story: Story) -> None:
+def test_a_lease_is_not_idle_while_parked_closed_or_possibly_running(story: Story) -> None:
     story.lease()
     story.run("running")
     assert story.said() == []
@@ -213,7 +213,7 @@ def park(story: Story, kind: str = "lease_parked", **data: Any) -> None:
     story.tell(kind, run="", verb="power-off", **data)
 
 
-def test_a_box_that_was_asked_to_stop_and_is_silent_may_still_bill_and_its_release_is_counted(story: Story) -> None:
+def test_a_silent_box_that_was_asked_to_stop_may_still_bill(story: Story) -> None:
     park(story, "verb_unknown", state="unknown")
     story.now += 8 * HOUR
     (said,) = story.said()
@@ -229,7 +229,7 @@ def test_a_box_that_was_asked_to_stop_and_is_silent_may_still_bill_and_its_relea
     assert "gpu1 costs 1.98CNY/h" in said
 
 
-def test_a_parked_box_is_silent_until_its_release_is_near_and_then_says_what_goes(story: Story) -> None:
+def test_a_parked_box_is_silent_until_near_its_release_and_says_what_goes(story: Story) -> None:
     park(story)
     story.now += 24 * HOUR
     assert story.said() == []

@@ -270,7 +270,7 @@ def test_a_used_up_budget_that_stops_refuses_a_start_but_not_a_look(story: Story
     assert caught.value.code == "budget.used_up"
 
 
-def test_what_the_box_told_first_is_not_told_again_and_nonsense_from_it_is_just_an_event(story: Story) -> None:
+def test_what_the_box_told_first_is_not_repeated_and_nonsense_is_an_event(story: Story) -> None:
     story.lease()
     story.run(budget="20CNY")
     minder = Minder(story.home, "toy")

@@ -170,7 +170,7 @@ def test_parts_of_files_that_changed_since_the_last_try_are_dropped(tmp_path):
     ]
 
 
-def test_a_list_that_was_torn_or_spoiled_costs_only_what_it_no_longer_says(tmp_path):
+def test_a_torn_or_spoiled_list_costs_only_what_it_no_longer_says(tmp_path):
     rows = json.dumps([row("kept", 9)]).encode()
     (tmp_path / list_reader.NAME).write_bytes(b"[[1,\nnonsense\n" + rows + b"\n" + rows.replace(b"kept", b"torn"))
     for name in ("kept", "torn"):

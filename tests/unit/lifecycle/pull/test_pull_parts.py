@@ -190,7 +190,7 @@ def test_what_a_live_run_has_finished_comes_home_without_a_receipt(new_scene):
     assert not scene.folders.export.exists()
 
 
-def test_a_second_evacuation_fetches_only_what_is_new_and_replaces_by_a_proved_copy(new_scene):
+def test_a_second_evacuation_fetches_only_news_and_replaces_if_proved(new_scene):
     scene = new_scene()
     scene.write(FILES)
     take(scene)

@@ -223,7 +223,7 @@ def crash_at(number, scene, monkeypatch):
     return False
 
 
-def test_a_kill_between_the_rename_and_the_ledger_is_recovered_without_fetching(scene, monkeypatch):
+def test_a_kill_between_rename_and_ledger_is_recovered_without_fetching(scene, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(stage, "_record_receipt", lambda *_: (_ for _ in ()).throw(Crash()))
         with pytest.raises(Crash):
@@ -571,7 +571,7 @@ def test_a_name_that_cannot_be_kept_is_told_and_does_not_stop_the_rest(scene, mo
     assert any(note.kind == "not_salvaged" for note in scene.notes)
 
 
-def test_a_file_that_cannot_be_read_on_the_box_is_told_and_does_not_stop_the_rest(scene, monkeypatch):
+def test_a_file_unreadable_on_the_box_is_told_and_does_not_stop_the_rest(scene, monkeypatch):
     listed = [{"path": "vanished", "bytes": 3}, {"path": "metrics.json", "bytes": 14}]
     monkeypatch.setattr("tests.support.fake_box.FakeEngine.salvageable", lambda self, run, cell: listed)
     kept = salvage(scene.box.connect(), "toy-1", "main", scene.folder / "salvaged", scene.notes.append)

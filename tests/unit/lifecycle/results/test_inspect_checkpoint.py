@@ -246,7 +246,7 @@ def test_the_interval_of_young_and_daly_loses_least() -> None:
     assert all(expected_loss(best * factor, 30, 10800).share > least for factor in (0.5, 0.9, 1.1, 2.0))
 
 
-def test_measured_numbers_come_before_the_job_file_and_after_the_command_line(folder: Path) -> None:
+def test_measured_numbers_beat_the_job_file_and_yield_to_the_command_line(folder: Path) -> None:
     sessions = json.loads((folder / "sessions.json").read_text())
     sessions["sessions"][-1].update(cost_s=2.0, step_s=0.5, gap_s=7200.0)
     (folder / "sessions.json").write_text(json.dumps(sessions))

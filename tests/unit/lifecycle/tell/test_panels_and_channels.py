@@ -74,7 +74,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def test_two_topics_of_one_server_can_be_told_apart_and_show_nothing_of_themselves(home: Home) -> None:
+def test_two_topics_of_one_server_are_told_apart_without_showing_them(home: Home) -> None:
     kept = [
         notify.add(home, "ntfy", {"url": f"https://ntfy.sh/{topic}"})["address"]
         for topic in ("alpha-secret", "beta-secret")
@@ -177,7 +177,7 @@ def _job(**change: Any) -> Job:
     return parse_job({"name": "toy", "run": "true", "artifacts": ["x.json"], **change}, "lease.yaml")
 
 
-def test_a_job_chooses_topics_and_channels_and_even_its_own_machine_tells_then(home: Home) -> None:
+def test_a_job_chooses_topics_and_channels_and_its_own_machine_tells_too(home: Home) -> None:
     for name in ("phone", "mail"):
         notify.add(home, "ntfy", {"url": f"https://ntfy.sh/{name}"}, name)
     here, there = Lease("a", "local", "local", "", 0.0), Lease("a", "ssh:gpu1", "generic-ssh", "", 0.0)

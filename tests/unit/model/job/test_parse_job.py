@@ -117,7 +117,7 @@ def test_a_job_reads_back_from_its_own_spelling() -> None:
         assert digest(job_from_dict(job.as_dict()).as_dict()) == digest(job.as_dict())
 
 
-def test_a_plain_budget_only_warns_and_its_spelling_is_that_of_older_plans() -> None:
+def test_a_plain_budget_only_warns_and_is_written_as_in_older_plans() -> None:
     plain = parse_text(SMALL + "budget: 20USD\n", "x")
     spelled = parse_text(SMALL + "budget: {limit: 20USD}\n", "x")
     stops = parse_text(SMALL + "budget: {limit: 20USD, at_limit: stop}\n", "x")
@@ -384,7 +384,7 @@ def _parses_or_complains(text: str) -> None:
     assert digest(job.as_dict())
 
 
-def test_what_a_reader_may_use_is_the_job_s_word_and_changes_no_older_plan() -> None:
+def test_what_a_reader_may_use_is_set_by_the_job_and_keeps_older_plans() -> None:
     head = "name: toy\nrun: python t.py\nartifacts:\n"
     plain = parse_text(head + "  best.pt: torch\n", "x")
     roomy = parse_text(head + "  best.pt: {loads: torch, read_memory: 4GiB, read_time: 10m}\n", "x")

@@ -32,7 +32,7 @@ def test_what_is_left_out_is_the_usual(text: str, topics: Any) -> None:
     assert wish is not None and wish.on == topics
 
 
-def test_a_job_without_the_key_keeps_its_old_spelling_and_one_with_it_reads_back() -> None:
+def test_a_job_without_the_key_keeps_its_text_and_one_with_it_reads_back() -> None:
     assert "notify" not in job().as_dict()
     told = job("notify: {on: [ended]}")
     assert job_from_dict(told.as_dict()) == told

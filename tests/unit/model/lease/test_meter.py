@@ -48,7 +48,7 @@ def read(held: Lease, after_s: float, *works: Work, facts: LeaseFacts = FACTS):
 # ---------------------------------------------------------------- cost
 
 
-def test_running_costs_price_and_storage_parked_only_storage_closed_nothing() -> None:
+def test_running_costs_price_and_storage_parked_storage_closed_nothing() -> None:
     held = lease((0.0, "disk", {"data disk": "150"}), (10 * HOUR, "state", PARKED), (34 * HOUR, "state", RUNNING))
     assert cost(held, 10 * HOUR) == cny("30")  # 10 h at 2, and 100 GB above the free 50 at 0.01 an hour
     assert cost(held, 34 * HOUR) == cny("54")  # a parked day of storage
@@ -174,7 +174,7 @@ def test_what_a_stop_does_at_once_is_no_clock_any_more() -> None:
 # ---------------------------------------------------------------- what would be lost
 
 
-def test_loss_grows_with_the_clock_while_it_trains_and_rests_when_it_does_not() -> None:
+def test_loss_grows_with_the_clock_while_it_trains_and_else_rests() -> None:
     training = Work("r", True, 3000.0, 60.0, START + HOUR)
     reading = read(lease(), HOUR + 600, training)
     assert reading.box_loss == (3600.0, cny("2"))
@@ -184,7 +184,7 @@ def test_loss_grows_with_the_clock_while_it_trains_and_rests_when_it_does_not() 
     assert ended.process_loss is None
 
 
-def test_an_unknown_checkpoint_makes_the_loss_of_the_process_unknown_not_zero() -> None:
+def test_an_unknown_checkpoint_makes_the_process_loss_unknown_not_zero() -> None:
     reading = read(lease(), HOUR, Work("r", True, 3000.0, None, START))
     assert reading.process_loss is None and reading.box_loss is not None
 

@@ -40,7 +40,7 @@ def test_what_is_home_of_a_sweep_is_no_longer_at_risk_and_the_rest_is(tmp_path: 
 
 
 @pytest.mark.parametrize(("trained_s", "left_s"), [(900.0, 1100.0), (1500.0, 500.0 / 1.5), (2100.0, None)])
-def test_what_is_left_of_a_sweep_is_every_cells_time_at_the_pace_of_those_side_by_side(
+def test_what_is_left_of_a_sweep_is_every_cells_time_at_the_parallel_pace(
     tmp_path: Path, trained_s: float, left_s: float | None
 ) -> None:
     ledger = _ledger(tmp_path / "ledger.sqlite", expect_s=1000.0, trained_s=trained_s)

@@ -20,7 +20,7 @@ def shared(ran: dict[str, list[tuple[float, float]]], now_h: float, lease: Lease
     return {run: money.spelled for run, money in found.items()}
 
 
-def test_one_after_the_other_each_pays_its_own_time_and_the_idle_time_is_nobodys() -> None:
+def test_runs_in_turn_pay_their_own_time_and_idle_time_is_nobodys() -> None:
     assert shared({"a": [(0, 1)], "b": [(2, 5)]}, now_h=10) == {"a": "2.00 USD", "b": "6.00 USD"}
 
 
@@ -44,7 +44,7 @@ def test_a_change_of_price_and_a_parked_stretch_count() -> None:
     assert shared({"a": [(0, 4)]}, now_h=4, lease=lease) == {"a": "10.00 USD"}
 
 
-def test_nothing_is_due_before_the_lease_was_opened_or_after_it_was_closed() -> None:
+def test_nothing_is_due_before_the_lease_opened_or_after_it_closed() -> None:
     lease = Lease("gpu1-1", "gpu1", "generic-ssh", "", HOUR, "2USD/h", closed_unix=3 * HOUR)
     assert shared({"a": [(0, 9)]}, now_h=9, lease=lease) == {"a": "4.00 USD"}
 

@@ -30,7 +30,7 @@ def test_our_folder_gives_its_tier_the_state_role(platform: str, root: str, tier
     assert sum("state" in one.roles for one in here.tiers) == 1
 
 
-def test_every_verb_that_ends_something_counts_as_deleting_an_unknown_tier() -> None:
+def test_every_ending_verb_counts_as_deleting_an_unknown_tier() -> None:
     here = placed(profiles.load("autodl-pro"), "/mnt/x")
     for verb in here.verbs:
         assert (UNKNOWN_TIER in verb.deletes) is (verb.ends != "nothing")

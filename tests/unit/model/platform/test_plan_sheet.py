@@ -60,7 +60,7 @@ def test_cost_is_boot_run_and_pull_as_stated() -> None:
     [(None, 0, 0, 10), (None, 8, 4, 3), (GpuWish(), 0, 4, 10), (GpuWish(), 4, 0, 3), (GpuWish(count=2), 4, 0, 5)]
     + [(GpuWish(), 8, 2, 5), (GpuWish(count=8), 4, 0, 10), (GpuWish(), 100, 0, 1)],
 )
-def test_a_sweep_is_reckoned_cell_by_cell_as_many_side_by_side_as_there_is_room(
+def test_a_sweep_is_estimated_by_cell_as_many_at_once_as_there_is_room(
     gpu: GpuWish | None, cards: int, most: int, rounds: int
 ) -> None:
     cells = tuple(Cell(f"c{number}", {"n": number}) for number in range(10))

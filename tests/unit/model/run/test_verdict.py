@@ -69,7 +69,7 @@ def test_the_named_constructors_say_what_they_mean() -> None:
     assert judge(False, "a", otherwise="not a") == refuses("not a")
 
 
-def test_the_objections_of_a_thousand_cells_are_counted_after_the_first_dozen() -> None:
+def test_a_thousand_cells_objections_are_counted_after_the_first_dozen() -> None:
     verdict = Verdict("teardown", tuple(refuses(f"c{n} is not home") for n in range(1000)))
     lines = verdict.objections("more")[0].splitlines()
     assert (len(lines), lines[0], lines[-1]) == (13, "c0 is not home", "… and 988 more")

@@ -84,7 +84,7 @@ def test_safetensors_name_the_tensors_and_how_many_more_there_are(reading_of):
     assert (found.nan, found.where[0], len(found.where), found.more) == (20, ("t00", 1), 8, 12)
 
 
-def test_a_torch_file_names_tensors_by_their_keys_and_plain_numbers_that_are_nan(reading_of):
+def test_a_torch_file_names_nan_tensors_and_plain_numbers_by_their_keys(reading_of):
     data = struct.pack("<6f", 1, 2, math.nan, 4, math.inf, 6)
     plain = b"G" + struct.pack(">d", math.nan)
     worst = b"G" + struct.pack(">d", math.inf)  # schedulers keep such a bound

@@ -330,7 +330,7 @@ def test_single_bad_numbers_are_found_wherever_they_lie(dtype: str, form: str) -
     assert count_bad(bytes(numbers)[: -width + 1], dtype) == len(places) - 1  # half a number is none
 
 
-def test_every_pattern_of_the_short_types_is_judged_as_its_definition_says() -> None:
+def test_every_pattern_of_the_short_types_is_judged_by_its_definition() -> None:
     halves = struct.pack("<65536H", *range(65536))
     assert count_bad(halves, "F16") == sum(not math.isfinite(value) for (value,) in struct.iter_unpack("<e", halves))
     brains = [struct.unpack("<f", b"\0\0" + halves[at : at + 2])[0] for at in range(0, len(halves), 2)]

@@ -110,7 +110,7 @@ def test_a_parquet_footer_of_millions_of_small_values_is_refused_early(refusal_o
     assert "that many are not read" in seen or "another type" in seen
 
 
-def test_an_arrow_schema_that_names_one_column_a_million_times_is_refused_early(refusal_of):
+def test_an_arrow_schema_that_repeats_one_column_is_refused_early(refusal_of):
     count = 1_000_000
     head = (
         struct.pack("<I4HiI", 12, 8, 8, 0, 4, 8, 12) + struct.pack("<4HiI", 8, 8, 0, 4, 8, 4) + struct.pack("<I", count)

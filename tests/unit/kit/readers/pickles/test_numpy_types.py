@@ -99,12 +99,12 @@ def test_fields_are_not_changed_behind_the_type_that_is_made_of_them(refusal_of)
 
 
 @pytest.mark.parametrize("data", [raw(bytes(16)), b"]"])
-def test_an_array_of_objects_that_has_bytes_and_one_of_numbers_that_has_a_list_are_refused(refusal_of, data):
+def test_object_arrays_of_bytes_and_number_arrays_of_lists_are_refused(refusal_of, data):
     kind = dtype("f8") if data == b"]" else dtype("O8", "|", flags=63)
     assert "NumPy writes neither" in refusal_of("pickle", b"\x80\x04" + array(kind, data) + b".")
 
 
-def test_a_joblib_record_with_objects_is_the_pickle_that_joblib_takes_it_for(reading_of, refusal_of):
+def test_a_joblib_record_with_objects_is_the_pickle_joblib_takes_it_for(reading_of, refusal_of):
     objects = record(flags=27, inner=dtype("O8", "|", flags=63))
     attack = pickle.dumps([Attack()], 2)
     assert reading_of("joblib", b"\x80\x02" + described(dtype=objects) + attack + b".").opaque == ("posix.system",)

@@ -27,7 +27,7 @@ NPY = npy()
         b"\xff\xfe.npy",
     ],
 )
-def test_names_that_lead_out_of_the_archive_or_cannot_be_shown_are_refused(refusal_of, name):
+def test_names_that_leave_the_archive_or_cannot_be_shown_are_refused(refusal_of, name):
     assert "name" in refusal_of("npz", zip_bytes([Member(name, NPY)]))
 
 

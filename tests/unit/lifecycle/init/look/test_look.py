@@ -168,7 +168,7 @@ def test_a_shown_line_is_kept_but_for_what_does_not_train(project: Project, line
     assert facts.entry.command == command
 
 
-def test_a_module_that_only_defines_things_is_not_proposed_and_scripts_in_folders_are(project: Project) -> None:
+def test_a_module_of_definitions_is_not_proposed_but_folder_scripts_are(project: Project) -> None:
     files = {
         "toylab/__init__.py": "",
         "toylab/train.py": "import torch\ndef train(): ...\n",

@@ -109,7 +109,7 @@ def test_fixed_folders_and_files_are_linked(started: Started) -> None:
     assert _loads(job) == {"checkpoints/weights-*.keras": "bytes", "history.csv": "csv"}
 
 
-def test_the_dressed_command_brings_files_home_and_survives_a_second_start(started: Started, tmp_path: Path) -> None:
+def test_the_drafted_command_brings_files_home_and_survives_a_restart(started: Started, tmp_path: Path) -> None:
     seen = "import numpy as np\nnp.save('ckpt/w', 1)\nopen('log.csv', 'w').write('a')\n"
     _, _, job = started({"train.py": f"import torch\n{seen}"})
     work, out = tmp_path / "work", tmp_path / "out"

@@ -63,7 +63,7 @@ def test_a_cell_is_not_moved_where_its_way_takes_longer_than_it_gains() -> None:
     assert to_move({"c": 5.0}, busy, idle, on_the_way=4.0) == []
 
 
-def test_a_box_that_still_works_takes_a_cell_whose_way_is_shorter_than_its_work() -> None:
+def test_a_working_box_takes_a_cell_whose_move_is_shorter_than_its_work() -> None:
     busy, working = Bench("busy", load=9.0), Bench("working", load=3.0)
     assert to_move({"c": 5.0}, busy, working, on_the_way=3.0) == ["c"]
     assert to_move({"c": 5.0}, busy, working, on_the_way=4.5) == []

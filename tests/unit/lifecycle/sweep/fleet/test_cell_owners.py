@@ -24,7 +24,7 @@ def test_a_finished_result_counts_before_a_later_giving() -> None:
     assert owners({"a": _with({"c": 5}, "finished"), "b": _with({"c": 9}, "running")}) == {"c": "a"}
 
 
-def test_of_two_that_were_given_it_at_once_the_one_at_work_has_it_and_else_the_name_decides() -> None:
+def test_of_two_given_it_at_once_the_one_at_work_has_it_else_name_decides() -> None:
     assert owner([Claim("a", "pending", 5), Claim("b", "running", 5)]).place == "b"
     assert owner([Claim("b", "pending", 5), Claim("a", "pending", 5)]).place == "a"
 

@@ -24,7 +24,7 @@ def _working() -> RunState:
     )
 
 
-def test_a_cell_of_equal_cost_takes_what_the_finished_one_took_less_what_it_ran() -> None:
+def test_a_cell_of_equal_cost_takes_the_finished_ones_time_less_its_own() -> None:
     estimates = Estimates({"done": 1.0, "now": 1.0, "next": 2.0}, times_of(_working()))
     assert estimates.left(_working(), now_unix=116.0) == {"now": 6.0, "next": 20.0}
 

@@ -30,7 +30,7 @@ def _plot(metric: str = "", by: str = "", rows: list[CellRow] = ROWS) -> SweepPl
     return plot_of(rows, group(rows), metric, by, lambda cell, name: [(0.0, 2.0), (5.0, 1.0)] if "a" in cell else [])
 
 
-def test_the_metric_whose_name_says_its_direction_and_the_first_parameter_are_drawn_where_nobody_chose() -> None:
+def test_by_default_the_telling_metric_and_the_first_parameter_are_drawn() -> None:
     found = _plot()
     assert (found.metric, found.axis) == ("val_loss", "lr")
     assert [(x, mean, n) for x, mean, _, n in found.lines["model=a"]] == [(0.1, 1.1, 2), (0.001, 1.001, 2)]
@@ -41,7 +41,7 @@ def test_another_parameter_can_stand_below_and_the_rest_makes_the_lines() -> Non
     assert list(_plot("val_loss:min", "model").lines) == ["lr=0.1", "lr=0.001"]
 
 
-def test_what_does_not_differ_or_was_not_measured_is_refused_with_what_there_is() -> None:
+def test_what_does_not_differ_or_was_not_measured_is_refused_with_choices() -> None:
     with pytest.raises(UserError, match="'seed' does not differ") as axis:
         _plot(by="seed")
     assert "--by lr or --by model" in axis.value.hint
@@ -52,7 +52,7 @@ def test_what_does_not_differ_or_was_not_measured_is_refused_with_what_there_is(
         _plot(rows=[CellRow("a", {}, {}, "running")])
 
 
-def test_the_picture_is_well_formed_whatever_parameters_are_called_and_says_n() -> None:
+def test_the_picture_is_well_formed_for_any_parameter_names_and_says_n() -> None:
     text = spell_sweep("sweep-1", _plot())
     root = ElementTree.fromstring(text)
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]

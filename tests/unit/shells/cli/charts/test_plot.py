@@ -90,7 +90,7 @@ def test_ticks_are_round_and_inside() -> None:
     assert ticks(Span(3.0, 3.0), 4) == [3.0]
 
 
-def test_the_table_has_a_row_for_each_moment_and_empty_cells_for_what_is_unknown() -> None:
+def test_the_table_has_a_row_for_each_moment_and_empty_unknown_cells() -> None:
     curves = [curve(1.0, None, 3.0), Curve("gpu", "card 0", "%", ((1005.0, 97.0),))]
     rows = list(csv.reader(io.StringIO(spell_csv(curves))))
     assert rows[0] == ["unix", "time", "loss", "gpu/card 0 [%]"]

@@ -46,7 +46,7 @@ def test_more_files_than_the_cap_refuse_before_launch(me: Front, words: list[str
     assert not me.runs_on_box()
 
 
-def test_more_bytes_than_the_cap_refuse_and_can_be_passed_by_with_a_reason(me: Front) -> None:
+def test_more_bytes_than_the_cap_refuse_and_can_be_waived_with_a_reason(me: Front) -> None:
     share(me, cap_bytes="1GB")
     me.job(checkpoint={"path": "last.pt", "size": "1.5GB"}, scratch=["last.pt"])
     done = me.lease("check", "audit")

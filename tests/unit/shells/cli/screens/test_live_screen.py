@@ -762,7 +762,7 @@ def test_control_z_gives_the_terminal_to_the_shell_and_fg_takes_it_back(terminal
     terminal.wait(lambda shown: terminal.cursor_visible() and "KeyboardInterrupt" in shown)
 
 
-def test_the_alternate_screen_shows_the_log_inside_and_leaves_the_old_one_untouched(terminal: Terminal) -> None:
+def test_the_alternate_screen_shows_the_log_and_keeps_the_old_one(terminal: Terminal) -> None:
     terminal.run(
         """
 print("BEFORE", flush=True)
@@ -833,7 +833,7 @@ with LiveScreen(board) as screen:
         assert len(child.before) < 100
 
 
-def test_a_terminal_that_takes_no_text_does_not_keep_a_terminated_watch_alive(tmp_path: Path) -> None:
+def test_a_blocked_terminal_does_not_keep_a_terminated_watch_alive(tmp_path: Path) -> None:
     program = """
 with LiveScreen(board) as screen:
     start(screen)

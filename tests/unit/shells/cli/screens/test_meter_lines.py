@@ -73,7 +73,7 @@ def test_eighty_columns_are_kept_and_no_part_is_cut_in_two() -> None:
         assert "  ".join(line.strip() for line in folded) == lines(held, work)[0]
 
 
-def test_an_allocation_is_said_in_hours_of_cores_and_cards_and_nothing_is_at_risk() -> None:
+def test_an_allocation_is_shown_in_core_and_card_hours_without_risk() -> None:
     work = Work("r", True, 600.0, 30.0, START + 2 * DAY)
     (line,) = lines(LEASE, work, metered=False, used=(5400.0, 7200.0, 90.0))
     assert "no meter of money; trainers ran 1 h 30 min  used 2.00 core-hours  1.5 GPU-minutes" in line

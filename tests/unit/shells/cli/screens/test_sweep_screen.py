@@ -42,7 +42,7 @@ def test_two_parameters_make_rows_and_columns_with_seeds_side_by_side() -> None:
     assert screen[1] == "● 6 home   ▶ 6 running"
 
 
-def test_a_running_cell_past_one_and_a_half_times_its_like_is_marked_and_named() -> None:
+def test_a_running_cell_past_one_and_a_half_times_its_like_is_marked() -> None:
     rows = product({"lr": [1, 2, 3, 4]}, {})
     found = _standing(rows, lambda place: Word.RUNNING if place == 3 else Word.HOME, ran_s=151.0)
     screen = "\n".join(_screen(found))
@@ -75,7 +75,7 @@ def test_thousands_of_cells_fit_eighty_columns_and_a_page() -> None:
     assert len(screen) < 60
 
 
-def test_cells_without_common_parameters_are_rows_with_what_needs_a_person_first() -> None:
+def test_cells_without_common_parameters_are_rows_most_urgent_first() -> None:
     found = _standing([{"a": 1}, {"b": 2}], lambda place: (Word.HOME, Word.FAILED)[place])
     assert as_grid(found.roster) is None
     assert [line.split()[:2] for line in _screen(found)[3:5]] == [["✗", "b-2"], ["●", "a-1"]]
