@@ -16,7 +16,7 @@ from tests.support.lives import eventually
 
 pytestmark = pytest.mark.full
 
-HOMES = Path(__file__).resolve().parents[1] / "support" / "homes"
+HOMES = Path(__file__).resolve().parents[2] / "support" / "homes"
 PLACE = Path("/tmp/leasehold-0.1")  # the paths in the old home's ledger and plans
 
 TRAIN = """
