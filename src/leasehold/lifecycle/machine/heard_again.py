@@ -61,7 +61,7 @@ def doubtful(home: Home, lease: Lease) -> bool:
     return not any(other.box == lease.box for other in books.leases(home.ledger, only_open=True))
 
 
-def _is_another(home: Home, lease: Lease) -> bool:
+def is_another(home: Home, lease: Lease) -> bool:
     """Whether the book has given the box's name to another machine since: that one's answer proves nothing."""
     now = box_book.find(home.ledger, lease.box)
     then = box_book.find_at(home.ledger, lease.box, lease.closed_unix)
@@ -75,13 +75,13 @@ def worth_asking(home: Home, now_unix: float) -> list[Lease]:
     newest: dict[str, Lease] = {}
     for lease in recent:
         newest.setdefault(lease.box, lease)
-    return [lease for lease in newest.values() if doubtful(home, lease) and not _is_another(home, lease)]
+    return [lease for lease in newest.values() if doubtful(home, lease) and not is_another(home, lease)]
 
 
 def note_heard(home: Home, lease: Lease, runs: Iterable[Mapping[str, Any]]) -> None:
     """Open a doubtful lease again: its box answered, with these runs on it."""
     lease = books.find_lease(home.ledger, lease.id)
-    if not doubtful(home, lease) or _is_another(home, lease):
+    if not doubtful(home, lease) or is_another(home, lease):
         return
     since = {record.run: record.created_unix for record in books.runs(home.ledger, lease=lease.id)}
     live = [str(run.get("run")) for run in runs if _is_live(run)]
