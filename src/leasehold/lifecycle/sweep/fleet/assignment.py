@@ -59,6 +59,28 @@ class Shares:
                 member.cells = [name for name, run in away.items() if run == member.run]
         return [name for name in self.estimates.all() if name not in has and name not in away]
 
+    def say_vanished(self) -> None:
+        """Name boxes that know nothing of a run which was at work there: its cells wait, and do not begin at zero."""
+        met = {(member.box.name, member.box.root): member for member in self._met()}
+        has = owners({member.suffix: member.state for member in met.values()})
+        away = self._with_absent(set(has))
+        for run in dict.fromkeys(away.values()):
+            record = books.run_called(self.home.ledger, run)
+            lease = books.find_lease(self.home.ledger, record.lease) if record else None
+            member = met.get((lease.box, lease.root)) if lease and lease.open else None
+            if record is None or member is None or record.state == "planned":
+                continue
+            settled = settled_cells(record)
+            cells = [name for name, where in away.items() if where == run and name not in settled]
+            if cells:
+                named = ", ".join(cells[:5]) + (", …" if len(cells) > 5 else "")
+                text = (
+                    f"knows nothing of {run}, which was at work there with {named}: nothing of it begins at zero. "
+                    "Is its disk mounted, is it the same machine? Then the same command goes on; if its folder is lost "
+                    f"for good, lease run --again trains every cell anew, and lease waive {run} CELL gives one up"
+                )
+                self.say(member, Note("warning", text, {"run": run, "cells": cells}))
+
     def fence(self) -> None:
         """Have every box give up what another box has by now, begun or not; a finished result stays where it is."""
         met = {member.suffix: member for member in self._met()}
