@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.box_book import pasted
 from tests.support.front import LEASE, ONE_SYSTEM, Front, fake_cards, front
+from tests.support.screens import Session
 from tests.support.sshd import SshBox
 from tests.support.sweeps import TRAIN, add_boxes, results, running, said_by, standing, until, write_sweep
 
@@ -135,8 +136,9 @@ def test_the_cells_of_a_box_that_dies_are_moved_and_nothing_is_lost(
     os.sync()
 
 
+@pytest.mark.parametrize("stopped", [False, True])
 def test_the_cells_of_a_box_whose_disk_is_away_wait_for_it_and_are_named(
-    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path, stopped: bool
 ) -> None:
     gate = tmp_path / "gate"
     write_sweep(person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(2)])
@@ -147,6 +149,10 @@ def test_the_cells_of_a_box_whose_disk_is_away_wait_for_it_and_are_named(
     (run,) = [path.name for path in (boxes["a"].home / ".leasehold" / "active").iterdir()]
     assert person.lease("stop", run).code == 0
     gate.touch()
+    if stopped:
+        boxes["a"].stop()
+        Session(person, "unused").type("lease down a --stopped", ("type exactly", "stopped a-1"))
+        boxes["a"].start()
     root = boxes["a"].home / ".leasehold"
     away = root.rename(root.with_name("unmounted"))
     done = person.lease("run", "--on", on)
