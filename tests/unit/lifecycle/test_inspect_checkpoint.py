@@ -318,6 +318,19 @@ def test_plain_data_is_not_said_of_what_was_not_looked_at(
     assert "names no code where it was looked; not looked at: " in code.what
 
 
+@pytest.mark.parametrize("name", ["optimizer.pt", "training_args.bin", "modeling_own.py"])
+def test_plain_data_is_not_said_of_a_folder_with_other_files_that_may_hold_code(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.safetensors").write_bytes(
+        safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4))
+    )
+    (tmp_path / "config.json").write_text("{}")
+    said = "loads without running code: plain data only"
+    assert said in [finding.what for finding in inspect(tmp_path).verdict.findings]
+    (tmp_path / name).write_bytes(RUNS_A_COMMAND)
+    (code,) = (finding for finding in inspect(tmp_path).verdict.findings if "code" in finding.what)
+    assert code.outcome is Outcome.UNKNOWN and code.what.endswith(f"not looked at, beside the weights: {name}"), code
+
+
 def test_plain_data_is_said_of_what_was_read_whole(tmp_path: Path) -> None:
     (tmp_path / "a.pkl").write_bytes(pickle.dumps({"x": 1}))
     assert "names no code: plain data only" in [
