@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Container, Dict, List
+from typing import Dict, List
 
 from leasehold.kit.readers.base.bounded_file import Source
 from leasehold.kit.readers.base.result import DEFAULT_LIMITS, KeyList, Limits, Reading, Unreadable, legible
@@ -15,16 +15,13 @@ from leasehold.kit.readers.plain.safetensors import spans_and_metadata
 
 from .checkpoint_files import read_checkpoint
 from .dcp import read_dcp
-from .shard_files import open_shard, plain_name, shard_json
+from .shard_files import open_shard, plain_name, shard_json, unread_beside
 
 _WEIGHTS = (
     "model.safetensors", "pytorch_model.bin", "diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.bin",
     "adapter_model.safetensors", "adapter_model.bin",
 )  # fmt: skip
 _INDEXES = tuple(name + ".index.json" for name in _WEIGHTS[:4])
-_BESIDE = "not looked at, beside the weights: "
-_HOLD_NO_CODE = (".json", ".jsonl", ".txt", ".md", ".csv", ".safetensors", ".model")
-_MOST_NAMED = 5
 
 
 def folder_kind(path: str) -> str:
@@ -74,7 +71,7 @@ def _read_hf(path: str, limits: Limits) -> Reading:
     if not notes and size:
         notes.append("finite: all of %d shards" % len(wanted))
     notes.insert(0, "%d shards, all there%s" % (len(wanted), ", sizes add up" if size and claimed else ""))
-    notes += _beside(path, wanted)
+    notes += unread_beside(path, wanted)
     return Reading("hf", bytes_read, tensors, numel, keys.names(), tuple(sorted(set(opaque))), tuple(notes))
 
 
@@ -85,17 +82,8 @@ def _read_lone(path: str, limits: Limits) -> Reading:
         reading = read_checkpoint(source, limits)
     keys = KeyList(limits)
     keys.extend(sorted({key.partition(".")[0] for key in reading.keys}))
-    notes = ("all in %s" % name, *reading.notes, *_beside(path, (name,)))
+    notes = ("all in %s" % name, *reading.notes, *unread_beside(path, (name,)))
     return replace(reading, kind="hf", keys=keys.names(), notes=notes)
-
-
-def _beside(path: str, read: Container[str]) -> List[str]:
-    """Name what lies beside the weights and may hold code: optimizer.pt, training_args.bin, a model's own modules."""
-    others = sorted(name for name in os.listdir(path) if name not in read and not name.endswith(_HOLD_NO_CODE))
-    if not others:
-        return []
-    more = " and %d more" % (len(others) - _MOST_NAMED) if len(others) > _MOST_NAMED else ""
-    return [_BESIDE + ", ".join(map(legible, others[:_MOST_NAMED])) + more]
 
 
 def _shard_bytes(source: Source, reading: Reading, names: List[str], shard: str, limits: Limits) -> int:
