@@ -175,6 +175,8 @@ def test_every_cut_of_a_dcp_list_is_refused(dcp: Path) -> None:
 def test_a_shard_that_no_list_names_is_noted(dcp: Path) -> None:
     (dcp / "__7_0.distcp").write_bytes(b"x")
     assert any("1 shards are not named" in note for note in read_folder(str(dcp)).notes)
+    (dcp / "rng.pt").write_bytes(b"x")
+    assert "not looked at, beside the weights: __7_0.distcp, rng.pt" in read_folder(str(dcp)).notes
 
 
 def part(values: list, more: bytes = b"") -> bytes:
