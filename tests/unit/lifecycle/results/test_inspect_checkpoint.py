@@ -305,7 +305,7 @@ def packed(path: Path) -> None:
 
 
 def tables(path: Path) -> None:
-    shutil.copy(Path(__file__).parents[1] / "readers" / "golden" / "hdf5" / "newest.h5", path)
+    shutil.copy(Path(__file__).parents[2] / "kit" / "readers" / "golden" / "hdf5" / "newest.h5", path)
 
 
 @pytest.mark.parametrize(("name", "write"), [("a.zip", zipped), ("a.tar.gz", packed), ("a.h5", tables)])
