@@ -85,7 +85,7 @@ def holders(root: str, sight: Sight, min_age_s: float = YOUNG_S) -> List[Dict[st
 def on_cards(cards: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Add to each card who the driver lists on it: pid, user, command, memory; None where it does not say."""
     answer = nvidia_smi.cards(("index", "uuid"))
-    uuids = {str(row.get("index")): str(row.get("uuid")) for row in answer.rows if row}
+    uuids = {str(row.get("index")): str(row.get("uuid")) for row in answer.gpus if row}
     listed, problem = nvidia_smi.listed()
     table = ProcessTable()
     described = []
