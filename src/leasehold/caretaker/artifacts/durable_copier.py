@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import threading
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, Optional
 
 from leasehold.caretaker.process.locks import wait_lock
@@ -20,10 +20,11 @@ from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files import manifest
 from leasehold.kit.files.atomic import fsync_folder, read_json, write_all, write_atomic, write_json
 from leasehold.kit.files.paths import open_below
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 from leasehold.kit.testing.kill_points import pause_at
 
 from .durable_watch import target_of
-from .read_back import BLOCK_BYTES, LAG_S, forget_cached, sha256_of, size_of, wait_for
+from .read_back import LAG_S, forget_cached, sha256_of, size_of, wait_for
 
 _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 16
@@ -174,18 +175,21 @@ class Copier:
 
     def _pour(self, source: int, to: int) -> str:
         """Move the bytes, hashing them; have them on the disk every so often and at the end."""
-        sha, unsynced = hashlib.sha256(), 0
-        for block in iter(lambda: os.read(source, BLOCK_BYTES), b""):
-            sha.update(block)
+        unsynced = 0
+
+        def write(block: bytes) -> None:
+            nonlocal unsynced
             write_all(to, block)
             unsynced += len(block)
             if unsynced >= _SYNC_EVERY_BYTES:
                 os.fsync(to)
                 unsynced = 0
             self.progress.tick(len(block))
+
+        _, sha256 = hash_blocks(blocks(partial(os.read, source)), each=write)
         os.fsync(to)
         forget_cached(to)
-        return sha.hexdigest()
+        return sha256
 
     def _damage(self, folder: str, sealed: Dict[str, Any], lag_s: float) -> str:
         """Re-read everything; say the first file that is not what was sealed."""

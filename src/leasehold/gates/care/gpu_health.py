@@ -181,10 +181,13 @@ def _heat(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], limits:
     if not samples:
         return [Health(Level.WARN, "no sample could be taken", "lease gpu BOX again")]
     found = [
-        Health(Level.FAIL, f"{what} ({_times(key, samples)} of {len(samples)} samples)", "the host cools or feeds it badly: " + _RENT)
+        Health(
+            Level.FAIL,
+            f"{what} ({_times(key, samples)} of {len(samples)} samples)",
+            "the host cools or feeds it badly: " + _RENT,
+        )
         for key, what in _SLOWED.items()
-        if _times(key, samples)
-        and not (key == "hw_slowdown" and _times("hw_thermal_slowdown", samples))
+        if _times(key, samples) and not (key == "hw_slowdown" and _times("hw_thermal_slowdown", samples))
     ]
     if all(sample.get("reasons") is None for sample in samples):
         found.append(Health(Level.UNKNOWN, "the driver does not say whether it is slowed down"))

@@ -10,7 +10,7 @@ from .canonical_json import canonical, digest
 from .file_layouts import words
 from .globbing import Found, Matches, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
-from .sha256 import new_sha256
+from .sha256 import blocks, hash_blocks
 
 SCHEMA = "leasehold.manifest/1"
 TINY_BYTES = 128 << 10  # a file up to this size is summed while it is sent, so that it is opened once
@@ -186,20 +186,18 @@ def _check_file(root: str, found: Found) -> Found:
 
 def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
     where = os.path.join(root, found.path)
-    sha = new_sha256(found.info.st_size)
     try:
         fd = open_below(root, found.path)
     except (OSError, UnsafePath) as error:  # swapped since it was listed
         raise ManifestError("%s cannot be read: %s" % (where, error)) from None
     with os.fdopen(fd, "rb", buffering=0) as file:
         before = os.fstat(file.fileno())
-        for block in iter(lambda: file.read(_BLOCK), b""):
-            sha.update(block)
+        _, sha256 = hash_blocks(blocks(file.read), found.info.st_size)
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise ManifestError("%s changed while it was hashed; is something still writing it?" % where)
     entry = stat_entry(Found(found.path, after))
-    entry["sha256"] = sha.hexdigest()
+    entry["sha256"] = sha256
     return entry
 
 
