@@ -19,7 +19,6 @@ from leasehold.kit.wire.frames import ENTRIES_A_FRAME
 
 from .hash_cache import HashMemory
 
-_BLOCK = 1 << 20
 _SAY_EVERY_S = 0.5
 
 

@@ -17,8 +17,6 @@ from .durable_copier import why_not
 from .durable_watch import target_of
 from .read_back import sha256_of
 
-_BLOCK = 1 << 20
-
 
 def rescue(folder: RunFolder, cell: str) -> int:
     """Answer {to, how, files, bytes, state_unix}, {} when there is nothing to send, or {problem}."""

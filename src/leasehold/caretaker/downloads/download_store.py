@@ -15,7 +15,6 @@ from leasehold.kit.files.sha256 import blocks, hash_blocks
 
 _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 32
-_READ_BYTES = 1 << 20
 
 
 class NoRoom(Exception):

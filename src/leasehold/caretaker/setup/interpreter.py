@@ -93,12 +93,6 @@ def beside_pip(pip: str, environ: Dict[str, str], folder: str) -> Optional[Start
     return Starter((), "", python, shlex.quote(python))
 
 
-def interpreter_of(command: str) -> Optional[str]:
-    """Return the interpreter a command line would start; launchers stand for the python beside them."""
-    starter = starter_of(command)
-    return starter.interpreter if starter else None
-
-
 def starter_of(command: str) -> Optional[Starter]:
     """Find the first simple command that starts a Python, and what decides which one it gets."""
     prepare: List[str] = []

@@ -25,7 +25,6 @@ OURS, WRITES, STANDS, READS = "ours", "writes", "stands", "reads"
 
 _KERNEL = 2  # the parent of kernel threads
 _NAMED = 20
-_UNREAD_NAMED = 5
 _MAPS_BYTES = 8 << 20
 _EXIT_S = 1.0  # so long may a process take between losing its command line and being gone
 

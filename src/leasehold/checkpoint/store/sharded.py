@@ -25,7 +25,6 @@ from .shelf import publish_folder, temp_name
 
 LIST = "leasehold.json"
 SCHEMA = "leasehold.sharded/1"
-_PIECE = 1 << 22
 
 
 def holds(part: Any) -> bool:

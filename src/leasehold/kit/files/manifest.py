@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
-from .canonical_json import canonical, digest
+from .canonical_json import canonical
 from .file_layouts import words
 from .globbing import Found, Matches, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
@@ -14,7 +14,6 @@ from .sha256 import blocks, hash_blocks
 
 SCHEMA = "leasehold.manifest/1"
 TINY_BYTES = 128 << 10  # a file up to this size is summed while it is sent, so that it is opened once
-_BLOCK = 1 << 20
 
 Row = Tuple[str, str, int, int]  # cell, path, bytes, mtime_ns
 
@@ -135,11 +134,6 @@ class _Names:
 def fingerprints(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[Dict[str, Any]]]:
     """Stat every matching artifact without reading it: what the teardown gate compares."""
     return {cell: [stat_entry(f) for f in unique(matching(root, patterns))] for cell, root in cells.items()}
-
-
-def fingerprint_digest(entries: Dict[str, List[Dict[str, Any]]]) -> str:
-    """Hash a set of fingerprints."""
-    return digest(entries)
 
 
 def hash_all(root: str, found: List[Found]) -> List[Dict[str, Any]]:

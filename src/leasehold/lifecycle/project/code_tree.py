@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
-from leasehold.kit.files.code_tree import check_link, tree_text
+from leasehold.kit.files.code_tree import check_link, tree_hash, tree_text
 from leasehold.kit.files.paths import UnsafePath, check_relative
 from leasehold.kit.files.sha256 import blocks, hash_blocks
 from leasehold.kit.wire.frames import CHUNK_BYTES
@@ -71,7 +71,7 @@ class CodeTree:
     @cached_property
     def identity(self) -> str:
         """What a run is named after: the hash of the files that count."""
-        return sha256(tree_text(self.counting)).hexdigest() if self.beside else self.sha256
+        return tree_hash(self.counting) if self.beside else self.sha256
 
     @property
     def counting(self) -> list[dict[str, Any]]:
