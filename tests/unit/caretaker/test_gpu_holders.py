@@ -181,6 +181,11 @@ def test_a_field_that_the_driver_does_not_know_is_left_out(tmp_path: Path, monke
     assert answer.gpus == [{"index": 0, "pages_pending": None, "reasons": ["hw_slowdown", "sw_power_cap"]}]
 
 
+def test_a_driver_that_hides_its_reasons_is_not_taken_for_calm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(tmp_path, monkeypatch, "echo 0, '[N/A], [N/A], [N/A], [N/A], Active'\n")
+    assert nvidia_smi.cards(("index", "reasons")).gpus == [{"index": 0}]
+
+
 @pytest.mark.parametrize("script, why", [("exit 9", "exited with 9"), ("echo No devices were found; exit 6", "No dev")])
 def test_a_tool_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str) -> None:
     tool(tmp_path, monkeypatch, script)

@@ -241,13 +241,6 @@ def check_secrets(request: Request) -> None:
     request.reply({"answers": tracker_keys.ask_all({str(name): str(value) for name, value in values.items()}, outfit)})
 
 
-def send_notices(request: Request) -> None:
-    """Send a test notice from this box."""
-    from leasehold.caretaker.notices import send_child  # only for this
-
-    send_child.answer(request)
-
-
 def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
     for entries in remains.batches(folder_of(request).out(str(request.args["cell"])), frames.ENTRIES_A_FRAME):
