@@ -128,7 +128,7 @@ def _open(route: Route, headers: Mapping[str, str], stall_s: float) -> Any:
         raise Gone(str(error)) from None
     except urllib.error.HTTPError as error:
         with error:
-            _judge(error, error.url != request.full_url, bool(route.token))
+            _judge(error, error.filename != request.full_url, bool(route.token))
         raise
 
 

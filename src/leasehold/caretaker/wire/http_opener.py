@@ -19,7 +19,7 @@ def open_here(request: urllib.request.Request, timeout_s: float) -> Any:
 
 
 def open_following(request: urllib.request.Request, timeout_s: float) -> Any:
-    """Open an address and follow redirects; an HTTPError's `url` is the address that answered."""
+    """Open an address and follow redirects; an HTTPError's `filename` is the address that answered."""
     return urllib.request.build_opener(_Redirects()).open(request, timeout=timeout_s)
 
 
