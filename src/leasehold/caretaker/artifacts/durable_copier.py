@@ -18,7 +18,7 @@ from leasehold.caretaker.process.locks import wait_lock
 from leasehold.caretaker.process.parallel import ahead
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files import manifest
-from leasehold.kit.files.atomic import fsync_folder, read_json, write_all, write_atomic, write_json
+from leasehold.kit.files.atomic import fsync_folder, read_json, read_small, write_all, write_atomic, write_json
 from leasehold.kit.files.paths import open_below
 from leasehold.kit.files.sha256 import blocks, hash_blocks
 from leasehold.kit.testing.kill_points import pause_at
@@ -210,7 +210,7 @@ class Copier:
         """The name is the claim: look at it as the next reader will, and take it back if it does not hold."""
         marker = os.path.join(self.export, "manifest.json")
         wanted = {os.path.join(self.export, "cells", cell, e["path"]): e["bytes"] for cell, e in _entries(sealed)}
-        shown = wait_for(lambda: _bytes_of(marker) == spelled, self.lag_s)
+        shown = wait_for(lambda: read_small(marker) == spelled, self.lag_s)
         shown = shown and all(_shows(path, size, self.lag_s) for path, size in wanted.items())
         self._same_disk()
         if not shown:
@@ -275,14 +275,6 @@ def _read_sealed(path: str) -> Optional[Dict[str, Any]]:
 
 def _shows(path: str, size: int, lag_s: float) -> bool:
     return wait_for(lambda: size_of(path) == size, lag_s)
-
-
-def _bytes_of(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _said(error: Exception) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.files.paths import check_name
+from leasehold.kit.files.paths import NAME, check_name
 
 
 class _InRun:
@@ -238,3 +238,10 @@ def folder_at(address: str) -> RunFolder:
     if os.path.basename(above) == "cells":
         return CellFolder(os.path.dirname(above), cell)
     return RunFolder(address)
+
+
+def runs_below(root: str) -> List[RunFolder]:
+    """List the folders of runs below a root, by name."""
+    active = os.path.join(root, "active")
+    names = sorted(filter(NAME.match, os.listdir(active))) if os.path.isdir(active) else []
+    return [RunFolder(os.path.join(active, name)) for name in names]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from leasehold.errors import UserError
+from leasehold.model.job.cells import spell
 
 Value = str | int | float | bool | None
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -42,10 +43,4 @@ def _kind(values: Sequence[Value]) -> tuple[str, Callable[[Any], Value]]:
         return "bool", bool
     if seen == {int} and all(value in _INT64 for value in there):
         return "int64", int
-    return ("float64", float) if seen and seen <= {int, float} else ("string", _text)
-
-
-def _text(value: Value) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    return ("float64", float) if seen and seen <= {int, float} else ("string", spell)
