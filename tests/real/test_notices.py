@@ -90,7 +90,7 @@ def test_the_end_is_told_to_every_channel_once_though_the_caretaker_was_killed(
     (tmp_path / "go").touch()
     assert eventually(lambda: by(vendor, "/bot") and by(vendor, "/robot"))
     text = by(vendor, "/bot")[0]["text"]
-    assert "failed (main: attempt 1 exited with code 1; bug: " in text and "Class bug. Remedy: none" in text
+    assert "failed (main: attempt 1 exited with code 1; bug: " in text and "Why it failed: bug. Remedy: none" in text
     assert "The box still bills 1.98USD/h." in text and f"Next: lease logs {folder.run}" in text
     assert text.split("\n", 1)[1] == by(vendor, "/robot")[0]["text"]["content"].split("\n", 1)[1]
     assert eventually(lambda: json.loads(content(Path(folder.notices)) or b'{"flight": 1}').get("flight") is None)

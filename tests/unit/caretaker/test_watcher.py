@@ -108,9 +108,9 @@ def test_events_that_belong_together_come_as_one_notice(bed: Bed) -> None:
     bed.settle()
     (said,) = bed.told
     assert said["text"].splitlines()[:3] == [
-        "Remedy: the same command again in 30 s: first of three",
-        "Pruned scratch: 3 files, 9000 bytes freed.",
-        "Class probabilistic: CUDA launch failure",
+        "Remedy: run the same command again in 30 s: first of three",
+        "Pruned 3 scratch files, 9.0 kB",
+        "Why it failed: probabilistic: CUDA launch failure",
     ]
 
 
@@ -122,7 +122,7 @@ def test_the_last_notice_says_state_why_class_remedy_price_and_what_to_type(bed:
     bed.until(lambda: bed.told)  # at once: nobody waits for the end
     assert bed.told[0]["title"] == "toy-0123456789 failed #5"
     assert bed.told[0]["text"] == (
-        "toy-0123456789 just failed (main: attempt 1 exited with code 1). Class bug: KeyError: 'lr'."
+        "toy-0123456789 just failed (main: attempt 1 exited with code 1). Why it failed: bug: KeyError: 'lr'."
         " Remedy: none; it stays stopped: a bug does not go away by itself. The box still bills 1.98USD/h."
         " Next: lease logs toy-0123456789; the same lease run resumes it"
     )
@@ -153,7 +153,7 @@ def test_what_flapped_is_counted_in_the_next_notice(bed: Bed) -> None:
     bed.until(lambda: len(bed.told) == 2)
     lines = bed.told[1]["text"].splitlines()
     assert lines[0].endswith("(7 times)") and lines[1].endswith("(7 times)")
-    assert lines[2].startswith("(14 events since ") and "held back" in lines[2]
+    assert lines[2].startswith("(14 events since ") and "in one notice" in lines[2]
 
 
 @pytest.mark.parametrize("odd", [{"took_s": "soon"}, {"took_s": [1]}, {"evidence": 7}, {}])
@@ -212,11 +212,11 @@ def test_a_child_that_was_killed_is_a_failure_that_is_journaled_once_and_made_go
         os.killpg(child, signal.SIGKILL)
         bed.until(lambda: not bed.watcher.outbox.flight)
         bed.ahead_s += 1000.0
-    assert bed.noted == [("notice_failed", {"channel": "webhook", "why": "the sender ended without a word"})]
+    assert bed.noted == [("notice_failed", {"channel": "webhook", "why": "the sender ended without a result"})]
     bed.wish()
     bed.until(lambda: bed.watcher.quiet)
     assert [kind for kind, _ in bed.noted] == ["notice_failed", "notice_back"]
-    assert "late: since" in bed.told[0]["text"]
+    assert "(late: " in bed.told[0]["text"]
     silent.close()
 
 

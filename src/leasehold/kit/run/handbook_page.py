@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from leasehold.kit.text.units import utc_minute
 
 from .run_state import FINISHED, TERMINAL
 
@@ -37,7 +38,7 @@ def render(facts: Facts, place: Facts, state: Facts, now_unix: float) -> str:
 
 def _title(facts: Facts, state: Facts, now_unix: float) -> List[str]:
     reason = ": %s" % _line(state.get("reason")) if state.get("reason") else ""
-    stamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now_unix))
+    stamp = utc_minute(now_unix)
     return [
         "# Handbook of %s" % facts["run"],
         "",

@@ -15,12 +15,12 @@ from leasehold.errors import UserError
 from leasehold.kit.failure.catalogue import Book
 from leasehold.kit.failure.evidence import Context, from_readings
 from leasehold.kit.failure.who_killed_it import NO_OOM
+from leasehold.kit.text.events.table import describe
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, find_box
 from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from
-from leasehold.lifecycle.tell.events.event_lines import describe
 from leasehold.model.lease.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 

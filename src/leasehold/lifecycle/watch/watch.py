@@ -9,13 +9,13 @@ from typing import Any
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit.run.run_state import RunState, fold
+from leasehold.kit.text.events.cluster_events import say_waits
+from leasehold.kit.text.events.table import describe
 from leasehold.ledger.store import Ledger
 from leasehold.lifecycle.box.health import STALE_BEAT_S
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.preflight.gatekeeper import record_on_box
 from leasehold.lifecycle.smoke.log_lines import LogLines
-from leasehold.lifecycle.tell.events.event_lines import describe
-from leasehold.lifecycle.tell.events.sweep_events import say_waits
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.wording import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -110,7 +110,7 @@ class Watch:
     def comes_first(self) -> str:
         """Say what must happen before the trainer's first line, which may be hours off; empty when nothing must."""
         if self.fetching:
-            return "the box still fetches the job's downloads; the trainer starts after them"
+            return "downloads are still under way; the trainer starts after them"
         return say_waits(self.state)
 
     def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
@@ -233,7 +233,7 @@ class Watch:
             else "never seen yet"
         )
         wait = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
-        text = f"state unknown, {seen}: {error.message}; trying again in {wait} s (the run does not need us)"
+        text = f"state unknown, {seen}: {error.message}; trying again in {wait} s (the run continues on the box)"
         report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
 
     _log_key: str = ""

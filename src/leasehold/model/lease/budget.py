@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from leasehold.kit.text.events.run_events import budget_used
 from leasehold.model.values.money import HourlyPrice, Money
 
 from .lease import Lease
@@ -63,7 +64,7 @@ class Spending:
         }
 
     def __str__(self) -> str:
-        return f"{self.percent} % of its budget is used: {self.spent:.2f} of {self.limit:f} {self.currency}"
+        return budget_used(self.percent, f"{self.spent:.2f}", f"{self.limit:f}", self.currency)
 
 
 def spending_of(run: str, budget: str, at_limit: str, stays: Sequence[Stay]) -> Spending:
