@@ -116,7 +116,7 @@ def test_a_test_notice_comes_from_the_box_and_a_box_without_a_way_out_says_so(
     assert me.lease("notify", "add", "telegram", "url=http://127.0.0.1:1", "chat_id=1", "token=env:TG_TOKEN").code == 0
     assert me.lease("notify", "remove", "phone").code == 0
     alone = me.lease("notify", "test", "--from", "ssh:box")
-    assert alone.code == 1 and "ssh:box may have no way out" in alone.said
+    assert alone.code == 1 and "ssh:box may have no outbound network" in alone.said
     assert TOKEN not in alone.said + alone.out
 
 

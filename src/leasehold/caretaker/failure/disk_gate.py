@@ -40,12 +40,10 @@ def shortage(folder: RunFolder, plan: Dict[str, Any], name: str, attempt: int) -
 
 
 def say(short: Dict[str, Any]) -> str:
-    """Spell a shortage as a reason; home tells by its first word that nothing was started."""
-    if short["what"] == "inodes":
-        had = "has %d inodes left, the attempt needs %d" % (short["free"], short["need"])
-    else:
-        had = "has %s free, the attempt needs %s" % (say_bytes(short["free"]), say_bytes(short["need"]))
-    return "disk.short: %s %s; %s" % (short["path"], had, short["hint"])
+    """Give a shortage as a reason; home reads from its first word that nothing was started."""
+    from leasehold.kit.text.events import failure_events  # few disks are full
+
+    return "disk.short: %s" % failure_events.shortage(short)
 
 
 def say_need(folder: RunFolder, plan: Dict[str, Any], name: str, largest_bytes: int) -> str:

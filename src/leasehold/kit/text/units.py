@@ -31,6 +31,11 @@ def say_binary(count: int) -> str:
     return "%d bytes" % count
 
 
+def count(things: float, word: str) -> str:
+    """Count things in words: 1 file, 2 files."""
+    return "%d %s%s" % (things, word, "" if things == 1 else "s")
+
+
 def ago(seconds: float) -> str:
     """Format a duration in its two largest units."""
     whole = int(max(0, seconds))

@@ -51,11 +51,9 @@ def add(home: Home, kind: str, fields: Mapping[str, str], name: str = "") -> dic
     _check_fields(known, values)
     kept = [one for one in channels(home) if not _same(one, kind, values)]
     if name and not _NAME.match(name):
-        raise UserError("notify.bad_name", f"{name!r} cannot name a channel", hint="letters, digits, dots and dashes")
+        raise UserError("notify.bad_name", f"{name!r} is not a channel name", hint="letters, digits, dots and dashes")
     if any(one["name"] == name for one in kept):
-        raise UserError(
-            "notify.taken", f"a channel named {name!r} is there already", hint=f"lease notify remove {name}"
-        )
+        raise UserError("notify.taken", f"a channel named {name!r} exists already", hint=f"lease notify remove {name}")
     new = {"name": name or _free_name(kind, kept), "kind": kind, **values}
     _write(home, [*kept, new])
     return summary(new)
@@ -96,7 +94,7 @@ def resolved(channel: Channel, environ: Mapping[str, str] = os.environ) -> Chann
         if not environ.get(variable):
             raise UserError(
                 "notify.secret_missing",
-                f"channel {channel['name']} takes its {field} from {variable}, and your environment does not have it",
+                f"channel {channel['name']} reads its {field} from {variable}, which is not set",
                 hint=f"export {variable}=…, or lease notify remove {channel['name']}",
             )
         full[field] = environ[variable]

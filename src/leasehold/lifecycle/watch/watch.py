@@ -233,7 +233,8 @@ class Watch:
             else "never seen yet"
         )
         wait = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
-        text = f"state unknown, {seen}: {error.message}; trying again in {wait} s (the run continues on the box)"
+        again = f"trying again in {wait} s (the run does not depend on this connection)"
+        text = f"state unknown, {seen}: {error.message}; {again}"
         report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
 
     _log_key: str = ""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from leasehold.kit.text.events.run_events import budget_used
 from leasehold.model.values.money import HourlyPrice, Money
 
 from .lease import Lease
@@ -64,6 +63,8 @@ class Spending:
         }
 
     def __str__(self) -> str:
+        from leasehold.kit.text.events.run_events import budget_used  # few runs have a budget to warn of
+
         return budget_used(self.percent, f"{self.spent:.2f}", f"{self.limit:f}", self.currency)
 
 

@@ -6,8 +6,9 @@ from typing import Dict
 
 from leasehold.kit.run.run_state import RunState
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.text.units import count
 
-from .sentence import Event, Sentence, after, count, listed, some
+from .sentence import Event, Sentence, after, listed, some
 
 _WAITS_CHARS = 400
 

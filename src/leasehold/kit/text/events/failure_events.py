@@ -6,9 +6,9 @@ from typing import Any, Dict, List, Mapping
 
 from leasehold.kit.tables.topics import HIGH, LOW
 from leasehold.kit.text.safe_text import one_line
-from leasehold.kit.text.units import ago, say_bytes, utc_clock
+from leasehold.kit.text.units import ago, count, say_bytes, utc_clock
 
-from .sentence import MAIN, Event, Sentence, after, count, listed, number, some, whose
+from .sentence import MAIN, Event, Sentence, after, listed, number, some, whose
 
 _REMEDIES = {
     "again": "run the same command again",
@@ -20,6 +20,7 @@ _REMEDIES = {
 }
 _ENDS = ("stop", "rent_again", "ask")
 _SHOWN = 4
+_SAME = "the identical command again"  # the reason of a plain retry, which says nothing more
 
 
 def say_cell(cell: Mapping[str, Any], attempt: int) -> str:
@@ -61,7 +62,8 @@ def remedy_notice(event: Event) -> str:
     """Say what is done about a failure, when and why."""
     wait_s = number(event, "wait_s")
     wait = " in %s" % ago(wait_s) if wait_s >= 1 else ""
-    return "Remedy: %s%s%s" % (_does(event), wait, after(": ", event.get("why")))
+    why = event.get("why")
+    return "Remedy: %s%s%s" % (_does(event), wait, after(": ", "" if why == _SAME else why))
 
 
 def _does(event: Event) -> str:
@@ -77,13 +79,17 @@ def _pruned(event: Event) -> str:
     return "pruned %s, %s%s" % (files, size, stays)
 
 
-def _disk_short(event: Event) -> str:
+def shortage(event: Event) -> str:
+    """Say what a disk lacks for an attempt, and what to do."""
     free, need = number(event, "free"), number(event, "need")
     had = "%s free, %s needed" % (say_bytes(free), say_bytes(need))
     if event.get("what") == "inodes":
         had = "%d inodes left, %d needed" % (free, need)
-    said = "no room for attempt %s: %s has %s" % (event.get("attempt"), event.get("path"), had)
-    return said + after("; ", event.get("hint"))
+    return "%s has %s%s" % (event.get("path"), had, after("; ", event.get("hint")))
+
+
+def _disk_short(event: Event) -> str:
+    return "no room for attempt %s: %s" % (event.get("attempt"), shortage(event))
 
 
 def _stalled(event: Event) -> str:
@@ -107,13 +113,14 @@ def _nan_notice(event: Event) -> str:
     return "Cell %s was stopped (on_nan: stop): its loss is not finite: %s" % (event.get("cell"), event.get("seen"))
 
 
+def finished_fast(cell: Any, took_s: float, expected_s: float) -> str:
+    """Say that a cell ended well, but much sooner than expected."""
+    said = "cell %s finished fast, after %s of the expected %s: check its results before you trust them"
+    return said % (cell, ago(took_s), ago(expected_s))
+
+
 def _fast(event: Event) -> str:
-    took, expected = ago(number(event, "took_s")), ago(number(event, "expected_s"))
-    return "WARNING: cell %s finished after %s instead of the expected %s: check its results" % (
-        event.get("cell"),
-        took,
-        expected,
-    )
+    return "WARNING: %s" % finished_fast(event.get("cell"), number(event, "took_s"), number(event, "expected_s"))
 
 
 def _preempted(event: Event) -> str:

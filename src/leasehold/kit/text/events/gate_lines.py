@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Iterator, Mapping
 
-from .sentence import count
+from leasehold.kit.text.units import count
 
 _MARKS = {"passed": "ok", "refused": "NO"}
 

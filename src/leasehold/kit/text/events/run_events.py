@@ -15,12 +15,16 @@ def _ended(event: Event) -> str:
     attempt = event.get("attempt")
     if event.get("unseen"):
         return "attempt %s ended; its exit code is unknown, so its results decide" % attempt
-    how = "exited with code %s" % event.get("code")
-    if event.get("lost"):
-        how = "vanished without an exit record"
-    elif event.get("signal") is not None:
-        how = "was ended by signal %s" % event.get("signal")
-    return "%sattempt %s %s" % (whose(event), attempt, how)
+    return whose(event) + how_ended(attempt, event.get("code"), event.get("signal"), event.get("lost"))
+
+
+def how_ended(attempt: Any, code: Any, signal: Any, lost: Any) -> str:
+    """Say how an attempt ended."""
+    if lost:
+        return "attempt %s vanished without an exit record" % attempt
+    if signal is not None:
+        return "attempt %s was ended by signal %s" % (attempt, signal)
+    return "attempt %s exited with code %s" % (attempt, code)
 
 
 def _attempt(words: str, *keys: str) -> Any:

@@ -44,11 +44,6 @@ def after(mark: str, text: Any) -> str:
     return mark + str(text) if text else ""
 
 
-def count(things: float, word: str) -> str:
-    """Count things in words: 1 file, 2 files."""
-    return "%d %s%s" % (things, word, "" if things == 1 else "s")
-
-
 def some(items: List[Any], most: int) -> str:
     """List the first few."""
     return ", ".join(str(item) for item in items[:most]) + (" …" if len(items) > most else "")

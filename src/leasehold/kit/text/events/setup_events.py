@@ -6,10 +6,10 @@ from typing import Any, Dict
 
 from leasehold.kit.tables.env_rules import say_build
 from leasehold.kit.tables.topics import HIGH
-from leasehold.kit.text.units import say_bytes
+from leasehold.kit.text.units import count, say_bytes
 
 from .gate_lines import finding_lines, gate_line
-from .sentence import Event, Sentence, after, count, listed, number
+from .sentence import Event, Sentence, after, listed, number
 
 
 def _started(event: Event) -> str:
@@ -38,9 +38,12 @@ def _done(event: Event) -> str:
     return "downloaded %s: %s, %s, %s%s" % said
 
 
-def _failed(event: Event) -> str:
-    tries = "1 try" if event.get("tries") == 1 else "%s tries" % event.get("tries")
-    return "%s could not be downloaded (%s): %s" % (_what(event), tries, event.get("error"))
+def download_failed(event: Event) -> str:
+    """Say which download failed and why; addresses come without their query."""
+    tries = number(event, "tries")
+    tried = " after %d tries" % tries if tries > 1 else ""
+    sources, target = _sources(event), event.get("file") or event.get("to")
+    return "%s to %s%s: %s" % (sources, target, tried, event.get("error"))
 
 
 def _retry(event: Event) -> str:
@@ -52,17 +55,21 @@ def _files(event: Event) -> str:
 
 
 def _what(event: Event) -> str:
-    return "%s to %s" % (" or ".join(str(source) for source in listed(event, "from")), event.get("to"))
+    return "%s to %s" % (_sources(event), event.get("to"))
+
+
+def _sources(event: Event) -> str:
+    return " or ".join(str(source) for source in listed(event, "from"))
 
 
 def _rate(event: Event) -> str:
     return "%s/s" % say_bytes(number(event, "bytes_per_s"))
 
 
-def _hook(event: Event) -> str:
-    lines = listed(event, "lines")
-    said = " (%s)" % lines[-1] if lines else ""
-    return "the platform's hook failed with exit code %s: %s%s" % (event.get("code"), event.get("hook"), said)
+def hook_failed(event: Event) -> str:
+    """Say how the platform's hook ended a command before it began."""
+    said = after(": ", " / ".join(str(line) for line in listed(event, "lines")[-2:]))
+    return "the platform's hook `%s` ended with exit code %s%s" % (event.get("hook"), event.get("code"), said)
 
 
 def _recorded(event: Event) -> str:
@@ -97,14 +104,14 @@ SENTENCES: Dict[str, Sentence] = {
     "download_progress": Sentence(_progress),
     "download_route": Sentence(_route),
     "download_done": Sentence(_done),
-    "download_failed": Sentence(_failed),
+    "download_failed": Sentence(lambda event: "download failed: %s" % download_failed(event)),
     "download_retry": Sentence(_retry),
     "download_found": Sentence(lambda event: "%s is already downloaded" % event.get("to")),
     "downloads_found": Sentence(lambda event: "all downloads (%s) are already there" % event.get("items")),
     "downloads_ready": Sentence(lambda event: "all downloads are complete and verified"),
     "download_waiting": Sentence(lambda event: "waiting: another run downloads %s" % event.get("to")),
     "download_worker_lost": Sentence(lambda event: "the download process died; downloading continues where it was"),
-    "hook_failed": Sentence(_hook),
+    "hook_failed": Sentence(hook_failed),
     "tensorboard_linked": Sentence(
         lambda event: "TensorBoard: %s%s" % (event.get("link"), after(": ", event.get("problem")))
     ),
