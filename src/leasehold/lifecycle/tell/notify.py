@@ -45,7 +45,7 @@ def channels(home: Home) -> list[Channel]:
 
 
 def add(home: Home, kind: str, fields: Mapping[str, str], name: str = "") -> dict[str, str]:
-    """Keep one more channel; the same one again replaces it."""
+    """Add a channel; the same one again replaces it."""
     known = _kind(kind)
     values = {key: value.strip() for key, value in fields.items() if value.strip()}
     _check_fields(known, values)
@@ -60,7 +60,7 @@ def add(home: Home, kind: str, fields: Mapping[str, str], name: str = "") -> dic
 
 
 def remove(home: Home, word: str) -> dict[str, str]:
-    """Forget one channel, by its name or its number in the list."""
+    """Remove a channel, by its name or its number in the list."""
     kept = channels(home)
     gone = _find(kept, word)
     _write(home, [one for one in kept if one is not gone])
@@ -68,7 +68,7 @@ def remove(home: Home, word: str) -> dict[str, str]:
 
 
 def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
-    """Spell what the box needs for telling: channels, topics, and what an hour costs."""
+    """Collect what the box needs for notices: channels, topics, and what an hour costs."""
     wish = job.notify if job else None
     bills = lease.box != "local" or bool(lease.price)
     if not bills and wish is None:
@@ -85,7 +85,7 @@ def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
 
 
 def resolved(channel: Channel, environ: Mapping[str, str] = os.environ) -> Channel:
-    """Put the values in that are kept by name; a missing one is named before anything starts."""
+    """Resolve values kept as env:NAME; a missing variable is reported before anything starts."""
     full = dict(channel)
     for field, value in channel.items():
         if not value.startswith(BY_NAME) or field in ("name", "kind"):
@@ -110,7 +110,7 @@ def chosen(home: Home, word: str = "") -> list[Channel]:
 
 
 def summary(channel: Channel) -> dict[str, str]:
-    """Spell a channel for people."""
+    """Summarize a channel for people."""
     return {"name": channel["name"], "kind": channel["kind"], "address": shown(channel)}
 
 

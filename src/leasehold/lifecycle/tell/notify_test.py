@@ -17,7 +17,7 @@ from .notify import Channel, channels, chosen, resolved, shown
 
 @dataclass(frozen=True)
 class Tried:
-    """How many channels there are, and what went wrong with which."""
+    """The number of channels, and what went wrong with which."""
 
     channels: int
     problems: tuple[str, ...]
