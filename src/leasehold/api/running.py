@@ -178,7 +178,7 @@ def logs(
 
     Where the box is gone, the copy that came home is read, and that is reported first.
     """
-    from leasehold.kit.text.events.failure_events import say_cell
+    from leasehold.kit.events.failure_events import say_cell
     from leasehold.lifecycle.results.home_copy import seen_from, tell_copy
     from leasehold.lifecycle.smoke.log_lines import LogLines
     from leasehold.lifecycle.sweep.report.find_runs import one_with_cell

@@ -139,7 +139,7 @@ def hook_failed(due: str, code: Optional[int], log: str) -> Optional[Dict[str, A
 
 def say_hook(found: Mapping[str, Any]) -> str:
     """Give a failed hook as a reason, whose first word programs read."""
-    from leasehold.kit.text.events import setup_events  # few hooks fail
+    from leasehold.kit.events import setup_events  # few hooks fail
 
     return "hook_failed: %s" % setup_events.hook_failed(found)
 

@@ -85,6 +85,6 @@ class Downloads:
 
 def say_failed(event: Mapping[str, Any]) -> str:
     """Give a failed download as a reason, whose first word programs read."""
-    from leasehold.kit.text.events.setup_events import download_failed
+    from leasehold.kit.events.setup_events import download_failed
 
     return "download.failed: %s" % download_failed(event)

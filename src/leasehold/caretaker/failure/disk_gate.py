@@ -41,7 +41,7 @@ def shortage(folder: RunFolder, plan: Dict[str, Any], name: str, attempt: int) -
 
 def say(short: Dict[str, Any]) -> str:
     """Give a shortage as a reason; home reads from its first word that nothing was started."""
-    from leasehold.kit.text.events import failure_events  # few disks are full
+    from leasehold.kit.events import failure_events  # few disks are full
 
     return "disk.short: %s" % failure_events.shortage(short)
 

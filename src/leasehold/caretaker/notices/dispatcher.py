@@ -115,7 +115,7 @@ class Watcher:
 
     def _take(self, event: Mapping[str, Any], chosen: Tuple[str, ...], wishes: Mapping[str, Any]) -> None:
         with unhinted():  # here, since a run without channels needs no sentences
-            from leasehold.kit.text.events import ending, table
+            from leasehold.kit.events import ending, table
 
         sentence = table.notified(event)
         kind = str(event["k"])

@@ -9,11 +9,11 @@ from typing import Any, Dict, List, Optional
 from leasehold.caretaker.process.locks import try_lock
 from leasehold.caretaker.process.own_command import own_argv
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.events.ending import final_words
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.run.run_state import RunState, fold
 from leasehold.kit.tables.topics import DEFAULT, HIGH, wanted
-from leasehold.kit.text.events.ending import final_words
 
 from .dispatcher import Watcher, no_note
 

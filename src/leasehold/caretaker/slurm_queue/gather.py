@@ -173,7 +173,7 @@ def cancel(one: Submission, state: str = "") -> None:
 
 def say_standing(run: RunState, lent: str, problem: str) -> str:
     """Say in a line how many cells run and where, and why the others wait."""
-    from leasehold.kit.text.events.cluster_events import in_queue  # the tasks themselves say nothing
+    from leasehold.kit.events.cluster_events import in_queue  # the tasks themselves say nothing
 
     if problem:
         return "Slurm could not be asked: %s" % problem

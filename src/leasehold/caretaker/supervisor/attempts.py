@@ -154,7 +154,7 @@ def failure(cell: CellState) -> str:
     if cell.refused:
         return "the env gate refused after set-up: %s" % cell.refused
     with unhinted():  # seldom, and its words need not weigh on a quiet caretaker
-        from leasehold.kit.text.events.run_events import how_ended
+        from leasehold.kit.events.run_events import how_ended
 
     return how_ended(cell.attempt, cell.code, cell.signal, cell.lost)
 

@@ -39,7 +39,7 @@ def occupied_in(cells: Any) -> list[str]:
     whys = [cell.get("occupied") for cell in listed if isinstance(cell, dict)]
     if not any(whys):
         return []
-    from leasehold.kit.text.events.run_events import occupied  # a quiet status does without
+    from leasehold.kit.events.run_events import occupied  # a quiet status does without
 
     return [one_line(occupied(why)) for why in whys if why][:_ALARMS]
 
@@ -77,7 +77,7 @@ def warnings_of(cells: Mapping[str, Any]) -> list[str]:
         if not isinstance(took, int | float) or not isinstance(expected, int | float):
             continue
         if judge(Facts(ended=True, code=0, sealed=True, took_s=took, expected_s=expected)).state == FAST_FINISHED:
-            from leasehold.kit.text.events.failure_events import finished_fast
+            from leasehold.kit.events.failure_events import finished_fast
 
             found.append(finished_fast(one_line(str(name)), took, expected))
     return found

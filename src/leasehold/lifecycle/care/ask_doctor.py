@@ -12,10 +12,10 @@ from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
 from leasehold.doctor.reading import read_log, read_stream
 from leasehold.errors import UserError
+from leasehold.kit.events.table import describe
 from leasehold.kit.failure.catalogue import Book
 from leasehold.kit.failure.evidence import Context, from_readings
 from leasehold.kit.failure.who_killed_it import NO_OOM
-from leasehold.kit.text.events.table import describe
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home

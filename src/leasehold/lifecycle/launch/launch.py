@@ -15,8 +15,8 @@ from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.start.launching import judge_no_smoke
 from leasehold.gates.start.never_rules import command_warnings
 from leasehold.gates.start.platform_signs import SignReadings
+from leasehold.kit.events.run_events import woken
 from leasehold.kit.run import continued
-from leasehold.kit.text.events.run_events import woken
 from leasehold.ledger import books
 from leasehold.lifecycle.box import reboot_consent
 from leasehold.lifecycle.box.first_contact import say_once

@@ -12,9 +12,9 @@ from leasehold.errors import Refusal, UserError
 from leasehold.gates.start.audit import AuditReadings, judge_audit, judge_cluster, lacks_room
 from leasehold.gates.start.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
 from leasehold.gates.start.platform_signs import SignReadings, judge_signs
+from leasehold.kit.events.gate_lines import gate_line
 from leasehold.kit.files.canonical_json import digest
 from leasehold.kit.tables.trackers import tracker_of
-from leasehold.kit.text.events.gate_lines import gate_line
 from leasehold.ledger.store import Ledger
 from leasehold.lifecycle.box.shared_disk import Company, probe_sharing
 from leasehold.lifecycle.project.code_tree import CodeTree

@@ -145,7 +145,7 @@ def tell_copy(seen: CaretakerEngine | HomeCopy, report: Report) -> None:
 
 def tell_all(copy: HomeCopy, run: str, report: Report) -> str:
     """Report a run's events and the end of its newest logs from the home copy; return its state."""
-    from leasehold.kit.text.events.table import describe
+    from leasehold.kit.events.table import describe
 
     tell_copy(copy, report)
     for batch in copy.events(run, 0, 0):

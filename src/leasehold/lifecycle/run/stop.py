@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from leasehold.errors import BoxError
-from leasehold.kit.text.events.run_events import woken
+from leasehold.kit.events.run_events import woken
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box

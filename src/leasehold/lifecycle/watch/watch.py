@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import BoxError, LinkError
+from leasehold.kit.events.cluster_events import say_waits
+from leasehold.kit.events.table import describe
 from leasehold.kit.run.run_state import RunState, fold
-from leasehold.kit.text.events.cluster_events import say_waits
-from leasehold.kit.text.events.table import describe
 from leasehold.ledger.store import Ledger
 from leasehold.lifecycle.box.health import STALE_BEAT_S
 from leasehold.lifecycle.machine.box import Box

@@ -63,7 +63,7 @@ class Spending:
         }
 
     def __str__(self) -> str:
-        from leasehold.kit.text.events.run_events import budget_used  # few runs have a budget to warn of
+        from leasehold.kit.events.run_events import budget_used  # few runs have a budget to warn of
 
         return budget_used(self.percent, f"{self.spent:.2f}", f"{self.limit:f}", self.currency)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from leasehold.kit.text.events.gate_lines import gate_line
+from leasehold.kit.events.gate_lines import gate_line
 
 __all__ = ["Finding", "Outcome", "Verdict", "gate_line", "judge", "passes", "refuses", "unknown", "warns"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.caretaker.supervisor.budget import Allowance, spell, told, units
-from leasehold.kit.text.events.table import notice_text, notified
+from leasehold.kit.events.table import notice_text, notified
 
 SENT: Dict[str, Any] = {
     "limit": "20", "currency": "USD", "spent": "9.5", "per_hour": "3.6", "at_limit": "stop", "as_of_unix": 1000.0,

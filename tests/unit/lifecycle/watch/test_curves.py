@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.kit.text.events.table import describe
+from leasehold.kit.events.table import describe
 from leasehold.lifecycle.watch.box_readings import newest
 from leasehold.lifecycle.watch.curves import Measured, curves_of, read_series
 from leasehold.lifecycle.watch.patrol_lines import lines_of, say

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from leasehold.kit.events.failure_events import say_cell
+from leasehold.kit.events.gate_lines import finding_lines, gate_line
+from leasehold.kit.events.table import NOTICE_CHARS, SENTENCES, describe, notice_text, notified
 from leasehold.kit.tables.topics import TOPICS
-from leasehold.kit.text.events.failure_events import say_cell
-from leasehold.kit.text.events.gate_lines import finding_lines, gate_line
-from leasehold.kit.text.events.table import NOTICE_CHARS, SENTENCES, describe, notice_text, notified
 
-CARETAKER = Path(__file__).resolve().parents[3] / "src" / "leasehold" / "caretaker"
+CARETAKER = Path(__file__).resolve().parents[4] / "src" / "leasehold" / "caretaker"
 WRITERS = ("note", "_note", "append", "_tell", "tell")  # what is called to journal an event
 SILENT = {"nag"}  # an item of the outbox, which brings its own words: no journal holds it
 GARBLED = [None, 7, -1, "x\x1b[31m\n", [], [3, None], {}, {"a": 1}, 1e400]
