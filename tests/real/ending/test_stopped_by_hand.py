@@ -108,6 +108,29 @@ def test_whoever_asks_a_run_of_a_closed_lease_opens_it_again(me: Front, bed: Ssh
     finish(me)
 
 
+def test_whoever_asks_the_box_by_its_name_opens_the_lease_again(me: Front, bed: SshBed) -> None:
+    for words in (("box", "show", "gpu1"), ("box", "test", "gpu1"), ("disk", "gpu1"), ("adopt", "gpu1")):
+        call_it_stopped(me, bed)
+        bed.box.start()
+        asked = me.lease(*words)
+        assert asked.code == 0 and "the lease is open again and counts from its beginning" in asked.said, words
+        assert [lease["lease"] for lease in open_leases(me)] == ["gpu1-1"], words
+    finish(me)
+
+
+def test_another_machine_that_was_given_the_name_opens_no_lease(me: Front, bed: SshBed, tmp_path: Path) -> None:
+    call_it_stopped(me, bed)
+    with ssh_bed(tmp_path / "other") as other:
+        config = other.box.config.read_text().replace("Host box\n", "Host other\n", 1)
+        bed.box.config.write_text(bed.box.config.read_text() + "\n" + config)
+        assert me.lease("box", "add", "gpu1", "--ssh", "other", "--replace").code == 0
+        for words in (("box", "show", "gpu1"), ("status", "--refresh")):
+            asked = me.lease(*words)
+            assert asked.code == 0 and "open again" not in asked.said, asked.said
+        assert open_leases(me) == []
+        assert "gpu1-1 (" in me.lease("down").said, "nobody has seen the first machine off"
+
+
 def test_a_box_on_which_nothing_works_any_more_was_off_until_it_was_heard(me: Front, bed: SshBed) -> None:
     finish(me)
     assert me.lease("run", "--on", "gpu1", *NO_SMOKE).code == 0

@@ -11,6 +11,7 @@ import pytest
 from tests.support.beds import SshBed, ssh_bed
 from tests.support.front import NO_SMOKE, Done, Front, front
 from tests.support.lives import eventually
+from tests.support.screens import Session
 
 pytestmark = pytest.mark.real_ssh
 
@@ -72,6 +73,24 @@ def test_a_run_is_not_trained_from_zero_while_its_disk_is_away(me: Front, bed: S
     done = run(me)
     assert done.code == 0, done.said
     assert "starting it again" in done.said
+
+
+def test_a_new_lease_of_a_stopped_box_does_not_train_from_zero(me: Front, bed: SshBed) -> None:
+    name = begun(me, bed)
+    (event,) = me.events("lease_opened")
+    lease = str(event["box"]).replace(":", "-") + "-1"
+    bed.box.stop()
+    Session(me, "unused").type(f"lease down {name} --stopped", ("type exactly", f"stopped {lease}"))
+    away = bed.root.with_name("unmounted")
+    bed.root.rename(away)
+    bed.box.start()
+    refused = run(me)
+    assert refused.code == 3, refused.said
+    assert f"{name} was at work on ssh:box" in refused.said and "another folder: box-id then" in refused.said
+    assert not (bed.root / "active" / name / "plan.json").exists()
+    (bed.box.home / "go").touch()
+    again = run(me, "--again")
+    assert again.code == 0 and "home and verified" in again.said, again.said
 
 
 def test_a_run_whose_folder_is_gone_from_the_same_disk_is_named_too(me: Front, bed: SshBed) -> None:

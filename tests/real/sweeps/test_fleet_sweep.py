@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from tests.support.box_book import pasted
 from tests.support.front import LEASE, ONE_SYSTEM, Front, fake_cards, front
+from tests.support.screens import Session
 from tests.support.sshd import SshBox
 from tests.support.sweeps import TRAIN, add_boxes, results, running, said_by, standing, until, write_sweep
 
@@ -132,6 +134,35 @@ def test_the_cells_of_a_box_that_dies_are_moved_and_nothing_is_lost(
     assert sorted(_results(person)) == ["c0", "c1", "c2", "c3"]
     assert all(str(boxes["b"].home) == one["home"] for one in _results(person).values())
     os.sync()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_cells_of_a_box_whose_disk_is_away_wait_for_it_and_are_named(
+    person: Front, new_ssh_box: Callable[..., SshBox], tmp_path: Path, stopped: bool
+) -> None:
+    gate = tmp_path / "gate"
+    write_sweep(person, [{"name": f"c{n}", "n": n, "gate": str(gate)} for n in range(2)])
+    boxes = {"a": new_ssh_box("a"), "b": new_ssh_box("b")}
+    on = add_boxes(person, boxes)
+    assert person.lease("run", "--on", on, "--detach").code == 0
+    (cell,) = [name for name, one in standing(person).items() if one["box"] == "a"]
+    (run,) = [path.name for path in (boxes["a"].home / ".leasehold" / "active").iterdir()]
+    assert person.lease("stop", run).code == 0
+    gate.touch()
+    if stopped:
+        boxes["a"].stop()
+        Session(person, "unused").type("lease down a --stopped", ("type exactly", "stopped a-1"))
+        boxes["a"].start()
+    root = boxes["a"].home / ".leasehold"
+    away = root.rename(root.with_name("unmounted"))
+    done = person.lease("run", "--on", on)
+    assert done.code != 0 and f"a: knows nothing of {run}, which was at work there with {cell}:" in done.said
+    assert cell not in _results(person)
+    shutil.rmtree(root)
+    away.rename(root)
+    again = person.lease("run", "--on", on)
+    assert again.code == 0 and "knows nothing" not in again.said, again.said
+    assert sorted(_results(person)) == ["c0", "c1"]
 
 
 def test_looking_again_opens_no_further_connection(new_ssh_box: Callable[..., SshBox], tmp_path: Path) -> None:

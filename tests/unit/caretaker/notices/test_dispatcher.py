@@ -14,6 +14,7 @@ import pytest
 
 from leasehold.caretaker.notices.dispatcher import Watcher
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.events.table import notice_text, notified
 from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.files.journal import Journal
 from leasehold.kit.run.processes import environment, is_alive
@@ -316,3 +317,10 @@ def test_no_secret_lies_in_the_run_folder(bed: Bed) -> None:
     assert bed.vendor.seen
     for secret in ("tk_abcdef123", "dingtalk-secret", "my-secret-topic", SECRET):
         assert secret not in text
+
+
+def test_a_beginning_at_zero_is_told_and_an_attempt_that_continued_is_not() -> None:
+    event = {"k": "attempt_began", "cell": "main", "attempt": 2, "began": 0, "first": 0, "reached": 154, "before": 1}
+    assert notified(event) is not None
+    assert notice_text(event) == "Cell main: attempt 2 began at step 0 although attempt 1 had reached 154"
+    assert notified({**event, "began": 150}) is None

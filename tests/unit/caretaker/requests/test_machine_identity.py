@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from leasehold.caretaker.requests.machine_identity import note_root, other_roots
+from leasehold.caretaker.requests.machine_identity import closed_places, note_root, other_roots
+
+_NOBODY = 65534
 
 
 def make_root(place: Path) -> str:
@@ -50,3 +55,40 @@ def test_a_root_that_lost_its_name_and_its_parcels_is_one_by_its_runs(home: Path
     assert os.path.realpath(bare) not in other_roots(mine, [str(bare)])
     (bare / "active" / "toy-0123456789" / "plan.json").write_text("garbage")
     assert os.path.realpath(bare) in other_roots(mine, [str(bare)])
+
+
+@contextlib.contextmanager
+def ordinary_user() -> Iterator[None]:
+    """Root may look everywhere: be somebody else."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_user_whose_folder_is_closed_keeps_no_box_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as place:  # pytest's own folder is closed to others itself
+        homes = Path(os.path.realpath(place))
+        homes.chmod(0o755)
+        mine = make_root(homes / "alice" / ".leasehold")
+        make_root(homes / "bob" / ".leasehold")
+        seen = make_root(homes / "carol" / ".leasehold")
+        monkeypatch.setenv("HOME", str(homes / "alice"))
+        note_root(str(homes / "bob" / "noted"))
+        (homes / "alice" / ".leasehold-roots").chmod(0o755)
+        closed = (homes / "bob", homes / "carol" / ".leasehold")
+        for folder in closed:
+            folder.chmod(0)
+        try:
+            with ordinary_user():
+                found = [root for root in other_roots(mine, [str(homes / "bob" / "x")]) if root.startswith(place)]
+                assert found == [str(homes / "bob" / "noted"), seen]
+                assert str(homes / "bob") in closed_places()
+                assert str(homes / "carol") not in closed_places()
+        finally:
+            for folder in closed:
+                folder.chmod(0o755)

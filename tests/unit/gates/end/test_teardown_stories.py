@@ -257,6 +257,16 @@ def test_a_reader_stops_nothing_and_a_writer_does_until_a_person_knows_it(world)
     assert world.tear_down(Order()) == "gone"
 
 
+def test_unreadable_folders_of_other_users_are_named_and_stop_nothing(world, monkeypatch):
+    here = {**world.box.identity(), "closed": ["/root", *(f"/home/{n}\x1b[2J" for n in range(9))]}
+    monkeypatch.setattr(world.box, "identity", lambda: here)
+    plan = teardown.plan_teardown(world.home, world.lease, teardown.Wanted())
+    said = [finding.what for finding in plan.verdict.findings]
+    (closed,) = [what for what in said if "not known whether runs of other users lie in /root, /home/0" in what]
+    assert "and 5 more" in closed and "\x1b" not in closed
+    assert world.tear_down(Order()) == "gone"
+
+
 @pytest.mark.parametrize("how", ["another root", "another name"])
 @pytest.mark.parametrize("platform", sorted(VERBS))
 def test_results_under_another_root_or_name_stop_what_ends_the_machine(new_world, platform, how):

@@ -57,7 +57,7 @@ def home(tmp_path: Path) -> Home:
 
 def box(monkeypatch: pytest.MonkeyPatch, survey: Any) -> FakeWire:
     wire = FakeWire(survey)
-    monkeypatch.setattr(gpu, "find_box", lambda home, name: FakeBox(wire))
+    monkeypatch.setattr(gpu, "box_called", lambda home, name: FakeBox(wire))
     return wire
 
 

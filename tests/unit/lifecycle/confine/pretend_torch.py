@@ -22,6 +22,10 @@ def load(path, map_location, weights_only, mmap):
             "Weights only load failed. Advice.\n\tWeightsUnpickler error: Unsupported global: GLOBAL my.Thing was not"
             " allowed. Please use `add_safe_globals` and \x1b[31mlose"
         )
+    if name.startswith("protocol"):
+        raise pickle.UnpicklingError(
+            "Weights only load failed.\n\tWeightsUnpickler error: Unsupported operand 149\n\nMore"
+        )
     if name.startswith("broken"):
         raise RuntimeError("PytorchStreamReader failed")
     return {}

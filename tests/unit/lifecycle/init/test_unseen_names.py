@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from leasehold.lifecycle.init import ProjectFacts, draft, look_at
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
@@ -65,6 +67,54 @@ def test_a_save_through_another_files_function_has_its_callers_name(started: Sta
     assert _loads(job) == {"model_*.pth": "torch", "checkpoint.pth": "torch"}
     assert "keys: [model, epoch]" in text and "could not be read" not in text
     assert job.latest
+
+
+@pytest.mark.parametrize("moved", ["os.replace(path + '.tmp', path)", "os.rename(path + '.tmp', path)"])
+def test_a_save_through_a_renaming_function_has_its_callers_name(started: Started, moved: str) -> None:
+    helper = f"import os, torch\ndef keep(state, path):\n    torch.save(state, path + '.tmp')\n    {moved}\n"
+    body = "from helper import keep\nkeep({'model': 1, 'step': 2}, os.path.join(args.output_dir, 'last.pt'))"
+    files = {"train.py": _script("'--output-dir', default='.'", body), "helper.py": helper}
+    _, text, job = started(files)
+    assert _loads(job) == {"last.pt": "torch"}, text
+    assert job.latest == ("last.pt",) and ".tmp" not in text
+    here = helper.partition("\n")[2] + body.partition("\n")[2]
+    _, text, job = started({"train.py": _script("'--output-dir', default='.'", f"import torch\n{here}")})
+    assert _loads(job) == {"last.pt": "torch"} and ".tmp" not in text, text
+
+
+CLICKED = """
+import click, torch
+@click.command()
+@click.option("--workdir", default="work")
+@click.option("--checkpoint", default=None)
+def main(workdir, checkpoint):
+    start = 0
+    if checkpoint:
+        s = torch.load(checkpoint)
+        start = s["epoch"] + 1
+    torch.save({"epoch": start}, f"{workdir}/last.pt")
+if __name__ == "__main__":
+    main()
+"""
+PARSED = """
+import argparse, torch
+p = argparse.ArgumentParser()
+p.add_argument("--workdir", default="work")
+p.add_argument("--checkpoint", default=None)
+args = p.parse_args()
+if args.checkpoint:
+    s = torch.load(args.checkpoint, map_location="cpu")
+    start = s.get("epoch", 0)
+torch.save({"epoch": 1}, f"{args.workdir}/last.pt")
+"""
+
+
+@pytest.mark.parametrize("script", [CLICKED, PARSED])
+def test_a_checkpoint_flag_resumes_if_the_code_reads_the_files_step(started: Started, script: str) -> None:
+    _, text, job = started({"train.py": script})
+    assert job.latest == ("last.pt",) and "flags: --checkpoint {{latest}}" in text, text
+    _, text, job = started({"train.py": script.replace('s["epoch"]', "len(s)").replace('s.get("epoch", 0)', "len(s)")})
+    assert not job.latest, "weights to begin with are no state of this run"
 
 
 def test_a_function_with_a_path_of_its_own_keeps_it(started: Started) -> None:

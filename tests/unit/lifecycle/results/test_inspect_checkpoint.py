@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
+import pickle
+import shutil
 import struct
 import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -282,3 +287,57 @@ def test_a_file_that_no_reader_knows_is_named_so(tmp_path: Path) -> None:
     path.write_bytes(b"anything")
     with pytest.raises(VerifyError, match=r"no reader for \.pt2; as a checkpoint it does not load"):
         inspect(path)
+
+
+RUNS_A_COMMAND = b"cposix\nsystem\n(Vtrue\ntR."
+
+
+def zipped(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data.pkl", RUNS_A_COMMAND)
+
+
+def packed(path: Path) -> None:
+    member = tarfile.TarInfo("data.pkl")
+    member.size = len(RUNS_A_COMMAND)
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(member, io.BytesIO(RUNS_A_COMMAND))
+
+
+def tables(path: Path) -> None:
+    shutil.copy(Path(__file__).parents[2] / "kit" / "readers" / "golden" / "hdf5" / "newest.h5", path)
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.zip", zipped), ("a.tar.gz", packed), ("a.h5", tables)])
+def test_plain_data_is_not_said_of_what_was_not_looked_at(
+    tmp_path: Path, name: str, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path / name)
+    (code,) = (finding for finding in inspect(tmp_path / name).verdict.findings if "code" in finding.what)
+    assert code.outcome is Outcome.UNKNOWN and "plain data" not in code.what, code
+    assert "names no code where it was looked; not looked at: " in code.what
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "training_args.bin", "modeling_own.py"])
+def test_a_folder_with_files_that_may_hold_code_is_not_plain_data(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.safetensors").write_bytes(
+        safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4))
+    )
+    (tmp_path / "config.json").write_text("{}")
+    said = "loads without running code: plain data only"
+    assert said in [finding.what for finding in inspect(tmp_path).verdict.findings]
+    (tmp_path / name).write_bytes(RUNS_A_COMMAND)
+    (code,) = (finding for finding in inspect(tmp_path).verdict.findings if "code" in finding.what)
+    assert code.outcome is Outcome.UNKNOWN and code.what.endswith(f"not looked at, beside the weights: {name}"), code
+
+
+def test_plain_data_is_said_of_what_was_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps({"x": 1}))
+    assert "names no code: plain data only" in [
+        finding.what for finding in inspect(tmp_path / "a.pkl").verdict.findings
+    ]
+
+
+def test_a_nanogpt_like_checkpoint_has_its_step() -> None:
+    said = judge_checkpoint("torch", ("model", "optimizer", "iter_num", "best_val_loss"), (), ())
+    assert "step or epoch: iter_num" in [finding.what for finding in said.findings]

@@ -6,10 +6,10 @@ that checksums, opaque classes and NaN are seen here, too.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Dict, Iterable, List, Set, Tuple
 
+from leasehold.kit.files.sha256 import hash_blocks
 from leasehold.kit.readers.base.bounded_file import Source
 from leasehold.kit.readers.base.count_nonfinite import Finding
 from leasehold.kit.readers.base.result import KeyList, Limits, NumberTally, Reading, Unreadable, legible
@@ -18,7 +18,7 @@ from leasehold.kit.readers.torch.torch_zip import read_torch_numbers
 
 from .checkpoint_files import finite_note, is_torch
 from .dcp_metadata import Part, read_listing
-from .shard_files import open_shard, plain_name, shard_json
+from .shard_files import open_shard, plain_name, shard_json, unread_beside
 
 OUR_LIST = "leasehold.json"
 _LIST = ".metadata"
@@ -74,6 +74,7 @@ def read_dcp(path: str, limits: Limits) -> Reading:
         notes.append("%d shards are not named by .metadata, such as %s" % (len(extra), legible(extra[0])))
     if os.path.exists(os.path.join(path, OUR_LIST)):
         notes.append(_check_our_list(path))
+    notes += unread_beside(path, {_LIST, *parts})
     keys = KeyList(limits)
     keys.extend(sorted({name.partition(".")[0] for name in names}))
     opaque = tuple(sorted(tally.opaque))[: limits.max_opaque]
@@ -133,10 +134,7 @@ def _check_our_list(path: str) -> str:
         if not isinstance(facts, dict):
             raise Unreadable("%s describes %s by something that is no object" % (OUR_LIST, legible(name)))
         with open_shard(path, name if name == _LIST else plain_name(name)) as source:
-            digest = hashlib.sha256()
-            for piece in source.pieces(0, source.size):
-                digest.update(piece)
-            if (source.size, digest.hexdigest()) != (facts.get("bytes"), facts.get("sha256")):
+            if hash_blocks(source.pieces(0, source.size), source.size) != (facts.get("bytes"), facts.get("sha256")):
                 raise Unreadable("%s is damaged: it is not what %s says" % (legible(name), OUR_LIST))
     return "digest: every file is as leasehold.checkpoint wrote it"
 

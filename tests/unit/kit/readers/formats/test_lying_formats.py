@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
+from pathlib import Path
 
 import pytest
 
 from leasehold.kit.readers.base.result import DEFAULT_LIMITS
 from leasehold.kit.readers.formats.models.hdf5 import _type
 from leasehold.kit.readers.formats.models.keras_config import opaque_layers
+
+GOLDEN = Path(__file__).with_name("golden")
 
 
 def varint(value):
@@ -119,3 +123,22 @@ def test_an_arrow_schema_that_repeats_one_column_is_refused_early(refusal_of):
         head + b"".join(struct.pack("<I", 4 * (count - at) + 4) for at in range(count)) + struct.pack("<HHi", 4, 4, 4)
     )
     assert "not read" in refusal_of("arrow", b"ARROW1\0\0" + footer + struct.pack("<I", len(footer)) + b"ARROW1")
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_a_parquet_column_that_pyarrow_would_unpickle_is_named(reading_of, before):
+    data = (GOLDEN / "parquet" / "plain.parquet").read_bytes()
+    begin = data.index(b"ARROW:schema\x18") + 15 + 60
+    hidden = base64.b64encode(b"\0" * before + b"arrow.py_extension_type and more")
+    assert reading_of("parquet", data).opaque == ()
+    seen = reading_of("parquet", data[:begin] + hidden + data[begin + len(hidden) :])
+    assert seen.opaque == ("arrow.py_extension_type",)
+
+
+def test_an_arrow_column_that_pyarrow_would_unpickle_is_named(reading_of):
+    data = (GOLDEN / "arrow" / "plain.arrow").read_bytes()
+    length = int.from_bytes(data[-10:-6], "little")
+    named = b"\x17\0\0\0arrow.py_extension_type\0"
+    changed = data[:-10] + named + struct.pack("<I", length + len(named)) + data[-6:]
+    assert reading_of("arrow", data).opaque == ()
+    assert reading_of("arrow", changed).opaque == ("arrow.py_extension_type",)
