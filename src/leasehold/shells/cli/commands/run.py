@@ -61,7 +61,7 @@ def show_outcome(outcome: api.RunOutcome, json_wanted: bool) -> None:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None
         output.as_json({**vars(outcome), "receipt": receipt})
     elif outcome.receipt is None:
-        output.say(f"it runs without us now. Next: lease watch {outcome.run}")
+        output.say(f"detached; the run continues on the box. Next: lease watch {outcome.run}")
         output.data(outcome.run)
     else:
         output.say(_home_next(outcome.run, outcome.receipt))
@@ -79,7 +79,7 @@ def _home(receipt: Receipt) -> str:
     held, passed_over = summary(receipt.nonfinite), summary_unread(unread(receipt.loads))
     if held:
         return f"home, hash-equal, loads, but holds {held}{passed_over and '; '}{passed_over}: look before you use it"
-    return f"home and hash-equal; {passed_over}" if passed_over else "home and verified"
+    return f"results are home and hash-equal; {passed_over}" if passed_over else "results are home and verified"
 
 
 def _has_meter(run: str) -> bool:

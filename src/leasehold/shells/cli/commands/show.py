@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leasehold import api
+from leasehold.model.run.verdict import gate_line
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli import output
 
@@ -40,16 +41,15 @@ def _spelled(value: Mapping[str, Any], key: str) -> str:
 
 
 def _said(event: Mapping[str, Any]) -> Iterator[str]:
-    """Spell an event; of a gate also how it judged, and every reading that did not pass."""
+    """Spell an event; of a gate also how it judged, and every check that did not pass."""
     if event["kind"] != "gate_judged":
         yield str(event["kind"]).replace("_", " ")
         return
     judged = event.get("data") or {}
     findings = [one for one in judged.get("findings") or () if isinstance(one, dict)]
     outcome = str(judged.get("outcome") or "not judged")
-    count = f" ({len(findings)} reading{'s' * (len(findings) != 1)})" if findings else ""
     skipped = f", skipped because: {judged.get('because') or 'not said'}" if judged.get("skipped") else ""
-    yield one_line(f"gate {judged.get('gate')}: {outcome}{count}{skipped}")
+    yield one_line(gate_line(str(judged.get("gate")), outcome, len(findings), skipped))
     for one in findings:
         if one.get("outcome") != "passed":
             yield one_line(f"    {one.get('outcome')}: {one.get('what')}")
