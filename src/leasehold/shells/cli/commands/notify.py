@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from leasehold import api
+from leasehold.api import notifying, opening
 from leasehold.errors import UserError
 from leasehold.shells.cli import output
 
@@ -23,7 +23,7 @@ def _add(args: Namespace) -> int:
         hint = "lease notify add ntfy https://ntfy.sh/TOPIC; every kind: lease notify kinds"
         raise UserError("notify.usage", "add needs a kind of channel", hint=hint)
     kind, *words = args.what
-    kept = api.notify_add(api.open_home(), kind, _fields(kind, words), args.name)
+    kept = notifying.notify_add(opening.open_home(), kind, _fields(kind, words), args.name)
     if args.json:
         output.as_json(kept)
     else:
@@ -33,7 +33,8 @@ def _add(args: Namespace) -> int:
 
 def _fields(kind: str, words: list[str]) -> dict[str, str]:
     """Read URL and FIELD=VALUE; ask for what is missing, secrets unseen."""
-    fields: list[dict[str, Any]] = next((item["fields"] for item in api.notify_kinds() if item["kind"] == kind), [])
+    kinds = {item["kind"]: item["fields"] for item in notifying.notify_kinds()}
+    fields: list[dict[str, Any]] = kinds.get(kind, [])
     named = {field["name"]: field for field in fields}
     values: dict[str, str] = {}
     for word in words:
@@ -73,7 +74,7 @@ def _label(channel: dict[str, str]) -> str:
 def _remove(args: Namespace) -> int:
     if len(args.what) != 1:
         raise UserError("notify.usage", "remove needs the channel's name or number", hint="lease notify list")
-    gone = api.notify_remove(api.open_home(), args.what[0])
+    gone = notifying.notify_remove(opening.open_home(), args.what[0])
     output.as_json(gone) if args.json else output.say(f"forgot: {_label(gone)} {gone['address']}")
     return 0
 
@@ -81,7 +82,7 @@ def _remove(args: Namespace) -> int:
 def _test(args: Namespace) -> int:
     if len(args.what) > 1:
         raise UserError("notify.usage", "test takes one channel, or none for all", hint="lease notify list")
-    tried = api.notify_test(api.open_home(), "".join(args.what), args.box)
+    tried = notifying.notify_test(opening.open_home(), "".join(args.what), args.box)
     failed = len(tried.problems)
     if args.json:
         value = {"channels": tried.channels, "sent": tried.channels - failed, "problems": list(tried.problems)}
@@ -97,7 +98,7 @@ def _test(args: Namespace) -> int:
 
 
 def _list(args: Namespace) -> int:
-    found = api.notify_list(api.open_home())
+    found = notifying.notify_list(opening.open_home())
     if args.json:
         output.as_json({"channels": found})
         return 0
@@ -109,7 +110,7 @@ def _list(args: Namespace) -> int:
 
 
 def _kinds(args: Namespace) -> int:
-    kinds = api.notify_kinds()
+    kinds = notifying.notify_kinds()
     if args.json:
         output.as_json({"kinds": kinds})
         return 0

@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from leasehold import api
+from leasehold.api import opening, seeing
 from leasehold.errors import UserError
 from leasehold.model.run.curve import Curve
 from leasehold.shells.cli import output
@@ -27,7 +27,7 @@ def plot(args: Namespace) -> int:
     """lease plot"""
     wanted = [word.strip() for word in args.what.split(",") if word.strip()]
     screen = CopyScreen(args.json)
-    run, curves, now_unix = api.plot(api.open_home(), args.run, wanted, args.since, screen.report)
+    run, curves, now_unix = seeing.plot(opening.open_home(), args.run, wanted, args.since, screen.report)
     missing = [what for what in wanted if all(curve.panel != what for curve in curves)]
     if missing and not args.json:
         output.say(f"nothing was measured for {', '.join(missing)}")

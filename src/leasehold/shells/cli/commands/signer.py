@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from leasehold import api
+from leasehold.api import opening, signing
 from leasehold.errors import UserError
 from leasehold.model.values.wording import one_line, utc_minute
 from leasehold.shells.cli import output
@@ -19,14 +19,14 @@ def signer(args: Namespace) -> int:
     if not args.what:
         what = "the file of a public key" if args.action == "add" else "a fingerprint, a name or a line number"
         raise UserError("signer.usage", f"{args.action} needs {what}", hint="lease signer list")
-    home, report = api.open_home(), output.Screen(quiet=args.json).report
+    home, report = opening.open_home(), output.Screen(quiet=args.json).report
     if args.action == "add":
         options = (*(("verify-required",) if args.verify_required else ()), *(("cert-authority",) if args.ca else ()))
-        entry = api.signer_add(home, _key(args.what), args.name, options, report)
+        entry = signing.signer_add(home, _key(args.what), args.name, options, report)
     elif args.action == "confirm":
-        entry = api.signer_confirm(home, args.what, report)
+        entry = signing.signer_confirm(home, args.what, report)
     else:
-        entry = api.signer_remove(home, args.what, report)
+        entry = signing.signer_remove(home, args.what, report)
         if not args.json:
             output.say(f"removed: {entry.words}")
     if args.json:
@@ -35,7 +35,7 @@ def signer(args: Namespace) -> int:
 
 
 def _list(args: Namespace) -> int:
-    found = api.signer_list(api.open_home())
+    found = signing.signer_list(opening.open_home())
     if args.json:
         output.as_json({"signers": [entry.as_dict() for entry in found]})
         return 0

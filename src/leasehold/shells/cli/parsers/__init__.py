@@ -1,1 +1,1 @@
-"""The parsers of the commands."""
+"""The options of each command: one function a command, named in the table."""
