@@ -49,9 +49,7 @@ def _main(words: list[str]) -> int:
         return problem.exit_code
     except KeyboardInterrupt:
         run = output.Screen.last_run
-        output.say(
-            f"\nleft; {run or 'whatever runs on a box'} goes on without us: lease {f'watch {run}' if run else 'status'}"
-        )
+        output.say(f"\nleft; {run or 'every run'} continues on its box: lease {f'watch {run}' if run else 'status'}")
         return 130
     except BrokenPipeError:
         sys.stderr.close()

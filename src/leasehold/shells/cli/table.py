@@ -120,6 +120,7 @@ def near(word: str, noun: str = "") -> list[str]:
 
 _ABOUT = """usage: lease COMMAND [ARGUMENT ...]
        lease COMMAND --help
+       lease --version
 
 Run deep-learning training on rented GPUs and lose nothing: start it detached, bring the results
 home, verified by hash and by loading them, and only then stop the meter, with your approval."""

@@ -56,7 +56,7 @@ def box_add(args: Namespace) -> int:
         said = [{"kind": note.kind, "text": note.text, "data": note.data} for note in notes]
         output.as_json({"box": entry.as_dict(), "notes": said})
     else:
-        known = "in the book" if order.contact else "in the book, unmet"
+        known = "in the book" if order.contact else "in the book, not connected yet"
         output.say(f"{entry.name} is {known}. {boxes.box_next(home, entry)}")
         output.data(entry.name)
     return 0
@@ -65,7 +65,7 @@ def box_add(args: Namespace) -> int:
 def box_tell(args: Namespace) -> int:
     """lease box tell"""
     if not (args.balance or args.price or args.disk):
-        raise UserError("box.told_nothing", "nothing was told", hint="--balance, --price or --disk")
+        raise UserError("box.told_nothing", "no --balance, --price or --disk was given", hint="lease box tell --help")
     word = orders.BoxWord(args.name, args.balance, args.price, tuple(args.disk))
     meters = boxes.box_tell(opening.open_home(), word)
     if args.json:
@@ -84,7 +84,7 @@ def box_list(args: Namespace) -> int:
     if args.json:
         output.as_json({"boxes": rows})
     elif not rows:
-        output.say("the book is empty. Add a box: lease box add NAME 'ssh -p … root@…'")
+        output.say("no box is saved yet. Add one: lease box add NAME 'ssh -p … root@…'")
     else:
         head = ["NAME", "ADDRESS", "PLATFORM", "PRICE", "FLAVOUR", "OPEN LEASES"]
         output.table([_row(row) for row in rows], head, {"FLAVOUR": {"unknown": "yellow"}})
@@ -195,4 +195,4 @@ def _says(verdict: Verdict) -> str:
         case Outcome.REFUSED:
             return f"not fit for a run ({against} of {total} checks)"
         case Outcome.UNKNOWN:
-            return f"not to be known ({against} of {total} checks)"
+            return f"unknown ({against} of {total} checks)"

@@ -43,7 +43,7 @@ def ckpt(args: Namespace) -> int:
 
 
 def cadence(args: Namespace) -> int:
-    """lease cadence"""
+    """lease run cadence"""
     found = checkpoints.cadence(
         Path(args.where) if args.where else None, write=args.write, step=args.step, gap=args.interrupted_every,
         price=args.price, spot=args.spot,

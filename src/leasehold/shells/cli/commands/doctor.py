@@ -21,7 +21,7 @@ def doctor(args: Namespace) -> int:
         return _search(" ".join([*args.search, *args.target]), args.json)
     if not args.target:
         hint = "lease doctor LOG, lease doctor RUN, lease doctor -, lease doctor --search WORDS"
-        raise UserError("doctor.no_target", "what shall the doctor look at?", hint=hint)
+        raise UserError("doctor.no_target", "no target given", hint=hint)
     if len(args.target) == 1:
         explained = explain_id(args.target[0])
         if explained is not None:

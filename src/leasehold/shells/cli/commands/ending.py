@@ -58,7 +58,7 @@ def waive(args: Namespace) -> int:
 
 
 def harmless(args: Namespace) -> int:
-    """lease harmless"""
+    """lease run harmless"""
     facts = ending.harmless(opening.open_home(), args.run, args.pid)
     if args.json:
         output.as_json(facts)

@@ -49,7 +49,7 @@ def plan(args: Namespace) -> int:
 
 
 def fetch(args: Namespace) -> int:
-    """lease fetch"""
+    """lease run fetch"""
     order = orders.RunOrder(Path(args.job), args.on, args.root, args.platform, price=args.price, detach=args.detach)
     outcome = running.fetch(opening.open_home(), order, output.Screen(args.json).report)
     if args.json:
@@ -57,7 +57,7 @@ def fetch(args: Namespace) -> int:
     elif outcome.state == "finished":
         output.say(f"fetched and checked; a run on {args.on} finds it in $LEASE_DATA. Next: lease run --on {args.on}")
     else:
-        output.say(f"it fetches without us now. Next: lease watch {outcome.run}")
+        output.say(f"detached; the box continues to download. Next: lease watch {outcome.run}")
     return 0
 
 
@@ -196,4 +196,4 @@ def _moment(text: str) -> float:
             return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
             continue
-    raise UserError("plan.bad_date", f"{text!r} is no date", hint="--from 2026-11-20 or 2026-11-20T08:00Z")
+    raise UserError("plan.bad_date", f"{text!r} is not a date", hint="--from 2026-11-20 or 2026-11-20T08:00Z")

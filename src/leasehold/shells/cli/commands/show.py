@@ -56,7 +56,7 @@ def _said(event: Mapping[str, Any]) -> Iterator[str]:
 
 
 def handbook(args: Namespace) -> int:
-    """lease handbook"""
+    """lease run handbook"""
     found = front.handbook(opening.open_home(), args.run)
     if args.json:
         output.as_json(found)
@@ -66,7 +66,7 @@ def handbook(args: Namespace) -> int:
 
 
 def forget(args: Namespace) -> int:
-    """lease forget"""
+    """lease run forget"""
     done = resuming.forget(opening.open_home(), args.run)
     if args.json:
         output.as_json(done)
