@@ -87,7 +87,7 @@ def parse(words: list[str]) -> tuple[Command, Namespace]:
 
 
 def _refuse(word: str, prog: str, meant: list[str]) -> NoReturn:
-    """Say that there is no such command, which one may have been meant, and where the list is."""
+    """Report an unknown command with near ones, and exit with code 2."""
     what = "unrecognized argument" if word.startswith("-") else "no command"
     hint = f"; did you mean lease {', lease '.join(meant)}?" if meant else ""
     sys.stderr.write(f"{prog}: error: {what} '{word}'{hint}\n{prog} --help lists the commands\n")
@@ -118,7 +118,7 @@ def parsers() -> dict[str, ArgumentParser]:
 
 
 def _be_patient(args: Namespace) -> None:
-    """Bound the wait for a silent box, and say on stderr what is waited for."""
+    """Bound the wait for a silent box, and print on stderr what is waited for."""
     if not hasattr(args, "silence_s"):
         return
     from leasehold.api import opening
@@ -129,9 +129,9 @@ def _be_patient(args: Namespace) -> None:
 
 
 def _nag(args: Namespace) -> tuple[Any, int] | None:
-    """Say first, on stderr, what bills for nothing; a completion is asked for by the shell, not by a person.
+    """Print warnings about idle billing on stderr, except for a completion, which the shell asks for.
 
-    Returns the home and how far its ledger had come.
+    Returns the home and its ledger's newest event number.
     """
     if args.command == "completion":
         return None
@@ -153,7 +153,7 @@ def _nag(args: Namespace) -> tuple[Any, int] | None:
 
 
 def _say_reopened(known: tuple[Any, int] | None) -> None:
-    """Say last, on stderr, whose box answered though a person had called it stopped."""
+    """Print which leases were reopened because a box that was reported stopped answered."""
     if known is None:
         return
     from leasehold.api import opening
@@ -165,7 +165,7 @@ def _say_reopened(known: tuple[Any, int] | None) -> None:
 
 
 def _aim(args: Namespace) -> str:
-    """The run, lease or box that a command names; `lease run` names a box."""
+    """Return the run, lease or box that a command names; `lease run` names a box."""
     if args.command == "run":
         return args.on or "local"
     return str(getattr(args, "run", "") or getattr(args, "lease", "") or "")

@@ -129,7 +129,7 @@ def park(args: Namespace) -> int:
 
 
 def _list_open(home: Any, json_wanted: bool) -> int:
-    """Say what there is to take down; which one is the person's choice."""
+    """List the open leases; the person chooses one."""
     rows = running.open_leases(home)
     if json_wanted:
         output.as_json({"leases": rows})

@@ -32,7 +32,7 @@ def _add(args: Namespace) -> int:
 
 
 def _fields(kind: str, words: list[str]) -> dict[str, str]:
-    """Read URL and FIELD=VALUE; ask for what is missing, secrets unseen."""
+    """Read URL and FIELD=VALUE; ask for missing ones, secrets without echo."""
     kinds = {item["kind"]: item["fields"] for item in notifying.notify_kinds()}
     fields: list[dict[str, Any]] = kinds.get(kind, [])
     named = {field["name"]: field for field in fields}
@@ -47,7 +47,7 @@ def _fields(kind: str, words: list[str]) -> dict[str, str]:
             raise UserError("notify.secret_in_argv", f"{name} is a secret: others can read command lines", hint=hint)
         values[name] = value
     for name, field in named.items():
-        wanted = field["needed"] or (field["secret"] and not words)  # whoever types fields knows which they want
+        wanted = field["needed"] or (field["secret"] and not words)  # a person who types fields knows which they want
         if values.get(name) == _ASK or (name not in values and wanted and _can_ask()):
             values[name] = _ask(field)
     return values

@@ -47,7 +47,7 @@ def plot(args: Namespace) -> int:
 
 
 def spell_csv(curves: Sequence[Curve]) -> str:
-    """Spell a row for each moment, a column for each curve."""
+    """Format a row for each moment and a column for each curve."""
     names = [f"{curve.panel}/{curve.name}" if curve.name != curve.panel else curve.panel for curve in curves]
     heads = [f"{name} [{curve.unit}]" if curve.unit else name for name, curve in zip(names, curves, strict=True)]
     columns = [dict(curve.points) for curve in curves]

@@ -45,7 +45,7 @@ def init(args: Namespace) -> int:
 
 
 def _say_left(lines: list[int]) -> str:
-    """Say how many lines wait for the person, and where."""
+    """Count the lines that the person must fill in, with their numbers."""
     if not lines:
         return "Nothing is marked FILL IN; read it all the same."
     shown = ", ".join(map(str, lines[:_SHOWN_LINES])) + (" …" if len(lines) > _SHOWN_LINES else "")
@@ -65,7 +65,7 @@ def check(args: Namespace) -> int:
 
 
 def show_verdict(verdict: Verdict) -> None:
-    """Show a gate's every reading, what it means and what to do."""
+    """Show every check of a gate, its outcome and what to do."""
     colour = {"passed": "green", "refused": "red"}.get(verdict.outcome.value, "yellow")
     for finding in verdict.findings:
         hint = f"\n       -> {one_line(finding.hint)}" if finding.hint and finding.outcome is not Outcome.PASSED else ""

@@ -70,7 +70,7 @@ def status(args: Namespace) -> int:
 
 
 def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -> None:
-    """Say why runs stand where they stand, and what their leases cost."""
+    """Print the reasons for odd states, and what the leases cost."""
     for row in rows:
         if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
             output.say(f"{row['run']}: {row['reason']}")
@@ -85,7 +85,7 @@ def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -
 
 
 def _chosen(args: Namespace, rows: Sequence[Row]) -> list[Row]:
-    """Keep what was asked for, in the order that was asked for."""
+    """Filter and sort the rows as asked."""
     kept = [
         row
         for row in rows

@@ -1,4 +1,4 @@
-"""Options of the commands of the box book: box add, list, show, tell, test, prune, reboot, remove."""
+"""Options of box add, list, show, tell, test, prune, reboot, remove."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _HOME_NEXT = "{what}. When you no longer need the box: lease down {run}"
 
 
 def show_outcome(outcome: orders.RunOutcome, json_wanted: bool) -> None:
-    """Say how far a run came, and what to type next."""
+    """Print how far a run came, and the next command."""
     if json_wanted:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None
         output.as_json({**vars(outcome), "receipt": receipt})
@@ -30,13 +30,13 @@ def show_outcome(outcome: orders.RunOutcome, json_wanted: bool) -> None:
 
 
 def home_next(run: str, receipt: Receipt) -> str:
-    """Say what is left to do: nothing where holding the box costs nothing."""
+    """Format how results came home, and the next command where the box still costs money."""
     what = say_home(receipt)
     return _HOME_NEXT.format(what=what, run=run) if has_meter(run) else what
 
 
 def say_home(receipt: Receipt) -> str:
-    """Say how results came home; such as hold NaN or infinity, or were not read, are never called verified alone."""
+    """Format how results came home; those with NaN or infinity, or not read, are never just called verified."""
     held, passed_over = summary(receipt.nonfinite), summary_unread(unread(receipt.loads))
     if held:
         return f"home, hash-equal, loads, but holds {held}{passed_over and '; '}{passed_over}: look before you use it"
@@ -48,7 +48,7 @@ def has_meter(run: str) -> bool:
 
 
 def say_evacuated(done: orders.Evacuation) -> str:
-    """Say what a copy without a receipt is worth."""
+    """Format what a copy without a receipt is worth."""
     if done.state in ("stopped", "failed"):
         what = (
             f"{done.run} {done.state}: this is what it left, hash-equal to the box, unfinished, not loaded: no receipt"

@@ -1,4 +1,4 @@
-"""`lease status --refresh`: rows as boxes answer, and one line that says who is still waited for."""
+"""`lease status --refresh`: rows as boxes answer, and one line with those that have not answered."""
 
 from __future__ import annotations
 
