@@ -160,7 +160,7 @@ def test_a_launch_that_finds_a_caretaker_that_hangs_does_not_say_that_the_run_go
         again = life.run("--detach")
         assert again.wait() == 4, life.explain()
         assert "error[run.silent]" in again.said and "no sign of life for" in again.said
-        assert "continues on the box" not in again.said
+        assert "the run continues on the box" not in again.said
 
 
 def test_a_stop_continues_who_is_suspended(life: Life) -> None:

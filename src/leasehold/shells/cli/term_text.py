@@ -91,5 +91,5 @@ def figure(value: float) -> str:
 
 
 def size(count: float) -> str:
-    """Format a size in bytes."""
+    """Say bytes."""
     return f"{count / _GIB:.0f} GiB" if count >= 10 * _GIB else f"{count / _GIB:.1f} GiB"

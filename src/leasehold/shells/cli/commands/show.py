@@ -40,7 +40,7 @@ def _spelled(value: Mapping[str, Any], key: str) -> str:
 
 
 def _said(event: Mapping[str, Any]) -> Iterator[str]:
-    """Format an event; of a gate also its verdict, and every check that did not pass."""
+    """Spell an event; of a gate also how it judged, and every check that did not pass."""
     if event["kind"] != "gate_judged":
         yield str(event["kind"]).replace("_", " ")
         return

@@ -43,7 +43,7 @@ def wants_live(stream: TextIO) -> bool:
 
 
 def shows_glyphs(environment: Mapping[str, str]) -> bool:
-    """Return whether the terminal's locale shows more than ASCII."""
+    """Tell whether the terminal's locale shows more than ASCII."""
     given = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
     if given == "C.UTF-8" and not (environment.get("LC_ALL") or "UTF" in environment.get("LANG", "").upper()):
         return False  # Python itself put this into LC_CTYPE of a C locale (PEP 538)

@@ -13,7 +13,7 @@ from leasehold.shells.cli import output
 if TYPE_CHECKING:
     from leasehold.model.run.receipt import Receipt
 
-_HOME_NEXT = "{what}. When you no longer need the box: lease down {run}"
+_HOME_NEXT = "{what}. Next, when you need the box no more: lease down {run}"
 
 
 def show_outcome(outcome: orders.RunOutcome, json_wanted: bool) -> None:
@@ -40,7 +40,7 @@ def say_home(receipt: Receipt) -> str:
     held, passed_over = summary(receipt.nonfinite), summary_unread(unread(receipt.loads))
     if held:
         return f"home, hash-equal, loads, but holds {held}{passed_over and '; '}{passed_over}: look before you use it"
-    return f"home and hash-equal; {passed_over}" if passed_over else "results are home and verified"
+    return f"results are home and hash-equal; {passed_over}" if passed_over else "results are home and verified"
 
 
 def has_meter(run: str) -> bool:
