@@ -54,7 +54,8 @@ test-bare: ## the fast tier once more, as an ordinary user in a fresh copy, with
 frameworks: $(STAMP) ## the checkpoint and reader tests with real torch, transformers, lightning, accelerate and jax (1 GB)
 	tools/framework_venv.sh
 	$(PY) -m pytest tests/unit/checkpoint $(ARGS)
-	PYTHONPATH=src .venv-frameworks/bin/python -m pytest tests/unit/readers/test_real_writers.py $(ARGS)
+	$(PY) -m pytest tests/rehearsal/start/test_unchanged_code.py $(ARGS)
+	PYTHONPATH=src .venv-frameworks/bin/python -m pytest tests/unit/kit/readers/test_real_writers.py $(ARGS)
 
 check: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-facts check-docs ## everything but the tests
 	@echo "check: all clean"

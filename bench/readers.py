@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leasehold.kit.readers import read
 from leasehold.lifecycle.confine.check_loads import LoadRequest, check_loads
-from tests.unit.readers.forge import Tensor, finished, mapping
+from tests.unit.kit.readers.forge import Tensor, finished, mapping
 
 from .rounds import Effort, interleave
 from .rows import Goal, MissingPart, Row

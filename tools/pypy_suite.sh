@@ -9,7 +9,7 @@ venv=.venv-pypy
 stamp=$venv/.installed-from-lock
 
 suites=()
-for folder in tests/unit/kit tests/unit/readers tests/unit/caretaker; do
+for folder in tests/unit/kit tests/unit/caretaker; do
   if [ -d "$folder" ]; then suites+=("$folder"); fi
 done
 if [ ${#suites[@]} -eq 0 ]; then

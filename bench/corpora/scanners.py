@@ -17,6 +17,7 @@ def leasehold() -> Ask:
     """As `lease ckpt inspect` asks, and as the check of results at home does."""
     confine = importlib.import_module("leasehold.lifecycle.confine.check_loads")
     kind_of = importlib.import_module("leasehold.kit.readers").guess_kind
+    hiding = importlib.import_module("leasehold.gates.care.other_files").MAY_HIDE_CODE
     sys.executable = os.environ.get("LEASEHOLD_WATCHED", sys.executable)  # the confined processes are watched too
 
     def ask(path: str) -> Views:
@@ -29,6 +30,8 @@ def leasehold() -> Ask:
                 views[kind] = ("refused", result.reason)
             elif result.reading["opaque"]:
                 views[kind] = ("code", ", ".join(result.reading["opaque"][:3]))
+            elif kind in hiding:
+                views[kind] = ("unread", f"not looked at: {hiding[kind]}")
             else:
                 views[kind] = ("plain", "")
         return views

@@ -96,7 +96,7 @@ def answer_of(door: Door) -> object:
         return error
 
 
-def test_a_newer_parcel_lies_beside_the_one_in_use_and_changes_nothing_of_it(
+def test_a_newer_parcel_lies_beside_the_one_in_use_and_leaves_it_alone(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = door.open()

@@ -48,7 +48,7 @@ def test_artifacts_may_have_any_name(door: Door, odd_name: str) -> None:
     assert path in [entry["path"] for entry in engine.salvageable(RUN, "main")]
 
 
-def test_a_name_that_is_not_utf8_is_named_in_the_refusal_and_breaks_nothing(door: Door) -> None:
+def test_a_name_that_is_not_utf8_is_named_in_the_refusal(door: Door) -> None:
     engine = door.start(plan_of(RESULT, "**"))
     wait_end(engine)
     with open(os.fsencode(door.out()) + b"/caf\xe9", "wb") as file:
@@ -113,7 +113,7 @@ def test_the_journal_and_the_attempts_can_be_had_as_evidence(door: Door) -> None
 
 
 @pytest.mark.parametrize("promise", ["empty", "link", "folder-link", "fifo"])
-def test_a_promised_artifact_that_is_no_plain_file_with_content_cannot_be_sealed(door: Door, promise: str) -> None:
+def test_an_artifact_that_is_no_plain_file_with_content_is_not_sealed(door: Door, promise: str) -> None:
     engine = door.start(plan_of(RESULT, "*"))
     wait_end(engine)
     place = door.out() / "thing"

@@ -137,7 +137,7 @@ def blob(door: Door, content: bytes) -> Path:
     return door.root / "blobs" / name[:2] / name
 
 
-def test_a_file_that_was_spoiled_on_the_box_never_reaches_a_run_and_is_sent_again(door: Door) -> None:
+def test_a_file_spoiled_on_the_box_never_reaches_a_run_and_is_resent(door: Door) -> None:
     engine = door.engine()
     engine.push(CODE)
     blob(door, CODE.files["pkg/data.txt"]).write_bytes(b"y" * 1000)
@@ -338,7 +338,7 @@ def test_events_from_an_offset_on_are_those_not_yet_read(door: Door) -> None:
     assert [batch["events"] for batch in engine.events(RUN, first["offset"], 0)] == [[]]
 
 
-def test_following_tells_events_log_and_beats_as_they_come_and_ends_with_the_run(door: Door) -> None:
+def test_following_sends_events_log_and_beats_and_ends_with_the_run(door: Door) -> None:
     engine = door.start(plan_of("echo first; " + WAITS + "echo last; " + RESULT))
     kinds: list[str] = []
     log, beats = b"", 0
@@ -415,7 +415,7 @@ def taken_from(call: Callable[[], object]) -> str:
     return caught.value.message
 
 
-def test_a_home_that_does_not_hold_a_run_looks_and_attaches_but_ends_nothing(door: Door) -> None:
+def test_a_home_that_does_not_hold_a_run_attaches_but_ends_nothing(door: Door) -> None:
     plan = plan_of(WAITS + RESULT)
     engine = door.start(plan)
     budget = {"budget": {"limit": "1", "currency": "USD", "spent": "0", "per_hour": "0"}}

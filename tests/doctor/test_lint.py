@@ -135,7 +135,7 @@ PASSED_ON = (
 CALLER = LOOP + "    utils.save_on_master(state, os.path.join(out, 'checkpoint.pth'))\n"
 
 
-def test_a_save_through_a_function_of_another_file_is_marked_at_its_caller(tmp_path):
+def test_a_save_through_another_files_function_is_marked_at_its_caller(tmp_path):
     (tmp_path / "utils.py").write_text(PASSED_ON)
     (tmp_path / "train.py").write_text(CALLER)
     (remark,) = lint_paths([tmp_path])

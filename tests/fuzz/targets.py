@@ -20,10 +20,10 @@ from leasehold.kit.readers import Limits, Source, Unreadable, read_source
 from leasehold.kit.readers.checkpoints.folders import read_folder
 from leasehold.kit.readers.formats import FORMATS
 from leasehold.kit.readers.torch.torch_legacy import MAGIC
-from tests.unit.readers.forge import torch_zip
+from tests.unit.kit.readers.forge import torch_zip
 
 SEEDS = Path(__file__).with_name("seeds")
-GOLDEN = Path(__file__).parents[1] / "unit/readers/golden"
+GOLDEN = Path(__file__).parents[1] / "unit/kit/readers/golden"
 _QUICK = Path("/dev/shm")
 _STORAGE = bytes(range(16))
 _SHARD = b"\x1c\0\0\0\0\0\0\0" + b'{"__metadata__":{"a":"b"}}  '  # a safetensors file without a tensor

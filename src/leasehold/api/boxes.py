@@ -92,10 +92,10 @@ def box_test(home: Home, name: str, report: Report) -> Verdict:
 
 def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]:
     """Remove code and uploaded data on a box that no unfinished run uses; the next run sends what it needs again."""
-    from leasehold.lifecycle.machine.box import find_box
+    from leasehold.lifecycle.machine.leased_box import box_called
     from leasehold.model.values.units import say_bytes
 
-    engine = find_box(home, name).connect()
+    engine = box_called(home, name).connect()
     try:
         gone = engine.prune(dry_run=dry_run)
     finally:

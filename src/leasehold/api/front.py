@@ -1,4 +1,4 @@
-"""Verbs of the front door: init, check, attach, adopt, tunnel, handbook."""
+"""Verbs of the front door: init, check, resume, attach, adopt, tunnel, handbook, forget."""
 
 from __future__ import annotations
 
@@ -149,3 +149,18 @@ def handbook(home: Home, word: str) -> dict[str, str]:
 
     run, text = page(home, word)
     return {"run": run, "text": text}
+
+
+def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> RunOutcome:
+    """Go on with a stopped or failed run from the plan and the code that it began with."""
+    from leasehold.lifecycle.run.resume import resume as go_on
+
+    return go_on(home, word, report, detach=detach)
+
+
+def forget(home: Home, word: str) -> dict[str, str]:
+    """Take a run out of this home's lists, if nothing of it could be lost or could bill."""
+    from leasehold.lifecycle.care.forget import forget as let_go
+
+    record = let_go(home, word)
+    return {"run": record.run, "state": record.state, "home": record.home_since}

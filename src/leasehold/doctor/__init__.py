@@ -1,1 +1,1 @@
-"""Symptom to cause to remedy: over logs, exit codes, states, readings and source. Reads; changes nothing."""
+"""Symptom to cause to remedy, over logs, exit codes, states, readings and source; changes nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.errors import Refusal, UserError
-from leasehold.model.lease.box import BoxEntry
+from leasehold.model.lease.box import BoxEntry, box_from_dict
 from leasehold.model.lease.lease import Lease
 
 from .projection import box_from_row
@@ -19,6 +19,13 @@ def find(ledger: Ledger, name: str) -> BoxEntry | None:
     """Return the box of this name, if the book has one."""
     rows = ledger.query("SELECT * FROM boxes WHERE name = ?", name)
     return box_from_row(rows[0]) if rows else None
+
+
+def find_at(ledger: Ledger, name: str, unix: float) -> BoxEntry | None:
+    """Return the entry that this name had at a time, though it may have been struck out since."""
+    events = [event for kind in ("box_added", "box_changed") for event in ledger.events(kind=kind)]
+    known = [event for event in events if event.data.get("name") == name and event.t <= unix]
+    return box_from_dict(max(known, key=lambda event: event.seq).data) if known else None
 
 
 def refuse_duplicate(ledger: Ledger, entry: BoxEntry, *, replace: bool) -> None:

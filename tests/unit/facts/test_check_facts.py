@@ -91,7 +91,7 @@ def test_what_is_inherited_is_judged_too(folder):
     assert any("autodl-pro.yaml: verbs[release].native" in line for line in check_facts.problems(folder, NOVEMBER_2026))
 
 
-def test_a_file_that_is_no_profile_is_one_problem_and_the_rest_is_still_checked(folder):
+def test_a_file_that_is_no_profile_is_one_problem_and_the_rest_is_checked(folder):
     (copied(folder, "runpod", "runpod-volume") / "slurm.yaml").write_text("[", "utf-8")
     edit(folder / "runpod.yaml", "[RP1, RP2", "[rp-one, RP2")
     found = check_facts.problems(folder, NOVEMBER_2026)

@@ -203,7 +203,7 @@ def test_your_own_file_is_the_measure_for_the_project_s(shelf: Any) -> None:
     assert [fact.key for fact in used.relaxed] == ["tiers[box disk].survives.destroy"]
 
 
-def test_a_platform_that_only_the_project_defines_deletes_by_every_verb_of_its_own(shelf: Any) -> None:
+def test_a_platform_only_the_project_defines_deletes_by_each_of_its_verbs(shelf: Any) -> None:
     park = {
         "name": "nap", "kind": "park", "ends": "stop", "stops_compute": "yes", "stops_all": "yes", "reversible": True,
         "by": "person", "steps": ["click"], "source": "own",

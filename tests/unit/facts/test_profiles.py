@@ -82,7 +82,7 @@ def test_steps_name_only_what_can_be_filled_in(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_verb_that_ends_the_box_leaves_nothing_behind_that_its_tiers_do_not_promise(name):
+def test_a_verb_that_ends_the_box_keeps_only_what_its_tiers_promise(name):
     profile = profiles.load(name)
     for verb in profile.verbs:
         for tier in profile.tiers:
@@ -90,7 +90,7 @@ def test_a_verb_that_ends_the_box_leaves_nothing_behind_that_its_tiers_do_not_pr
                 assert tier.name in verb.deletes
 
 
-def test_runpod_loses_everything_at_a_balance_of_zero_and_its_disk_doubles_when_stopped():
+def test_runpod_loses_all_at_zero_balance_and_its_stopped_disk_doubles():
     profile = profiles.load("runpod")
     assert profile.state_tier.survives_balance_zero == "no"
     running, stopped = (rate for rate in profile.state_tier.rates)

@@ -111,7 +111,7 @@ def test_the_book_is_rebuilt_from_the_events(ledger: Ledger) -> None:
     assert (box_book.entries(ledger), books.leases(ledger)) == before
 
 
-def test_a_ledger_from_before_the_book_gets_its_table_and_keeps_all_it_has(tmp_path: Path) -> None:
+def test_a_ledger_from_before_the_book_gets_its_table_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     first = Ledger(path)
     lease = books.open_lease(first, "ssh:h", "generic-ssh", "", "")

@@ -65,7 +65,7 @@ def test_rebuilding_gives_the_projection_that_appending_gave(events):
         ledger.close()
 
 
-def test_parking_twice_keeps_the_first_moment_and_a_closed_lease_no_longer_changes(ledger):
+def test_parking_twice_keeps_the_first_moment_and_a_closed_lease_is_fixed(ledger):
     ledger.append("lease_opened", lease="box-1", box="b", platform="p", root="/", price="2USD/h")  # at 1
     for kind in ("lease_parked", "lease_parked", "lease_resumed", "lease_resumed", "lease_parked", "lease_parked"):
         ledger.append(kind, lease="box-1")
@@ -80,7 +80,7 @@ def test_parking_twice_keeps_the_first_moment_and_a_closed_lease_no_longer_chang
     assert books.find_lease(ledger, "box-1").segments(99.0)[-1].to_unix == 8.0
 
 
-def test_a_ledger_of_the_first_schema_is_folded_again_and_keeps_all_it_has(tmp_path, ledger, plan_run):
+def test_a_ledger_of_the_first_schema_is_folded_again_and_loses_nothing(tmp_path, ledger, plan_run):
     ledger.append("lease_opened", lease="box-1", box="b", platform="p", root="/", price="2USD/h")
     ledger.append("lease_priced", lease="box-1", price="3USD/h")
     plan_run("toy-1")

@@ -68,7 +68,7 @@ def test_the_fast_tier_leaves_out_the_beds_of_the_full_one(collected: dict[str, 
     contract = [name for name in collected["fast"] if name.startswith("tests/contract/")]
     assert contract
     assert not [name for name in contract if "[ssh" in name or "[autodl" in name]
-    assert not [name for name in collected["fast"] if name.startswith("tests/real/test_slurm")]
+    assert not [name for name in collected["fast"] if name.startswith("tests/real/slurm/")]
 
 
 def test_skips_are_counted_by_the_part_that_is_missing() -> None:

@@ -186,7 +186,7 @@ def test_a_folder_removed_under_our_feet_is_left_to_the_command(
     monkeypatch.chdir(tmp_path)
 
 
-def test_nobody_is_called_by_a_file_that_another_may_have_written_or_for_another_ssh(
+def test_nobody_is_called_by_a_file_of_others_or_for_another_ssh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first_call.remember(str(tmp_path), "gpu1", _CAT)

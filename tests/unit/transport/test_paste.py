@@ -105,7 +105,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
-def test_what_could_execute_or_reroute_is_refused_and_says_where_it_belongs(text: str) -> None:
+def test_what_could_execute_or_reroute_is_refused_with_where_it_belongs(text: str) -> None:
     with pytest.raises(UserError) as raised:
         parse_paste(text)
     assert raised.value.code == "box.paste_refused"

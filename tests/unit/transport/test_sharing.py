@@ -73,7 +73,7 @@ def test_the_folder_is_ours_alone(made, links):
     assert links.stat().st_mode & 0o777 == 0o700
 
 
-def test_where_a_connection_lies_open_it_is_tried_briefly_and_then_one_of_its_own(made, links):
+def test_an_open_connection_is_tried_briefly_and_then_one_of_its_own(made, links):
     transport = made(links)
     (way,) = ways(transport, 15)
     with listen(place_of(way)):

@@ -23,9 +23,12 @@ _PSEUDO = ("/proc", "/sys", "/dev", "/run")
 
 
 def machine(request: Request) -> None:
-    """Identify this machine, then each of our other roots here with its runs; home names roots to look at too."""
+    """Identify this machine, then each of our other roots here with its runs; home names roots to look at too.
+
+    `closed` are folders in which a root usually lies and into which this user may not look.
+    """
     also = [str(root) for root in request.args.get("also") or []]
-    request.reply({"machine": identity(request.root)})
+    request.reply({"machine": dict(identity(request.root), closed=closed_places())})
     for root in other_roots(request.root, also):
         request.reply({"root": root, **_look_into(root)})
 
@@ -59,27 +62,31 @@ def note_root(root: str) -> None:
 
 def other_roots(root: str, also: List[str]) -> List[str]:
     """Find our other roots: as noted on this machine, as home knows them, and in the usual places."""
-    mine, found = os.path.realpath(root), {}  # type: str, Dict[str, str]
+    mine, home = os.path.realpath(root), os.path.expanduser("~")
+    notes = (note for place in (home, *_other_homes(home)) for note in _noted(place))
+    found = {real for real in map(os.path.realpath, notes) if _is_root(real) or _is_closed(real)}
     for place in _candidates(mine, also):
         real = os.path.realpath(place)
-        if real != mine and real not in found and _is_root(real):
-            found[real] = real
-    return sorted(found)
+        if real not in found and _is_root(real):
+            found.add(real)
+    return sorted(found - {mine})
+
+
+def closed_places() -> List[str]:
+    """List homes of other users, and mounts, into which this user may not look: what lies there is not known."""
+    places = [*_other_homes(os.path.expanduser("~")), *mounts()]
+    return [place for place in dict.fromkeys(places) if any(_is_closed(os.path.join(place, name)) for name in _OURS)]
 
 
 def _candidates(root: str, also: List[str]) -> Iterator[str]:
     home = os.path.expanduser("~")
-    yield from _noted(home)
     for place in also:
         if place.startswith(("/", "~/")):
             yield os.path.expanduser(place)
     for above in (home, os.path.dirname(root), root):
         yield from _children(above)
-    for other in _other_homes(home):  # the machine may be known by another user's name too
-        yield from _noted(other)
-        yield from (os.path.join(other, name) for name in _OURS)
-    for mount in mounts():
-        yield from (os.path.join(mount, name) for name in _OURS)
+    for place in (*_other_homes(home), *mounts()):  # the machine may be known by another user's name too
+        yield from (os.path.join(place, name) for name in _OURS)
 
 
 def _noted(home: str) -> Iterator[str]:
@@ -117,18 +124,29 @@ def _children(folder: str) -> Iterator[str]:
 
 
 def _is_root(place: str) -> bool:
-    """Whether runs of ours may lie there; a folder that may not be read is one by its name."""
+    """Whether runs of ours may lie there; a folder that is there and may not be read is one by its name."""
     active = os.path.join(place, "active")
     try:
         if not stat.S_ISDIR(os.stat(active).st_mode):
             return False
         names = os.listdir(active)
     except PermissionError:
-        return os.path.basename(place) in _OURS
+        return os.path.basename(place) in _OURS and not _is_closed(place)
     except OSError:
         return False
     ours = os.path.exists(os.path.join(place, "box-id")) or os.path.isdir(os.path.join(place, "caretaker"))
     return ours or any(os.path.exists(os.path.join(active, name, "plan.json")) for name in names)
+
+
+def _is_closed(place: str) -> bool:
+    """Whether a folder above keeps this user from seeing what is there, such as another user's home."""
+    try:
+        os.lstat(place)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _look_into(root: str) -> Dict[str, Any]:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from leasehold.model.run.verdict import Finding, Verdict, judge, passes, refuses, unknown
+from leasehold.model.run.verdict import Finding, Verdict, passes, refuses, unknown
 
+# Parts that no reader of ours looks into, and that other libraries may unpickle or run.
+MAY_HIDE_CODE = {
+    **dict.fromkeys(("zip", "tar", "tar.gz"), "what its members hold"),
+    "hdf5": "attributes and objects, which PyTables and pandas unpickle",
+}
 _NAMES = 5
 
 
 def judge_file(kind: str, opaque: tuple[str, ...], numbers: Any) -> Verdict:
     """Judge what a reader of one of these formats reported."""
-    code = judge(
-        not opaque,
-        "names no code: plain data only",
-        "save plain data (numbers, text, lists)",
-        otherwise=f"needs code to load: {', '.join(opaque[:_NAMES])}",
-    )
-    return Verdict("file", (passes(f"its structure as {kind} is whole"), _finite(numbers), code))
+    return Verdict("file", (passes(f"its structure as {kind} is whole"), _finite(numbers), _code(kind, opaque)))
+
+
+def _code(kind: str, opaque: tuple[str, ...]) -> Finding:
+    if opaque:
+        named = f"needs code to load: {', '.join(opaque[:_NAMES])}"
+        return refuses(named, "save plain data (numbers, text, lists)")
+    if kind in MAY_HIDE_CODE:
+        return unknown(f"names no code where it was looked; not looked at: {MAY_HIDE_CODE[kind]}")
+    return passes("names no code: plain data only")
 
 
 def _finite(numbers: Any) -> Finding:

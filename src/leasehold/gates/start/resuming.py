@@ -40,17 +40,20 @@ def judge_checkpoint(
         findings.append(refuses(bad[0], "a resume goes on from broken numbers; take an older checkpoint"))
     else:
         findings.append(passes(looked[0]) if looked else unknown("whether its numbers are finite was not looked at"))
-    findings.append(_judge_loading(opaque, torch_said))
+    beside = [note for note in notes if note.startswith("not looked at, beside the weights: ")]
+    findings.append(_judge_loading(opaque, torch_said, beside))
     return Verdict("checkpoint", tuple(findings))
 
 
-def _judge_loading(opaque: tuple[str, ...], torch_said: str) -> Finding:
+def _judge_loading(opaque: tuple[str, ...], torch_said: str, beside: list[str]) -> Finding:
     """Say whether it loads without running code; not what torch itself contradicts."""
     if opaque:
         named = f"needs code to load: {', '.join(opaque[:5])}"
         return refuses(named, "save plain data (state_dicts, numbers, text)")
     if torch_said.startswith("refused"):
         return unknown("plain data only, and torch.load(weights_only=True) takes it not: see what it said")
+    if beside:
+        return unknown(f"its weights load without running code; {beside[0]}")
     return passes("loads without running code: plain data only")
 
 

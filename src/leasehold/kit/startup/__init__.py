@@ -1,1 +1,1 @@
-"""Stand-ins that make short processes start faster."""
+"""Stand-ins for slow imports, so that short processes start sooner."""

@@ -8,7 +8,7 @@ from leasehold.errors import BoxError, LinkError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import find_box
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.machine.other_roots import attach_words, known_roots
 from leasehold.model.lease.box import BoxEntry, Flavour
 from leasehold.model.platform.placing import DEFAULT_ROOT
@@ -23,7 +23,7 @@ def runs_found(home: Home, entry: BoxEntry) -> dict[str, Any]:
     if entry.flavour == Flavour.SHELL_ONLY.value:
         return {"runs": [], "problem": "it carries only a terminal, so nobody can be asked what lies there"}
     try:
-        engine = find_box(home, entry.name).look_in()
+        engine = box_called(home, entry.name).look_in()
         try:
             return _listed(home, entry, engine)
         finally:

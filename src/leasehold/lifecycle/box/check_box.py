@@ -9,7 +9,8 @@ from typing import Any
 from leasehold.errors import BoxError, LinkError
 from leasehold.gates.start.audit import judge_apart
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import find_box, only_plans, way_in
+from leasehold.lifecycle.machine.box import only_plans, way_in
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.model.lease.box import BoxEntry, Flavour
 from leasehold.model.platform.placing import DEFAULT_ROOT, copy_tier, placed
 from leasehold.model.run.verdict import Finding, Outcome, Verdict, passes, refuses, unknown
@@ -99,7 +100,7 @@ def _judge_root(reading: DoorReading) -> Finding:
 def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
     """Let the caretaker itself start there and say what it sees."""
     try:
-        engine = find_box(home, entry.name).connect()
+        engine = box_called(home, entry.name).connect()
         try:
             asked = time.time()
             facts = engine.probe()

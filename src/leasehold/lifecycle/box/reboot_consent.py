@@ -11,7 +11,8 @@ from leasehold.errors import LeaseholdError, Refusal
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
-from leasehold.lifecycle.machine.box import Box, find_box
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.model.platform.profile import Profile
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan
@@ -30,7 +31,7 @@ def allowed(home: Home, box: str) -> dict[str, Any] | None:
 
 def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any]]:
     """Have a person type that runs may install a hook on this box; live runs that want one get it now."""
-    box = find_box(home, name)
+    box = box_called(home, name)
     ways = _ways(home.shelf().load(box.platform))
     phrase = f"allow reboot hooks on {box.name}"
     question = (
@@ -45,7 +46,7 @@ def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any
 
 def forbid(home: Home, name: str) -> list[dict[str, Any]]:
     """Take the permission back and every hook of ours away; the permission goes even when the box is out of reach."""
-    box = find_box(home, name)
+    box = box_called(home, name)
     if allowed(home, box.name):
         home.ledger.append("relaunch_forbidden", box=box.name, by=person())
     with box.connect().wire as wire:
@@ -65,7 +66,7 @@ def forget(home: Home, name: str, report: Report) -> None:
 
 def installed(home: Home, name: str) -> list[dict[str, Any]]:
     """List the hooks on a box, as the box itself says."""
-    with find_box(home, name).connect().wire as wire:
+    with box_called(home, name).connect().wire as wire:
         return list(wire.objects("relaunch_hooks", act="list"))
 
 

@@ -18,7 +18,8 @@ from leasehold.kit.failure.who_killed_it import NO_OOM
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import Box, find_box
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from
 from leasehold.lifecycle.tell.events.event_lines import describe
 from leasehold.model.lease.lease import RunRecord
@@ -58,7 +59,7 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
 
 def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnosis:
     """Measure a box and say what is wrong with it."""
-    box = find_box(home, name)
+    box = box_called(home, name)
     engine = box.look_in()
     try:
         taken = engine.wire.ask("readings", paths=[str(engine.probe()["root"]), "/"])

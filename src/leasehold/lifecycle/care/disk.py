@@ -12,7 +12,8 @@ from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.ending.run_proof import why_kept
 from leasehold.lifecycle.home.home import Home, person
-from leasehold.lifecycle.machine.box import Box, find_box
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.preflight.plan_inputs import profile_on
 from leasehold.lifecycle.records.orders import DiskOrder
 from leasehold.model.platform.profile import Profile
@@ -59,14 +60,14 @@ class DiskReport:
 
 def survey(home: Home, order: DiskOrder, report: Report) -> DiskReport:
     """Survey the disks and plan; changes nothing."""
-    box = find_box(home, order.box)
+    box = box_called(home, order.box)
     with box.connect().wire as wire:
         return _survey(home, box, CaretakerEngine(wire), order, report)
 
 
 def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskReport, dict[str, Any]]:
     """Pick targets, show them, and put them aside (or delete them) after a person typed so."""
-    box = find_box(home, order.box)
+    box = box_called(home, order.box)
     with box.connect().wire as wire:
         engine = CaretakerEngine(wire)
         seen = _survey(home, box, engine, order, report)
@@ -84,7 +85,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
 
 def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
     """Bring back what a quarantine holds."""
-    with find_box(home, box).connect().wire as wire:
+    with box_called(home, box).connect().wire as wire:
         done = _done(wire.objects("undo_quarantine", stamp=stamp))
     home.ledger.append("disk_restored", box=box, by=person(), **done)
     return done
@@ -93,7 +94,7 @@ def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
 def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
     """Delete what a quarantine holds, after a person typed so."""
     _have_typed(ask, f"delete {stamp} on {box}", "what lies in this quarantine will be gone for ever")
-    with find_box(home, box).connect().wire as wire:
+    with box_called(home, box).connect().wire as wire:
         done = _done(wire.objects("empty_quarantine", stamp=stamp))
     home.ledger.append("disk_emptied", box=box, by=person(), **done)
     return done

@@ -9,7 +9,7 @@ from leasehold.errors import BoxError
 from leasehold.gates.care.gpu_health import GpuReadings, Health, Level, judge_health, thresholds, worst
 from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
-from leasehold.lifecycle.machine.box import find_box
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.model.run.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
@@ -51,13 +51,13 @@ class GpuReport:
 
 def survey(home: Home, name: str, report: Report, samples: int = _SAMPLES) -> GpuReport:
     """Sample the cards and judge them; changes nothing."""
-    with find_box(home, name).connect().wire as wire:
+    with box_called(home, name).connect().wire as wire:
         return _survey(CaretakerEngine(wire), name, report, samples)
 
 
 def end_zombies(home: Home, name: str, ask: Ask, report: Report) -> tuple[GpuReport, list[dict[str, Any]]]:
     """End what holds a card for nobody, after a person typed which; the box looks again before each."""
-    with find_box(home, name).connect().wire as wire:
+    with box_called(home, name).connect().wire as wire:
         engine = CaretakerEngine(wire)
         seen = _survey(engine, name, report, _SAMPLES)
         zombies = seen.zombies

@@ -226,6 +226,7 @@ class _TorchLoad:
     said: str
     fails: bool
     by_policy: bool = False
+    by_protocol: bool = False  # torch reads no pickles of this protocol so, whatever they hold
     confinement: tuple[str, ...] = ()  # empty: torch was not asked
 
 
@@ -265,14 +266,15 @@ def _torch_answer(answer: dict[str, object]) -> _TorchLoad:
     said = answer.get("torch_load")
     if not isinstance(said, str):
         return _TorchLoad("failed: the process that loads it gave no answer", fails=True)
-    return _TorchLoad(said[:1000], fails=said != "ok", by_policy=answer.get("by_policy") is True)
+    by_policy, by_protocol = (answer.get(key) is True for key in ("by_policy", "by_protocol"))
+    return _TorchLoad(said[:1000], said != "ok", by_policy, by_protocol)
 
 
 def _judge_torch(request: LoadRequest, result: LoadResult, load: _TorchLoad) -> LoadResult:
     # Two processes touched the file: the receipt claims only the walls that both stood behind.
     walls = tuple(w for w in result.confinement if not load.confinement or w in load.confinement)
     result = replace(result, torch_load=load.said, confinement=walls)
-    if not load.fails or (load.by_policy and request.allow_opaque):
+    if not load.fails or load.by_protocol or (load.by_policy and request.allow_opaque):
         return result
     advice = "; save plain data, or let the job say `allow_opaque: true`" if load.by_policy else ""
     return replace(result, ok=False, reason=f"torch.load(weights_only=True) {load.said}{advice}")

@@ -23,6 +23,7 @@ from leasehold.lifecycle.confine import walls
 sys.path.pop()
 
 _OPEN_FILES = 64
+_OTHER_PROTOCOL = "Unsupported operand"
 # Types of plain data that kit.readers takes for harmless and torch does not allow by default: without them a
 # NumPy scalar among the metrics makes torch refuse the whole checkpoint.
 _HARMLESS = {
@@ -65,7 +66,9 @@ def _load(torch: Any, path: str) -> dict[str, object]:
         said = "refused: it takes more memory or processor time than its size allows (`read_memory`, `read_time`)"
         return {"torch_load": said, "by_policy": False}
     except pickle.UnpicklingError as error:  # a class or an opcode that weights_only does not take
-        return {"torch_load": f"refused: {_shown(error)}", "by_policy": True}
+        said = str(error).partition("WeightsUnpickler error:")[2].strip()
+        by_protocol = said.startswith(_OTHER_PROTOCOL)  # a valid file of pickle_protocol=4: torch reads no further
+        return {"torch_load": f"refused: {_shown(error)}", "by_policy": True, "by_protocol": by_protocol}
     except Exception as error:  # noqa: BLE001  the process boundary: whatever torch raises is its answer
         return {"torch_load": f"refused: {_shown(error)}", "by_policy": False}
     return {"torch_load": "ok", "by_policy": False}
@@ -93,7 +96,7 @@ def _allow_harmless(torch: Any) -> None:
 def _shown(error: BaseException) -> str:
     """Return what torch says it saw, without its advice on how to load the file unsafely."""
     said = str(error).rpartition("WeightsUnpickler error:")[2].strip().partition("\n")[0].partition("Please use")[0]
-    if said.startswith("Unsupported operand"):
+    if said.startswith(_OTHER_PROTOCOL):
         said += "; weights_only reads what torch.save writes with its default pickle_protocol"
     return f"{type(error).__name__}: {''.join(c if c.isprintable() else '?' for c in said[:300].strip())}"
 

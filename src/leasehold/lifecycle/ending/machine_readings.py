@@ -35,8 +35,8 @@ def read_around(
     """Read every other root of ours there, and prove that the home copies lie elsewhere, where the verb deletes."""
     lease, verb, box = at
     runs: list[RunReadings] = []
-    findings: list[Finding] = []
-    for root in roots_at_stake(engine, home, lease, verb):
+    roots, findings = roots_at_stake(engine, home, lease, verb)
+    for root in roots:
         found, said = _read_root(home, at, root, read)
         runs += found
         findings += said

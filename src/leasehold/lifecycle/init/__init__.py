@@ -1,4 +1,4 @@
-"""`lease init`: look at a project and write its first job file, or carry one over from another tool."""
+"""`lease init`: look at a project and write its first job file, or convert one of another tool."""
 
 from leasehold.lifecycle.init.convert.convert import Conversion
 from leasehold.lifecycle.init.look.look import look_at

@@ -9,6 +9,7 @@ from leasehold.errors import Refusal
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.heard_again import is_another
 from leasehold.lifecycle.machine.shared_meters import met_before, note_machine, read_machine
 from leasehold.lifecycle.machine.two_places import refuse_results_on_box
 from leasehold.model.lease.lease import Lease, RunRecord
@@ -32,7 +33,7 @@ def arrive(
 
 def _refuse_lost(home: Home, lease: Lease, before: RunRecord | None, met: Machine) -> None:
     """A run that this home saw at work here must not begin at zero only because its folder is not there now."""
-    if before is None or before.lease != lease.id or before.state == "planned":
+    if before is None or before.state == "planned" or not _was_here(home, lease, before):
         return
     if books.was_removed(home.ledger, before.run) or not (before.owed() or before.receipt_json):
         return
@@ -41,12 +42,22 @@ def _refuse_lost(home: Home, lease: Lease, before: RunRecord | None, met: Machin
         "run.vanished",
         f"{before.run} was at work on {lease.box}{_trained(before)}, and {place} there knows nothing of it now; "
         "nothing was started, it would begin at zero",
-        seen=_seen(met_before(home, lease), met),
+        seen=_seen(met_before(home, books.find_lease(home.ledger, before.lease)), met),
         hint="is its disk mounted, is it the same machine? Put that right, then the identical command goes on\n"
         + ("its results are home already: " + before.home_since + "\n" if before.home_since else "")
         + f"if the folder is lost for good: lease run --again begins at zero, and lease waive {before.run} gives up "
         "what never came home",
     )
+
+
+def _was_here(home: Home, lease: Lease, before: RunRecord) -> bool:
+    """Whether the run was at work in this folder of this box: on this lease, or on one that a person called stopped."""
+    if before.lease == lease.id:
+        return True
+    earlier = books.find_lease(home.ledger, before.lease)
+    stopped = not earlier.open and books.closed_by_word(home.ledger, earlier.id)
+    here = (earlier.box, earlier.root) == (lease.box, lease.root)
+    return stopped and here and bool(before.owed()) and not is_another(home, earlier)
 
 
 def _trained(record: RunRecord) -> str:

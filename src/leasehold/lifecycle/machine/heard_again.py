@@ -14,7 +14,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.kit.text.safe_text import one_line
-from leasehold.ledger import books
+from leasehold.ledger import books, box_book
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
 from leasehold.model.lease.lease import Lease
@@ -61,19 +61,27 @@ def doubtful(home: Home, lease: Lease) -> bool:
     return not any(other.box == lease.box for other in books.leases(home.ledger, only_open=True))
 
 
+def is_another(home: Home, lease: Lease) -> bool:
+    """Whether the book has given the box's name to another machine since: that one's answer proves nothing."""
+    now = box_book.find(home.ledger, lease.box)
+    then = box_book.find_at(home.ledger, lease.box, lease.closed_unix)
+    keys = {entry.fingerprint for entry in (then, now) if entry is not None and entry.fingerprint}
+    return len(keys) == 2
+
+
 def worth_asking(home: Home, now_unix: float) -> list[Lease]:
     """List leases that a person closed lately: a refresh asks their boxes too."""
     recent = [lease for lease in books.leases(home.ledger) if 0 < now_unix - lease.closed_unix < _DOUBTED_S]
     newest: dict[str, Lease] = {}
     for lease in recent:
         newest.setdefault(lease.box, lease)
-    return [lease for lease in newest.values() if doubtful(home, lease)]
+    return [lease for lease in newest.values() if doubtful(home, lease) and not is_another(home, lease)]
 
 
 def note_heard(home: Home, lease: Lease, runs: Iterable[Mapping[str, Any]]) -> None:
     """Open a doubtful lease again: its box answered, with these runs on it."""
     lease = books.find_lease(home.ledger, lease.id)
-    if not doubtful(home, lease):
+    if not doubtful(home, lease) or is_another(home, lease):
         return
     since = {record.run: record.created_unix for record in books.runs(home.ledger, lease=lease.id)}
     live = [str(run.get("run")) for run in runs if _is_live(run)]

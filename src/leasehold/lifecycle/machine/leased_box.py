@@ -1,23 +1,33 @@
-"""The box of a lease, open or closed."""
+"""The box of a lease, open or closed, and a box by its name: whichever is asked, a box of a closed lease is noticed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
 from leasehold.model.lease.lease import Lease
 
 from .box import Box, find_box
-from .heard_again import ClosedBox, hush_closed, note_heard
+from .heard_again import ClosedBox, doubtful, hush_closed, note_heard
 
 
 def box_of(home: Home, lease: Lease) -> Box:
     """Find the box of a lease again; its folder there stays what it was when the lease was opened."""
     rehearse = lease.platform == "rehearsal" and lease.box == LOCAL  # a book once took ssh boxes for rehearsals
     box = replace(find_box(home, lease.box, root=lease.root, rehearse=rehearse), root=lease.root)
-    if lease.open:
-        return box
+    return box if lease.open else _noticed(home, lease, box)
+
+
+def box_called(home: Home, name: str, *, root: str = "") -> Box:
+    """Find a box by its name; where a person called it stopped, its answer opens its newest lease again."""
+    box = find_box(home, name, root=root)
+    newest = next((lease for lease in books.leases(home.ledger) if lease.box == box.name), None)
+    return _noticed(home, newest, box) if newest is not None and doubtful(home, newest) else box
+
+
+def _noticed(home: Home, lease: Lease, box: Box) -> ClosedBox:
     return ClosedBox(
         **vars(box),
         answered=lambda runs: note_heard(home, lease, runs),

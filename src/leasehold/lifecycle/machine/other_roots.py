@@ -13,10 +13,12 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT
 from leasehold.model.platform.profile import Verb
-from leasehold.model.run.verdict import Finding, refuses, unknown
+from leasehold.model.run.verdict import Finding, passes, refuses, unknown
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .box import Box
+
+_NAMED = 5  # folders that a line names; more are counted
 
 
 @dataclass(frozen=True)
@@ -28,22 +30,35 @@ class OtherRoot:
     problem: str = ""
 
 
-def roots_at_stake(engine: CaretakerEngine, home: Home, lease: Lease, verb: Verb) -> list[OtherRoot]:
-    """Have the box list its other roots that the verb may end; every folder that this home ever used is named to it.
+def roots_at_stake(
+    engine: CaretakerEngine, home: Home, lease: Lease, verb: Verb
+) -> tuple[list[OtherRoot], list[Finding]]:
+    """Have the box list its other roots that the verb may end, and say where it may not look for them.
 
-    A rehearsal ends nothing but its own folder, with all that lies below it.
+    Every folder that this home ever used is named to it. A rehearsal ends nothing but its own folder, with all that
+    lies below it.
     """
     if not verb.deletes and verb.ends == "nothing":
-        return []
+        return [], []
     machine, said = engine.machine(known_roots(home))
     found = [
         OtherRoot(str(one["root"]), tuple(one.get("runs") or ()), one_line(str(one.get("problem") or "")))
         for one in said
     ]
     if lease.platform != "rehearsal":
-        return found
+        return found, _name_closed(machine.get("closed"))
     below = str(machine.get("real_root") or lease.root).rstrip("/") + "/"
-    return [one for one in found if one.root.startswith(below)]
+    return [one for one in found if one.root.startswith(below)], []
+
+
+def _name_closed(places: Any) -> list[Finding]:
+    """Name other users' folders into which the box's user may not look; they are there on every box."""
+    names = [one_line(str(place)) for place in places] if isinstance(places, list) else []
+    if not names:
+        return []
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    where = f"{', '.join(names[:_NAMED])}{more}"
+    return [passes(f"not known whether runs of other users lie in {where}, into which this user may not look")]
 
 
 def known_roots(home: Home) -> list[str]:

@@ -125,7 +125,12 @@ class _Homecoming:
         return self._said(self.engine.look(self.record.run)), None
 
     def _said(self, seen: dict[str, Any]) -> dict[str, Any]:
-        """Say what of the run's journal cannot be read, and what its state rests on instead."""
+        """Record how the run ended, and report what of its journal cannot be read and what its state rests on."""
+        state = str(seen.get("state", ""))
+        if seen.get("terminal") and state != self.record.state:
+            facts = {"state": state, "reason": one_line(str(seen.get("reason") or "")), "seq": int(seen.get("seq", 0))}
+            changed = float(seen.get("changed_unix") or 0)
+            self.ledger.append("run_seen", lease=self.record.lease, run=self.record.run, changed_unix=changed, **facts)
         if seen.get("journal"):
             self.report(Note("warning", f"{self.plan.run}: {one_line(str(seen['journal']))}"))
         return seen

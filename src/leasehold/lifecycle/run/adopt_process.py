@@ -17,6 +17,7 @@ from leasehold.lifecycle.launch.launch import connect
 from leasehold.lifecycle.launch.run_records import open_lease_on
 from leasehold.lifecycle.launch.take_over import whoami
 from leasehold.lifecycle.machine.box import Box, find_box
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.machine.shared_meters import meet
 from leasehold.lifecycle.preflight.gatekeeper import Gatekeeper
 from leasehold.lifecycle.preflight.plan_inputs import judge_on_box, profile_on
@@ -38,7 +39,7 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 def candidates(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:
     """List what may be training on the box, the likeliest first; changes nothing."""
-    engine = connect(home, find_box(home, order.box, root=order.root), report)
+    engine = connect(home, box_called(home, order.box, root=order.root), report)
     try:
         return [_checked(item) for item in engine.adoptable(order.young_s)]
     finally:

@@ -8,7 +8,7 @@ from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import find_box
+from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.preflight.plan_inputs import profile_on
 from leasehold.lifecycle.project.resolve import environment_of
 
@@ -70,7 +70,7 @@ def _from_home(sends: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _from_box(home: Home, found: list[Channel], name: str) -> list[dict[str, Any]]:
-    box = find_box(home, name)
+    box = box_called(home, name)
     platform = environment_of(profile_on(home, box))
     engine = box.connect()
     try:

@@ -64,7 +64,7 @@ class Life:
         return dict(json.loads((self.place / "attempt-0001" / "exit.json").read_text()))
 
 
-def test_a_short_cell_leaves_its_journal_its_records_and_its_results_alone(tmp_path: Path) -> None:
+def test_a_short_cell_leaves_only_its_journal_its_records_and_its_results(tmp_path: Path) -> None:
     life = _life(tmp_path, _WELL, ("-c", _SHORT + _RUN))
     assert life.code == 0
     assert life.kinds()[-3:] == ["cell_sealed", "cell_finished", "run_finished"]

@@ -18,7 +18,7 @@ from leasehold.kit.readers.torch.torch_zip import read_torch_numbers
 
 from .checkpoint_files import finite_note, is_torch
 from .dcp_metadata import Part, read_listing
-from .shard_files import open_shard, plain_name, shard_json
+from .shard_files import open_shard, plain_name, shard_json, unread_beside
 
 OUR_LIST = "leasehold.json"
 _LIST = ".metadata"
@@ -74,6 +74,7 @@ def read_dcp(path: str, limits: Limits) -> Reading:
         notes.append("%d shards are not named by .metadata, such as %s" % (len(extra), legible(extra[0])))
     if os.path.exists(os.path.join(path, OUR_LIST)):
         notes.append(_check_our_list(path))
+    notes += unread_beside(path, {_LIST, *parts})
     keys = KeyList(limits)
     keys.extend(sorted({name.partition(".")[0] for name in names}))
     opaque = tuple(sorted(tally.opaque))[: limits.max_opaque]

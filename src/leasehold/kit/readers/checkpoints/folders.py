@@ -15,7 +15,7 @@ from leasehold.kit.readers.plain.safetensors import spans_and_metadata
 
 from .checkpoint_files import read_checkpoint
 from .dcp import read_dcp
-from .shard_files import open_shard, plain_name, shard_json
+from .shard_files import open_shard, plain_name, shard_json, unread_beside
 
 _WEIGHTS = (
     "model.safetensors", "pytorch_model.bin", "diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.bin",
@@ -71,6 +71,7 @@ def _read_hf(path: str, limits: Limits) -> Reading:
     if not notes and size:
         notes.append("finite: all of %d shards" % len(wanted))
     notes.insert(0, "%d shards, all there%s" % (len(wanted), ", sizes add up" if size and claimed else ""))
+    notes += unread_beside(path, wanted)
     return Reading("hf", bytes_read, tensors, numel, keys.names(), tuple(sorted(set(opaque))), tuple(notes))
 
 
@@ -81,7 +82,8 @@ def _read_lone(path: str, limits: Limits) -> Reading:
         reading = read_checkpoint(source, limits)
     keys = KeyList(limits)
     keys.extend(sorted({key.partition(".")[0] for key in reading.keys}))
-    return replace(reading, kind="hf", keys=keys.names(), notes=("all in %s" % name, *reading.notes))
+    notes = ("all in %s" % name, *reading.notes, *unread_beside(path, (name,)))
+    return replace(reading, kind="hf", keys=keys.names(), notes=notes)
 
 
 def _shard_bytes(source: Source, reading: Reading, names: List[str], shard: str, limits: Limits) -> int:

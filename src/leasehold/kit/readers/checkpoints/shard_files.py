@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Dict
+from typing import Container, Dict, List
 
 from leasehold.kit.files.paths import check_name
 from leasehold.kit.readers.base.bounded_file import Source, open_source
 from leasehold.kit.readers.base.result import Unreadable, legible
 
 _MAX_INDEX_BYTES = 64 << 20
+_BESIDE = "not looked at, beside the weights: "
+_HOLD_NO_CODE = (".json", ".jsonl", ".txt", ".md", ".csv", ".safetensors", ".model")
+_MOST_NAMED = 5
 
 
 def open_shard(path: str, name: str) -> Source:
@@ -44,3 +47,12 @@ def shard_json(path: str, name: str) -> Dict[str, object]:
     if not isinstance(value, dict):
         raise Unreadable("%s is not a JSON object" % name)
     return value
+
+
+def unread_beside(path: str, read: Container[str]) -> List[str]:
+    """Name what lies beside the weights and may hold code: optimizer.pt, training_args.bin, a model's own modules."""
+    others = sorted(name for name in os.listdir(path) if name not in read and not name.endswith(_HOLD_NO_CODE))
+    if not others:
+        return []
+    more = " and %d more" % (len(others) - _MOST_NAMED) if len(others) > _MOST_NAMED else ""
+    return [_BESIDE + ", ".join(map(legible, others[:_MOST_NAMED])) + more]

@@ -9,6 +9,7 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.init.options.flags import find_flags, hydra_config, hydra_folder
 from leasehold.lifecycle.init.options.hydra_configs import config_flags, config_outputs, logger_outputs
 from leasehold.lifecycle.init.saves.output_flags import with_output_flags
+from leasehold.lifecycle.init.saves.resume_flags import with_resume_flags
 from leasehold.lifecycle.init.saves.trainers import find_trainer_outputs
 from leasehold.lifecycle.init.saves.wrappers import calls_of, find_wrappers
 from leasehold.lifecycle.init.saves.writes import find_outputs
@@ -33,7 +34,7 @@ def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B
     requirements = find_requirements(listing, entries[0].path if entries else "")
     related = related_to(entries[0].path, sources) if entries else ()
     near = [sources[path] for path in related]
-    flags = with_output_flags(_flags(listing, sources, related), near)
+    flags = with_resume_flags(with_output_flags(_flags(listing, sources, related), near), near)
     return ProjectFacts(
         name=folder.absolute().name,
         entries=entries,

@@ -12,9 +12,7 @@ from leasehold.lifecycle.init.text.source import argument
 from leasehold.model.job.parse_job import guess_loader
 
 from .saved import kind_of
-
-_FUNCTIONS = ("os.replace", "os.rename", "os.renames", "shutil.move")
-_METHODS = ("replace", "rename")
+from .wrappers import RENAME_METHODS, RENAMES
 
 
 def settle(outputs: list[Output], reader: PathReader) -> list[Output]:
@@ -31,9 +29,9 @@ def settle(outputs: list[Output], reader: PathReader) -> list[Output]:
 
 def _moves(reader: PathReader) -> Iterator[tuple[Target, Target]]:
     for call, name in reader.source.calls():
-        if name in _FUNCTIONS:
+        if name in RENAMES:
             start, end = argument(call, 0, "src"), argument(call, 1, "dst")
-        elif isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and len(call.args) == 1:
+        elif isinstance(call.func, ast.Attribute) and call.func.attr in RENAME_METHODS and len(call.args) == 1:
             start, end = call.func.value, argument(call, 0, "target")
         else:
             continue

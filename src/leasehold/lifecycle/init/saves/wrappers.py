@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from leasehold.lifecycle.init.text.project_facts import Where
 from leasehold.lifecycle.init.text.source import Source, argument
 
+RENAMES = ("os.replace", "os.rename", "os.renames", "shutil.move")
+RENAME_METHODS = ("replace", "rename")
 _SAVES = "torch.save"
 
 
@@ -69,8 +71,24 @@ def _wrapper(source: Source, function: ast.FunctionDef) -> Wrapper | None:
         first = node.args[0] if node.args else None
         if function.args.vararg and not names and isinstance(first, ast.Starred):
             return Wrapper(function.name, source.at(node), 0, 1)
-        path, saved = argument(node, 1, "f"), argument(node, 0, "obj")
+        path, saved = _final(source, function, argument(node, 1, "f")), argument(node, 0, "obj")
         if isinstance(path, ast.Name) and isinstance(saved, ast.Name) and {path.id, saved.id} <= set(names):
             places = (names.index(saved.id), names.index(path.id))
             return Wrapper(function.name, source.at(node), *places, saved.id, path.id)
     return None
+
+
+def _final(source: Source, function: ast.FunctionDef, path: ast.expr | None) -> ast.expr | None:
+    """Return the name that the function renames a path to, where it writes aside first; else the path."""
+    for node in ast.walk(function) if path is not None else ():
+        if not isinstance(node, ast.Call):
+            continue
+        if source.dotted(node.func) in RENAMES:
+            start, end = argument(node, 0, "src"), argument(node, 1, "dst")
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in RENAME_METHODS and len(node.args) == 1:
+            start, end = node.func.value, node.args[0]
+        else:
+            continue
+        if start is not None and path is not None and ast.dump(start) == ast.dump(path):
+            return end
+    return path

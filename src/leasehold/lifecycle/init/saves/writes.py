@@ -67,7 +67,10 @@ def find_outputs(reader: PathReader, wrappers: Mapping[str, Wrapper] = NO_WRAPPE
     found: dict[tuple[str, str, str], Output] = {}
     asked = reader.source.conditions()
     through = {id(call): wrapper for call, wrapper in calls_of(wrappers, reader.source)}
+    by_callers = {wrapper.inside for wrapper in through.values()}
     for call, name in reader.source.calls():
+        if reader.source.at(call) in by_callers:
+            continue  # else it would stand for its caller under the same name
         wrapper = through.get(id(call))
         written = _wrapped(reader, call, wrapper) if wrapper else _known_call(reader, call, name)
         for output in (*written, *_plain_write(reader, call)):

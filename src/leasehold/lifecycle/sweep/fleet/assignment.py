@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.heard_again import is_another
 from leasehold.lifecycle.records.sweep_parts import sweep_of
+from leasehold.model.lease.lease import RunRecord
 from leasehold.model.run.note import Note
 from leasehold.model.run.plan import plan_from_dict
 
@@ -58,6 +60,30 @@ class Shares:
             if member.problem:
                 member.cells = [name for name, run in away.items() if run == member.run]
         return [name for name in self.estimates.all() if name not in has and name not in away]
+
+    def say_vanished(self) -> None:
+        """Name boxes that know nothing of a run which was at work there: its cells wait, and do not begin at zero."""
+        met = self._by_place()
+        has = owners({member.suffix: member.state for member in met.values()})
+        away = self._with_absent(set(has))
+        for run in dict.fromkeys(away.values()):
+            record = books.run_called(self.home.ledger, run)
+            if record is None or record.state == "planned":
+                continue
+            lease = books.find_lease(self.home.ledger, record.lease)
+            member = met.get((lease.box, lease.root))
+            if member is None:
+                continue
+            settled = settled_cells(record)
+            cells = [name for name, where in away.items() if where == run and name not in settled]
+            if cells:
+                named = ", ".join(cells[:5]) + (", …" if len(cells) > 5 else "")
+                text = (
+                    f"knows nothing of {run}, which was at work there with {named}: nothing of it begins at zero. "
+                    "Is its disk mounted, is it the same machine? Then the same command goes on; if its folder is lost "
+                    f"for good, lease run --again trains every cell anew, and lease waive {run} CELL gives one up"
+                )
+                self.say(member, Note("warning", text, {"run": run, "cells": cells}))
 
     def fence(self) -> None:
         """Have every box give up what another box has by now, begun or not; a finished result stays where it is."""
@@ -152,6 +178,17 @@ class Shares:
         """Look on from now: another home shares this sweep out."""
         self.onlooker = True
 
+    def _by_place(self) -> dict[tuple[str, str], Member]:
+        return {(member.box.name, member.box.root): member for member in self._met()}
+
+    def _may_return(self, record: RunRecord, places: Container[tuple[str, str]]) -> bool:
+        """Whether a run that no box has may be found yet: its lease is open, or its box was off and answers now."""
+        lease = books.find_lease(self.home.ledger, record.lease)
+        if lease.open:
+            return True
+        here = record.state != "planned" and (lease.box, lease.root) in places
+        return here and books.closed_by_word(self.home.ledger, lease.id) and not is_another(self.home, lease)
+
     def _met(self) -> list[Member]:
         return [member for member in self.members if not member.problem]
 
@@ -166,13 +203,13 @@ class Shares:
 
         What is home or given up needs no box any more.
         """
-        met = {member.run for member in self._met()}
+        met, places = {member.run for member in self._met()}, self._by_place()
         away: dict[str, str] = {}
         for record in books.runs(self.home.ledger):
             if sweep_of(record.run) != self.sweep:
                 continue
             settled = settled_cells(record)
-            lives = record.run not in met and books.find_lease(self.home.ledger, record.lease).open
+            lives = record.run not in met and self._may_return(record, places)
             for name in plan_from_dict(json.loads(record.plan_json)).cells:
                 if name not in found and (name in settled or lives):
                     away.setdefault(name, record.run)

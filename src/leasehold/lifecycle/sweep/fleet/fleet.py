@@ -134,6 +134,7 @@ class _Fleet:
         for member in members:
             if member.problem:
                 self._say(member, Note("unknown", f"gets no cells now: {member.problem}{self._when_moved(member)}"))
+        self._shares.say_vanished()
         self._shares.fence()
         if holder:
             self._report(Note("warning", say_onlooker(holder, len(free)), {"holder": holder}))

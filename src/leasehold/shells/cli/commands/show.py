@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leasehold.api import front, opening, resuming, running
+from leasehold.api import front, opening, running
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli import output
 
@@ -67,7 +67,7 @@ def handbook(args: Namespace) -> int:
 
 def forget(args: Namespace) -> int:
     """lease run forget"""
-    done = resuming.forget(opening.open_home(), args.run)
+    done = front.forget(opening.open_home(), args.run)
     if args.json:
         output.as_json(done)
     else:

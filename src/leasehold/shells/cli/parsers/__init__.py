@@ -1,1 +1,1 @@
-"""The options of each command: one function a command, named in the table."""
+"""The options of each command, in the function that the table names."""

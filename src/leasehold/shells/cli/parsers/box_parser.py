@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction
 
-from .shared_options import BOX, add_root, examples
+from leasehold.shells.cli.shared_options import BOX, add_root, examples
 
 
 def box_add(parser: ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser
 
-from .shared_options import examples
+from leasehold.shells.cli.shared_options import examples
 
 
 def completion(parser: ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from .shared_options import add_facts_checked, add_run, add_wait, examples
+from leasehold.shells.cli.shared_options import add_facts_checked, add_run, add_wait, examples
 
 
 def stop(parser: ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from .shared_options import BOX, examples
+from leasehold.shells.cli.shared_options import BOX, examples
 
 
 def gpu(parser: ArgumentParser) -> None:

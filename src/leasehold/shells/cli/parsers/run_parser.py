@@ -1,10 +1,10 @@
-"""Options of run, resume, attach and adopt."""
+"""Options of run, resume, attach, adopt, pull and verify."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from .shared_options import add_job, add_root, add_run, add_wait, examples
+from leasehold.shells.cli.shared_options import add_job, add_root, add_run, add_wait, examples
 
 _DETACH = "return once the run is seen alive over a second connection"
 _RESULTS = "where results come home to (default: lease-results beside the job file)"
@@ -153,3 +153,22 @@ def adopt(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--young", type=float, default=60.0, metavar="S", help="list no process younger than S seconds (default: 60)"
     )
+
+
+def pull(parser: ArgumentParser) -> None:
+    """lease pull"""
+    parser.description = (
+        "Copy a run's results home and verify them by hash and by loading them; an interrupted copy continues.\n"
+        "Of a live run, copy what is finished."
+    )
+    examples(parser, "  lease pull myjob\n  lease pull myjob --limit-rate 10MB")
+    add_run(parser)
+    add_wait(parser)
+    parser.add_argument("--limit-rate", default="", metavar="10MB", help="use at most this many bytes per second")
+
+
+def verify(parser: ArgumentParser) -> None:
+    """lease verify"""
+    parser.description = "Read the home copy again and compare it with its receipt. Needs no box."
+    examples(parser, "  lease verify myjob")
+    add_run(parser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from .shared_options import RUN, examples
+from leasehold.shells.cli.shared_options import RUN, examples
 
 _STATES = ("planned", "running", "stopping", "finished", "failed", "stopped", "unknown", "absent")
 

@@ -8,6 +8,7 @@ from leasehold.kit.readers.base.bounded_file import Source
 from leasehold.kit.readers.base.count_nonfinite import Counter
 from leasehold.kit.readers.base.result import KeyList, Limits, Numbers, NumberTally, Reading, Unreadable, legible
 
+from .extension_types import pickled_types
 from .flatbuffers import Table, root
 
 _MAGIC = b"ARROW1"
@@ -47,7 +48,8 @@ class _Block(NamedTuple):
 
 def read_arrow(source: Source, limits: Limits) -> Reading:
     """Read the footer and every batch's description; count NaN where floats are not compressed."""
-    footer = _footer(source)
+    described = _footer(source)
+    footer = root(described)
     schema = footer.table(1)
     if schema is None:
         raise Unreadable("its footer has no schema")
@@ -69,10 +71,11 @@ def read_arrow(source: Source, limits: Limits) -> Reading:
     packed = "compressed by %s" % ", ".join(sorted(look.packed)) if look.packed else "not compressed"
     notes = ["%d rows in %d batches, %s; the format has no checksum" % (rows, len(batches), packed), *keys.notes()]
     numel = rows * len(columns)
-    return Reading("arrow", source.size, len(columns), numel, keys.names(), (), tuple(notes), look.numbers())
+    opaque = pickled_types(described)
+    return Reading("arrow", source.size, len(columns), numel, keys.names(), opaque, tuple(notes), look.numbers())
 
 
-def _footer(source: Source) -> Table:
+def _footer(source: Source) -> bytes:
     head = source.read_at(0, min(source.size, 8))
     if head[:4] == b"FEA1":
         raise Unreadable("is Feather version 1, which no reader of ours reads; version 2 is")
@@ -84,7 +87,7 @@ def _footer(source: Source) -> Table:
     length = int.from_bytes(tail[:4], "little")
     if length > source.size - 18 or length > _MOST_MESSAGE_BYTES:
         raise Unreadable("its footer claims %d bytes of a file of %d" % (length, source.size))
-    return root(source.read_at(source.size - 10 - length, length))
+    return source.read_at(source.size - 10 - length, length)
 
 
 def _check_places(blocks: List[_Block], source: Source) -> None:

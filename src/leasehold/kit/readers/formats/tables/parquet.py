@@ -9,6 +9,7 @@ from leasehold.kit.readers.base.bounded_file import Source
 from leasehold.kit.readers.base.count_nonfinite import Counter
 from leasehold.kit.readers.base.result import KeyList, Limits, Numbers, NumberTally, Reading, Unreadable, legible
 
+from .extension_types import pickled_types
 from .thrift import Compact, Found, Wanted
 
 _MAGIC = b"PAR1"
@@ -75,7 +76,8 @@ def read_parquet(source: Source, limits: Limits) -> Reading:
         notes.append("%d column chunks lie in other files, which are not looked at" % elsewhere)
     values = sum(chunk.values for chunk in chunks)
     said = (*notes, *keys.notes())
-    return Reading("parquet", source.size, len(columns), values, keys.names(), (), said, pages.numbers(elsewhere))
+    opaque = pickled_types(source.read_at(footer_at, source.size - footer_at))
+    return Reading("parquet", source.size, len(columns), values, keys.names(), opaque, said, pages.numbers(elsewhere))
 
 
 def _footer(source: Source) -> Tuple[Found, int]:
