@@ -1,8 +1,7 @@
-"""Write docs/cli.md from the parser itself; --check fails when the page has drifted."""
+"""Write docs/cli.md from the table of commands and their parsers; --check fails when the page has drifted."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 
@@ -11,28 +10,27 @@ os.environ["NO_COLOR"] = "1"
 
 from written import written
 
-from leasehold.shells.cli.main import build_parser
+from leasehold.shells.cli.main import parser_of
+from leasehold.shells.cli.table import COMMANDS, overview
 
 
 def page() -> str:
-    """Spell the page."""
-    parser = build_parser()
-    parts = ["# The `lease` command", "", "Generated from the parser by `make docs`.", "", _block(parser)]
-    return "\n".join([*parts, *_verbs("## lease", parser)]) + "\n"
+    """Format the page: the overview, then the help of every command, in the order of the table."""
+    parts = [
+        "# The `lease` command",
+        "",
+        "Generated from the commands by `make docs`.",
+        "",
+        _block(overview()),
+    ]
+    for command in COMMANDS:
+        older = [f"Older name: `lease {command.old}`.", ""] if command.old else []
+        parts += ["", f"## lease {command.name}", "", *older, _block(parser_of(command).format_help())]
+    return "\n".join(parts) + "\n"
 
 
-def _verbs(title: str, parser: argparse.ArgumentParser) -> list[str]:
-    """Spell every command below a parser, and the commands below those."""
-    parts = []
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, verb in action.choices.items():
-                parts += ["", f"{title} {name}", "", _block(verb), *_verbs(f"#{title} {name}", verb)]
-    return parts
-
-
-def _block(parser: argparse.ArgumentParser) -> str:
-    return f"```text\n{parser.format_help().rstrip()}\n```"
+def _block(text: str) -> str:
+    return f"```text\n{text.rstrip()}\n```"
 
 
 if __name__ == "__main__":

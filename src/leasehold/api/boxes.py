@@ -34,9 +34,19 @@ def box_next(home: Home, entry: BoxEntry) -> str:
 
 def box_list(home: Home) -> list[dict[str, Any]]:
     """List the boxes with the leases open on them; connects nowhere."""
+    from leasehold.ledger import books, box_book
+
+    entries = box_book.entries(home.ledger)
+    leased = {lease.box for lease in books.leases(home.ledger, only_open=True)}
+    return [
+        {**entry.as_dict(), "leases": _leases(home, entry.name) if entry.name in leased else []} for entry in entries
+    ]
+
+
+def _leases(home: Home, name: str) -> list[str]:
     from leasehold.lifecycle.box import book
 
-    return [{**entry.as_dict(), "leases": book.leases_on(home, entry.name)} for entry in book.entries(home)]
+    return book.leases_on(home, name)
 
 
 def box_show(home: Home, name: str) -> dict[str, Any]:

@@ -1,21 +1,18 @@
-"""Verbs of the front door: init, check, attach, tunnel, notify, and what every command says first."""
+"""Verbs of the front door: init, check, resume, attach, adopt, tunnel, handbook, forget."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import LeaseholdError, UserError
+from leasehold.errors import UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.money.idle_leases import AnyNag
-    from leasehold.lifecycle.records.orders import RunOutcome
-    from leasehold.lifecycle.run.adopt_process import AdoptOrder
+    from leasehold.lifecycle.records.orders import AdoptOrder, RunOutcome
     from leasehold.model.run.note import Report
     from leasehold.model.run.verdict import Verdict
 
@@ -88,22 +85,6 @@ def convert(source: Path) -> dict[str, Any]:
     }
 
 
-def close_home(home: Home) -> str:
-    """See that the home folder is this person's alone; say what was or must be done about it."""
-    from leasehold.lifecycle.home.private_home import close
-
-    return close(home.path)
-
-
-def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> None:
-    """Wait so long for a silent box in this process, saying what for; None takes the defaults."""
-    from leasehold.transport import patience
-
-    if wait_s is not None and not 0 < wait_s < float("inf"):
-        raise UserError("usage", f"--wait: {wait_s:g} is no number of seconds", hint="--wait 60")
-    patience.be(wait_s, tell, bulk=bulk)
-
-
 def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over: bool = False) -> RunOutcome:
     """Follow a run; one that this home does not know is looked for on the box and written down first.
 
@@ -170,25 +151,16 @@ def handbook(home: Home, word: str) -> dict[str, str]:
     return {"run": run, "text": text}
 
 
-def newest_event(home: Home) -> int:
-    """Say how far the ledger has come; -1 where there is none yet."""
-    return books.newest_event(home.ledger) if (home.path / "ledger.sqlite").exists() else -1
+def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> RunOutcome:
+    """Go on with a stopped or failed run from the plan and the code that it began with."""
+    from leasehold.lifecycle.run.resume import resume as go_on
+
+    return go_on(home, word, report, detach=detach)
 
 
-def reopened(home: Home, seq: int) -> list[str]:
-    """Say which leases were opened again since then, because their boxes answered."""
-    if seq < 0 or not books.reopened(home.ledger, seq):
-        return []
-    from leasehold.lifecycle.machine.heard_again import reopened_since
+def forget(home: Home, word: str) -> dict[str, str]:
+    """Take a run out of this home's lists, if nothing of it could be lost or could bill."""
+    from leasehold.lifecycle.care.forget import forget as let_go
 
-    return reopened_since(home, seq)
-
-
-def nags(home: Home) -> list[AnyNag]:
-    """Say which boxes bill while no run is live on them; never fails, for it precedes every command."""
-    from leasehold.lifecycle.money.idle_leases import nags as find
-
-    try:
-        return find(home, time.time())
-    except LeaseholdError:
-        return []
+    record = let_go(home, word)
+    return {"run": record.run, "state": record.state, "home": record.home_since}

@@ -290,11 +290,6 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
     return rows
 
 
-def open_home() -> Home:
-    """Find this person's home."""
-    return Home.find()
-
-
 def duration(seconds: float) -> str:
     """Say a duration as a person would."""
     return ago(seconds)

@@ -76,6 +76,12 @@ complete -p lease
         ("lease check smoke --k", ["--kill-check"]),
         ("lease notify a", ["add"]),
         ("lease box ad", ["add"]),
+        ("lease box gp", ["gpu"]),
+        ("lease box gpu --sam", ["--samples"]),
+        ("lease gpu --sam", ["--samples"]),
+        ("lease run cad", ["cadence"]),
+        ("lease run cadence --int", ["--interrupted-every"]),
+        ("lease run lease.yaml --ski", ["--skip-gate"]),
         ("lease down --pl", ["--plan"]),
         ("lease run lease.y", ["lease.yaml"]),
     ],
@@ -104,9 +110,10 @@ def test_every_verb_is_offered_by_every_shell(me: Front) -> None:
 def test_fish_completes(me: Front) -> None:
     needs("fish")
     me.environment["HOME"] = str(me.folder)
-    asked = "lease completion fish | source; complete -C 'lease sta'; complete -C 'lease check --k'"
+    lines = ("lease sta", "lease check --k", "lease box gp", "lease box gpu --sam", "lease gpu --sam", "lease run cade")
+    asked = "; ".join(["lease completion fish | source", *(f"complete -C '{line}'" for line in lines)])
     words = [line.split("\t")[0] for line in shell(me, "fish", "--no-config", "-c", asked).splitlines()]
-    assert words == ["status", "--kill-check"]
+    assert words == ["status", "--kill-check", "gpu", "--samples", "--samples", "cadence"]
 
 
 def test_zsh_completes(me: Front) -> None:

@@ -114,7 +114,7 @@ def test_leaving_with_ctrl_c_leaves_the_run_alone(life: Life) -> None:
     trainer = life.trainer()
     lease.send(signal.SIGINT)
     assert lease.wait() == 130
-    assert "goes on without us" in lease.said
+    assert "continues on its box" in lease.said
     assert life.trainer() == trainer
     life.release()
     assert life.run().wait() == 0, life.explain()

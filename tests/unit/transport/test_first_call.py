@@ -134,6 +134,8 @@ def test_one_that_ends_just_before_it_is_ended_is_no_error(tmp_path: Path, monke
         ["run", "--on", "gpu1", "--detach"],
         ["run", "--on=gpu1"],
         ["check", "job.yaml", "--on", "gpu1"],
+        ["fetch", "--on", "gpu1"],
+        ["run", "fetch", "--on", "gpu1"],
         ["pull", "toy"],
         ["pull", "toy", "--json"],
     ],

@@ -119,3 +119,19 @@ class DiskOrder:
     tier: str = ""  # where to free it; empty: where our folder lies
     limit_s: float = 60.0
     delete: bool = False
+
+
+@dataclass(frozen=True)
+class AdoptOrder:
+    """What `lease adopt` was asked for: the process, its name here, where it writes and what of that is promised."""
+
+    box: str
+    pid: int = 0
+    name: str = ""
+    out: str = ""
+    log: str = ""
+    artifacts: tuple[str, ...] = ()
+    root: str = ""
+    results: str = ""
+    price: str = ""
+    young_s: float = 60.0

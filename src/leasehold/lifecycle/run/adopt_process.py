@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from leasehold.lifecycle.preflight.gatekeeper import Gatekeeper
 from leasehold.lifecycle.preflight.plan_inputs import judge_on_box, profile_on
 from leasehold.lifecycle.project.code_tree import RESULTS, CodeTree
 from leasehold.lifecycle.project.resolve import resolve
+from leasehold.lifecycle.records.orders import AdoptOrder
 from leasehold.lifecycle.tell import handbook, notify
 from leasehold.model.job.job import Job
 from leasehold.model.job.parse_job import parse_job
@@ -35,22 +36,6 @@ from leasehold.model.values.money import HourlyPrice
 
 _NO_CODE = CodeTree(Path("/nonexistent"), ())
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-@dataclass(frozen=True)
-class AdoptOrder:
-    """What a person picked: the process, its name here, where it writes and what of that is promised."""
-
-    box: str
-    pid: int = 0
-    name: str = ""
-    out: str = ""
-    log: str = ""
-    artifacts: tuple[str, ...] = ()
-    root: str = ""
-    results: str = ""
-    price: str = ""
-    young_s: float = 60.0
 
 
 def candidates(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:

@@ -6,7 +6,20 @@ import argparse
 import os
 import sys
 
+from .table import noun_overview
+
 _COLUMNS = 80  # of what is no terminal
+_NOUN_EXAMPLES = {
+    "box": """
+
+examples:
+  lease box add gpu1 'ssh -p 31022 root@connect.example.com' --price 1.98USD/h
+  lease box test gpu1
+  lease run --on gpu1
+  lease box gpu gpu1
+  lease box add gpu1 'ssh -p 40022 root@connect.example.com' --replace     the port has changed
+  lease box remove gpu1"""
+}
 
 
 class HelpText(argparse.RawDescriptionHelpFormatter):
@@ -14,6 +27,15 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
+
+
+def add_noun(parser: argparse.ArgumentParser, noun: str) -> None:
+    """List the commands under this word, if there are any, at the end of its help."""
+    if listed := noun_overview(noun):
+        own = f"{parser.epilog}\n\n" if parser.epilog else ""
+        parser.epilog = f"{own}commands (lease {noun} COMMAND --help):\n{listed}{_NOUN_EXAMPLES.get(noun, '')}"
+        if noun in _NOUN_EXAMPLES:
+            parser.usage = f"lease {noun} COMMAND [ARGUMENT ...]"
 
 
 def _columns() -> int:

@@ -66,17 +66,17 @@ class Screen:
 
 
 def say(text: str) -> None:
-    """Tell a person something, on stderr."""
+    """Print a message for a person, on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def data(text: str, end: str = "\n") -> None:
-    """Give data, on stdout."""
+    """Print data, on stdout."""
     print(text, end=end, flush=True)
 
 
 def to_file(place: str, content: bytes) -> None:
-    """Write what a person asked for into a file, and say so."""
+    """Write a file that a person asked for, and report it."""
     try:
         Path(place).write_bytes(content)
     except OSError as error:
@@ -85,7 +85,7 @@ def to_file(place: str, content: bytes) -> None:
 
 
 def as_json(value: Any) -> None:
-    """Give data as JSON, on stdout."""
+    """Print data as JSON, on stdout."""
     print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)
 
 
@@ -105,7 +105,7 @@ def error(problem: LeaseholdError, json_wanted: bool) -> None:
 
 
 def defect(problem: Exception, json_wanted: bool) -> None:
-    """Say that leasehold itself failed, and keep the traceback where it can be sent from."""
+    """Report a defect of leasehold itself, and keep the traceback in a file that can be sent."""
     import tempfile
     import traceback
 
@@ -116,12 +116,12 @@ def defect(problem: Exception, json_wanted: bool) -> None:
 
 
 def columns() -> int:
-    """How wide the terminal is that shows data; 0 when a program reads it."""
+    """Return the width of the terminal that shows data; 0 when a program reads it."""
     return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Give lines of data, whatever a box put into them."""
+    """Print lines of data, with control characters from a box made harmless."""
     for text in texts:
         print(one_line(text), flush=True)
 
@@ -176,7 +176,7 @@ def _widest(cells: Sequence[str]) -> int:
 
 
 def _is_plain(cells: Sequence[str]) -> bool:
-    """Whether every character takes one place and none is odd: so it is nearly always, in tables of thousands."""
+    """Check for printable ASCII, where length is width; nearly all cells are, in tables of thousands."""
     text = "".join(cells)
     return text.isascii() and text.isprintable()
 

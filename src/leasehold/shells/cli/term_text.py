@@ -71,7 +71,7 @@ def gauge(part: float, cells: int, glyphs: bool) -> str:
 def sparkline(
     values: Sequence[float], columns: int, glyphs: bool = True, scale: tuple[float, float] | None = None
 ) -> str:
-    """Draw values in so many characters; `!` marks what is no number. An early peak does not flatten the rest."""
+    """Draw values in the given number of characters; `!` marks NaN. An early peak does not flatten the rest."""
     count = min(columns, len(values))
     bounds = [(len(values) * number // count, len(values) * (number + 1) // count) for number in range(count)]
     means = [sum(values[start:end]) / (end - start) for start, end in bounds]
@@ -86,5 +86,5 @@ def sparkline(
 
 
 def figure(value: float) -> str:
-    """Say a number in four digits."""
+    """Format a number with four digits."""
     return f"{value:.4g}"

@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from typing import Any
 
-from leasehold import api
+from leasehold.api import boxes, opening, orders, running
 from leasehold.errors import UserError
 from leasehold.model.run.note import Note
 from leasehold.model.run.verdict import Outcome, Verdict
@@ -36,7 +36,7 @@ def box_add(args: Namespace) -> int:
     """lease box add"""
     if args.pasted and args.ssh:
         raise UserError("box.two_addresses", "an address was given twice", hint="leave out --ssh or the pasted command")
-    order = api.BoxOrder(
+    order = orders.BoxOrder(
         name=args.name,
         pasted=args.pasted or args.ssh,
         platform=args.platform,
@@ -50,14 +50,14 @@ def box_add(args: Namespace) -> int:
         durable=args.durable,
     )
     notes: list[Note] = []
-    home = api.open_home()
-    entry = api.box_add(home, order, notes.append if args.json else Screen().report)
+    home = opening.open_home()
+    entry = boxes.box_add(home, order, notes.append if args.json else Screen().report)
     if args.json:
         said = [{"kind": note.kind, "text": note.text, "data": note.data} for note in notes]
         output.as_json({"box": entry.as_dict(), "notes": said})
     else:
-        known = "in the book" if order.contact else "in the book, unmet"
-        output.say(f"{entry.name} is {known}. {api.box_next(home, entry)}")
+        known = "in the book" if order.contact else "in the book, not connected yet"
+        output.say(f"{entry.name} is {known}. {boxes.box_next(home, entry)}")
         output.data(entry.name)
     return 0
 
@@ -65,9 +65,9 @@ def box_add(args: Namespace) -> int:
 def box_tell(args: Namespace) -> int:
     """lease box tell"""
     if not (args.balance or args.price or args.disk):
-        raise UserError("box.told_nothing", "nothing was told", hint="--balance, --price or --disk")
-    word = api.BoxWord(args.name, args.balance, args.price, tuple(args.disk))
-    meters = api.box_tell(api.open_home(), word)
+        raise UserError("box.told_nothing", "no --balance, --price or --disk was given", hint="lease box tell --help")
+    word = orders.BoxWord(args.name, args.balance, args.price, tuple(args.disk))
+    meters = boxes.box_tell(opening.open_home(), word)
     if args.json:
         output.as_json({"box": args.name, "leases": [meter.as_dict() for meter in meters]})
         return 0
@@ -80,11 +80,11 @@ def box_tell(args: Namespace) -> int:
 
 def box_list(args: Namespace) -> int:
     """lease box list"""
-    rows = api.box_list(api.open_home())
+    rows = boxes.box_list(opening.open_home())
     if args.json:
         output.as_json({"boxes": rows})
     elif not rows:
-        output.say("the book is empty. Add a box: lease box add NAME 'ssh -p … root@…'")
+        output.say("no box is saved yet. Add one: lease box add NAME 'ssh -p … root@…'")
     else:
         head = ["NAME", "ADDRESS", "PLATFORM", "PRICE", "FLAVOUR", "OPEN LEASES"]
         output.table([_row(row) for row in rows], head, {"FLAVOUR": {"unknown": "yellow"}})
@@ -93,14 +93,14 @@ def box_list(args: Namespace) -> int:
 
 def box_show(args: Namespace) -> int:
     """lease box show"""
-    value = api.box_show(api.open_home(), args.name)
+    value = boxes.box_show(opening.open_home(), args.name)
     if args.json:
         output.as_json(value)
         return 0
     facts = {
         **value,
         "spot": "yes" if value["spot"] else "",
-        "added": api.clock(value["added_unix"]),
+        "added": running.clock(value["added_unix"]),
         "root": value["root"] or "~/.leasehold there",
     }
     for key in _SHOWN:
@@ -123,7 +123,7 @@ def box_show(args: Namespace) -> int:
 
 def box_remove(args: Namespace) -> int:
     """lease box remove"""
-    entry = api.box_remove(api.open_home(), args.name, Screen(args.json).report)
+    entry = boxes.box_remove(opening.open_home(), args.name, Screen(args.json).report)
     if args.json:
         output.as_json({"removed": entry.as_dict()})
     return 0
@@ -131,7 +131,7 @@ def box_remove(args: Namespace) -> int:
 
 def box_prune(args: Namespace) -> int:
     """lease box prune"""
-    gone = api.box_prune(api.open_home(), args.name, dry_run=args.dry_run)
+    gone = boxes.box_prune(opening.open_home(), args.name, dry_run=args.dry_run)
     if args.json:
         output.as_json({"box": args.name, **gone})
         return 0
@@ -144,14 +144,14 @@ def box_prune(args: Namespace) -> int:
 
 def box_reboot(args: Namespace) -> int:
     """lease box reboot"""
-    home = api.open_home()
+    home = opening.open_home()
     done: dict[str, Any]
     if args.allow:
-        done = {"allowed": True, "installed": api.box_reboot_allow(home, args.name, Screen(args.json).report)}
+        done = {"allowed": True, "installed": boxes.box_reboot_allow(home, args.name, Screen(args.json).report)}
     elif args.forbid:
-        done = {"allowed": False, "removed": api.box_reboot_forbid(home, args.name)}
+        done = {"allowed": False, "removed": boxes.box_reboot_forbid(home, args.name)}
     else:
-        done = api.box_reboot(home, args.name)
+        done = boxes.box_reboot(home, args.name)
     if args.json:
         output.as_json({"box": args.name, **done})
         return 0
@@ -169,7 +169,7 @@ def box_reboot(args: Namespace) -> int:
 
 def box_test(args: Namespace) -> int:
     """lease box test"""
-    verdict = api.box_test(api.open_home(), args.name, Screen(args.json).report)
+    verdict = boxes.box_test(opening.open_home(), args.name, Screen(args.json).report)
     if args.json:
         output.as_json({"box": args.name, **verdict.as_dict()})
     else:
@@ -195,4 +195,4 @@ def _says(verdict: Verdict) -> str:
         case Outcome.REFUSED:
             return f"not fit for a run ({against} of {total} checks)"
         case Outcome.UNKNOWN:
-            return f"not to be known ({against} of {total} checks)"
+            return f"unknown ({against} of {total} checks)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from leasehold import api
+from leasehold.api import checkpoints
 from leasehold.model.run.verdict import Outcome
 from leasehold.model.values.units import say_bytes
 from leasehold.model.values.wording import ago
@@ -18,7 +18,7 @@ _WORDS = {Outcome.PASSED: ("yes", "green"), Outcome.REFUSED: ("NO", "red"), Outc
 
 def ckpt(args: Namespace) -> int:
     """lease ckpt"""
-    seen = api.ckpt_inspect(Path(args.path))
+    seen = checkpoints.ckpt_inspect(Path(args.path))
     refused = seen.verdict.outcome is Outcome.REFUSED
     if args.json:
         output.as_json(seen.as_dict())
@@ -43,8 +43,8 @@ def ckpt(args: Namespace) -> int:
 
 
 def cadence(args: Namespace) -> int:
-    """lease cadence"""
-    found = api.cadence(
+    """lease run cadence"""
+    found = checkpoints.cadence(
         Path(args.where) if args.where else None, write=args.write, step=args.step, gap=args.interrupted_every,
         price=args.price, spot=args.spot,
     )  # fmt: skip

@@ -1,11 +1,12 @@
-"""What the doctor's commands show."""
+"""What doctor and lint do with the api's answer."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from typing import Any
 
-from leasehold import api
+from leasehold.api.doctor import DoctorOrder, diagnose, explain_id, search
+from leasehold.api.doctor import lint as lint_sources
 from leasehold.errors import UserError
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli import output
@@ -20,13 +21,13 @@ def doctor(args: Namespace) -> int:
         return _search(" ".join([*args.search, *args.target]), args.json)
     if not args.target:
         hint = "lease doctor LOG, lease doctor RUN, lease doctor -, lease doctor --search WORDS"
-        raise UserError("doctor.no_target", "what shall the doctor look at?", hint=hint)
+        raise UserError("doctor.no_target", "no target given", hint=hint)
     if len(args.target) == 1:
-        explained = api.explain_id(args.target[0])
+        explained = explain_id(args.target[0])
         if explained is not None:
             return _explain(explained, args.json)
-    order = api.DoctorOrder(tuple(args.target), args.platform, args.exit_code, tuple(args.state))
-    seen = api.diagnose(order)
+    order = DoctorOrder(tuple(args.target), args.platform, args.exit_code, tuple(args.state))
+    seen = diagnose(order)
     if args.json:
         output.as_json(seen)
         return _FOUND if seen["findings"] else _NONE
@@ -46,7 +47,7 @@ def doctor(args: Namespace) -> int:
 
 def lint(args: Namespace) -> int:
     """lease lint"""
-    remarks = api.lint(tuple(args.source))
+    remarks = lint_sources(tuple(args.source))
     if args.json:
         output.as_json({"remarks": remarks})
         return _FOUND if remarks else _NONE
@@ -109,7 +110,7 @@ def _explain(entry: dict[str, Any], as_json: bool) -> int:
 
 
 def _search(words: str, as_json: bool) -> int:
-    found = api.search(words)
+    found = search(words)
     if as_json:
         output.as_json({"entries": found})
     else:

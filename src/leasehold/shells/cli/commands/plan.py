@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold import api
+from leasehold.api import opening, orders, planning, running
 from leasehold.errors import UserError
 from leasehold.model.platform.platform_signs import say_sign
 from leasehold.model.platform.platform_wording import first_lines, say_clock, say_source, say_survival, say_verb
@@ -28,11 +28,11 @@ _DETAILED = 2  # up to so many candidates are shown whole
 def plan(args: Namespace) -> int:
     """lease plan"""
     at = _moment(args.at)
-    wishes = api.plan_wishes(
+    wishes = planning.plan_wishes(
         price=args.price, balance=args.balance, verb=args.verb, spot=args.spot, bandwidth=args.bandwidth,
         gap=args.interrupted_every, cards=args.cards, root=args.root,
     )  # fmt: skip
-    made = api.plan(api.open_home(), Path(args.job), tuple(args.on), wishes, at)
+    made = planning.plan(opening.open_home(), Path(args.job), tuple(args.on), wishes, at)
     refused = [verdict for _, verdict, _ in made if verdict.outcome is Outcome.REFUSED]
     if args.json:
         sheets = [{**sheet.as_dict(at), "gate": verdict.as_dict(), "warnings": said} for sheet, verdict, said in made]
@@ -49,32 +49,32 @@ def plan(args: Namespace) -> int:
 
 
 def fetch(args: Namespace) -> int:
-    """lease fetch"""
-    order = api.RunOrder(Path(args.job), args.on, args.root, args.platform, price=args.price, detach=args.detach)
-    outcome = api.fetch(api.open_home(), order, output.Screen(args.json).report)
+    """lease run fetch"""
+    order = orders.RunOrder(Path(args.job), args.on, args.root, args.platform, price=args.price, detach=args.detach)
+    outcome = running.fetch(opening.open_home(), order, output.Screen(args.json).report)
     if args.json:
         output.as_json({"run": outcome.run, "lease": outcome.lease, "state": outcome.state})
     elif outcome.state == "finished":
         output.say(f"fetched and checked; a run on {args.on} finds it in $LEASE_DATA. Next: lease run --on {args.on}")
     else:
-        output.say(f"it fetches without us now. Next: lease watch {outcome.run}")
+        output.say(f"detached; the box continues to download. Next: lease watch {outcome.run}")
     return 0
 
 
 def platforms(args: Namespace) -> int:
     """lease platforms"""
-    home = api.open_home()
+    home = opening.open_home()
     if args.action == "check":
         return _check(home, args)
     if args.action == "show":
         if len(args.name) != 1:
             raise UserError("platform.which", "show needs one platform", hint="lease platforms lists them")
-        profile = api.platform(home, args.name[0])
+        profile = planning.platform(home, args.name[0])
         output.as_json(_spelled(profile)) if args.json else _show(profile, time.time())
         return 0
     if args.name:
         raise UserError("platform.which", f"did you mean: lease platforms show {args.name[0]}?")
-    found = api.platforms(home)
+    found = planning.platforms(home)
     if args.json:
         output.as_json({"platforms": [_spelled(profile) for profile in found]})
         return 0
@@ -88,7 +88,7 @@ def platforms(args: Namespace) -> int:
 
 def _check(home: Any, args: Namespace) -> int:
     """Facts to look at again; exit 1 when there are any."""
-    found = api.doubtful_facts(home, args.name)
+    found = planning.doubtful_facts(home, args.name)
     if args.json:
         output.as_json({"doubtful": [_doubt(*item) for item in found]})
     elif found:
@@ -196,4 +196,4 @@ def _moment(text: str) -> float:
             return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
             continue
-    raise UserError("plan.bad_date", f"{text!r} is no date", hint="--from 2026-11-20 or 2026-11-20T08:00Z")
+    raise UserError("plan.bad_date", f"{text!r} is not a date", hint="--from 2026-11-20 or 2026-11-20T08:00Z")

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from leasehold import api
+from leasehold.api import opening, seeing
 from leasehold.errors import UserError
 from leasehold.model.run.curve import Curve
 from leasehold.shells.cli import output
@@ -24,7 +24,7 @@ def plot(args: Namespace) -> int:
     """lease plot"""
     wanted = [word.strip() for word in args.what.split(",") if word.strip()]
     screen = CopyScreen(args.json)
-    run, curves, now_unix = api.plot(api.open_home(), args.run, wanted, args.since, screen.report)
+    run, curves, now_unix = seeing.plot(opening.open_home(), args.run, wanted, args.since, screen.report)
     missing = [what for what in wanted if all(curve.panel != what for curve in curves)]
     if missing and not args.json:
         output.say(f"nothing was measured for {', '.join(missing)}")
@@ -44,7 +44,7 @@ def plot(args: Namespace) -> int:
 
 
 def spell_csv(curves: Sequence[Curve]) -> str:
-    """Spell a row for each moment, a column for each curve."""
+    """Format a row for each moment and a column for each curve."""
     names = [f"{curve.panel}/{curve.name}" if curve.name != curve.panel else curve.panel for curve in curves]
     heads = [f"{name} [{curve.unit}]" if curve.unit else name for name, curve in zip(names, curves, strict=True)]
     columns = [dict(curve.points) for curve in curves]

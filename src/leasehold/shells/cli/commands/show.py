@@ -1,4 +1,4 @@
-"""What show does: everything this home knows of a run, each gate with its verdict."""
+"""What show, handbook and forget do with the api's answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leasehold import api
+from leasehold.api import front, opening, running
 from leasehold.model.run.verdict import gate_line
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli import output
@@ -16,7 +16,7 @@ _KEYS = ("run", "state", "reason", "box", "lease", "results", "home", "receipt",
 
 def show(args: Namespace) -> int:
     """lease show"""
-    value = api.show(api.open_home(), args.run)
+    value = running.show(opening.open_home(), args.run)
     if args.json:
         output.as_json(value)
         return 0
@@ -28,7 +28,7 @@ def show(args: Namespace) -> int:
     output.data(f"{'command':10} {value['plan']['job']['run']}")
     for event in value["events"]:
         if event["kind"] not in ("run_seen", "run_work"):
-            output.lines([f"  {api.clock(event['t'])}  {line}" for line in _said(event)])
+            output.lines([f"  {running.clock(event['t'])}  {line}" for line in _said(event)])
     return 0
 
 
@@ -53,3 +53,24 @@ def _said(event: Mapping[str, Any]) -> Iterator[str]:
     for one in findings:
         if one.get("outcome") != "passed":
             yield one_line(f"    {one.get('outcome')}: {one.get('what')}")
+
+
+def handbook(args: Namespace) -> int:
+    """lease run handbook"""
+    found = front.handbook(opening.open_home(), args.run)
+    if args.json:
+        output.as_json(found)
+    else:
+        output.data(found["text"], end="")
+    return 0
+
+
+def forget(args: Namespace) -> int:
+    """lease run forget"""
+    done = front.forget(opening.open_home(), args.run)
+    if args.json:
+        output.as_json(done)
+    else:
+        kept = f"; its results stay in {done['home']}" if done["home"] else ""
+        output.say(f"{done['run']} is no longer listed{kept}")
+    return 0

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leasehold import api
+from leasehold.api import opening, running
 from leasehold.shells.cli import output
 
 Row = dict[str, Any]
@@ -40,8 +40,8 @@ _ORDERS: dict[str, Callable[[Row], Any]] = {
 
 def status(args: Namespace) -> int:
     """lease status"""
-    home = api.open_home()
-    known = [] if args.refresh and args.json else _chosen(args, api.status(home, args.run))
+    home = opening.open_home()
+    known = [] if args.refresh and args.json else _chosen(args, running.status(home, args.run))
     fleet: dict[str, Any] = {}
     rows = known
     if args.refresh:
@@ -59,7 +59,7 @@ def status(args: Namespace) -> int:
         output.table([_drawn(row) for row in rows], _HEAD, _COLOURS)
     narrowed = args.run or args.live or args.owed or args.box or args.state
     wanted = {row["lease"] for row in rows} if narrowed else None
-    meters = [meter for meter in api.meters(home) if wanted is None or meter.lease.id in wanted]
+    meters = [meter for meter in running.meters(home) if wanted is None or meter.lease.id in wanted]
     if args.json:
         output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters], **fleet})
         return 0
@@ -70,7 +70,7 @@ def status(args: Namespace) -> int:
 
 
 def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -> None:
-    """Say why runs stand where they stand, and what their leases cost."""
+    """Print the reasons for odd states, and what the leases cost."""
     for row in rows:
         if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
             output.say(f"{row['run']}: {row['reason']}")
@@ -85,7 +85,7 @@ def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -
 
 
 def _chosen(args: Namespace, rows: Sequence[Row]) -> list[Row]:
-    """Keep what was asked for, in the order that was asked for."""
+    """Filter and sort the rows as asked."""
     kept = [
         row
         for row in rows
@@ -104,13 +104,13 @@ def _is_owed(row: Row) -> bool:
 def _drawn(row: Row) -> list[str]:
     home = "home NaN" if row["nonfinite"] else "home"
     results = home if row["receipt"] else "given up" if row["waived"] else "-"
-    seen = "-" if row["seen_s_ago"] is None else f"{api.duration(row['seen_s_ago'])} ago"
+    seen = "-" if row["seen_s_ago"] is None else f"{running.duration(row['seen_s_ago'])} ago"
     closed = "" if row["lease_open"] else " closed"
     cost = f"{row['cost']}{closed}" if row["cost"] else closed.strip() or "-"
     progress = row["progress"]
-    eta = api.duration(progress["eta_s"]) if progress.get("eta_s") else "due" if "eta_s" in progress else "-"
+    eta = running.duration(progress["eta_s"]) if progress.get("eta_s") else "due" if "eta_s" in progress else "-"
     how_far = [_step(progress), _loss(progress), eta]
-    return [row["run"], row["state"], row["box"], api.duration(row["age_s"]), seen, *how_far, results, cost]
+    return [row["run"], row["state"], row["box"], running.duration(row["age_s"]), seen, *how_far, results, cost]
 
 
 def _step(progress: dict[str, Any]) -> str:

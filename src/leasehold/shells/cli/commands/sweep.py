@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold import api
+from leasehold.api import opening, sweeps
 from leasehold.errors import UserError
 from leasehold.model.job.cells import spell
 from leasehold.shells.cli import output
 
 if TYPE_CHECKING:
-    from leasehold.api import RunOrder
+    from leasehold.api.orders import RunOrder
     from leasehold.model.run.sweep import Account, Best, CellRow, Group, Standing
 
 _EXIT_OWED = 3
@@ -31,7 +31,7 @@ def sweep(args: Namespace) -> int:
         raise UserError(
             "sweep.which", "which sweep?", hint=f"lease sweep {args.action} RUN; lease status lists the runs"
         )
-    found = api.sweep_standing(api.open_home(), args.word, ask=not args.offline)
+    found = sweeps.sweep_standing(opening.open_home(), args.word, ask=not args.offline)
     if args.action == "table":
         return _table(args, found)
     if args.action == "plot":
@@ -49,7 +49,7 @@ def sweep(args: Namespace) -> int:
 
 def fleet(order: RunOrder, json: bool) -> int:
     """lease run over several boxes"""
-    found = api.run_fleet(api.open_home(), order, output.Screen(json).report)
+    found = sweeps.run_fleet(opening.open_home(), order, output.Screen(json).report)
     if json:
         _standing_json(found)
     else:
@@ -59,7 +59,7 @@ def fleet(order: RunOrder, json: bool) -> int:
 
 
 def _plan(args: Namespace) -> int:
-    job, differ, warning = api.sweep_plan(api.open_home(), Path(args.word or "lease.yaml"))
+    job, differ, warning = sweeps.sweep_plan(opening.open_home(), Path(args.word or "lease.yaml"))
     if args.json:
         cells = [cell.as_dict() for cell in job.cells]
         output.as_json({"job": job.name, "cells": cells, "differ": differ, "warning": warning})
@@ -83,7 +83,7 @@ def _plan(args: Namespace) -> int:
 
 
 def _standing_json(found: Standing) -> None:
-    late, boxes = api.sweep_pace(found)
+    late, boxes = sweeps.sweep_pace(found)
     params = {cell.name: dict(cell.params) for cell in found.roster}
     accounts = [
         {**account.as_dict(), "params": params[account.cell], "late": account.cell in late}
@@ -97,7 +97,7 @@ def _draw(found: Standing) -> None:
     from leasehold.shells.cli.screens.sweep_screen import draw_standing
     from leasehold.shells.cli.terminal import look_of_stdout
 
-    late, boxes = api.sweep_pace(found)
+    late, boxes = sweeps.sweep_pace(found)
     for line in draw_standing(found, late, boxes, look_of_stdout()):
         output.data(line)
 
@@ -128,14 +128,14 @@ def _say_account(account: Account, width: int) -> None:
 
 
 def _table(args: Namespace, found: Standing) -> int:
-    rows, groups, best = api.sweep_table(api.open_home(), found, args.metric)
+    rows, groups, best = sweeps.sweep_table(opening.open_home(), found, args.metric)
     if args.json:
         output.as_json(_as_json(rows, groups, best))
         return 0
     if args.format == "text":
         _say_table(rows, groups, best)
         return 0
-    data = api.sweep_spelled(rows, args.format)
+    data = sweeps.sweep_spelled(rows, args.format)
     if args.out:
         output.to_file(args.out, data)
         return 0

@@ -1,1 +1,1 @@
-"""The parsers of the commands."""
+"""The options of each command, in the function that the table names."""

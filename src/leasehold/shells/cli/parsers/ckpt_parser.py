@@ -1,29 +1,42 @@
-"""Parsers about checkpoints: ckpt, cadence."""
+"""Options of ckpt and run cadence."""
 
 from __future__ import annotations
 
-from .front_parser import AddVerb
+from argparse import ArgumentParser
+
+from leasehold.shells.cli.shared_options import examples
 
 
-def add_ckpt_parsers(verb: AddVerb) -> None:
-    """Describe ckpt and cadence."""
-    ckpt = verb(
-        "ckpt",
-        "look into a checkpoint: what it holds, what a full resume would miss, finite?, safe to load?",
+def ckpt(parser: ArgumentParser) -> None:
+    """lease ckpt"""
+    parser.description = (
+        "Inspect a checkpoint: what it holds, what a full resume would miss, whether its numbers are finite,\n"
+        "and whether it is safe to load. Nothing in it is executed."
+    )
+    examples(
+        parser,
         "  lease ckpt inspect lease-results/export/myjob-1a2b/cells/main/ckpt     its newest\n"
-        "  lease ckpt inspect best.pt                          exit 0 whole, 3 something is missing, 7 does not load",
+        "  lease ckpt inspect best.pt              exit 0 complete, 3 something is missing, 7 does not load",
     )
-    ckpt.add_argument("action", choices=("inspect",))
-    ckpt.add_argument("path", help="a .pt, .safetensors or other file; a folder of shards or of checkpoints")
-    cadence = verb(
-        "cadence",
-        "how often to write a checkpoint, and what is lost with that, in minutes and money",
-        "  lease cadence ckpt/ --price 1.98USD/h           from what leasehold.checkpoint measured\n"
-        "  lease cadence --write 30s --interrupted-every 3h --step 2s",
+    parser.add_argument("action", choices=("inspect",), help="what to do")
+    parser.add_argument(
+        "path", metavar="PATH", help="a .pt, .safetensors or other file; a folder of shards or of checkpoints"
     )
-    cadence.add_argument("where", nargs="?", default="", help="a Checkpointer's folder, or a job file")
-    cadence.add_argument("--write", default="", metavar="D", help="how long one checkpoint holds the training up")
-    cadence.add_argument("--step", default="", metavar="D", help="how long one step takes")
-    cadence.add_argument("--interrupted-every", default="", metavar="D", help="mean time between interruptions")
-    cadence.add_argument("--price", default="", metavar="P", help="what an hour costs, such as 1.98USD/h")
-    cadence.add_argument("--spot", action="store_true", help="assume 3 h between interruptions where nothing is known")
+
+
+def cadence(parser: ArgumentParser) -> None:
+    """lease run cadence"""
+    parser.description = "Compute how often to write a checkpoint, and how much work and money interruptions then cost."
+    examples(
+        parser,
+        "  lease run cadence ckpt/ --price 1.98USD/h           from what leasehold.checkpoint measured\n"
+        "  lease run cadence --write 30s --interrupted-every 3h --step 2s",
+    )
+    parser.add_argument("where", nargs="?", default="", metavar="WHERE", help="a Checkpointer's folder, or a job file")
+    parser.add_argument("--write", default="", metavar="D", help="how long writing one checkpoint delays the training")
+    parser.add_argument("--step", default="", metavar="D", help="how long one step takes")
+    parser.add_argument("--interrupted-every", default="", metavar="D", help="mean time between interruptions")
+    parser.add_argument("--price", default="", metavar="P", help="what an hour costs, such as 1.98USD/h")
+    parser.add_argument(
+        "--spot", action="store_true", help="assume 3 h between interruptions where nothing else is known"
+    )

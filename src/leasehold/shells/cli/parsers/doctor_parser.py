@@ -1,32 +1,41 @@
-"""Parsers of the doctor: doctor and lint."""
+"""Options of doctor and lint."""
 
 from __future__ import annotations
 
-from .front_parser import AddVerb
+from argparse import ArgumentParser
+
+from leasehold.shells.cli.shared_options import examples
 
 
-def add_doctor_parsers(verb: AddVerb) -> None:
-    """Describe the commands that explain failures and find them in source."""
-    doctor = verb(
-        "doctor",
-        "say why a run died: from a log, a folder of rank logs, a run or a box; exit 1 when something was found",
+def doctor(parser: ArgumentParser) -> None:
+    """lease doctor"""
+    parser.description = (
+        "Explain why a run died, from a log, a folder of rank logs, a run or a box. Exit 1 if something was found."
+    )
+    examples(
+        parser,
         "  lease doctor train.log                      one log; several are the ranks of one run\n"
         "  lease doctor myjob                          a run's newest attempts, with exit codes and readings\n"
-        "  dmesg | lease doctor -                      whatever is piped in\n"
+        "  dmesg | lease doctor -                      standard input\n"
         "  lease doctor U9                             explain a catalogue entry\n"
         "  lease doctor --search 显存不足              find entries by symptom, offline",
     )
-    doctor.add_argument("target", nargs="*", metavar="LOG|RUN|BOX|ID|-", help="what to look at")
-    doctor.add_argument("--search", nargs="+", default=[], metavar="WORD", help="find entries by symptom")
-    doctor.add_argument("--exit-code", type=int, default=None, metavar="N", help="how the process ended, if you know")
-    doctor.add_argument(
-        "--state", action="append", default=[], metavar="TEXT", help="a scheduler's or platform's state or event"
+    parser.add_argument("target", nargs="*", metavar="LOG|RUN|BOX|ID|-", help="what to examine")
+    parser.add_argument("--search", nargs="+", default=[], metavar="WORD", help="find catalogue entries by symptom")
+    parser.add_argument("--exit-code", type=int, default=None, metavar="N", help="how the process ended, if known")
+    parser.add_argument(
+        "--state",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a state or event of the scheduler or platform; repeatable",
     )
-    doctor.add_argument("--platform", default="", metavar="NAME", help="where it ran (autodl, runpod, vastai, …)")
-    doctor.add_argument("--notices", action="store_true", help="also show what is worth knowing but no failure")
-    lint = verb(
-        "lint",
-        "read Python sources for ten mistakes that cost training runs; exit 1 when one was found",
-        "  lease lint .\n  lease lint src/train.py --json",
-    )
-    lint.add_argument("source", nargs="+", metavar="SRC", help="files or folders")
+    parser.add_argument("--platform", default="", metavar="NAME", help="where it ran (autodl, runpod, vastai, …)")
+    parser.add_argument("--notices", action="store_true", help="also show findings that are not failures")
+
+
+def lint(parser: ArgumentParser) -> None:
+    """lease lint"""
+    parser.description = "Search Python sources for ten mistakes that cost training runs. Exit 1 if one was found."
+    examples(parser, "  lease lint .\n  lease lint src/train.py --json")
+    parser.add_argument("source", nargs="+", metavar="SRC", help="files or folders")

@@ -1,32 +1,39 @@
-"""Parser of status."""
+"""Options of status."""
 
 from __future__ import annotations
 
-from .front_parser import AddVerb
+from argparse import ArgumentParser
+
+from leasehold.shells.cli.shared_options import RUN, examples
 
 _STATES = ("planned", "running", "stopping", "finished", "failed", "stopped", "unknown", "absent")
 
 
-def add_status_parser(verb: AddVerb) -> None:
-    """Describe what a person may ask of the list of runs."""
-    status = verb(
-        "status",
-        "list runs: state, box, step, loss, time left, its share of the cost, and whether its results are home",
-        "  lease status --refresh\n  lease status --live --sort eta\n  lease status --owed --box gpu1",
+def status(parser: ArgumentParser) -> None:
+    """lease status"""
+    parser.description = (
+        "List runs: state, box, step, loss, time left, share of the cost, and whether the results are home."
     )
-    status.add_argument("run", nargs="?", default="", help="one run (id, its beginning, or the job's name)")
-    status.add_argument("--refresh", action="store_true", help="ask the boxes now; rows come as they answer")
-    status.add_argument(
-        "--wait", type=float, default=15.0, metavar="S", help="with --refresh: give each box so long (default: 15)"
+    examples(parser, "  lease status --refresh\n  lease status --live --sort eta\n  lease status --owed --box gpu1")
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help=RUN)
+    parser.add_argument("--refresh", action="store_true", help="ask the boxes now; rows appear as they answer")
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=15.0,
+        metavar="S",
+        help="with --refresh: seconds to wait for each box (default: 15)",
     )
-    status.add_argument("--live", action="store_true", help="only runs that have not ended")
-    status.add_argument("--owed", action="store_true", help="only runs with nothing at home and nothing given up")
-    status.add_argument("--box", default="", metavar="BOX", help="only runs on this box")
-    status.add_argument("--state", default="", choices=_STATES, metavar="STATE", help=f"only: {', '.join(_STATES)}")
-    status.add_argument(
+    parser.add_argument("--live", action="store_true", help="only runs that have not ended")
+    parser.add_argument("--owed", action="store_true", help="only runs whose results are neither home nor waived")
+    parser.add_argument("--box", default="", metavar="BOX", help="only runs on this box")
+    parser.add_argument(
+        "--state", default="", choices=_STATES, metavar="STATE", help=f"only runs in this state: {', '.join(_STATES)}"
+    )
+    parser.add_argument(
         "--sort",
         default="",
         choices=("newest", "eta", "loss", "name", "box", "state"),
         metavar="BY",
-        help="newest (default), eta, loss, name, box or state (live ones first); with --refresh, rows come at the end",
+        help="newest (default), eta, loss, name, box or state (live ones first); with --refresh, rows appear last",
     )

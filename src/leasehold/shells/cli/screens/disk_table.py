@@ -73,7 +73,8 @@ def _plan_lines(seen: Mapping[str, Any], everything: bool) -> Iterator[str]:
         yield f"  {'':>10}  {unit['title']}: {unit['why']}; to get it back: {unit['cost']}"
     if len(targets) > _TARGETS_SHOWN and not everything:
         yield f"  … and {len(targets) - _TARGETS_SHOWN} more (--all)"
-    yield f"to put some aside: lease disk {seen['box']} --free {say_bytes(seen['targets_free_bytes']).replace(' ', '')}"
+    room = say_bytes(seen["targets_free_bytes"]).replace(" ", "")
+    yield f"to put some aside: lease box disk {seen['box']} --free {room}"
 
 
 def _full(tier: Mapping[str, Any], what: str) -> str:

@@ -22,7 +22,7 @@ def card_lines(seen: Mapping[str, Any]) -> Iterator[str]:
 
 
 def holder_rows(holders: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Spell who has a card open, zombies first."""
+    """Format the processes that use a card, zombies first."""
     rows = []
     for row in sorted(holders, key=lambda item: (not item["zombie"], item["pid"])):
         memory = "?" if row["memory_bytes"] is None else say_bytes(row["memory_bytes"])

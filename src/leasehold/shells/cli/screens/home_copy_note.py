@@ -1,4 +1,4 @@
-"""Says on a screen that not the box is shown but what came home of it, and keeps that for --json."""
+"""Reports that the home copy is shown instead of the box, and keeps that for --json."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from leasehold.shells.cli import output
 
 
 class CopyScreen:
-    """Hears whether a verb reads the home copy."""
+    """Notes whether a verb reads the home copy."""
 
     def __init__(self, json_wanted: bool) -> None:
         self._json = json_wanted

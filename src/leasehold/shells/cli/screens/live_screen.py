@@ -32,7 +32,7 @@ _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def wants_live(stream: TextIO) -> bool:
-    """Tell whether a person watches this stream on a terminal that can redraw; otherwise print plain lines."""
+    """Return whether this stream is a terminal that can redraw; otherwise plain lines are printed."""
     if "termios" not in globals():
         return False
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "") or not stream.isatty():
@@ -108,7 +108,7 @@ class LiveScreen:
             while not self._stop.wait(_FRAME_S):
                 self._draw(last=False)
         except OSError:
-            self._stop.wait()  # the terminal is gone; the watch goes on and SIGHUP will tell
+            self._stop.wait()  # the terminal is gone; the watch goes on and SIGHUP ends it
         except BaseException as defect:  # noqa: BLE001  a thread's end; report() raises it where it is seen
             self._defect = defect
 
@@ -135,7 +135,7 @@ class LiveScreen:
             self._drawn, self._drawn_columns = panel, columns
 
     def _in_place(self, panel: list[str], lines: list[str], columns: int) -> str:
-        """Say what turns the rows on the terminal into these: all of them, or only those that changed."""
+        """Return what to write so that the terminal shows these rows: all of them, or only those that changed."""
         # After a resize the terminal has folded our rows at its new width.
         folded = sum(max(1, -(-display_width(one_line(row)) // columns)) for row in self._drawn)
         start = "\r" + (f"\x1b[{folded - 1}A" if folded > 1 else "")
@@ -189,7 +189,7 @@ class LiveScreen:
         self._given_back = True
         self._give_terminal_back(picture=False)  # the board may be in the middle of a note
         signal.signal(which, self._handlers[which])
-        signal.raise_signal(which)  # to whoever would have had it
+        signal.raise_signal(which)  # to the handler that was there before
 
     def _on_suspend(self, which: int, _: FrameType | None) -> None:
         with self._pen:

@@ -17,7 +17,7 @@ _INDENT = "    "
 
 
 def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
-    """Say a lease on one line; on a terminal it is folded between its parts, never inside one."""
+    """Format a lease on one line; a terminal folds it between its parts, never inside one."""
     lease, meter = reading.lease, reading.meter
     since = ago(now_unix - meter.since_unix)
     state = f"asked to stop {since} ago, not confirmed" if meter.state == UNKNOWN else f"{meter.state} {since}"
@@ -36,14 +36,14 @@ def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
 
 
 def say_clock(clock: DueClock, now_unix: float) -> list[str]:
-    """Say when it fires and what that deletes."""
+    """Format when it fires and what that deletes."""
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(clock.due_unix))
     past = "was due " if clock.due_unix <= now_unix else ""
     return [f"{past}{day} {clock.name}", *([f"deletes {', '.join(clock.deletes)}"] if clock.deletes else [])]
 
 
 def cost_chunks(meter: Meter, eta_s: float | None, over: bool, now_unix: float, narrow: bool) -> Iterator[Chunk]:
-    """Say cost, burn, projection and risk in the panel of a watch."""
+    """Format cost, burn rate, projection and risk for the panel of a watch."""
     yield Chunk(_money(meter))
     projected = meter.cost + meter.burn.times(eta_s / 3600) if eta_s is not None and meter.priced else meter.projected
     if not over and meter.priced:
@@ -59,7 +59,7 @@ def cost_chunks(meter: Meter, eta_s: float | None, over: bool, now_unix: float, 
 
 
 def clock_chunks(meter: Meter, now_unix: float) -> Iterator[Chunk]:
-    """Say the nearest clock in the panel of a watch."""
+    """Format the nearest deadline for the panel of a watch."""
     clock = meter.next_clock
     if clock is not None:
         colour = "red" if clock.due_unix - now_unix < _SOON_S else ""
@@ -89,7 +89,7 @@ def _lent(seconds: float, what: str) -> str:
 
 
 def _loss(meter: Meter, loss: Loss, now_unix: float) -> str:
-    """Say "11 min / 0.42 USD"; what was heard long ago is the most it can be."""
+    """Format "11 min / 0.42 USD"; an old reading is an upper bound."""
     most = "up to " if meter.heard_unix and now_unix - meter.heard_unix > _STALE_S else ""
     return most + ago(loss.seconds) + (f" / {loss.cost}" if loss.cost else "")
 

@@ -1,4 +1,4 @@
-"""`lease status --refresh`: rows as boxes answer, and one line that says who is still waited for."""
+"""`lease status --refresh`: rows as boxes answer, and one line with those that have not answered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
 
-from leasehold import api
+from leasehold.api import running
 from leasehold.model.run.refresh_turn import FleetTurn
 from leasehold.shells.cli import output
 
@@ -21,7 +21,7 @@ def refreshed(home: Any, args: Namespace, show: Show) -> tuple[list[dict[str, An
     rows: list[dict[str, Any]] = []
     turn = FleetTurn(0, 0, {})
     line = _Line(quiet=args.json)
-    with contextlib.closing(api.refresh(home, args.run, args.wait)) as turns:
+    with contextlib.closing(running.refresh(home, args.run, args.wait)) as turns:
         try:
             for told, turn in turns:
                 rows += told

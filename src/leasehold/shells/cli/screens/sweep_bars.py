@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 
-from leasehold import api
+from leasehold.api import opening, sweeps
 from leasehold.model.job.cells import spell
 from leasehold.model.run.sweep import Spread, Standing, SweepPlot
 from leasehold.shells.cli import output
@@ -17,7 +17,7 @@ _BAR = 24
 
 def plot(args: Namespace, found: Standing) -> int:
     """lease sweep plot"""
-    picture = api.sweep_plot(api.open_home(), found, (args.metric or [""])[-1], args.by)
+    picture = sweeps.sweep_plot(opening.open_home(), found, (args.metric or [""])[-1], args.by)
     if args.out:
         from leasehold.shells.cli.charts.sweep_svg import spell_sweep
 

@@ -86,7 +86,7 @@ def draw_grid(grid: Grid, accounts: Mapping[str, Account], late: Mapping[str, ob
 
 
 def legend(words: Mapping[str, int], late: int, look: Look) -> Iterator[str]:
-    """Say what the glyphs that are on the screen mean, and how many there are; in as many lines as it takes."""
+    """Explain and count the glyphs that are on the screen."""
     shown = [(MARKS[word], f"{words[word.value]:,} {word.value}") for word in Word if word.value in words]
     shown += [(LATE, f"{late} of these late")] if late else []
     chunks: list[Chunk] = []

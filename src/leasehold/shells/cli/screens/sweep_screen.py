@@ -80,7 +80,7 @@ def _doing(box: BoxPace) -> str:
 
 
 def _about(seconds: float) -> str:
-    """Say an estimate by its largest unit: more would be a lie."""
+    """Format an estimate by its largest unit; more digits would be a lie."""
     return "about " + " ".join(ago(seconds).split()[:2])
 
 

@@ -1,4 +1,4 @@
-"""What a teardown would do, delete, leave and cost, and what the gate says of it: short even for ten thousand cells."""
+"""What a teardown would do, delete, leave and cost, and the gate's findings: short even for ten thousand cells."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show_teardown(plan: Any) -> None:
 
 
 def gate_lines(findings: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Spell the findings, those of many cells that say the same in one line, and those against it last."""
+    """Format the findings: equal ones of many cells in one line, refusals last."""
     grouped: dict[tuple[str, ...], list[str]] = {}
     for finding in findings:
         run, cell, rest = _cell_of(finding["what"])
@@ -56,7 +56,7 @@ def gate_lines(findings: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def _cell_of(what: str) -> tuple[str, str, str]:
-    """Take a finding about one cell apart: its run, the cell and what is said; of others all is said."""
+    """Split a finding about one cell into its run, the cell and the text; another one is all text."""
     head, colon, rest = what.partition(": ")
     run, slash, cell = head.partition("/")
     if not (colon and slash and run and cell) or " " in head or "/" in cell:

@@ -1,4 +1,4 @@
-"""What is known of a run while it is watched: notes and readings in, a view out. It decides nothing about the run."""
+"""The state of a watched run: notes and readings in, a view out. It decides nothing about the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .watch_panel import OVER, Cells, Measured, WatchView, number
 _PENDING_LINES = 400  # more in one frame are not shown: nobody can read them, and ssh may be slow
 _TAIL_LINES = 200
 _LINE_CHARS = 2000
-_BACKLOG_CHARS = 16 << 10  # a note this long was written before we looked, so it says nothing about speed
+_BACKLOG_CHARS = 16 << 10  # a note this long was written before we looked, so it does not show the speed
 _MAX_METERS = 64
 _STALLS = {"stalled": True, "stall_over": False, "attempt_ended": False}  # the box judges: it sees the processes too
 _COLOURS = {"event": "2", "unknown": "33", "warning": "33", "by_hand": "33"}
@@ -46,7 +46,7 @@ class Meter(Protocol):
 
 
 class Board:
-    """What is known of a run, from the notes of a watch and the readings of its box."""
+    """The state of a run, from the notes of a watch and the readings of its box."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class Board:
         self.glyphs = True
 
     def take(self, note: Note) -> None:
-        """Take what a watch tells."""
+        """Take a note of the watch."""
         if note.kind == "unknown":
             self._lost_unix = self._lost_unix or self._clock()
             self._heard_unix = number(note.data.get("seen_unix")) or self._heard_unix
-            self._lost_why = note.text.partition(": ")[2] or note.text  # the rest the screen says itself
+            self._lost_why = note.text.partition(": ")[2] or note.text  # the screen adds the rest
             return
         if note.kind in ("event", "log", "link_back"):
             self._lost_unix, self._heard_unix = 0.0, self._clock()
@@ -105,7 +105,7 @@ class Board:
         return lines
 
     def view(self) -> WatchView:
-        """Tell how it stands now."""
+        """Return the view of now."""
         now = self._clock()
         quiet_s = max(0.0, now - self._log_unix) if self._log_unix else None
         phase = self._phase_now()

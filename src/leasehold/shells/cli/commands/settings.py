@@ -1,13 +1,15 @@
-"""What `lease notify` does with the api's answer."""
+"""What notify and signer do with the api's answer."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
-from leasehold import api
+from leasehold.api import notifying, opening, signing
 from leasehold.errors import UserError
+from leasehold.model.values.wording import one_line, utc_minute
 from leasehold.shells.cli import output
 
 _ASK = "-"  # a value to be asked for
@@ -15,7 +17,7 @@ _ASK = "-"  # a value to be asked for
 
 def notify(args: Namespace) -> int:
     """lease notify"""
-    return {"add": _add, "list": _list, "remove": _remove, "test": _test, "kinds": _kinds}[args.action](args)
+    return {"add": _add, "list": _list_channels, "remove": _remove, "test": _test, "kinds": _kinds}[args.action](args)
 
 
 def _add(args: Namespace) -> int:
@@ -23,7 +25,7 @@ def _add(args: Namespace) -> int:
         hint = "lease notify add ntfy https://ntfy.sh/TOPIC; every kind: lease notify kinds"
         raise UserError("notify.usage", "add needs a kind of channel", hint=hint)
     kind, *words = args.what
-    kept = api.notify_add(api.open_home(), kind, _fields(kind, words), args.name)
+    kept = notifying.notify_add(opening.open_home(), kind, _fields(kind, words), args.name)
     if args.json:
         output.as_json(kept)
     else:
@@ -32,8 +34,9 @@ def _add(args: Namespace) -> int:
 
 
 def _fields(kind: str, words: list[str]) -> dict[str, str]:
-    """Read URL and FIELD=VALUE; ask for what is missing, secrets unseen."""
-    fields: list[dict[str, Any]] = next((item["fields"] for item in api.notify_kinds() if item["kind"] == kind), [])
+    """Read URL and FIELD=VALUE; ask for missing ones, secrets without echo."""
+    kinds = {item["kind"]: item["fields"] for item in notifying.notify_kinds()}
+    fields: list[dict[str, Any]] = kinds.get(kind, [])
     named = {field["name"]: field for field in fields}
     values: dict[str, str] = {}
     for word in words:
@@ -46,7 +49,7 @@ def _fields(kind: str, words: list[str]) -> dict[str, str]:
             raise UserError("notify.secret_in_argv", f"{name} is a secret: others can read command lines", hint=hint)
         values[name] = value
     for name, field in named.items():
-        wanted = field["needed"] or (field["secret"] and not words)  # whoever types fields knows which they want
+        wanted = field["needed"] or (field["secret"] and not words)  # a person who types fields knows which they want
         if values.get(name) == _ASK or (name not in values and wanted and _can_ask()):
             values[name] = _ask(field)
     return values
@@ -73,7 +76,7 @@ def _label(channel: dict[str, str]) -> str:
 def _remove(args: Namespace) -> int:
     if len(args.what) != 1:
         raise UserError("notify.usage", "remove needs the channel's name or number", hint="lease notify list")
-    gone = api.notify_remove(api.open_home(), args.what[0])
+    gone = notifying.notify_remove(opening.open_home(), args.what[0])
     output.as_json(gone) if args.json else output.say(f"forgot: {_label(gone)} {gone['address']}")
     return 0
 
@@ -81,7 +84,7 @@ def _remove(args: Namespace) -> int:
 def _test(args: Namespace) -> int:
     if len(args.what) > 1:
         raise UserError("notify.usage", "test takes one channel, or none for all", hint="lease notify list")
-    tried = api.notify_test(api.open_home(), "".join(args.what), args.box)
+    tried = notifying.notify_test(opening.open_home(), "".join(args.what), args.box)
     failed = len(tried.problems)
     if args.json:
         value = {"channels": tried.channels, "sent": tried.channels - failed, "problems": list(tried.problems)}
@@ -96,8 +99,8 @@ def _test(args: Namespace) -> int:
     return 1 if failed else 0
 
 
-def _list(args: Namespace) -> int:
-    found = api.notify_list(api.open_home())
+def _list_channels(args: Namespace) -> int:
+    found = notifying.notify_list(opening.open_home())
     if args.json:
         output.as_json({"channels": found})
         return 0
@@ -109,7 +112,7 @@ def _list(args: Namespace) -> int:
 
 
 def _kinds(args: Namespace) -> int:
-    kinds = api.notify_kinds()
+    kinds = notifying.notify_kinds()
     if args.json:
         output.as_json({"kinds": kinds})
         return 0
@@ -120,3 +123,49 @@ def _kinds(args: Namespace) -> int:
             marks += [f"default {field['default']}"] if field["default"] else []
             output.data(f"    {field['name']:9} {field['what']}{' (' + ', '.join(marks) + ')' if marks else ''}")
     return 0
+
+
+def signer(args: Namespace) -> int:
+    """lease signer"""
+    if args.action == "list":
+        return _list_signers(args)
+    if not args.what:
+        what = "the file of a public key" if args.action == "add" else "a fingerprint, a name or a line number"
+        raise UserError("signer.usage", f"{args.action} needs {what}", hint="lease signer list")
+    home, report = opening.open_home(), output.Screen(quiet=args.json).report
+    if args.action == "add":
+        options = (*(("verify-required",) if args.verify_required else ()), *(("cert-authority",) if args.ca else ()))
+        entry = signing.signer_add(home, _key(args.what), args.name, options, report)
+    elif args.action == "confirm":
+        entry = signing.signer_confirm(home, args.what, report)
+    else:
+        entry = signing.signer_remove(home, args.what, report)
+        if not args.json:
+            output.say(f"removed: {entry.words}")
+    if args.json:
+        output.as_json(entry.as_dict())
+    return 0
+
+
+def _list_signers(args: Namespace) -> int:
+    found = signing.signer_list(opening.open_home())
+    if args.json:
+        output.as_json({"signers": [entry.as_dict() for entry in found]})
+        return 0
+    for entry in found:
+        since = f"allowed since {utc_minute(entry.since_unix)}" if entry.since_unix else (
+            f"NOT allowed: nobody confirmed line {entry.number}; lease signer confirm {entry.fingerprint}"
+        )  # fmt: skip
+        output.data(f"{entry.words}   {since}")
+    if not found:
+        output.say("no key may approve by a signature: lease signer add KEY.pub")
+    return 0
+
+
+def _key(word: str) -> str:
+    try:
+        return sys.stdin.read(65536) if word == "-" else Path(word).expanduser().read_text("utf-8")[:65536]
+    except (OSError, ValueError) as error:
+        raise UserError(
+            "signer.bad_key", f"{one_line(word)}: {error}", hint="give the file that ends in .pub"
+        ) from None

@@ -1,0 +1,59 @@
+"""The home of this person, and what every command reports before and after its own work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from leasehold.errors import LeaseholdError, UserError
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.money.idle_leases import AnyNag
+
+
+def open_home() -> Home:
+    """Find this person's home."""
+    return Home.find()
+
+
+def close_home(home: Home) -> str:
+    """See that the home folder is this person's alone; say what was or must be done about it."""
+    from leasehold.lifecycle.home.private_home import close
+
+    return close(home.path)
+
+
+def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> None:
+    """Wait so long for a silent box in this process, saying what for; None takes the defaults."""
+    from leasehold.transport import patience
+
+    if wait_s is not None and not 0 < wait_s < float("inf"):
+        raise UserError("usage", f"--wait: {wait_s:g} is no number of seconds", hint="--wait 60")
+    patience.be(wait_s, tell, bulk=bulk)
+
+
+def nags(home: Home) -> list[AnyNag]:
+    """Say which boxes bill while no run is live on them; never fails, for it precedes every command."""
+    from leasehold.lifecycle.money.idle_leases import nags as find
+
+    try:
+        return find(home, time.time())
+    except LeaseholdError:
+        return []
+
+
+def newest_event(home: Home) -> int:
+    """Say how far the ledger has come; -1 where there is none yet."""
+    return books.newest_event(home.ledger) if (home.path / "ledger.sqlite").exists() else -1
+
+
+def reopened(home: Home, seq: int) -> list[str]:
+    """Say which leases were opened again since then, because their boxes answered."""
+    if seq < 0 or not books.reopened(home.ledger, seq):
+        return []
+    from leasehold.lifecycle.machine.heard_again import reopened_since
+
+    return reopened_since(home, seq)

@@ -1,0 +1,57 @@
+"""How far a run came: what came home, what it is worth, and the command to type next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leasehold.api import opening, orders, running
+from leasehold.model.run.nonfinite import summary
+from leasehold.model.run.unread_files import summary as summary_unread
+from leasehold.model.run.unread_files import unread
+from leasehold.shells.cli import output
+
+if TYPE_CHECKING:
+    from leasehold.model.run.receipt import Receipt
+
+_HOME_NEXT = "{what}. Next, when you need the box no more: lease down {run}"
+
+
+def show_outcome(outcome: orders.RunOutcome, json_wanted: bool) -> None:
+    """Print how far a run came, and the next command."""
+    if json_wanted:
+        receipt = outcome.receipt.as_dict() if outcome.receipt else None
+        output.as_json({**vars(outcome), "receipt": receipt})
+    elif outcome.receipt is None:
+        output.say(f"detached; the run continues on the box. Next: lease watch {outcome.run}")
+        output.data(outcome.run)
+    else:
+        output.say(home_next(outcome.run, outcome.receipt))
+        output.data(outcome.export)
+
+
+def home_next(run: str, receipt: Receipt) -> str:
+    """Format how results came home, and the next command where the box still costs money."""
+    what = say_home(receipt)
+    return _HOME_NEXT.format(what=what, run=run) if has_meter(run) else what
+
+
+def say_home(receipt: Receipt) -> str:
+    """Format how results came home; those with NaN or infinity, or not read, are never just called verified."""
+    held, passed_over = summary(receipt.nonfinite), summary_unread(unread(receipt.loads))
+    if held:
+        return f"home, hash-equal, loads, but holds {held}{passed_over and '; '}{passed_over}: look before you use it"
+    return f"results are home and hash-equal; {passed_over}" if passed_over else "results are home and verified"
+
+
+def has_meter(run: str) -> bool:
+    return running.meter_of_run(opening.open_home(), run).metered
+
+
+def say_evacuated(done: orders.Evacuation) -> str:
+    """Format what a copy without a receipt is worth."""
+    if done.state in ("stopped", "failed"):
+        what = (
+            f"{done.run} {done.state}: this is what it left, hash-equal to the box, unfinished, not loaded: no receipt"
+        )
+        return f"{what}. lease resume {done.run} goes on with it; lease waive {done.run} gives it up"
+    return f"{done.run} goes on; this is a copy of what it has finished, not its result: no receipt"
