@@ -196,14 +196,10 @@ def _look_again(home: Home, lease: Lease, wanted: Wanted, report: Report) -> Tea
 
 def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
     """The person is here: the box need not nag any more. Best effort; the box may be going already."""
-    with contextlib.suppress(LeaseholdError):
-        engine = box_of(home, lease).connect()
-        try:
-            for run in plan.readings.runs:
-                if run.state != "absent":
-                    engine.hush(run.run, home.ledger.home_id)
-        finally:
-            engine.wire.close()
+    with contextlib.suppress(LeaseholdError), box_of(home, lease).connect() as engine:
+        for run in plan.readings.runs:
+            if run.state != "absent":
+                engine.hold.hush(run.run, home.ledger.home_id)
 
 
 def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, report: Report) -> BoxState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from leasehold.kit.text.safe_text import one_line
@@ -22,7 +22,7 @@ _ENDS = ("stop", "rent_again", "ask")
 _SHOWN = 4
 
 
-def say_cell(cell: dict[str, Any], attempt: int) -> str:
+def say_cell(cell: Mapping[str, Any], attempt: int) -> str:
     """Say in a line why an attempt failed and what was done, from a cell's state; empty when that is not known."""
     if not attempt or cell.get("classed") != attempt:
         return ""
