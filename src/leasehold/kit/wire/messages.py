@@ -113,7 +113,7 @@ class Status(_Folded, total=False):
     work: Optional[Dict[str, Any]]
     readings: Dict[str, Any]
     health: Dict[str, Any]
-    standing: Dict[str, Any]
+    standing: str
 
 
 class RunSeen(_Folded, total=False):
@@ -131,7 +131,7 @@ class RunSeen(_Folded, total=False):
     heartbeat_unix: Optional[float]
     proof_age_s: Optional[float]
     work: Optional[Dict[str, Any]]
-    standing: Optional[Dict[str, Any]]
+    standing: Optional[str]
     health: Optional[Dict[str, Any]]
     now_unix: float
     boot: str

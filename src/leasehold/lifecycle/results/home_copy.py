@@ -25,7 +25,7 @@ from .evidence import FOLDER, JOURNAL, READINGS, STATUS
 from .result_folders import Folders
 
 if TYPE_CHECKING:
-    from leasehold.kit.wire.messages import EventBatch, RunSeen, SeriesPart
+    from leasehold.kit.wire.messages import EventBatch, RunSeen, SeriesPart, Status
     from leasehold.lifecycle.home.home import Home
     from leasehold.model.lease.lease import RunRecord
     from leasehold.platforms.contract import Engine, View
@@ -104,9 +104,9 @@ class HomeCopy:
         yield {"now_unix": self.taken_unix, "newest": status.get("readings"), "health": status.get("health")}
 
     @property
-    def _status(self) -> dict[str, Any]:
+    def _status(self) -> Status:
         value = read_json(str(self.folder / STATUS))
-        return value if isinstance(value, dict) else {}
+        return cast("Status", value if isinstance(value, dict) else {})
 
 
 def copy_of(record: RunRecord, why: str) -> HomeCopy | None:

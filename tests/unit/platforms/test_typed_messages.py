@@ -1,4 +1,4 @@
-"""Every request is typed once, in kit/wire/requests.py, and home sends no other key."""
+"""Every message of the wire is typed once: kit/wire/requests.py and messages.py, and nothing else is sent."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 import leasehold.platforms
 from leasehold.caretaker.routes import OPERATIONS
+from leasehold.kit.run.run_state import CellState, RunState
+from leasehold.kit.wire.messages import CellSeen, RunSeen, Status
 from leasehold.kit.wire.requests import REQUESTS, keys_of
 
 _PLATFORMS = Path(leasehold.platforms.__file__).parent
@@ -39,3 +41,12 @@ def test_a_request_carries_only_its_typed_keys(op: str, keys: list[str]) -> None
 
 def test_the_engine_sends_every_request_but_one() -> None:
     assert set(REQUESTS) - {op for op, _ in sent()} == {"have_tree"}, "which only older homes ask"
+
+
+def test_a_cells_state_has_the_typed_keys() -> None:
+    assert {*CellState().as_dict(), "alive", "held"} == set(CellSeen.__annotations__)
+
+
+@pytest.mark.parametrize("typed", [RunSeen, Status])
+def test_a_runs_state_has_typed_keys(typed: type) -> None:
+    assert set(RunState().as_dict()) <= set(typed.__annotations__)
