@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from leasehold import first_call
+from leasehold.transport import first_call
 
 if __name__ == "__main__":  # as `lease` does
     first_call.call(os.path.join(os.path.dirname(sys.argv[2]), "calls"), "box")
@@ -33,13 +33,9 @@ if TYPE_CHECKING:
 def connect(root: str, way: Transport | None = None) -> CaretakerEngine:
     """Open one wire to the bench's box."""
     from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
-    from leasehold.transport.ahead import CalledAhead
     from leasehold.transport.wire import Wire
 
-    engine = CaretakerEngine(Wire(way or transport(root), root))
-    if isinstance(way, CalledAhead):
-        way.note_answer()
-    return engine
+    return CaretakerEngine(Wire(way or transport(root), root))
 
 
 def _remember(root: str) -> Callable[[list[str]], None]:
@@ -97,7 +93,6 @@ def push_all(root: str, project: str, memory: str) -> dict[str, int]:
 
     tree = read_tree(Path(project), memory=Path(memory))
     engine = CaretakerEngine(Wire(called, root))
-    called.note_answer()
     pushed = engine.uploads.push(tree)
     engine.close()
     return {"files": pushed.files, "bytes": pushed.bytes}

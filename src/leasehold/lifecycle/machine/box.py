@@ -8,14 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from leasehold import first_call
-from leasehold.errors import LinkError, UserError
+from leasehold.errors import UserError
 from leasehold.ledger import box_book
 from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry
 from leasehold.transport import ssh_config
-from leasehold.transport.ahead import CalledAhead
+from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.openssh import SshAddress, SshTransport
-from leasehold.transport.parcel import boot_command
 from leasehold.transport.process import LocalTransport
 
 if TYPE_CHECKING:
@@ -60,8 +58,6 @@ class Box:
         engine = CaretakerEngine(Wire(self.transport, self.root, self.python_hint))
         if first:
             cast(SshTransport, self.transport).note_met()
-        if isinstance(self.transport, CalledAhead):
-            self.transport.note_answer()
         return engine
 
     def connect_by(self, transport: Transport) -> MachineEngine:
@@ -144,21 +140,8 @@ def _interpreter(home: Home, platform: str) -> str:
 def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
     """Find the ordered box; one that we have met is called at once, so that its handshake overlaps our own start."""
     box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
-    if not isinstance(box.transport, SshTransport):
-        yield box
-        return
-    if not box.transport.met:
-        yield box
-        first_call.remember(home.calls, order.on, box.transport.argv(boot_command()))
-        return
-    called = CalledAhead(box.transport, lambda argv: first_call.remember(home.calls, order.on, argv))
-    try:
-        yield replace(box, transport=called)
-    except LinkError:
-        first_call.forget(home.calls, order.on)
-        raise
-    finally:
-        called.hang_up()
+    with EarlyCalls(home.path).opening(order.on, box.transport) as way:
+        yield box if way is box.transport else replace(box, transport=way)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from leasehold import first_call
 from leasehold.errors import LinkError, RunFailed
 from leasehold.ledger import books
 from leasehold.lifecycle.machine.box import Box
@@ -17,6 +16,7 @@ from leasehold.lifecycle.pull.connections import Calls
 from leasehold.lifecycle.pull.rate import Pace
 from leasehold.model.run.note import Note, Report
 from leasehold.transport import patience
+from leasehold.transport.early_calls import EarlyCalls
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
@@ -85,10 +85,7 @@ class _Persistent:
         self._record: RunRecord | None = record if engine is None else None  # whoever launched it has looked
         self._pace = Pace(report)
 
-        def answered(argv: list[str]) -> None:
-            for word in (record.name, record.run):
-                first_call.remember(home.calls, first_call.of_run(word), argv)
-
+        answered = EarlyCalls(home.path).remembering(record.name, record.run)
         self._calls = Calls(self._box.transport, self._box.connect_by, home.way_memory(self._box.name), answered)
         self._engine = engine
         if engine is None:
