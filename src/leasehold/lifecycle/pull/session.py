@@ -99,7 +99,7 @@ def begin_chart(engine: Engine, asked: Asked, *, look: bool = False) -> Begun:
     measuring.start()
     talk = engine.ranges.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s, look=look)
     parts = iter(talk)
-    seen: RunSeen = _seen(next(parts, {})) if look else {"run": asked.run, "state": "unknown"}
+    seen = _seen(next(parts, {})) if look else cast("RunSeen", {})
     return Begun(talk, parts, seen, measuring, measured)
 
 
