@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from leasehold import first_call
+from leasehold.transport import first_call
 
 if __name__ == "__main__":  # as `lease` does
     first_call.call(os.path.join(os.path.dirname(sys.argv[2]), "calls"), "box")
@@ -24,7 +24,7 @@ from leasehold.transport.openssh import SshAddress, SshTransport  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
     from leasehold.transport.contract import Transport
 
 # Each verb brings what it needs itself: a peer's command does not start with another's parts either.
@@ -32,14 +32,10 @@ if TYPE_CHECKING:
 
 def connect(root: str, way: Transport | None = None) -> CaretakerEngine:
     """Open one wire to the bench's box."""
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
-    from leasehold.transport.ahead import CalledAhead
+    from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
     from leasehold.transport.wire import Wire
 
-    engine = CaretakerEngine(Wire(way or transport(root), root))
-    if isinstance(way, CalledAhead):
-        way.note_answer()
-    return engine
+    return CaretakerEngine(Wire(way or transport(root), root))
 
 
 def _remember(root: str) -> Callable[[list[str]], None]:
@@ -80,7 +76,7 @@ def pull_all(root: str, run: str, into: str) -> dict[str, int]:
         Path(into, "fetched").write_text(str(pace.fetched_bytes))  # for who counts what came twice
         raise
     finally:
-        engine.wire.close()
+        engine.close()
         calls.hang_up()
     streams = max((int(note.data.get("streams", 1)) for note in notes if note.kind == "pulling"), default=1)
     return {"files": len(pulled.sums), "fetched_bytes": pace.fetched_bytes, "streams": streams}
@@ -92,14 +88,13 @@ def push_all(root: str, project: str, memory: str) -> dict[str, int]:
 
     called = CalledAhead(transport(root), _remember(root))
     from leasehold.lifecycle.project.code_tree import read_tree
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
     from leasehold.transport.wire import Wire
 
     tree = read_tree(Path(project), memory=Path(memory))
     engine = CaretakerEngine(Wire(called, root))
-    called.note_answer()
-    pushed = engine.push(tree)
-    engine.wire.close()
+    pushed = engine.uploads.push(tree)
+    engine.close()
     return {"files": pushed.files, "bytes": pushed.bytes}
 
 

@@ -110,13 +110,13 @@ def prepare(way: Way) -> None:
     project.mkdir()
     (project / "train.sh").write_text("true\n")
     tree = read_tree(project)
-    engine.push(tree)
+    engine.uploads.push(tree)
     job = Job("bench", "echo 1 > $LEASE_OUT/first", (Artifact("**", "bytes"),))
-    engine.start(Plan(RUN, job, tree.sha256, "local", ("setsid",)), "bench")
-    while not engine.look(RUN)["terminal"]:
+    engine.work.start(Plan(RUN, job, tree.sha256, "local", ("setsid",)), "bench")
+    while not engine.observe.look(RUN)["terminal"]:
         time.sleep(0.05)
-    assert engine.look(RUN)["state"] == "finished"
-    engine.wire.close()
+    assert engine.observe.look(RUN)["state"] == "finished"
+    engine.close()
 
 
 def fill_large(way: Way, size_bytes: int) -> None:
@@ -282,7 +282,7 @@ def _push(way: Way, effort: Effort) -> Iterator[Row]:
     def warm() -> float:
         change()
         begun = time.perf_counter()
-        engine.push(read_tree(project, memory=memory))
+        engine.uploads.push(read_tree(project, memory=memory))
         return time.perf_counter() - begun
 
     def rsync() -> float:
@@ -292,7 +292,7 @@ def _push(way: Way, effort: Effort) -> Iterator[Row]:
 
     time.sleep(2.1)  # a file just written is not trusted to its times; a project is older than its last edit
     taken = interleave({"fresh": fresh, "warm": warm, "rsync": rsync}, effort.choose(full=9, quick=4))
-    engine.wire.close()
+    engine.close()
     what = f"push of {_PROJECT_FILES:,} files after a one-line change"
     yield Row("transfer", what, "s", taken["fresh"], taken["rsync"], "rsync -a", Goal("ratio", "≤", 1.0))
     yield Row(

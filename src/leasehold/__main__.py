@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from leasehold import first_call
 from leasehold.kit.startup.inspect_stub import load_dataclasses
+from leasehold.transport import first_call
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import posixpath
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from leasehold.errors import LinkError
 from leasehold.kit.files.code_tree import tree_hash, tree_text
 from leasehold.model.job.job import Artifact, Job
 from leasehold.model.run.plan import Plan
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
 from leasehold.transport.contract import Transport
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
@@ -61,8 +61,8 @@ class Door:
     def start(self, plan: Plan) -> CaretakerEngine:
         """Bring the code, start the plan, and return an engine that can ask about it."""
         engine = self._first_engine()
-        engine.push(CODE)
-        engine.start(plan, "a home")
+        engine.uploads.push(CODE)
+        engine.work.start(plan, "a home")
         return engine
 
     def serving(self) -> list[int]:
@@ -172,18 +172,18 @@ def let_go(door: Door) -> None:
 
 def seal(engine: CaretakerEngine, *patterns: str) -> bytes:
     """Have the run's artifacts sealed: the planned ones, unless patterns say otherwise."""
-    return engine.manifest(RUN, ["main"], list(patterns))
+    return engine.proof.manifest(RUN, ["main"], list(patterns))
 
 
 def prints(engine: CaretakerEngine) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Fingerprint the planned artifacts."""
-    return engine.fingerprint(RUN, [])
+    return engine.proof.fingerprint(RUN, [])
 
 
-def wait_end(engine: CaretakerEngine, run: str = RUN, limit_s: float = 60.0) -> dict[str, Any]:
+def wait_end(engine: CaretakerEngine, run: str = RUN, limit_s: float = 60.0) -> Mapping[str, Any]:
     """Look until the run has ended."""
     deadline = time.monotonic() + limit_s
-    while not (seen := engine.look(run))["terminal"]:
+    while not (seen := engine.observe.look(run))["terminal"]:
         assert time.monotonic() < deadline, seen
         time.sleep(0.02)
     return seen

@@ -35,7 +35,7 @@ def test_a_peer_that_dies_in_the_middle_of_an_answer_is_a_lost_link(door: Door) 
     engine = door.start(plan_of(RESULT))
     wait_end(engine)
     big_file(door)
-    chunks = engine.get(RUN, "out", "main", "big")
+    chunks = engine.ranges.get(RUN, "out", "main", "big")
     got = len(next(chunks))
     processes.send(door.serving(), signal.SIGKILL)
     with pytest.raises(LinkError):
@@ -45,7 +45,7 @@ def test_a_peer_that_dies_in_the_middle_of_an_answer_is_a_lost_link(door: Door) 
 
 def test_every_request_on_a_dead_wire_hears_of_it_and_so_does_the_next(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
-    follower = engine.follow(RUN, 0, {})
+    follower = engine.observe.follow(RUN, 0, {})
     assert "events" in next(item for item in follower if isinstance(item, dict))
     heard: list[str] = []
     waiting = [threading.Thread(target=lambda: heard.append(error_of(follower))) for _ in range(1)]
@@ -56,7 +56,7 @@ def test_every_request_on_a_dead_wire_hears_of_it_and_so_does_the_next(door: Doo
         thread.join(30)
     assert heard == ["LinkError"]
     with pytest.raises(LinkError):
-        engine.probe()
+        engine.box.probe()
     let_go(door)
 
 
@@ -74,7 +74,7 @@ def test_the_run_does_not_notice_that_a_wire_died(door: Door) -> None:
     processes.send(door.serving(), signal.SIGKILL)
     assert eventually(lambda: not door.serving())
     engine = door.engine()
-    assert engine.look(RUN)["caretaker_alive"]
+    assert engine.observe.look(RUN)["caretaker_alive"]
     let_go(door)
     assert wait_end(engine)["state"] == "finished"
 
@@ -90,8 +90,8 @@ def test_a_closed_wire_says_so_and_closing_twice_is_closing_once(door: Door) -> 
 
 def test_a_box_whose_home_hangs_up_stops_serving(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
-    next(engine.follow(RUN, 0, {}))
-    engine.wire.close()
+    next(engine.observe.follow(RUN, 0, {}))
+    engine.close()
     assert eventually(lambda: not door.serving())
     let_go(door)
 

@@ -24,7 +24,7 @@ from leasehold.lifecycle.pull.rate import Pace
 from leasehold.lifecycle.pull.session import Pulled, begin_chart, open_chart, open_list, pull
 from leasehold.lifecycle.pull.streams import Way
 from leasehold.model.run.note import Note
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
 from tests.contract.doors import RUN, WAITS, Door, let_go, plan_of, wait_end
 from tests.support.lives import eventually
 
@@ -90,14 +90,25 @@ class Faulty:
 
     def __init__(self, engine: CaretakerEngine, fault: Callable[[Iterator[bytes], list[Any]], Iterator[bytes]]) -> None:
         self._engine = engine
+        self.ranges = FaultyRanges(engine.ranges, fault)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class FaultyRanges:
+    """Its part that reads files."""
+
+    def __init__(self, real: Any, fault: Callable[[Iterator[bytes], list[Any]], Iterator[bytes]]) -> None:
+        self._real = real
         self._fault = fault
 
     def fetch(self, run: str, items: list[Any], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
         """Fetch through the fault."""
-        return self._fault(self._engine.fetch(run, items, pack=pack, frame_bytes=frame_bytes), items)
+        return self._fault(self._real.fetch(run, items, pack=pack, frame_bytes=frame_bytes), items)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return getattr(self._real, name)
 
 
 def cut_after(limit: int) -> Callable[[Iterator[bytes], list[Any]], Iterator[bytes]]:
@@ -159,7 +170,7 @@ def test_sums_that_are_told_while_others_come_make_the_same_manifest(
 
 def test_a_list_that_is_asked_for_with_a_look_is_of_what_has_finished(door: Door) -> None:
     engine = door.start(plan_of(WAITS + "echo 1 > $LEASE_OUT/x", "**"))
-    early = list(engine.chart(RUN, ["main"], ["**"], look=True))
+    early = list(engine.ranges.chart(RUN, ["main"], ["**"], look=True))
     assert [list(part) for part in early] == [["seen"]], "nothing is listed of a cell that goes on"
     assert early[0]["seen"]["cells"]["main"]["state"] != "finished"  # type: ignore[index, call-overload]
     let_go(door)
@@ -167,7 +178,7 @@ def test_a_list_that_is_asked_for_with_a_look_is_of_what_has_finished(door: Door
     assert begin_chart(engine, Asked(RUN, ["main"], ["**"])).seen == {}
     begun = begin_chart(engine, Asked(RUN, ["main"], ["**"]), look=True)
     assert begun.seen["cells"]["main"]["state"] == "finished"
-    assert begun.seen["terminal"] == engine.look(RUN)["terminal"]
+    assert begun.seen["terminal"] == engine.observe.look(RUN)["terminal"]
     opened = open_list(begun)
     assert opened.first is not None and opened.first.rows
     opened.talk.leave()
@@ -184,7 +195,7 @@ def test_a_list_of_many_pieces_makes_a_manifest_in_order(haul: Haul) -> None:
 def test_a_box_that_is_hung_up_on_still_writes_its_manifest_down(haul: Haul) -> None:
     haul.write({f"s/{n}": b"%d" % n for n in range(2000)})
     pulled = haul.pull()
-    haul.engine.wire.close()
+    haul.engine.close()
     kept = haul.door.root / "active" / RUN / "manifest.json"
     assert eventually(lambda: kept.exists() and kept.read_bytes() == pulled.manifest)
 
@@ -308,13 +319,13 @@ def test_further_connections_carry_a_part_and_are_closed(haul: Haul) -> None:
     haul.pull(Faulty(haul.engine, late))
     assert haul.home() == files
     assert eventually(lambda: all(map(hung_up, opened))), "one that was still being opened closes when it is"
-    assert haul.engine.probe()["system"], "the first stays with who opened it"
+    assert haul.engine.box.probe()["system"], "the first stays with who opened it"
 
 
 def hung_up(engine: CaretakerEngine) -> bool:
     """Tell whether a connection is closed."""
     try:
-        engine.probe()
+        engine.box.probe()
     except LinkError:
         return True
     return False
@@ -376,7 +387,7 @@ def test_a_box_killed_in_the_middle_is_taken_up_again(haul: Haul) -> None:
         for number, chunk in enumerate(chunks):
             yield chunk
             if number == 3:
-                engine.wire.close()
+                engine.close()
 
     with pytest.raises(LinkError):
         haul.pull(Faulty(engine, kill))

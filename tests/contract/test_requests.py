@@ -16,7 +16,7 @@ import pytest
 from leasehold.errors import BoxError, Refusal
 from leasehold.kit.files.code_tree import tree_hash, tree_text
 from leasehold.kit.files.manifest import encode, parse
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
 from tests.contract.doors import (
     CODE,
     RESULT,
@@ -49,7 +49,7 @@ def refusal(engine: CaretakerEngine, op: str, **args: object) -> str:
 
 
 def test_probe_says_where_and_how_full(door: Door) -> None:
-    seen = door.engine().probe()
+    seen = door.engine().box.probe()
     assert (seen["root"], seen["system"]) == (door.place, "Linux")
     assert seen["free_bytes"] > 0
     assert seen["free_inodes"] >= 0
@@ -59,8 +59,8 @@ def test_probe_says_where_and_how_full(door: Door) -> None:
 def test_code_is_there_once_it_was_brought_and_is_brought_once(door: Door, tmp_path: Path) -> None:
     engine = door.engine()
     assert engine.wire.ask("have_tree", tree=CODE.sha256) == {"have": False}
-    assert engine.push(CODE)
-    assert not engine.push(CODE)
+    assert engine.uploads.push(CODE)
+    assert not engine.uploads.push(CODE)
     assert laid_out(door, CODE, tmp_path / "copy") == CODE.files
 
 
@@ -73,7 +73,7 @@ def test_bringing_the_same_code_twice_at_once_leaves_one_whole_tree(door: Door) 
     big = Code({"a": b"a" * 3_000_000, "b": b"b" * 3_000_000})
     engine = door.engine()
     answers: list[object] = []
-    homes = [threading.Thread(target=lambda: answers.append(engine.push(big))) for _ in range(3)]
+    homes = [threading.Thread(target=lambda: answers.append(engine.uploads.push(big))) for _ in range(3)]
     for home in homes:
         home.start()
     for home in homes:
@@ -85,10 +85,10 @@ def test_bringing_the_same_code_twice_at_once_leaves_one_whole_tree(door: Door) 
 def test_code_that_arrives_different_is_refused_and_not_kept(door: Door) -> None:
     engine = door.engine()
     with pytest.raises(BoxError) as caught:
-        engine.push(Changed(CODE.files))
+        engine.uploads.push(Changed(CODE.files))
     assert caught.value.code == "code.tree_differs"
     assert lists(door) == set()
-    assert engine.push(CODE)
+    assert engine.uploads.push(CODE)
 
 
 class Changed(Code):
@@ -102,12 +102,12 @@ class Changed(Code):
 def test_only_what_the_box_lacks_travels(door: Door, tmp_path: Path) -> None:
     engine = door.engine()
     files = {f"pkg/{number}.py": b"%d" % number * 50 for number in range(30)}
-    assert engine.push(Code(files)).files == 30
+    assert engine.uploads.push(Code(files)).files == 30
     changed = Code({**files, "pkg/7.py": b"seven", "copy.py": files["pkg/8.py"], "empty": b""})
-    pushed = engine.push(changed)
+    pushed = engine.uploads.push(changed)
     assert (pushed.files, pushed.bytes) == (2, 5)
     assert laid_out(door, changed, tmp_path / "copy") == changed.files
-    assert not engine.push(Code(files)), "the older tree is still whole"
+    assert not engine.uploads.push(Code(files)), "the older tree is still whole"
 
 
 def test_what_was_edited_goes_along_unasked_in_one_request(
@@ -115,7 +115,7 @@ def test_what_was_edited_goes_along_unasked_in_one_request(
 ) -> None:
     engine = door.engine()
     files = {f"{number}.py": b"%d" % number * 50 for number in range(9)}
-    engine.push(Code(files))
+    engine.uploads.push(Code(files))
     now = {**files, "7.py": b"seven"}
     edited = Code(now, [entry for entry in Code(now).entries if entry["path"] == "7.py"])
     asked: list[str] = []
@@ -126,7 +126,7 @@ def test_what_was_edited_goes_along_unasked_in_one_request(
         return stream(op, *rest, **args)
 
     monkeypatch.setattr(engine.wire, "stream", watched)
-    pushed = engine.push(edited)
+    pushed = engine.uploads.push(edited)
     assert (pushed.new, pushed.files, pushed.bytes, asked) == (True, 1, 5, ["want_tree"])
     assert laid_out(door, edited, tmp_path / "copy") == edited.files
 
@@ -139,27 +139,27 @@ def blob(door: Door, content: bytes) -> Path:
 
 def test_a_file_spoiled_on_the_box_never_reaches_a_run_and_is_resent(door: Door) -> None:
     engine = door.engine()
-    engine.push(CODE)
+    engine.uploads.push(CODE)
     blob(door, CODE.files["pkg/data.txt"]).write_bytes(b"y" * 1000)
     with pytest.raises(BoxError) as caught:
-        engine.start(plan_of(RESULT), "home")
+        engine.work.start(plan_of(RESULT), "home")
     assert caught.value.code == "code.tree_differs"
     assert not list((door.root / "active").glob("*/work/*"))
-    assert engine.push(CODE).files == 1
-    engine.start(plan_of(RESULT), "home")
+    assert engine.uploads.push(CODE).files == 1
+    engine.work.start(plan_of(RESULT), "home")
     assert wait_end(engine)["state"] == "finished"
 
 
 def test_what_a_power_cut_left_empty_is_sent_again_by_one_push(door: Door) -> None:
     engine = door.engine()
-    engine.push(CODE)
+    engine.uploads.push(CODE)
     sizes = {path: len(content) for path, content in CODE.files.items() if content}
     for path in sizes:
         blob(door, CODE.files[path]).write_bytes(b"")
     with pytest.raises(BoxError):
-        engine.start(plan_of(RESULT), "home")
-    assert engine.push(CODE).files == len({CODE.files[path] for path in sizes})
-    engine.start(plan_of(RESULT), "home")
+        engine.work.start(plan_of(RESULT), "home")
+    assert engine.uploads.push(CODE).files == len({CODE.files[path] for path in sizes})
+    engine.work.start(plan_of(RESULT), "home")
     assert wait_end(engine)["state"] == "finished"
 
 
@@ -167,10 +167,10 @@ def test_a_cut_push_sends_only_the_rest(door: Door) -> None:
     files = {"a": os.urandom(3_000_000), "b": os.urandom(3_000_000), "c": b"c" * 300_000}
     first = door.engine()
     with pytest.raises(ZeroDivisionError):
-        first.push(Breaking(files))
+        first.uploads.push(Breaking(files))
     assert eventually(lambda: any(len(path.name) == 64 for path in (door.root / "blobs").rglob("*")))
-    first.wire.close()
-    pushed = door.engine().push(Code(files))
+    first.close()
+    pushed = door.engine().uploads.push(Code(files))
     assert 1 <= pushed.files < 3
 
 
@@ -194,11 +194,11 @@ def in_blobs(door: Door, pattern: str = "*") -> list[Path]:
 def test_many_small_files_lie_in_few_and_every_run_has_them_apart(door: Door, tmp_path: Path) -> None:
     engine = door.engine()
     code = Code(MANY)
-    assert engine.push(code).files == 300
+    assert engine.uploads.push(code).files == 300
     assert len(in_blobs(door)) < 20, "one is apart for every frame that ends within it"
     assert laid_out(door, code, tmp_path / "copy") == MANY
     edited = Code({**MANY, "007.py": b"seven"})
-    assert engine.push(edited).files == 1
+    assert engine.uploads.push(edited).files == 1
     assert laid_out(door, edited, tmp_path / "again") == edited.files
 
 
@@ -218,10 +218,10 @@ def test_text_is_packed_on_a_long_way_and_noise_is_not(door: Door, tmp_path: Pat
 
     engine.wire.stream = weighed  # type: ignore[method-assign]
     text = Code({f"{number:03}.py": b"step %d\n" % number * 500 for number in range(300)})
-    engine.push(text)
+    engine.uploads.push(text)
     assert 0 < sum(said) < 300_000
     said.clear()
-    engine.push(Code(MANY))
+    engine.uploads.push(Code(MANY))
     assert sum(said) == 300 * 4000
     for number, code in enumerate((text, Code(MANY))):
         assert laid_out(door, code, tmp_path / str(number)) == code.files
@@ -230,28 +230,28 @@ def test_text_is_packed_on_a_long_way_and_noise_is_not(door: Door, tmp_path: Pat
 def test_a_cut_push_of_many_small_files_sends_only_the_rest(door: Door, tmp_path: Path) -> None:
     first = door.engine()
     with pytest.raises(ZeroDivisionError):
-        first.push(Breaking(MANY))
+        first.uploads.push(Breaking(MANY))
     assert eventually(lambda: in_blobs(door, "*.pack")), "some of it is there"
-    first.wire.close()
+    first.close()
     assert eventually(lambda: in_blobs(door, "*.json")), "what came counts, though the rest did not"
-    pushed = door.engine().push(Code(MANY))
+    pushed = door.engine().uploads.push(Code(MANY))
     assert 1 <= pushed.files < 300
     assert laid_out(door, Code(MANY), tmp_path / "copy") == MANY
 
 
 def test_a_spoiled_pack_never_reaches_a_run_and_comes_again(door: Door) -> None:
     engine, code = door.engine(), Code({**MANY, **CODE.files})
-    engine.push(code)
+    engine.uploads.push(code)
     (pack,) = in_blobs(door, "*.pack")
     whole = pack.read_bytes()
     pack.write_bytes(whole[:5000] + b"~~~~" + whole[5004:])
     plan = replace(plan_of(RESULT), tree=code.sha256)
     with pytest.raises(BoxError) as caught:
-        engine.start(plan, "home")
+        engine.work.start(plan, "home")
     assert caught.value.code == "code.tree_differs"
     assert not list((door.root / "active").glob("*/work/*"))
-    assert engine.push(code).files > 200
-    engine.start(plan, "home")
+    assert engine.uploads.push(code).files > 200
+    engine.work.start(plan, "home")
     assert wait_end(engine)["state"] == "finished"
 
 
@@ -259,8 +259,8 @@ def test_pruning_keeps_what_an_unfinished_run_uses(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
     trees = [Code({"n": b"%d" % number}) for number in range(5)]
     for code in trees:
-        engine.push(code)
-    assert engine.prune(dry_run=False)["trees"] == [], "all of them are young"
+        engine.uploads.push(code)
+    assert engine.uploads.prune(dry_run=False)["trees"] == [], "all of them are young"
     names = {CODE.sha256, *(code.sha256 for code in trees)}
     assert lists(door) == names
     let_go(door)
@@ -272,7 +272,7 @@ def test_pruning_keeps_what_an_unfinished_run_uses(door: Door) -> None:
 )
 def test_code_whose_files_want_one_place_is_refused(door: Door, files: dict[str, bytes]) -> None:
     with pytest.raises(BoxError) as caught:
-        door.engine().push(Code(files))
+        door.engine().uploads.push(Code(files))
     assert caught.value.code == "code.unsafe_path"
 
 
@@ -305,7 +305,7 @@ class Unsafe:
 def test_code_that_would_leave_its_tree_is_refused(door: Door, head: dict[str, str]) -> None:
     engine = door.engine()
     with pytest.raises(BoxError) as caught:
-        engine.push(Unsafe(head))
+        engine.uploads.push(Unsafe(head))
     assert caught.value.code == "code.unsafe_path"
     assert os.listdir(door.root / "trees") == ["lock"]
 
@@ -317,32 +317,32 @@ def test_a_run_lives_and_its_journal_log_and_results_can_be_read(door: Door) -> 
     engine = door.start(plan_of("echo a line; cat pkg/data.txt >&2; " + RESULT))
     seen = wait_end(engine)
     assert (seen["state"], seen["cells"]["main"]["code"], seen["cells"]["main"]["attempt"]) == ("finished", 0, 1)
-    batches = list(engine.events(RUN, 0, 0))
+    batches = list(engine.observe.events(RUN, 0, 0))
     events = [event for batch in batches for event in batch["events"]]
     assert [event["k"] for event in events] == KINDS
     assert batches[-1]["offset"] == seen["offset"]
-    assert b"".join(engine.tail(RUN, "main", 1, 0, 0)) == b"a line\n" + b"x" * 1000
-    assert b"".join(engine.tail(RUN, "main", 1, 7, 0)) == b"x" * 1000
-    assert b"".join(engine.get(RUN, "out", "main", "result.txt")) == b"done"
-    assert b"".join(engine.get(RUN, "out", "main", "result.txt", 2)) == b"ne"
-    assert [run["run"] for run in engine.runs()] == [RUN]
+    assert b"".join(engine.observe.tail(RUN, "main", 1, 0, 0)) == b"a line\n" + b"x" * 1000
+    assert b"".join(engine.observe.tail(RUN, "main", 1, 7, 0)) == b"x" * 1000
+    assert b"".join(engine.ranges.get(RUN, "out", "main", "result.txt")) == b"done"
+    assert b"".join(engine.ranges.get(RUN, "out", "main", "result.txt", 2)) == b"ne"
+    assert [run["run"] for run in engine.observe.runs()] == [RUN]
 
 
 def test_events_from_an_offset_on_are_those_not_yet_read(door: Door) -> None:
     engine = door.start(plan_of(RESULT))
     wait_end(engine)
-    first = next(iter(engine.events(RUN, 0, 0)))
+    first = next(iter(engine.observe.events(RUN, 0, 0)))
     line = len(json.dumps(first["events"][0], separators=(",", ":"), ensure_ascii=False).encode()) + 1
-    rest = [event["k"] for batch in engine.events(RUN, line, 0) for event in batch["events"]]
+    rest = [event["k"] for batch in engine.observe.events(RUN, line, 0) for event in batch["events"]]
     assert rest == KINDS[1:]
-    assert [batch["events"] for batch in engine.events(RUN, first["offset"], 0)] == [[]]
+    assert [batch["events"] for batch in engine.observe.events(RUN, first["offset"], 0)] == [[]]
 
 
 def test_following_sends_events_log_and_beats_and_ends_with_the_run(door: Door) -> None:
     engine = door.start(plan_of("echo first; " + WAITS + "echo last; " + RESULT))
     kinds: list[str] = []
     log, beats = b"", 0
-    for item in engine.follow(RUN, 0, {}):
+    for item in engine.observe.follow(RUN, 0, {}):
         if isinstance(item, bytes):
             log += item
         elif "events" in item:
@@ -358,14 +358,14 @@ def test_following_sends_events_log_and_beats_and_ends_with_the_run(door: Door) 
 def test_following_again_from_where_one_was_repeats_nothing(door: Door) -> None:
     engine = door.start(plan_of("echo some words; " + RESULT))
     seen = wait_end(engine)
-    again = list(engine.follow(RUN, seen["offset"], {"main/1": len("some words\n")}))
+    again = list(engine.observe.follow(RUN, seen["offset"], {"main/1": len("some words\n")}))
     assert [item for item in again if isinstance(item, bytes) or "events" in item] == []
 
 
 def test_tail_follows_an_attempt_to_its_end(door: Door) -> None:
     engine = door.start(plan_of("echo first; " + WAITS + "echo last; " + RESULT))
     said = b""
-    for chunk in engine.tail(RUN, "main", 1, 0, 60):
+    for chunk in engine.observe.tail(RUN, "main", 1, 0, 60):
         said += chunk
         let_go(door)
     assert said == b"first\nlast\n"
@@ -374,11 +374,11 @@ def test_tail_follows_an_attempt_to_its_end(door: Door) -> None:
 def test_starting_twice_attaches_to_the_one_run(door: Door) -> None:
     plan = plan_of(WAITS + RESULT)
     engine = door.start(plan)
-    again = engine.start(plan, "another home")
+    again = engine.work.start(plan, "another home")
     assert (again["did"], again["holder"]["home"]) == ("attached", "a home")
     let_go(door)
     assert wait_end(engine)["cells"]["main"]["attempt"] == 1
-    assert engine.start(plan, "a home")["did"] == "attached"
+    assert engine.work.start(plan, "a home")["did"] == "attached"
 
 
 def test_a_run_that_ended_badly_resumes_only_from_the_state_that_was_seen(door: Door) -> None:
@@ -386,23 +386,23 @@ def test_a_run_that_ended_badly_resumes_only_from_the_state_that_was_seen(door: 
     engine = door.start(plan)
     seen = wait_end(engine)
     assert (seen["state"], seen["cells"]["main"]["code"]) == ("failed", 17)
-    assert engine.resume(RUN, seen["seq"] - 1, "a home")["did"] == "attached"
-    assert engine.start(plan, "a home")["did"] == "attached"
-    resumed = engine.resume(RUN, seen["seq"], "other home")
+    assert engine.work.resume(RUN, seen["seq"] - 1, "a home")["did"] == "attached"
+    assert engine.work.start(plan, "a home")["did"] == "attached"
+    resumed = engine.work.resume(RUN, seen["seq"], "other home")
     assert resumed["did"] == "resumed"
     ended = wait_end(engine)
     assert (ended["state"], ended["cells"]["main"]["attempt"]) == ("finished", 2)
     assert (ended["holder"]["home"], ended["holder"]["epoch"]) == ("other home", 2)
-    assert engine.resume(RUN, ended["seq"], "a home")["did"] == "attached"
+    assert engine.work.resume(RUN, ended["seq"], "a home")["did"] == "attached"
 
 
 def test_stopping_ends_a_run_once_and_a_run_that_ended_stays_as_it_is(door: Door) -> None:
     engine = door.start(plan_of("echo up; " + WAITS + RESULT))
-    assert eventually(lambda: engine.look(RUN)["cells"]["main"]["state"] == "running")
-    assert engine.stop(RUN, {"id": "one", "by": "me", "home": "a home", "grace_s": 60})["did"] == "asked"
+    assert eventually(lambda: engine.observe.look(RUN)["cells"]["main"]["state"] == "running")
+    assert engine.work.stop(RUN, {"id": "one", "by": "me", "home": "a home", "grace_s": 60})["did"] == "asked"
     seen = wait_end(engine)
     assert (seen["state"], seen["cells"]["main"]["signal"]) == ("stopped", 15)
-    assert engine.stop(RUN, {"id": "two", "by": "me", "home": "a home", "grace_s": 5})["did"] == "nothing"
+    assert engine.work.stop(RUN, {"id": "two", "by": "me", "home": "a home", "grace_s": 5})["did"] == "nothing"
 
 
 # ---------------------------------------------------------------- two homes
@@ -419,29 +419,29 @@ def test_a_home_that_does_not_hold_a_run_attaches_but_ends_nothing(door: Door) -
     plan = plan_of(WAITS + RESULT)
     engine = door.start(plan)
     budget = {"budget": {"limit": "1", "currency": "USD", "spent": "0", "per_hour": "0"}}
-    assert engine.start(plan, "other home", budget)["did"] == "attached"
+    assert engine.work.start(plan, "other home", budget)["did"] == "attached"
     assert not (door.root / "active" / RUN / "budget.json").exists(), "another home's budget is not this run's"
-    assert "held by home a home since" in taken_from(lambda: engine.stop(RUN, {"id": "x", "home": "other home"}))
-    taken_from(lambda: engine.hush(RUN, "other home"))
-    taken_from(lambda: engine.power_off(["shutdown"], "other home"))
+    assert "held by home a home since" in taken_from(lambda: engine.work.stop(RUN, {"id": "x", "home": "other home"}))
+    taken_from(lambda: engine.hold.hush(RUN, "other home"))
+    taken_from(lambda: engine.power.power_off(["shutdown"], "other home"))
     let_go(door)
     assert wait_end(engine)["state"] == "finished"
 
 
 def test_whoever_takes_over_may_end_things_and_the_old_home_may_not(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
-    seen = engine.take_over(RUN, 1, "other home", {"who": "her on laptop"})
+    seen = engine.hold.take_over(RUN, 1, "other home", {"who": "her on laptop"})
     assert (seen["holder"]["home"], seen["holder"]["epoch"]) == ("other home", 2)
-    said = taken_from(lambda: engine.stop(RUN, {"id": "x", "home": "a home"}))
+    said = taken_from(lambda: engine.work.stop(RUN, {"id": "x", "home": "a home"}))
     assert said.startswith(RUN + " was taken over by her on laptop at 20")
-    assert engine.take_over(RUN, 99, "other home", {})["holder"]["epoch"] == 2, "twice is once"
-    assert engine.stop(RUN, {"id": "y", "home": "other home", "grace_s": 5})["did"] == "asked"
+    assert engine.hold.take_over(RUN, 99, "other home", {})["holder"]["epoch"] == 2, "twice is once"
+    assert engine.work.stop(RUN, {"id": "y", "home": "other home", "grace_s": 5})["did"] == "asked"
     ended = wait_end(engine)
-    taken_from(lambda: engine.resume(RUN, ended["seq"], "a home"))
-    assert engine.look(RUN)["state"] == "stopped"
-    assert engine.take_over(RUN, 2, "a home", {"who": "him"})["holder"]["epoch"] == 3
+    taken_from(lambda: engine.work.resume(RUN, ended["seq"], "a home"))
+    assert engine.observe.look(RUN)["state"] == "stopped"
+    assert engine.hold.take_over(RUN, 2, "a home", {"who": "him"})["holder"]["epoch"] == 3
     let_go(door)
-    assert engine.resume(RUN, ended["seq"], "a home")["did"] == "resumed"
+    assert engine.work.resume(RUN, ended["seq"], "a home")["did"] == "resumed"
     assert wait_end(engine)["state"] == "finished"
 
 
@@ -455,7 +455,7 @@ def test_of_many_homes_that_take_over_at_once_one_does(door: Door) -> None:
         def take(number: int, epoch: int = epoch, won: list[str] = won, lost: list[str] = lost) -> None:
             name = f"home {epoch}-{number}"
             try:
-                engines[number].take_over(RUN, epoch, name, {})
+                engines[number].hold.take_over(RUN, epoch, name, {})
                 won.append(name)
             except Refusal:
                 lost.append(name)
@@ -466,9 +466,9 @@ def test_of_many_homes_that_take_over_at_once_one_does(door: Door) -> None:
         for home in homes:
             home.join()
         assert (len(won), len(lost)) == (1, 3)
-        holder = engine.look(RUN)["holder"]
+        holder = engine.observe.look(RUN)["holder"]
         assert (holder["home"], holder["epoch"]) == (won[0], epoch + 1)
-        taken_from(lambda lost=lost: engine.stop(RUN, {"id": "x", "home": lost[0]}))
+        taken_from(lambda lost=lost: engine.work.stop(RUN, {"id": "x", "home": lost[0]}))
     let_go(door)
     wait_end(engine)
 
@@ -505,8 +505,8 @@ def test_a_promise_that_was_not_kept_cannot_be_sealed(door: Door) -> None:
 
 def test_a_fingerprint_names_the_processes_that_still_live(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
-    assert eventually(lambda: engine.look(RUN)["cells"]["main"]["alive"])
-    pid = engine.look(RUN)["cells"]["main"]["pid"]
+    assert eventually(lambda: engine.observe.look(RUN)["cells"]["main"]["alive"])
+    pid = engine.observe.look(RUN)["cells"]["main"]["pid"]
     assert pid in prints(engine)[1]["alive"]
     let_go(door)
     wait_end(engine)
@@ -521,13 +521,13 @@ def test_very_many_artifacts_can_be_sealed_fingerprinted_and_listed(door: Door) 
     wait_end(engine)
     sealed = parse(json.loads(seal(engine)), RUN)
     present, _ = prints(engine)
-    assert len(sealed["cells"]["main"]) == len(present["main"]) == len(engine.salvageable(RUN, "main")) == count
+    assert len(sealed["cells"]["main"]) == len(present["main"]) == len(engine.proof.salvageable(RUN, "main")) == count
 
 
 def test_everything_a_cell_left_can_be_listed_for_salvage(door: Door) -> None:
     engine = door.start(plan_of('printf x > "$LEASE_OUT/promised"; printf yy > "$LEASE_OUT/extra"; exit 1', "promised"))
     wait_end(engine)
-    listed = [(entry["path"], entry["bytes"]) for entry in engine.salvageable(RUN, "main")]
+    listed = [(entry["path"], entry["bytes"]) for entry in engine.proof.salvageable(RUN, "main")]
     assert listed == [("extra", 2), ("promised", 1)]
 
 
@@ -540,19 +540,19 @@ def test_refusals_have_a_code_and_leave_the_wire_open(door: Door) -> None:
     for op in ("events", "tail", "follow", "manifest", "fingerprint", "get", "stop", "resume", "salvageable"):
         assert refusal(engine, op, run="never-1", cell="main") == "run.absent", op
     assert refusal(engine, "look", run="../escape") == "wire.bad_request"
-    assert engine.look("never-1")["state"] == "absent"
+    assert engine.observe.look("never-1")["state"] == "absent"
     assert not (door.root / "active" / "never-1").exists(), "looking leaves nothing behind"
-    assert engine.probe()["system"]
+    assert engine.box.probe()["system"]
 
 
 def test_a_plan_that_is_damaged_different_or_without_its_code_is_refused(door: Door) -> None:
     engine = door.engine()
     plan = plan_of(RESULT)
     assert refusal(engine, "start", run=RUN, plan=plan.as_dict(), home="h") == "code.tree_missing"
-    engine.push(CODE)
+    engine.uploads.push(CODE)
     damaged = {**plan.as_dict(), "attempts": 99}
     assert refusal(engine, "start", run=RUN, plan=damaged, home="h") == "run.plan_damaged"
-    engine.start(plan, "h")
+    engine.work.start(plan, "h")
     wait_end(engine)
     other = plan_of("echo another job; " + RESULT)
     assert refusal(engine, "start", run=RUN, plan=other.as_dict(), home="h") == "run.plan_differs"
@@ -575,7 +575,7 @@ def test_a_bulk_read_runs_beside_a_follow_on_one_wire(door: Door, tmp_path: Path
     up = threading.Event()
 
     def follow() -> None:
-        for item in engine.follow(RUN, 0, {}):
+        for item in engine.observe.follow(RUN, 0, {}):
             if isinstance(item, bytes):
                 followed.append(item.decode())
                 up.set()
@@ -586,10 +586,10 @@ def test_a_bulk_read_runs_beside_a_follow_on_one_wire(door: Door, tmp_path: Path
     with open(door.out() / "bulk", "wb") as file:
         file.truncate(48 << 20)
     got = 0
-    for number, chunk in enumerate(engine.get(RUN, "out", "main", "bulk")):
+    for number, chunk in enumerate(engine.ranges.get(RUN, "out", "main", "bulk")):
         got += len(chunk)
         if number == 10:
-            assert engine.probe()["system"], "a small question is answered between the chunks"
+            assert engine.box.probe()["system"], "a small question is answered between the chunks"
             let_go(door)
     follower.join(60)
     assert got == 48 << 20
@@ -603,7 +603,7 @@ def test_many_questions_at_once_each_get_their_own_answer(door: Door) -> None:
 
     def read(number: int) -> None:
         for _ in range(10):
-            answers[number] = b"".join(engine.get(RUN, "out", "main", f"f{number}"))
+            answers[number] = b"".join(engine.ranges.get(RUN, "out", "main", f"f{number}"))
 
     readers = [threading.Thread(target=read, args=(number,)) for number in range(1, 9)]
     for reader in readers:
@@ -618,20 +618,20 @@ def test_a_reader_that_leaves_early_does_not_stop_the_others(door: Door) -> None
     wait_end(engine)
     with open(door.out() / "bulk", "wb") as file:
         file.truncate(200 << 20)
-    chunks = engine.get(RUN, "out", "main", "bulk")
+    chunks = engine.ranges.get(RUN, "out", "main", "bulk")
     next(chunks)
     chunks.close()  # type: ignore[attr-defined]
-    assert b"".join(engine.get(RUN, "out", "main", "result.txt")) == b"done"
+    assert b"".join(engine.ranges.get(RUN, "out", "main", "result.txt")) == b"done"
 
 
 def test_a_note_on_a_disk_is_left_found_and_taken_away(door: Door) -> None:
     engine = door.engine()
     name = "0123456789abcdef"
-    assert engine.find_note(door.place, name, 0)["text"] is None
-    assert engine.leave_note(door.place, name, "hello") == ""
-    assert engine.find_note(door.place, name, 0)["text"] == "hello"
-    assert (engine.drop_note(door.place, name), engine.drop_note(door.place, name)) == ("", "")
-    assert engine.find_note(door.place, name, 0)["text"] is None
+    assert engine.notes.find_note(door.place, name, 0)["text"] is None
+    assert engine.notes.leave_note(door.place, name, "hello") == ""
+    assert engine.notes.find_note(door.place, name, 0)["text"] == "hello"
+    assert (engine.notes.drop_note(door.place, name), engine.notes.drop_note(door.place, name)) == ("", "")
+    assert engine.notes.find_note(door.place, name, 0)["text"] is None
 
 
 @pytest.mark.parametrize("name", ["", "../../../etc/passwd", "0123456789abcdef/x", "ABCDEF0123456789"])
@@ -654,7 +654,7 @@ def test_many_files_come_in_one_answer_and_what_is_not_there_is_left_out(door: D
         ("cells", "main", "../../plan.json"), ("cells", "main", record),
     ]  # fmt: skip
     came: dict[int, bytes] = {}
-    for number, chunk in engine.get_many(RUN, items):
+    for number, chunk in engine.ranges.get_many(RUN, items):
         came[number] = came.get(number, b"") + chunk
     folder = door.root / "active" / RUN
     assert came == {
@@ -668,5 +668,5 @@ def test_results_are_no_area_of_many_files(door: Door) -> None:
     engine = door.start(plan_of("true", "**"))
     wait_end(engine)
     with pytest.raises(BoxError) as caught:
-        list(engine.get_many(RUN, [("out", "main", "x")]))
+        list(engine.ranges.get_many(RUN, [("out", "main", "x")]))
     assert caught.value.code == "wire.bad_request"

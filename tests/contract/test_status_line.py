@@ -36,7 +36,7 @@ def test_a_box_that_never_saw_us_has_no_runs_and_stays_untouched(door: Door) -> 
 
 def test_every_run_is_told_with_its_age_and_no_python_starts(door: Door) -> None:
     engine = door.start(plan_of(WAITS + RESULT))
-    engine.wire.close()
+    engine.close()
     assert eventually(lambda: not door.serving())
     assert eventually(lambda: ask_status(door.transport, door.place)), "it is written a moment after the start"
     bare = Bare(door)

@@ -147,27 +147,30 @@ class FakeBox:
         return dict(_MACHINE, real_root=os.path.realpath(self.root), box_id="new" if hidden else "f4be")
 
 
-class FakeWire:
-    """Counts its closing."""
-
-    def __init__(self, box: FakeBox) -> None:
-        self._box = box
-        self._open = True
-
-    def close(self) -> None:
-        """Hang up; a second call does nothing."""
-        if self._open:
-            self._box.open_wires -= 1
-        self._open = False
-
-
 class FakeEngine:
-    """Answers from the box's files."""
+    """Answers from the box's files; it is each of its own parts."""
+
+    heard_bytes = 0
+    lost = None
 
     def __init__(self, box: FakeBox) -> None:
         self._box = box
         self._answers_left = box.dies_after
-        self.wire = FakeWire(box)
+        self._open = True
+        self.work = self.observe = self.hold = self.ranges = self.proof = self.uploads = self.box = self
+        self.checks = self.notes = self.care = self.power = self
+
+    def __enter__(self) -> "FakeEngine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        if self._open:
+            self._box.open_wires -= 1
+        self._open = False
 
     def runs(self) -> List[Dict[str, Any]]:
         """List every run the box knows."""

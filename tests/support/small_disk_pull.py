@@ -20,7 +20,7 @@ from leasehold.lifecycle.pull.rate import Pace
 from leasehold.lifecycle.pull.session import open_chart, pull
 from leasehold.lifecycle.pull.streams import Way
 from leasehold.lifecycle.results.result_folders import Folders
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
 from leasehold.transport.process import LocalTransport
 from tests.contract.doors import RUN, Door, plan_of, wait_end
 
@@ -33,6 +33,17 @@ class Crowded:
 
     def __init__(self, engine: CaretakerEngine, into: Path, what: str) -> None:
         self._engine = engine
+        self.ranges = CrowdedRanges(engine.ranges, into, what)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class CrowdedRanges:
+    """Its part that reads files."""
+
+    def __init__(self, real: Any, into: Path, what: str) -> None:
+        self._real = real
         self._into = into
         self._what = what
         self._full = False
@@ -40,7 +51,7 @@ class Crowded:
     def fetch(self, run: str, items: list[Any], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
         """Fetch; when something is written there is no room any more: of a large file that is after a whole block."""
         came = 0
-        for chunk in self._engine.fetch(run, items, pack=pack, frame_bytes=frame_bytes):
+        for chunk in self._real.fetch(run, items, pack=pack, frame_bytes=frame_bytes):
             yield chunk
             came += len(chunk)
             if not self._full and came >= (2 << 20 if self._what == "bytes" else 1):
@@ -48,7 +59,7 @@ class Crowded:
                 fill(self._into, self._what)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return getattr(self._real, name)
 
 
 def fill(into: Path, what: str) -> None:
@@ -88,7 +99,7 @@ def main() -> int:
     came = folders.partial / "cells" / "main"
     equal = all((came / path).read_bytes() == (door.out() / path).read_bytes() for path in _FILES[what])
     print(json.dumps({"said": said, "equal": equal, "total": sum(_FILES[what].values())}))
-    engine.wire.close()
+    engine.close()
     return 0
 
 

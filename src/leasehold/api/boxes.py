@@ -95,11 +95,8 @@ def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]
     from leasehold.lifecycle.machine.leased_box import box_called
     from leasehold.model.values.units import say_bytes
 
-    engine = box_called(home, name).connect()
-    try:
-        gone = engine.prune(dry_run=dry_run)
-    finally:
-        engine.wire.close()
+    with box_called(home, name).connect() as engine:
+        gone = engine.uploads.prune(dry_run=dry_run)
     return {**gone, "freed": say_bytes(int(gone["bytes"]) + int(gone.get("data_bytes", 0)))}
 
 

@@ -96,8 +96,7 @@ def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> R
         return RunOutcome(record.run, lease.id, tell_all(copy, record.run, report))
     minder = Minder(home, record.run)
     following = Watch(record.run, lease.id, box_of(home, lease), wants_readings=readings, minder=minder)
-    state, engine = following.until_end(home.ledger, None, report)
-    engine.wire.close()
+    state = following.until_end(home.ledger, None, report)
     return RunOutcome(record.run, lease.id, state.state)
 
 
@@ -187,19 +186,17 @@ def logs(
     record = one_with_cell(home, named(home, word), cell)
     engine = seen_from(home, record)
     tell_copy(engine, report)
-    try:
-        seen = engine.look(record.run)
+    with engine:
+        seen = engine.observe.look(record.run)
         if cell not in seen["cells"]:
             known = ", ".join(seen["cells"]) or "none yet"
             raise UserError("cell.unknown", f"{record.run} has no cell {cell!r}", hint=f"its cells: {known}")
         number = attempt or int(seen["cells"][cell]["attempt"])
         lines = LogLines()
-        for chunk in engine.tail(record.run, cell, number, 0, 1e9 if follow else 0):
+        for chunk in engine.observe.tail(record.run, cell, number, 0, 1e9 if follow else 0):
             emit(lines.add(chunk))
         emit(lines.rest())
-        return say_cell(engine.look(record.run)["cells"].get(cell, {}), number)
-    finally:
-        engine.wire.close()
+        return say_cell(engine.observe.look(record.run)["cells"].get(cell, {}), number)
 
 
 def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = False) -> dict[str, Any]:
@@ -214,7 +211,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
 def _stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any]:
     from leasehold.lifecycle.run.stop import stop_run
 
-    return stop_run(home, books.find_run(home.ledger, word), grace_s, report)
+    return dict(stop_run(home, books.find_run(home.ledger, word), grace_s, report))
 
 
 def verify(home: Home, word: str) -> dict[str, Any]:

@@ -74,9 +74,9 @@ def patrol(
     tell_copy(engine, report)
     follow = follow and not isinstance(engine, HomeCopy)  # nothing will be added to that
     told, last_s = 0.0, _seconds(since)
-    try:
+    with engine:
         while True:
-            ended = engine.look(record.run)["state"] in ("finished", "failed", "stopped")
+            ended = engine.observe.look(record.run)["state"] in ("finished", "failed", "stopped")
             for at, line, facts in lines_of(read_series(engine, record.run, last_s), told, whole=ended or not follow):
                 told = at
                 emit(line, facts)
@@ -84,8 +84,6 @@ def patrol(
                 return record.run
             last_s = 300.0
             time.sleep(_LOOK_EVERY_S)
-    finally:
-        engine.wire.close()
 
 
 def _measured(home: Home, word: str, since: str, report: Report) -> tuple[str, Measured]:
@@ -94,12 +92,9 @@ def _measured(home: Home, word: str, since: str, report: Report) -> tuple[str, M
 
     last_s = _seconds(since)
     record = books.find_run(home.ledger, word)
-    engine = seen_from(home, record, alone=True)
-    tell_copy(engine, report)
-    try:
+    with seen_from(home, record, alone=True) as engine:
+        tell_copy(engine, report)
         return record.run, read_series(engine, record.run, last_s)
-    finally:
-        engine.wire.close()
 
 
 def _seconds(since: str) -> float:

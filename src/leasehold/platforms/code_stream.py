@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
@@ -35,6 +36,18 @@ class Tree(Protocol):
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """Yield a file's bytes."""
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Whether the tree was new to the box, and what of it had to travel."""
+
+    new: bool
+    files: int = 0
+    bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return self.new
 
 
 def sizes_of(tree: Tree) -> dict[str, int]:

@@ -1,14 +1,29 @@
-"""Two small contracts: landlords hold boxes, engines run work on them."""
+"""Two contracts: landlords hold boxes, engines run work on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
+from leasehold.errors import LinkError
 from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.profile import Verb
-from leasehold.model.run.plan import Plan
+
+if TYPE_CHECKING:
+    from .engine_parts import (
+        BoxReadings,
+        Care,
+        Checks,
+        DiskNotes,
+        Holding,
+        Observation,
+        Power,
+        Proofs,
+        Ranges,
+        RunReader,
+        Uploads,
+        Work,
+    )
 
 
 class BoxState(Enum):
@@ -33,20 +48,79 @@ class Landlord(Protocol):
         """Say what the platform says now; UNKNOWN when it cannot be asked."""
 
 
-class Engine(Protocol):
-    """Starts work detached and observes it. Every call may be repeated; a lost link raises LinkError."""
+class View(Protocol):
+    """A place where a run can be looked at: where it runs, or its copy at home. `with` closes it."""
 
-    def start(self, plan: Plan, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
-        """Start the run or attach to it; the second call attaches. private: secret values and notice channels."""
+    def __enter__(self) -> Self: ...
 
-    def resume(self, run: str, seq: int, home: str, private: Mapping[str, Any]) -> dict[str, Any]:
-        """Continue an ended run if nothing happened since seq."""
+    def __exit__(self, *_: object) -> None: ...
 
-    def look(self, run: str) -> dict[str, Any]:
-        """Say what is true of the run now."""
+    def close(self) -> None:
+        """Close the connection; the runs go on. A second call does nothing."""
 
-    def events(self, run: str, offset: int, follow_s: float) -> Iterator[dict[str, Any]]:
-        """Yield batches {events, offset} from a byte offset on."""
+    @property
+    def observe(self) -> RunReader:
+        """Look at a run."""
 
-    def stop(self, run: str, wish: dict[str, Any]) -> dict[str, Any]:
-        """Ask the run to end; a run that has ended stays as it is."""
+
+class Engine(View, Protocol):
+    """Runs work detached and observes it: what `lifecycle` needs in order to bring a run to its receipt."""
+
+    @property
+    def observe(self) -> Observation:
+        """Look at runs and follow them."""
+
+    @property
+    def work(self) -> Work:
+        """Start runs and end them."""
+
+    @property
+    def hold(self) -> Holding:
+        """Settle which home holds a run."""
+
+    @property
+    def ranges(self) -> Ranges:
+        """Read files of a run."""
+
+    @property
+    def proof(self) -> Proofs:
+        """Prove what a run left."""
+
+    @property
+    def uploads(self) -> Uploads:
+        """Bring code and data."""
+
+    @property
+    def box(self) -> BoxReadings:
+        """Look at the place where runs run."""
+
+    @property
+    def checks(self) -> Checks:
+        """Try out what a job needs."""
+
+    @property
+    def notes(self) -> DiskNotes:
+        """Find out who else sees a disk."""
+
+    def round_trip_s(self) -> float:
+        """Measure how far the far end is."""
+
+    @property
+    def heard_bytes(self) -> int:
+        """How many bytes of answers have come, as they travelled."""
+
+    @property
+    def lost(self) -> LinkError | None:
+        """Why nothing can be asked any more, if so."""
+
+
+class MachineEngine(Engine, Protocol):
+    """An engine on a machine of our own for a time: its disks, cards and restarts are cared for too."""
+
+    @property
+    def care(self) -> Care:
+        """Survey disks and cards, and clear them."""
+
+    @property
+    def power(self) -> Power:
+        """Turn the machine off, and continue runs after a restart."""

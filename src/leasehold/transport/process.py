@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, cast
 
-from leasehold import first_call
 from leasehold.errors import LinkError
 from leasehold.kit.files.pipes import widen
 from leasehold.kit.text.safe_text import plain
 
-from . import here
+from . import first_call, here
 
 _STDERR_BYTES = 8192
 _LAST_WORDS_S = 1.0  # the child is gone then; what it wrote is in the pipe

@@ -18,6 +18,7 @@ from leasehold.kit.wire import frames
 from leasehold.kit.wire.frames import Frame
 
 from . import parcel, patience
+from .ahead import CalledAhead
 from .contract import Link, Transport
 from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet, say
 
@@ -57,6 +58,8 @@ class Wire:
         self._heard = _Heard()
         try:
             self._early = _handshake(Ear(self._link, transport), root, python_hint, patience_s)
+            if isinstance(transport, CalledAhead):
+                transport.note_answer()
         except BaseException:
             self._link.close()
             raise

@@ -149,10 +149,7 @@ def test_a_tier_that_is_a_mere_folder_on_the_second_box_wants_the_mount(
         )
         for box in (first, second)
     )
-    engine = here.connect()
-    try:
+    with here.connect() as engine:
         (reading,) = probe_sharing(engine, Company(here.name, there, wait_s=0.2), replace(profile, tiers=tiers))
-    finally:
-        engine.wire.close()
     assert (reading.sight, reading.mounted_there) == (Sight.ABSENT, False)
     assert list(first.behind("/mnt").iterdir()) == []

@@ -120,7 +120,7 @@ def test_an_alias_is_resolved_anew_at_every_connect(
     with TcpProxy(ssh_box.port) as moved:
         before = ssh_box.handshakes()
         monkeypatch.setenv("LEASEHOLD_SSH", " ".join(ssh_box.ssh_command_through(moved.port)))
-        find_box(home, "gpu1").connect().wire.close()
+        find_box(home, "gpu1").connect().close()
         assert ssh_box.handshakes() == before + 1
 
 

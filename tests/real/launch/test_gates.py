@@ -134,12 +134,9 @@ def test_a_read_only_disk_says_so(me: Front, place: Path) -> None:
 
 def audit_tier(home: Home, path: str) -> Verdict:
     local = profiles.load("local")
-    engine = find_box(home, "local").connect()
-    try:
+    with find_box(home, "local").connect() as engine:
         job = Job("toy", "true", (Artifact("a", "bytes"),))
         return gatekeeper.audit(engine, job, replace(local, tiers=(*local.tiers, volume(path))))[0]
-    finally:
-        engine.wire.close()
 
 
 def test_a_volume_that_is_not_mounted_is_refused_and_a_mounted_one_is_not(home: Home, tmp_path: Path) -> None:

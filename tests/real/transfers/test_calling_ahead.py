@@ -54,13 +54,13 @@ def test_a_box_that_was_far_is_called_several_times_at_once(bed: SshBed, tmp_pat
     first = calls.first()
     assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
     second = calls.more()
-    assert second.probe()["root"] == str(tmp_path / "ours")
+    assert second.box.probe()["root"] == str(tmp_path / "ours")
     assert eventually(lambda: bed.box.handshakes() == 1 + AHEAD), "the second was one of those that were called"
     calls.hang_up()
     assert eventually(lambda: bed.box.connections() == 2), "what nobody took is hung up"
     assert not (bed.box.home / ".leasehold").exists(), "a call that nobody took leaves nothing on the box"
-    first.wire.close()
-    second.wire.close()
+    first.close()
+    second.close()
 
 
 def test_a_box_that_may_lack_our_program_gets_it_by_the_first_connection(bed: SshBed, tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_a_box_that_may_lack_our_program_gets_it_by_the_first_connection(bed: Ss
     calls.begin()
     assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
     assert not (tmp_path / "ours").exists(), "nobody has begun"
-    calls.first().wire.close()
-    calls.more().wire.close()
+    calls.first().close()
+    calls.more().close()
     assert eventually(lambda: bed.box.handshakes() == 1 + AHEAD)
     calls.hang_up()
     assert eventually(lambda: bed.box.connections() == 0)
@@ -83,12 +83,12 @@ def test_a_box_only_in_the_users_known_hosts_is_called_ahead_once_met(bed: SshBe
     calls.remember(FAR, MUCH)
     calls.begin()
     assert bed.box.connections() == 0, "at a door never met nobody says anything unasked"
-    calls.first().wire.close()
+    calls.first().close()
     calls.hang_up()
     again = calls_to(bed, tmp_path, pinned=False)
     again.begin()
     assert eventually(lambda: bed.box.connections() == 1 + AHEAD)
-    assert again.first().probe()["root"] == str(tmp_path / "ours")
+    assert again.first().box.probe()["root"] == str(tmp_path / "ours")
     again.hang_up()
 
 
@@ -109,13 +109,13 @@ def test_calls_end_though_nothing_was_begun(bed: SshBed, tmp_path: Path, after_s
 def test_what_a_lost_link_left_over_is_hung_up_before_others_are_called(bed: SshBed, tmp_path: Path) -> None:
     calls = calls_to(bed, tmp_path)
     calls.remember(FAR, MUCH)
-    calls.first().wire.close()
+    calls.first().close()
     assert eventually(lambda: all_wait(bed, calls))
     again = calls.first()
     assert eventually(lambda: bed.box.handshakes() == 2 * (1 + AHEAD) and bed.box.connections() == 1 + AHEAD)
     time.sleep(0.5)
     assert bed.box.connections() == 1 + AHEAD
-    again.wire.close()
+    again.close()
     calls.hang_up()
     assert eventually(lambda: bed.box.connections() == 0)
 
@@ -126,7 +126,7 @@ def test_a_near_box_or_a_small_pull_is_called_once(
 ) -> None:
     calls = calls_to(bed, tmp_path)
     calls.remember(round_trip_s, pulled_bytes)
-    calls.first().wire.close()
+    calls.first().close()
     calls.hang_up()
     assert bed.box.handshakes() == 1
 
@@ -136,19 +136,19 @@ def test_a_broken_memory_only_costs_time(bed: SshBed, tmp_path: Path, text: str)
     calls = calls_to(bed, tmp_path)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "way.json").write_text(text)
-    calls.first().wire.close()
+    calls.first().close()
     assert bed.box.handshakes() == 1
 
 
 def test_a_call_that_broke_meanwhile_is_made_anew(bed: SshBed, tmp_path: Path) -> None:
     calls_to(bed, tmp_path).remember(FAR, MUCH)
     calls = calls_to(bed, tmp_path)
-    calls.first().wire.close()
+    calls.first().close()
     assert eventually(lambda: all_wait(bed, calls))
     bed.box.cut()
     assert eventually(lambda: bed.box.connections() == 0)
-    assert eventually(lambda: all(called._engine and called._engine.wire.lost for called in calls._called))
-    calls.more().wire.close()
+    assert eventually(lambda: all(called._engine and called._engine.lost for called in calls._called))
+    calls.more().close()
     bed.box.stop()
     with pytest.raises(LinkError):
         calls.more()

@@ -59,11 +59,8 @@ class Scene:
 
     def pull(self) -> Receipt:
         """Bring home over a fresh wire."""
-        engine = self.box.connect()
-        try:
+        with self.box.connect() as engine:
             return bring_home(self.ledger, self.record, engine, self.notes.append)  # type: ignore[arg-type]
-        finally:
-            engine.wire.close()
 
     @property
     def record(self) -> RunRecord:

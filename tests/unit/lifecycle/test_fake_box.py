@@ -11,6 +11,7 @@ import pytest
 from leasehold.caretaker import routes
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files import manifest
+from leasehold.kit.wire.messages import RunSeen
 
 from .conftest import ARTIFACTS
 
@@ -75,6 +76,7 @@ def test_looks_have_the_same_parts(scene, real):
     (told,) = real("look").objects
     fake = scene.box.connect().look("toy-1")
     assert set(told) == set(fake)
+    assert set(told) <= set(RunSeen.__annotations__)
     assert set(fake["cells"]["main"]) <= set(told["cells"]["main"])
     assert told["cells"]["main"]["state"] == fake["cells"]["main"]["state"]
 

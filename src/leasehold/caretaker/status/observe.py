@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Tuple, cast
 
 from leasehold.caretaker.process.locks import is_held
 from leasehold.caretaker.run import ownership
@@ -24,6 +24,7 @@ from leasehold.kit.run.run_state import FAILED, FINISHED, RunState
 
 if TYPE_CHECKING:
     from leasehold.caretaker.slurm_queue.gather import Gatherer
+    from leasehold.kit.wire.messages import RunSeen
 
 # What files of ours with other content than ours lead to.
 _UNREADABLE = (Refused, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
@@ -43,7 +44,7 @@ def runs(request: Request) -> None:
         request.reply(run)
 
 
-def listed(root: str) -> Iterator[Dict[str, Any]]:
+def listed(root: str) -> Iterator[RunSeen]:
     """Observe every run below a root; one that cannot be read is named with its `problem`, and hides no other."""
     folder = os.path.join(root, "active")
     try:
@@ -71,7 +72,7 @@ def _problem(path: str, name: str) -> str:
     return "its name is none of a run" if ours else ""
 
 
-def observe(folder: RunFolder) -> Dict[str, Any]:
+def observe(folder: RunFolder) -> RunSeen:
     """Fold the journal and check it against locks and processes."""
     cluster = gatherer_of(folder)
     cared = cluster is None and is_held(folder.caretaker_lock)  # one that ends its run meanwhile did not leave it
@@ -105,7 +106,7 @@ def observe(folder: RunFolder) -> Dict[str, Any]:
         place=place_of(folder),
         notifies=os.path.exists(folder.notify),
     )
-    return seen
+    return cast("RunSeen", seen)
 
 
 def proof_age_s(status: Dict[str, Any]) -> Optional[float]:
@@ -114,12 +115,12 @@ def proof_age_s(status: Dict[str, Any]) -> Optional[float]:
     return round(max(0.0, time.time() - beat), 3) if isinstance(beat, (int, float)) else None
 
 
-def state_of(folder: RunFolder) -> Dict[str, Any]:
+def state_of(folder: RunFolder) -> RunSeen:
     """Observe a run for whoever keeps house; one that this version cannot read is unknown, and not over."""
     try:
         return observe(folder)
     except Refused:
-        return {"state": "unknown", "terminal": False, "caretaker_alive": False, "cells": {}}
+        return {"run": folder.run, "state": "unknown", "terminal": False, "caretaker_alive": False, "cells": {}}
 
 
 def _folded(

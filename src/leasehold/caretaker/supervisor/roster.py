@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 from leasehold.caretaker.process.end_processes import poke
 from leasehold.caretaker.process.locks import try_lock
@@ -37,7 +37,7 @@ def add_cells(folder: RunFolder, plan: Dict[str, Any], may: Callable[[], None]) 
         write_json(folder.added, {"cells": added + new})
 
 
-def unheard(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
+def unheard(plan: Dict[str, Any], seen: Mapping[str, Any]) -> List[str]:
     """List cells of this plan that the journal does not have, or that are on their way to another box."""
     has = {name for name, cell in seen["cells"].items() if not cell.get("leaves")}
     return [name for name in plan["cells"] if name not in has] if seen["seq"] else []

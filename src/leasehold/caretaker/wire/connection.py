@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 import time
-from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 from leasehold.kit.files.atomic import write_all
 from leasehold.kit.files.pipes import widen
@@ -47,7 +47,7 @@ class Request:
         """Whether home wants no more of this answer; only of a request without a body."""
         return not self.inbox.empty()
 
-    def reply(self, value: Dict[str, Any]) -> None:
+    def reply(self, value: Mapping[str, Any]) -> None:
         """Send one object."""
         self._connection.send(frames.pack_json(self._number, value))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, BinaryIO, Dict, NamedTuple, Optional
+from typing import Any, BinaryIO, Dict, Mapping, NamedTuple, Optional
 
 MAGIC = b"LEASEHOLD/1 "
 HEADER = struct.Struct(">IIB")
@@ -58,7 +58,7 @@ def head(request: int, type_: int, length: int) -> bytes:
     return HEADER.pack(length, request, type_)
 
 
-def pack_json(request: int, value: Dict[str, Any], type_: int = JSON) -> bytes:
+def pack_json(request: int, value: Mapping[str, Any], type_: int = JSON) -> bytes:
     """Encode one frame with an object in it; ASCII, so that file names that are not UTF-8 travel too."""
     data = json.dumps(value, separators=(",", ":")).encode("ascii")
     if len(data) > _PACK_OVER_BYTES and type_ == JSON:  # ten thousand cells, all alike

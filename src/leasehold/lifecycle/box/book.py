@@ -6,7 +6,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from leasehold import first_call
 from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.kit.files.paths import UnsafePath, check_name
 from leasehold.ledger import books, box_book
@@ -23,6 +22,7 @@ from leasehold.model.run.note import Note, Report
 from leasehold.model.run.verdict import Verdict
 from leasehold.model.values.money import HourlyPrice
 from leasehold.model.values.wording import ago
+from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.flavour import Patience, refuse_shell_only
 from leasehold.transport.host_keys import parse_fingerprint
 from leasehold.transport.paste import PastedSsh, parse_paste
@@ -67,7 +67,7 @@ def add(
     box_book.record(home.ledger, entry, replace=order.replace)
     if old:
         _rebook(home, old, entry, held, report)
-    first_call.forget(home.calls)
+    EarlyCalls(home.path).forget()
     if order.balance:
         tell(home, BoxWord(entry.name, order.balance), time.time())
         entry = find(home, entry.name)
@@ -108,7 +108,7 @@ def remove(home: Home, name: str, report: Report) -> BoxEntry:
             hint=f"lease down {held[0].id}; if you stopped it in the console: lease down {held[0].id} --stopped",
         )
     forget(home, name, report)
-    first_call.forget(home.calls)
+    EarlyCalls(home.path).forget()
     box_book.remove(home.ledger, name)
     report(Note("box_removed", f"{name} ({entry.address}) is out of the book; no meter counted on it"))
     return entry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit.text.safe_text import one_line
@@ -12,7 +12,9 @@ from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.machine.other_roots import attach_words, known_roots
 from leasehold.model.lease.box import BoxEntry, Flavour
 from leasehold.model.platform.placing import DEFAULT_ROOT
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
 
 def runs_found(home: Home, entry: BoxEntry) -> dict[str, Any]:
@@ -23,19 +25,16 @@ def runs_found(home: Home, entry: BoxEntry) -> dict[str, Any]:
     if entry.flavour == Flavour.SHELL_ONLY.value:
         return {"runs": [], "problem": "it carries only a terminal, so nobody can be asked what lies there"}
     try:
-        engine = box_called(home, entry.name).look_in()
-        try:
+        with box_called(home, entry.name).look_in() as engine:
             return _listed(home, entry, engine)
-        finally:
-            engine.wire.close()
     except (BoxError, LinkError) as error:
         return {"runs": [], "problem": f"what lies there is unknown: {error.message}"}
 
 
-def _listed(home: Home, entry: BoxEntry, engine: CaretakerEngine) -> dict[str, Any]:
+def _listed(home: Home, entry: BoxEntry, engine: Engine) -> dict[str, Any]:
     place = entry.root or DEFAULT_ROOT
-    roots: list[dict[str, Any]] = [{"root": place, "runs": engine.runs(), "problem": ""}]
-    roots += engine.machine(known_roots(home))[1]
+    roots: list[dict[str, Any]] = [{"root": place, "runs": engine.observe.runs(), "problem": ""}]
+    roots += engine.box.machine(known_roots(home))[1]
     found = [_row(home, entry, str(one["root"]), run) for one in roots for run in one.get("runs") or ()]
     problems = [one_line(str(one["problem"])) for one in roots if one.get("problem")]
     return {"runs": found, "problem": "; ".join(problems)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.gates.start.audit import judge_apart
@@ -16,10 +16,14 @@ from leasehold.model.lease.box import BoxEntry, Flavour
 from leasehold.model.platform.placing import DEFAULT_ROOT, copy_tier, placed
 from leasehold.model.run.verdict import Finding, Outcome, Verdict, passes, refuses, unknown
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.openssh import SshTransport
 from leasehold.transport.process import LocalTransport
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import ProbeAnswer
+    from leasehold.platforms.contract import Engine
+
 
 # Floors of our own: a parcel, a journal and one small checkpoint must fit.
 _FREE_BYTES = 200 * 10**6
@@ -101,14 +105,11 @@ def _judge_root(reading: DoorReading) -> Finding:
 def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
     """Let the caretaker itself start there and say what it sees."""
     try:
-        engine = box_called(home, entry.name).connect()
-        try:
+        with box_called(home, entry.name).connect() as engine:
             asked = time.time()
-            facts = engine.probe()
+            facts = engine.box.probe()
             answered = time.time()
             durable = _judge_durable(home, engine, entry, str(facts["root"])) if entry.durable else []
-        finally:
-            engine.wire.close()
     except (BoxError, LinkError) as error:
         outcome = Outcome.REFUSED if isinstance(error, BoxError) else Outcome.UNKNOWN
         rest = _untried("the caretaker did not answer", _NOT_TRIED[2:])
@@ -118,12 +119,12 @@ def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
     return [passes(what), _judge_room(facts), _judge_inodes(facts), _judge_clock(skew_s), *durable]
 
 
-def _judge_durable(home: Home, engine: CaretakerEngine, entry: BoxEntry, root: str) -> list[Finding]:
+def _judge_durable(home: Home, engine: Engine, entry: BoxEntry, root: str) -> list[Finding]:
     """Look whether the named durable folder is there, takes a file, and is on another disk than our own folder."""
-    disks = engine.wire.ask("readings", paths=[root, entry.durable])["disks"]
+    disks = engine.box.readings([root, entry.durable])["disks"]
     if not disks[1].get("exists"):
         return [refuses(f"durable: {entry.durable} does not exist on the box", "attach the volume, or name another")]
-    problem = str(engine.wire.ask("probe_tier", path=entry.durable)["problem"])
+    problem = engine.box.probe_tier(entry.durable)
     if problem:
         return [refuses(f"durable: {entry.durable}: {problem}", "is it read-only? Results are copied there")]
     profile = placed(home.shelf().load(entry.platform), entry.root or DEFAULT_ROOT, entry.durable)
@@ -140,7 +141,7 @@ def _judge_mount(disk: dict[str, Any]) -> list[Finding]:
     return [passes(what) if disk["is_mount"] else refuses(what, "attach the volume in the console, then try again")]
 
 
-def _judge_room(facts: dict[str, Any]) -> Finding:
+def _judge_room(facts: ProbeAnswer) -> Finding:
     free = int(facts["free_bytes"])
     what = f"room: {say_bytes(free)} free in {facts['root']}"
     if free < _FREE_BYTES:
@@ -148,7 +149,7 @@ def _judge_room(facts: dict[str, Any]) -> Finding:
     return passes(what)
 
 
-def _judge_inodes(facts: dict[str, Any]) -> Finding:
+def _judge_inodes(facts: ProbeAnswer) -> Finding:
     free, total = int(facts["free_inodes"]), int(facts["total_inodes"])
     if not total:
         return passes("inodes: this filesystem does not count them")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from leasehold.errors import LeaseholdError, Refusal
@@ -49,8 +50,8 @@ def forbid(home: Home, name: str) -> list[dict[str, Any]]:
     box = box_called(home, name)
     if allowed(home, box.name):
         home.ledger.append("relaunch_forbidden", box=box.name, by=person())
-    with box.connect().wire as wire:
-        return list(wire.objects("relaunch_hooks", act="remove"))
+    with box.connect() as engine:
+        return engine.power.remove_hooks()
 
 
 def forget(home: Home, name: str, report: Report) -> None:
@@ -66,8 +67,8 @@ def forget(home: Home, name: str, report: Report) -> None:
 
 def installed(home: Home, name: str) -> list[dict[str, Any]]:
     """List the hooks on a box, as the box itself says."""
-    with box_called(home, name).connect().wire as wire:
-        return list(wire.objects("relaunch_hooks", act="list"))
+    with box_called(home, name).connect() as engine:
+        return engine.power.hooks()
 
 
 def ways_for(home: Home, box: Box, plan: Plan, profile: Profile, report: Report) -> list[str]:
@@ -88,7 +89,7 @@ def ways_for(home: Home, box: Box, plan: Plan, profile: Profile, report: Report)
     return list(profile.relaunch)
 
 
-def tell(seen: dict[str, Any], report: Report) -> None:
+def tell(seen: Mapping[str, Any], report: Report) -> None:
     """Say what the box installed for a run, or why it could not."""
     found = seen.get("relaunch")
     if not isinstance(found, dict) or not found:
@@ -118,11 +119,11 @@ def _install_now(home: Home, box: Box, ways: list[str], report: Report) -> list[
         if record.box == box.name and json.loads(record.plan_json)["job"].get("reboot") == _RESUME
     ]
     found: list[dict[str, Any]] = []
-    with contextlib.suppress(LeaseholdError), box.connect().wire as wire:
-        live = {str(seen["run"]) for seen in wire.objects("runs") if not seen["terminal"]}
+    with contextlib.suppress(LeaseholdError), box.connect() as engine:
+        live = {str(seen["run"]) for seen in engine.observe.runs() if not seen["terminal"]}
         runs = [run for run in wanted if run in live]
         if runs:
-            found = list(wire.objects("relaunch_hooks", act="install", runs=runs, ways=ways))
+            found = engine.power.install_hooks(runs, ways)
     for item in found:
         tell({"relaunch": item}, report)
     return found

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, LinkError
 from leasehold.kit.files.file_layouts import STATUS, words
@@ -24,7 +24,10 @@ from leasehold.model.lease.trained_time import checked_work, with_progress
 from leasehold.model.run.refresh_turn import FleetTurn
 from leasehold.transport import sharing
 from leasehold.transport.contract import Link, Transport
-from leasehold.transport.wire import Wire, ask_status
+from leasehold.transport.wire import ask_status
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
 from .fan_out import Call, fan_out
 from .health import STALE_BEAT_S, trouble
@@ -83,7 +86,7 @@ class _Box:
     patience_s: float
     leases: list[Lease] = field(default_factory=list)
     clusters: dict[str, Box] = field(default_factory=dict)  # by lease: whoever asks there must gather first
-    links: list[Link | Wire] = field(default_factory=list)
+    links: list[Link | Engine] = field(default_factory=list)
     left: bool = False
 
     def gateway(self) -> str:
@@ -127,12 +130,9 @@ class _Box:
         stale = [run for run, value in said.items() if value.get("engine") == "slurm" and _may_change(value)]
         if not stale or lease.id not in self.clusters:
             return said
-        engine = self.clusters[lease.id].look_in()
-        self.links.append(engine.wire)
-        try:
-            return {**said, **{run: {**said[run], **engine.look(run), "age_s": 0} for run in stale}}
-        finally:
-            engine.wire.close()
+        with self.clusters[lease.id].look_in() as engine:
+            self.links.append(engine)
+            return {**said, **{run: {**said[run], **engine.observe.look(run), "age_s": 0} for run in stale}}
 
     def _lines(self, root: str, left_s: float) -> list[tuple[int, str]]:
         ways = sharing.ways(self.way, left_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.gates.start.sharing import SharedReading, Sight
@@ -12,7 +13,10 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, find_box
 from leasehold.model.platform.profile import Profile
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _WAIT_S = 10.0  # network disks show a new file late; one that shows it at once is not waited for
 
@@ -51,28 +55,26 @@ def shared_paths(profile: Profile) -> list[str]:
     return [tier.path for tier in profile.tiers if tier.shared and tier.path.startswith("/")]
 
 
-def probe_sharing(engine: CaretakerEngine, with_whom: Company, profile: Profile) -> tuple[SharedReading, ...]:
+def probe_sharing(engine: Engine, with_whom: Company, profile: Profile) -> tuple[SharedReading, ...]:
     """Look at every shared tier from both boxes; whatever happens, no note stays behind that can be reached."""
     paths = shared_paths(profile)
     try:
         other = with_whom.box.connect()
     except (LinkError, BoxError) as error:
         return tuple(_reading(with_whom, path, Sight.UNREACHABLE, error.message) for path in paths)
-    try:
+    with other:
         if _machine(engine) == _machine(other):
             return tuple(_reading(with_whom, path, Sight.SAME_MACHINE) for path in paths)
         return tuple(_look(engine, other, with_whom, path) for path in paths)
-    finally:
-        other.wire.close()
 
 
-def _look(engine: CaretakerEngine, other: CaretakerEngine, with_whom: Company, path: str) -> SharedReading:
+def _look(engine: Engine, other: Engine, with_whom: Company, path: str) -> SharedReading:
     name, text = secrets.token_hex(16), secrets.token_hex(32)
-    problem = engine.leave_note(path, name, text)
+    problem = engine.notes.leave_note(path, name, text)
     if problem:
         return _reading(with_whom, path, Sight.UNWRITTEN, problem)
     try:
-        found = other.find_note(path, name, with_whom.wait_s)
+        found = other.notes.find_note(path, name, with_whom.wait_s)
     except (LinkError, BoxError) as error:
         return _reading(with_whom, path, Sight.UNREACHABLE, error.message)
     finally:
@@ -86,19 +88,19 @@ def _look(engine: CaretakerEngine, other: CaretakerEngine, with_whom: Company, p
     return _reading(with_whom, path, Sight.SAME if found["text"] == text else Sight.DIFFERS)
 
 
-def _take_away(engine: CaretakerEngine, other: CaretakerEngine, path: str, name: str) -> None:
+def _take_away(engine: Engine, other: Engine, path: str, name: str) -> None:
     """Delete the note from where it was written; when that box is lost, from where it was seen."""
     try:
-        engine.drop_note(path, name)
+        engine.notes.drop_note(path, name)
     except (LinkError, BoxError):
         with contextlib.suppress(LinkError, BoxError):
-            other.drop_note(path, name)
+            other.notes.drop_note(path, name)
         raise
 
 
-def _machine(engine: CaretakerEngine) -> tuple[str, str]:
+def _machine(engine: Engine) -> tuple[str, str]:
     """Containers of one host share its boot; what tells them apart is their own table of processes."""
-    facts = engine.probe()
+    facts = engine.box.probe()
     return str(facts["boot"]), str(facts.get("processes", ""))
 
 

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
@@ -23,9 +23,13 @@ from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from
 from leasehold.model.lease.lease import RunRecord
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .doctor_looks import name_interpreter, what_fills
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import CellSeen, RunSeen
+    from leasehold.platforms.contract import Engine
+
 
 _LOG_NAMES = ("*.log", "*.out", "*.err", "*.txt", "stdout", "stderr", "log")
 _SIGNALLED = 128
@@ -51,20 +55,15 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
     engine = seen_from(home, record)
     if isinstance(engine, HomeCopy):
         return _from_copy(engine, book, record, known)
-    try:
+    with engine:
         return _from_box(engine, book, record, known)
-    finally:
-        engine.wire.close()
 
 
 def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnosis:
     """Measure a box and say what is wrong with it."""
     box = box_called(home, name)
-    engine = box.look_in()
-    try:
-        taken = engine.wire.ask("readings", paths=[str(engine.probe()["root"]), "/"])
-    finally:
-        engine.wire.close()
+    with box.look_in() as engine:
+        taken = engine.box.readings([str(engine.box.probe()["root"]), "/"])
     return diagnose(book, [read_stream(book, "readings", iter([_spoken(taken)]))], _platform(box, taken, context))
 
 
@@ -84,19 +83,19 @@ def _from_copy(copy: HomeCopy, book: Book, record: RunRecord, context: Context) 
     return replace(diagnose(book, logs, told), done=tuple(_done(events)), home_copy=copy.words)
 
 
-def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: Context) -> Diagnosis:
-    seen = engine.look(record.run)
-    root = str(engine.probe()["root"])
+def _from_box(engine: Engine, book: Book, record: RunRecord, context: Context) -> Diagnosis:
+    seen = engine.observe.look(record.run)
+    root = str(engine.box.probe()["root"])
     logs = [
         read_stream(book, _place(root, record.run, cell, state), _tail(engine, record, cell, state))
         for cell, state in seen["cells"].items()
         if int(state.get("attempt", 0))
     ]
-    events = [event for batch in engine.events(record.run, 0, 0) for event in batch["events"]]
+    events = [event for batch in engine.observe.events(record.run, 0, 0) for event in batch["events"]]
     stopped = seen.get("state") == "stopped"
     codes = [None if stopped and _is_ours(state) else _exit_code(state) for state in seen["cells"].values()]
     failed = next((code for code in codes if code), 0 if seen.get("state") == "finished" else None)
-    measured = from_readings(engine.wire.ask("readings", paths=[root, "/"]), running=True)
+    measured = from_readings(engine.box.readings([root, "/"]), running=True)
     told = replace(
         context,
         exit_code=failed if context.exit_code is None else context.exit_code,
@@ -116,12 +115,12 @@ def _from_box(engine: CaretakerEngine, book: Book, record: RunRecord, context: C
     return replace(found, done=(*ours, *_done(events), *fills, *waits[:_SHOWN_WAITS]))
 
 
-def _is_ours(state: dict[str, Any]) -> bool:
+def _is_ours(state: CellSeen) -> bool:
     """Whether a cell of a run that was stopped ended by a signal that a stop sends."""
     return _exit_code(state) in _OF_A_STOP
 
 
-def _say_stop(seen: dict[str, Any]) -> str:
+def _say_stop(seen: RunSeen) -> str:
     """Say whose the end was, and by which signals."""
     sent = sorted({int(state["signal"]) for state in seen["cells"].values() if state.get("signal")})
     signals = f"; its caretaker sent signal {', '.join(map(str, sent))}" if sent else ""
@@ -151,16 +150,16 @@ def _done(events: list[dict[str, Any]]) -> list[str]:
     return [line for event in newest.values() for line in describe(event).splitlines()]
 
 
-def _place(root: str, run: str, cell: str, state: dict[str, Any]) -> str:
+def _place(root: str, run: str, cell: str, state: CellSeen) -> str:
     """Name a log by where it lies on the box, so that commands can be typed there."""
     return f"{root}/active/{run}/cells/{cell}/attempt-{int(state['attempt']):04d}/log"
 
 
-def _tail(engine: CaretakerEngine, record: RunRecord, cell: str, state: dict[str, Any]) -> Any:
-    return engine.tail(record.run, cell, int(state["attempt"]), 0, 0)
+def _tail(engine: Engine, record: RunRecord, cell: str, state: CellSeen) -> Any:
+    return engine.observe.tail(record.run, cell, int(state["attempt"]), 0, 0)
 
 
-def _exit_code(state: dict[str, Any]) -> int | None:
+def _exit_code(state: CellSeen) -> int | None:
     if state.get("signal"):
         return _SIGNALLED + int(state["signal"])
     return None if state.get("code") is None else int(state["code"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.care.disk_plan import Judged, class_of, judge_units, pick
@@ -20,7 +20,10 @@ from leasehold.model.platform.profile import Profile
 from leasehold.model.run.disk_unit import DiskUnit, quarantine_from, result_from, tier_from, trend_from, unit_from
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import MachineEngine
+
 
 _MOST_TARGETS = 1000
 
@@ -61,22 +64,21 @@ class DiskReport:
 def survey(home: Home, order: DiskOrder, report: Report) -> DiskReport:
     """Survey the disks and plan; changes nothing."""
     box = box_called(home, order.box)
-    with box.connect().wire as wire:
-        return _survey(home, box, CaretakerEngine(wire), order, report)
+    with box.connect() as engine:
+        return _survey(home, box, engine, order, report)
 
 
 def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskReport, dict[str, Any]]:
     """Pick targets, show them, and put them aside (or delete them) after a person typed so."""
     box = box_called(home, order.box)
-    with box.connect().wire as wire:
-        engine = CaretakerEngine(wire)
+    with box.connect() as engine:
         seen = _survey(home, box, engine, order, report)
         if not seen.picked:
             raise Refusal("disk.nothing_to_free", f"nothing on {order.box} may go", hint=f"lease disk {order.box}")
         report(Note("disk_picked", say_picked(seen, order), {"picked": [item.as_dict() for item in seen.picked]}))
         _have_typed(ask, _phrase(order, len(seen.picked)), _consequence(order))
         targets = [item.unit.as_target() for item in seen.picked]
-        done = {**_done(wire.objects("quarantine", targets=targets, delete=order.delete)), "deleted": order.delete}
+        done = {**_done(engine.care.quarantine(targets, delete=order.delete)), "deleted": order.delete}
         kind = "disk_deleted" if order.delete else "disk_quarantined"
         home.ledger.append(kind, box=order.box, by=person(), **done)
         _note_runs(home, seen.picked, done)
@@ -85,8 +87,8 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
 
 def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
     """Bring back what a quarantine holds."""
-    with box_called(home, box).connect().wire as wire:
-        done = _done(wire.objects("undo_quarantine", stamp=stamp))
+    with box_called(home, box).connect() as engine:
+        done = _done(engine.care.undo_quarantine(stamp))
     home.ledger.append("disk_restored", box=box, by=person(), **done)
     return done
 
@@ -94,8 +96,8 @@ def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
 def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
     """Delete what a quarantine holds, after a person typed so."""
     _have_typed(ask, f"delete {stamp} on {box}", "what lies in this quarantine will be gone for ever")
-    with box_called(home, box).connect().wire as wire:
-        done = _done(wire.objects("empty_quarantine", stamp=stamp))
+    with box_called(home, box).connect() as engine:
+        done = _done(engine.care.empty_quarantine(stamp))
     home.ledger.append("disk_emptied", box=box, by=person(), **done)
     return done
 
@@ -138,14 +140,13 @@ def say_picked(seen: DiskReport, order: DiskOrder) -> str:
     return "\n".join([head, *lines])
 
 
-def _survey(home: Home, box: Box, engine: CaretakerEngine, order: DiskOrder, report: Report) -> DiskReport:
+def _survey(home: Home, box: Box, engine: MachineEngine, order: DiskOrder, report: Report) -> DiskReport:
     profile = profile_on(home, box)
     paths = [tier.path for tier in profile.tiers if tier.path.startswith("/")]
     units: list[DiskUnit] = []
     last: dict[str, Any] = {}
-    asked: dict[str, Any] = {"paths": paths, "variables": _variables(profile), "limit_s": order.limit_s}
     try:
-        for answer in engine.wire.objects("disk_survey", **asked):
+        for answer in engine.care.disk_survey(paths, _variables(profile), order.limit_s):
             if "units" in answer:
                 units += [unit_from(item) for item in answer["units"]]
             elif "at" in answer:
@@ -203,7 +204,7 @@ def _variables(profile: Profile) -> dict[str, str]:
     return found
 
 
-def _proof(home: Home, box: Box, engine: CaretakerEngine, last: Mapping[str, Any]) -> Any:
+def _proof(home: Home, box: Box, engine: MachineEngine, last: Mapping[str, Any]) -> Any:
     """Ask of each run on the box whether all of it is home; whatever is not proven stays."""
     records = {record.run: record for record in books.runs(home.ledger)}
 

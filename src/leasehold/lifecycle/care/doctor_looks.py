@@ -7,14 +7,17 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.doctor.finding import Finding
 from leasehold.errors import BoxError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.model.lease.lease import RunRecord
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _MISSING_MODULE = "PY1"
 _PYTHON = re.compile(r"\Apython3?(?= )")
@@ -23,7 +26,7 @@ _DEEPEST = 6
 _MOSTLY = 0.5  # a folder that has so much of what lies beside it is looked into
 
 
-def name_interpreter(found: Finding, engine: CaretakerEngine, record: RunRecord, events: Sequence[Any]) -> Finding:
+def name_interpreter(found: Finding, engine: Engine, record: RunRecord, events: Sequence[Any]) -> Finding:
     """Say of a missing module which interpreter missed it, and have the commands name that one."""
     if found.id != _MISSING_MODULE and _MISSING_MODULE not in found.instead_of:
         return found
@@ -34,15 +37,14 @@ def name_interpreter(found: Finding, engine: CaretakerEngine, record: RunRecord,
     return replace(found, note=note, commands=tuple(_PYTHON.sub(interpreter, text) for text in found.commands))
 
 
-def _interpreter(engine: CaretakerEngine, record: RunRecord, events: Sequence[Any]) -> str:
+def _interpreter(engine: Engine, record: RunRecord, events: Sequence[Any]) -> str:
     recorded = [str(event.get("interpreter") or "") for event in events if event.get("k") == "env_recorded"]
     if recorded and recorded[-1].startswith("/"):
         return one_line(recorded[-1])
     plan = json.loads(record.plan_json)
     job = plan["job"]
-    asked = {"command": job["run"], "env": job.get("env") or {}, "modules": [], "platform": plan.get("environment", {})}
     try:
-        answer = engine.wire.ask("check_env", **asked)
+        answer = engine.checks.environment(job["run"], job.get("env") or {}, [], plan.get("environment", {}))
     except BoxError:
         return ""
     facts = answer.get("facts")
@@ -50,11 +52,11 @@ def _interpreter(engine: CaretakerEngine, record: RunRecord, events: Sequence[An
     return one_line(str(executable or answer.get("interpreter") or ""))
 
 
-def what_fills(engine: CaretakerEngine, root: str) -> list[str]:
+def what_fills(engine: Engine, root: str) -> list[str]:
     """Go down from our folder to the one that holds most; say each step that is worth saying."""
     path, lines = root, []
     for _ in range(_DEEPEST):
-        looked = engine.wire.ask("hogs", path=path, limit_s=_LOOK_S)
+        looked = engine.box.hogs(path, _LOOK_S)
         hogs = [hog for hog in looked.get("hogs") or () if int(hog["bytes"])]
         if not hogs:
             break

@@ -41,11 +41,8 @@ def enter(home: Home, word: str, cell: str, words: Sequence[str], *, capture: bo
     records = runs_named(home, word)
     record = one_with_cell(home, records, cell) if cell or len(records) > 1 else records[0]
     box = box_of(home, books.find_lease(home.ledger, record.lease))
-    engine = box.connect()
-    try:
-        told = engine.enter(record.run, cell)
-    finally:
-        engine.wire.close()
+    with box.connect() as engine:
+        told = engine.work.enter(record.run, cell)
     argv = told.get("argv")
     if not isinstance(argv, list) or not all(isinstance(part, str) for part in argv):
         raise BoxError("enter.strange", f"{box.name} did not say how to enter {record.run}")

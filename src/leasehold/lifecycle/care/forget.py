@@ -31,11 +31,8 @@ def _refuse_kept(home: Home, record: RunRecord, lease: Lease) -> None:
     if record.state in _LIVE:
         hint = f"lease stop {record.run}, or lease watch {record.run}"
         raise Refusal("forget.lives", f"{record.run} is {record.state}, as last known", hint=hint)
-    engine = box_of(home, lease).look_in()  # a box that does not answer may hold it
-    try:
-        state = str(engine.look(record.run)["state"])
-    finally:
-        engine.wire.close()
+    with box_of(home, lease).look_in() as engine:  # a box that does not answer may hold it
+        state = str(engine.observe.look(record.run)["state"])
     if state == "absent":
         return
     if state in _LIVE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError
 from leasehold.gates.care.gpu_health import GpuReadings, Health, Level, judge_health, thresholds, worst
@@ -11,7 +11,10 @@ from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.model.run.note import Note, Report
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import MachineEngine
+
 
 _SAMPLES = 5  # a second apart; one alone may be a spike
 _GRACE_S = 10.0
@@ -51,14 +54,13 @@ class GpuReport:
 
 def survey(home: Home, name: str, report: Report, samples: int = _SAMPLES) -> GpuReport:
     """Sample the cards and judge them; changes nothing."""
-    with box_called(home, name).connect().wire as wire:
-        return _survey(CaretakerEngine(wire), name, report, samples)
+    with box_called(home, name).connect() as engine:
+        return _survey(engine, name, report, samples)
 
 
 def end_zombies(home: Home, name: str, ask: Ask, report: Report) -> tuple[GpuReport, list[dict[str, Any]]]:
     """End what holds a card for nobody, after a person typed which; the box looks again before each."""
-    with box_called(home, name).connect().wire as wire:
-        engine = CaretakerEngine(wire)
+    with box_called(home, name).connect() as engine:
         seen = _survey(engine, name, report, _SAMPLES)
         zombies = seen.zombies
         if not zombies:
@@ -67,9 +69,9 @@ def end_zombies(home: Home, name: str, ask: Ask, report: Report) -> tuple[GpuRep
         phrase = "kill " + " ".join(str(row["pid"]) for row in zombies)
         require_phrase(ask, f"these processes on {name} will be ended. To approve", phrase, "nothing was ended")
         targets = [{"pid": row["pid"], "started": row["started"]} for row in zombies]
-        done = engine.wire.ask("end_holders", targets=targets, grace_s=_GRACE_S)["results"]
+        done = engine.care.end_holders(targets, _GRACE_S)
         home.ledger.append("zombies_ended", box=name, by=person(), results=done)
-        return seen, list(done)
+        return seen, done
 
 
 def say_holder(row: dict[str, Any]) -> str:
@@ -82,9 +84,9 @@ def say_holder(row: dict[str, Any]) -> str:
     return f"pid {row['pid']}  {cards}  {ago(float(row['age_s']))} old  {memory}  {row['command']}\n    {row['why']}"
 
 
-def _survey(engine: CaretakerEngine, name: str, report: Report, samples: int) -> GpuReport:
+def _survey(engine: MachineEngine, name: str, report: Report, samples: int) -> GpuReport:
     last: dict[str, Any] = {}
-    for answer in engine.wire.objects("gpu_survey", samples=samples):
+    for answer in engine.care.gpu_survey(samples):
         if "sample" in answer:
             report(Note("gpu_sample", f"sample {answer['sample']} of {answer['of']}", answer))
         else:

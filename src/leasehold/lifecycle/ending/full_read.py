@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.gates.end.box_copy import ReadInFull
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.units import say_bytes
 from leasehold.model.values.wording import ago
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _SAY_EVERY_S = 1.0
 _NOT_READ = "the box did not answer for it"
 
 
-def read_in_full(
-    engine: CaretakerEngine, run: str, wanted: Mapping[tuple[str, str], int], report: Report
-) -> ReadInFull:
+def read_in_full(engine: Engine, run: str, wanted: Mapping[tuple[str, str], int], report: Report) -> ReadInFull:
     """Read these files of a run on the box, given with the bytes that each should have; none is nothing to read."""
     items, total = sorted(wanted), sum(wanted.values())
     if not items:
@@ -26,7 +27,7 @@ def read_in_full(
     report(Note("reading_box", f"{run}: the box reads {_files(items)} in full, {say_bytes(total)}"))
     begun = said = time.monotonic()
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for answer in engine.prove(run, items):
+    for answer in engine.proof.prove(run, items):
         for entry in answer.get("entries", ()):
             found[str(entry.get("cell")), str(entry.get("path"))] = dict(entry)
         now = time.monotonic()

@@ -18,9 +18,8 @@ _IDENTITY = ("pid", "started", "boot")
 
 def call_harmless(home: Home, record: RunRecord, pid: int, ask: Ask) -> dict[str, Any]:
     """Look at the process on the box, have a person type that it is harmless, and record that on both ends."""
-    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
-    try:
-        found = engine.occupants(record.run)["occupants"]
+    with box_of(home, books.find_lease(home.ledger, record.lease)).connect() as engine:
+        found = engine.proof.occupants(record.run)["occupants"]
         one = next((one for one in found if one.get("pid") == pid), None)
         if one is None:
             known = ", ".join(str(one.get("pid")) for one in found) or "none"
@@ -29,9 +28,7 @@ def call_harmless(home: Home, record: RunRecord, pid: int, ask: Ask) -> dict[str
             )
         _ask(record.run, one, ask)
         identity = {key: one[key] for key in _IDENTITY}
-        engine.clear_occupant(record.run, home.ledger.home_id, identity)
-    finally:
-        engine.wire.close()
+        engine.proof.clear_occupant(record.run, home.ledger.home_id, identity)
     facts = {**identity, "command": one_line(str(one["command"])), "how": one_line(str(one["how"])), "by": person()}
     home.ledger.append("process_cleared", lease=record.lease, run=record.run, **facts)
     return facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from leasehold.errors import BoxError
 from leasehold.gates.end.teardown import RunReadings
@@ -15,9 +16,12 @@ from leasehold.lifecycle.machine.two_places import HomeJudged, judge_home
 from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.platform.profile import Verb
 from leasehold.model.run.verdict import Finding, unknown
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-ReadRun = Callable[[CaretakerEngine, RunRecord, set[str]], RunReadings]
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
+
+ReadRun = Callable[["Engine", RunRecord, set[str]], RunReadings]
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Around:
 
 
 def read_around(
-    home: Home, at: tuple[Lease, Verb, Box], engine: CaretakerEngine, own: Sequence[RunRecord], read: ReadRun
+    home: Home, at: tuple[Lease, Verb, Box], engine: Engine, own: Sequence[RunRecord], read: ReadRun
 ) -> Around:
     """Read every other root of ours there, and prove that the home copies lie elsewhere, where the verb deletes."""
     lease, verb, box = at

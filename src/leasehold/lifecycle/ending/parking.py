@@ -59,18 +59,15 @@ def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
         raise Refusal("park.own_machine", f"{lease.box} is this very machine: `{verb.name}` would power off your own")
 
     def power_off(command: Sequence[str]) -> None:
-        engine = box.connect()
-        try:
-            engine.power_off(command, home.ledger.home_id)
-        finally:
-            engine.wire.close()
+        with box.connect() as engine:
+            engine.power.power_off(command, home.ledger.home_id)
 
     def answers() -> bool:
         try:
-            box.connect().wire.close()
+            with box.connect():
+                return True
         except LinkError:
             return False
-        return True
 
     return InsideLandlord(power_off, answers)
 

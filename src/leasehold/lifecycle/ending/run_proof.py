@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from leasehold.gates.end.teardown import TeardownReadings, judge_teardown
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import RunRecord
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .teardown_readings import Look, read_run
 
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
-def why_kept(home: Home, engine: CaretakerEngine, record: RunRecord) -> str:
+
+def why_kept(home: Home, engine: Engine, record: RunRecord) -> str:
     """Say why a run must stay on the box; empty when every cell is home or waived and nothing changed since."""
     if not record.receipt_json and not record.waived:
         return f"its results are not home: lease pull {record.run}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from leasehold import first_call
 from leasehold.errors import LeaseholdError, LinkError, Refusal
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
@@ -17,6 +16,7 @@ from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.profile import Verb
 from leasehold.model.run.note import Report, silent
 from leasehold.platforms.contract import BoxState, Landlord
+from leasehold.transport.early_calls import EarlyCalls
 
 from .teardown import platform_of
 
@@ -75,7 +75,7 @@ def record_stopped(
 
     since_unix: when it stopped, where the person saw that too; otherwise it counts until now.
     """
-    first_call.forget(home.calls)
+    EarlyCalls(home.path).forget()
     name = verb_name or _last_asked(home, lease)
     verb = platform_of(home, lease).verb(name) if name else None
     if verb is not None and verb.kind == "park":

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leasehold import first_call
 from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.gates.end.teardown import TeardownReadings, judge_approval, judge_teardown
 from leasehold.kit.text.units import utc_day
@@ -29,6 +28,7 @@ from leasehold.model.run.receipt import Approval
 from leasehold.model.run.verdict import Verdict
 from leasehold.platforms.contract import BoxState, Landlord
 from leasehold.platforms.landlords.person import steps
+from leasehold.transport.early_calls import EarlyCalls
 
 from .teardown_readings import Look, neighbours, read_all
 from .teardown_words import not_home, where_results_are
@@ -197,14 +197,10 @@ def _look_again(home: Home, lease: Lease, wanted: Wanted, report: Report) -> Tea
 
 def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
     """The person is here: the box need not nag any more. Best effort; the box may be going already."""
-    with contextlib.suppress(LeaseholdError):
-        engine = box_of(home, lease).connect()
-        try:
-            for run in plan.readings.runs:
-                if run.state != "absent":
-                    engine.hush(run.run, home.ledger.home_id)
-        finally:
-            engine.wire.close()
+    with contextlib.suppress(LeaseholdError), box_of(home, lease).connect() as engine:
+        for run in plan.readings.runs:
+            if run.state != "absent":
+                engine.hold.hush(run.run, home.ledger.home_id)
 
 
 def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, report: Report) -> BoxState:
@@ -233,7 +229,7 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
 
 def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxState, report: Report) -> None:
     """Write down that nobody knows whether the verb took effect: the lease counts on, clocks that it may start too."""
-    first_call.forget(home.calls)
+    EarlyCalls(home.path).forget()
     rate = f" at {lease.price}" if lease.price else ""
     home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)
     asked = f"`{plan.verb.name}` was asked for and {lease.box}"
@@ -248,7 +244,7 @@ def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxStat
 
 
 def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
-    first_call.forget(home.calls)
+    EarlyCalls(home.path).forget()
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": plan.verb.name})
         append("lease_parked", lease.id, "", {"verb": plan.verb.name, "said": "the platform reports it stopped"})
@@ -259,7 +255,7 @@ def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
 
 
 def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
-    first_call.forget(home.calls)
+    EarlyCalls(home.path).forget()
     twins = twins_of(home, lease)
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": verb})

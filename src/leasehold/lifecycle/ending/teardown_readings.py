@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.gates.end.box_copy import ReadInFull, everything, suspects
@@ -21,7 +21,6 @@ from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.platform.profile import Verb
 from leasehold.model.run.note import Report, silent
 from leasehold.model.run.plan import plan_from_dict
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .full_read import read_in_full
 from .harmless import with_word
@@ -29,6 +28,10 @@ from .left_behind import left_behind
 from .machine_readings import read_around
 from .moved_cells import moved_from
 from .waivers import covered_by, missed_by
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _NAMED = 100  # files that an event names; more are counted
 
@@ -52,22 +55,21 @@ def read_all(
     except (BoxError, LinkError) as error:  # a disk that is gone with our folder: what lay on it is unknown
         runs = tuple(_read_home(home, record) for record in records)
         return TeardownReadings(lease.id, verb.name, False, runs, (), unreachable_because=error.message), left
-    try:
-        there = {str(run["run"]): one_line(str(run.get("problem") or "")) for run in engine.runs()}
-        on_box = {run for run, problem in there.items() if not problem}
-        # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
-        earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
-        known = [record for record in [*records, *earlier] if not there.get(record.run)]
-        runs = tuple(read_run(engine, home, record, on_box, left, look) for record in known)
-        around = read_around(
-            home, (lease, verb, box), engine, [*records, *earlier],
-            lambda there, record, names: read_run(there, home, record, names, left, look),
-        )  # fmt: skip
-    except LinkError as error:
-        home_only = tuple(_read_home(home, record) for record in records)
-        return TeardownReadings(lease.id, verb.name, False, home_only, (), unreachable_because=error.message), left
-    finally:
-        engine.wire.close()
+    with engine:
+        try:
+            there = {str(run["run"]): one_line(str(run.get("problem") or "")) for run in engine.observe.runs()}
+            on_box = {run for run, problem in there.items() if not problem}
+            # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
+            earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
+            known = [record for record in [*records, *earlier] if not there.get(record.run)]
+            runs = tuple(read_run(engine, home, record, on_box, left, look) for record in known)
+            around = read_around(
+                home, (lease, verb, box), engine, [*records, *earlier],
+                lambda there, record, names: read_run(there, home, record, names, left, look),
+            )  # fmt: skip
+        except LinkError as error:
+            home_only = tuple(_read_home(home, record) for record in records)
+            return TeardownReadings(lease.id, verb.name, False, home_only, (), unreachable_because=error.message), left
     strangers = tuple(sorted(one_line(run) for run in on_box - {run.run for run in runs}))
     unreadable = tuple(sorted((one_line(run), problem) for run, problem in there.items() if problem))
     return TeardownReadings(
@@ -96,7 +98,7 @@ def _read_home(home: Home, record: RunRecord) -> RunReadings:
 
 
 def read_run(
-    engine: CaretakerEngine,
+    engine: Engine,
     home: Home,
     record: RunRecord,
     on_box: set[str],
@@ -117,7 +119,7 @@ def read_run(
     home_cells = readings.receipt.cells if readings.receipt else ()
     wanted = everything(readings.sealed, home_cells) if look.in_full else {}
     read = read_in_full(engine, record.run, wanted, look.report)
-    present, rest = engine.fingerprint(
+    present, rest = engine.proof.fingerprint(
         record.run, plan.patterns, [cell for cell in record.waived if cell not in home_cells]
     )
     if not look.in_full:

@@ -12,6 +12,7 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask
 from leasehold.lifecycle.home.home import Home, person
+from leasehold.lifecycle.machine.box import closed_on_failure
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.results.result_folders import Folders, private
 from leasehold.lifecycle.results.salvage import salvage
@@ -93,15 +94,12 @@ def _failed_cells(home: Home, leases: list[Lease], records: list[RunRecord]) -> 
     """List what failed by the box's own word of now; a box that does not answer is asked about one run at a time."""
     found = []
     for lease in leases:
-        engine = box_of(home, lease).connect()
-        try:
+        with box_of(home, lease).connect() as engine:
             for record in (one for one in records if one.lease == lease.id):
-                seen = engine.look(record.run)
+                seen = engine.observe.look(record.run)
                 cells = seen["cells"] if seen["state"] == "failed" else {}
                 owed = record.owed()
                 found += [(record, name) for name, cell in cells.items() if cell["state"] == "failed" and name in owed]
-        finally:
-            engine.wire.close()
     return found
 
 
@@ -147,16 +145,13 @@ def _salvage(home: Home, record: RunRecord, cell: str, place: Path, report: Repo
     box = box_of(home, books.find_lease(home.ledger, record.lease))
     try:
         engine = box.connect()
-        try:
-            seen = engine.look(record.run)
-        except LinkError:
-            engine.wire.close()
-            raise
+        with closed_on_failure(engine):
+            seen = engine.observe.look(record.run)
     except (BoxError, LinkError) as error:  # a box whose disk with our folder is gone answers, and has nothing to read
         what = "cannot be reached" if isinstance(error, LinkError) else "answers, and our folder there cannot be used"
         report(Note("unreachable", f"{box.name} {what} ({error.message}); nothing can be salvaged now"))
         return _Left([], reached=False)
-    try:
+    with engine:
         if seen["state"] == "absent":
             return _Left([], reached=True, missed=True)
         if not seen["terminal"]:
@@ -166,10 +161,8 @@ def _salvage(home: Home, record: RunRecord, cell: str, place: Path, report: Repo
                 hint=f"lease stop {record.run}",
             )
         files = salvage(engine, record.run, cell, place / "salvaged", report)
-        _, rest = engine.fingerprint(record.run, plan_from_dict(json.loads(record.plan_json)).patterns)
+        _, rest = engine.proof.fingerprint(record.run, plan_from_dict(json.loads(record.plan_json)).patterns)
         return _Left(files, reached=True, beside=(rest.get("beside") or {}).get(cell))
-    finally:
-        engine.wire.close()
 
 
 def _warning(record: RunRecord, cell: str, promised: str, left: _Left) -> str:

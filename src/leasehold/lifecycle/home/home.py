@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leasehold import first_call
+from leasehold.kit.startup.home_folder import home_folder
 from leasehold.kit.text.redact import Redactor, in_environment
 from leasehold.ledger.store import Ledger
 
@@ -35,7 +35,7 @@ class Home:
         user = Path(environ.get("HOME") or "~").expanduser()
         settings = Path(environ.get("XDG_CONFIG_HOME") or user / ".config") / "leasehold"
         config = Path(environ.get("LEASEHOLD_CONFIG") or settings).expanduser().absolute()
-        path = Path(first_call.home_folder(environ))
+        path = Path(home_folder(environ))
         return cls(path, config, _here(), _links(environ, path))
 
     def shelf(self, project: Path | None = None) -> Shelf:
@@ -83,11 +83,6 @@ class Home:
         from hashlib import sha256
 
         return self.path / "cache" / "ways" / f"{sha256(box.encode()).hexdigest()[:16]}.json"
-
-    @property
-    def calls(self) -> str:
-        """Where it is kept how boxes were called, so that the next command can begin with that."""
-        return first_call.calls_folder(str(self.path))
 
     def box_root(self, name: str) -> Path:
         """Folder of a built-in box on this machine."""

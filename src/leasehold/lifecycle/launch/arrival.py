@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leasehold.errors import Refusal
 from leasehold.ledger import books
@@ -17,11 +18,13 @@ from leasehold.model.lease.machine import Machine
 from leasehold.model.platform.placing import DEFAULT_ROOT
 from leasehold.model.run.note import Report
 from leasehold.model.values.wording import ago
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
 
 def arrive(
-    home: Home, lease: Lease, at: tuple[Box, CaretakerEngine], before: RunRecord | None, results: Path, report: Report
+    home: Home, lease: Lease, at: tuple[Box, Engine], before: RunRecord | None, results: Path, report: Report
 ) -> None:
     """Judge a box that does not know the run; nothing was started there yet."""
     box, engine = at

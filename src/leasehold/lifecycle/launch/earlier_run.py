@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leasehold.ledger.store import Ledger
     from leasehold.lifecycle.project.code_tree import CodeTree
     from leasehold.model.lease.lease import Lease, RunRecord
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.contract import Engine
 
 _ENDED = ("stopped", "failed")
 _SHOWN = 6
@@ -41,13 +41,13 @@ def as_begun(ledger: Ledger, plan: Plan, tree: CodeTree, report: Report) -> Plan
 
 
 def refuse_lost_thread(
-    ledger: Ledger, engine: CaretakerEngine, plan: Plan, lease: Lease, tree: CodeTree, report: Report
+    ledger: Ledger, engine: Engine, plan: Plan, lease: Lease, tree: CodeTree, report: Report
 ) -> None:
     """Refuse to start at zero beside a run of this job that was stopped and left something to go on from."""
     earlier = _earlier(ledger, plan, lease, tree)
     if earlier is None:
         return
-    seen = engine.look(earlier.run)
+    seen = engine.observe.look(earlier.run)
     if seen["state"] not in _ENDED:
         return
     begun = plan_from_dict(json.loads(earlier.plan_json))
@@ -117,11 +117,11 @@ def _changes(old: Iterable[Mapping[str, Any]] | None, new: Iterable[Mapping[str,
     return found
 
 
-def _left_by(engine: CaretakerEngine, run: str, seen: Mapping[str, Any]) -> str:
+def _left_by(engine: Engine, run: str, seen: Mapping[str, Any]) -> str:
     """Say what an ended run left that another start could go on from; empty when there is nothing."""
     unfinished = [name for name, cell in seen["cells"].items() if cell["state"] != "finished"]
     begun = [name for name in unfinished if seen["cells"][name].get("attempt")]
-    files = sum(len(engine.salvageable(run, name)) for name in begun[:_MOST_CELLS])
+    files = sum(len(engine.proof.salvageable(run, name)) for name in begun[:_MOST_CELLS])
     if not files:
         return ""
     trained = (seen.get("work") or {}).get("trained_s")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import leasehold
 from leasehold.errors import BoxError, Refusal, UserError
@@ -23,7 +23,7 @@ from leasehold.lifecycle.box.first_contact import say_once
 from leasehold.lifecycle.box.lease_notes import note_disks, note_reached, note_told, say_meter
 from leasehold.lifecycle.box.platform_choice import readings
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.box import Box, closed_on_failure
 from leasehold.lifecycle.machine.shared_meters import meet
 from leasehold.lifecycle.money.budget import budget_for_box
 from leasehold.lifecycle.preflight import gatekeeper as check
@@ -43,7 +43,6 @@ from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan
 from leasehold.model.run.verdict import Verdict
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.process import LocalTransport
 
 from .arrival import arrive
@@ -51,6 +50,10 @@ from .earlier_run import as_begun, refuse_lost_thread
 from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
 from .upload import upload
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen, StartAnswer
+    from leasehold.platforms.contract import Engine
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Launch:
     lease: Lease
     box: Box
     results: Path
-    seen: dict[str, Any]
+    seen: StartAnswer
     known_seq: int  # how far this home had read the journal before
 
 
@@ -69,7 +72,7 @@ class Launch:
 class Met:
     """An open wire to a box, and how it was judged when it was chosen; no verdict where the run was found there."""
 
-    engine: CaretakerEngine
+    engine: Engine
     audit: Verdict | None = None
     hogs: tuple[dict[str, Any], ...] = ()
     disks: tuple[dict[str, Any], ...] = ()
@@ -96,9 +99,7 @@ class LaunchOrder:
     stored: Plan | None = None  # go on with this very plan and the code that it began with
 
 
-def launch(
-    home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], report: Report
-) -> tuple[Launch, CaretakerEngine]:
+def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], report: Report) -> tuple[Launch, Engine]:
     """Start the run, attach to it, or resume it: whatever the identical command now means."""
     job, tree = job_tree
     box, ledger = order.box, home.ledger
@@ -122,7 +123,7 @@ def launch(
         note_reached(ledger, lease)
         say_once(home, box, profile, report)
         refuse_company(engine, plan, alongside=order.alongside)
-        state = engine.look(plan.run)["state"]
+        state = engine.observe.look(plan.run)["state"]
         if state == "absent":
             plan = plan.with_code_of(wanted)  # what it began with, if it ever began, lies nowhere any more
             if order.trains and not (order.again or order.alongside or order.share.part):
@@ -143,7 +144,7 @@ def launch(
             facts, private, seen = _ask_to_start(home, (order, plan, lease), engine, profile, tree, state, report)
     except BaseException:
         if engine is not None:
-            engine.wire.close()
+            engine.close()
         raise
     if tree.sha256 == plan.tree:
         kept_code.keep(ledger, tree)
@@ -157,9 +158,9 @@ def launch(
 
 
 def _ask_to_start(
-    home: Home, asked: tuple[LaunchOrder, Plan, Lease], engine: CaretakerEngine, profile: Profile, tree: CodeTree,
+    home: Home, asked: tuple[LaunchOrder, Plan, Lease], engine: Engine, profile: Profile, tree: CodeTree,
     state: str, report: Report,
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:  # fmt: skip
+) -> tuple[dict[str, Any], dict[str, Any], StartAnswer]:  # fmt: skip
     """Push the code and have the box start, attach or resume; return the handbook's facts, what was sent, its word."""
     order, plan, lease = asked
     box, job = order.box, plan.job
@@ -179,18 +180,15 @@ def _ask_to_start(
     return facts, private, seen
 
 
-def prove_detached(home: Home, launched: Launch, report: Report) -> CaretakerEngine:
+def prove_detached(home: Home, launched: Launch, report: Report) -> Engine:
     """Look over a second connection whether the run lives on without the first; return that connection."""
     engine = launched.box.connect()
-    try:
-        _look_for_life(home, launched, engine.look(launched.plan.run), report)
-    except BaseException:
-        engine.wire.close()
-        raise
+    with closed_on_failure(engine):
+        _look_for_life(home, launched, engine.observe.look(launched.plan.run), report)
     return engine
 
 
-def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: Report) -> None:
+def _look_for_life(home: Home, launched: Launch, seen: RunSeen, report: Report) -> None:
     if seen["terminal"]:
         return  # it ended before we could look: nothing left to detach
     if seen["caretaker_alive"]:
@@ -206,7 +204,7 @@ def _look_for_life(home: Home, launched: Launch, seen: dict[str, Any], report: R
     )
 
 
-def connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
+def connect(home: Home, box: Box, report: Report) -> Engine:
     """Open one wire, and say the key of a box that was never met."""
     first_contact = getattr(box.transport, "pinned", True) is False
     engine = box.connect()
@@ -224,23 +222,23 @@ def connect(home: Home, box: Box, report: Report) -> CaretakerEngine:
 
 
 def _refuse_shared(
-    engine: CaretakerEngine, profile: Profile, job: Job, wishes: Mapping[str, Any], report: Report | None
+    engine: Engine, profile: Profile, job: Job, wishes: Mapping[str, Any], report: Report | None
 ) -> None:
     """Nothing private goes to a box that has only a shared disk for it; notification addresses are private too."""
     private = (*job.secrets, *(("the addresses of lease notify",) if wishes else ()))
     if private:
-        seen = engine.probe()
+        seen = engine.box.probe()
         refuse_shared(profile, str(seen.get("real_root") or seen["root"]), private)
         if report is not None:
             warn_shared(profile, seen, private, report)
 
 
-def refuse_company(engine: CaretakerEngine, plan: Plan, *, alongside: bool) -> None:
+def refuse_company(engine: Engine, plan: Plan, *, alongside: bool) -> None:
     """A changed project must not quietly start a second trainer beside the first."""
     if alongside:
         return
     family = re.compile(re.escape(plan.job.name[:60]) + r"-[0-9a-f]{10}(?:-\d+)?(?:-b[0-9a-f]{6})?\Z")
-    for other in engine.runs():
+    for other in engine.observe.runs():
         same_job = other["run"] != plan.run and family.match(str(other["run"]))
         if same_job and not other["terminal"] and other["state"] != "absent":
             raise Refusal(
@@ -260,11 +258,11 @@ def _refuse_foreign_engine(profile: Profile) -> None:
 
 
 def _pass_plan(
-    home: Home, order: LaunchOrder, engine: CaretakerEngine, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper
+    home: Home, order: LaunchOrder, engine: Engine, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper
 ) -> None:
     """Pass the plan gate with what is known of the box, its folder as the box itself resolves it."""
     job, tree = job_tree
-    seen = engine.probe()
+    seen = engine.box.probe()
     given = [cell for cell in job.cells if not order.share.cells or cell.name in order.share.cells]
     asked = Wishes(order.price, order.balance, spot=order.spot, root=str(seen.get("real_root") or seen["root"]))
     planned = judge_on_box(home, order.box, replace(job, cells=tuple(given)), asked, time.time(), tree.project)
@@ -318,21 +316,19 @@ def _private(home: Home, plan: Plan, lease: Lease) -> dict[str, Any]:
     return {**private, "environment": dict(plan.environment)}
 
 
-def _begin(
-    engine: CaretakerEngine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str, Any]], report: Report
-) -> dict[str, Any]:
+def _begin(engine: Engine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str, Any]], report: Report) -> StartAnswer:
     home_id, private = mine
-    pushed = engine.push(tree) if tree.sha256 == plan.tree else None  # else the box has it since the run began
+    pushed = engine.uploads.push(tree) if tree.sha256 == plan.tree else None  # else the box has it since the run began
     if pushed:
         size = f"{pushed.files} of {len(tree.entries)} files, {say_bytes(pushed.bytes)}, had to travel"
         data = {"files": pushed.files, "bytes": pushed.bytes, "of_files": len(tree.entries)}
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
-    seen = engine.start(plan, home_id, private)
+    seen = engine.work.start(plan, home_id, private)
     for one in seen.get("woken") or ():
         report(Note("warning", woken(one["what"], one["pid"])))
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped") and _is_owed(seen, private["given_up"]):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); starting it again"))
-        seen = engine.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})
+        seen = engine.work.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})
     reboot_consent.tell(seen, report)
     report(
         Note(
@@ -344,13 +340,13 @@ def _begin(
     return seen
 
 
-def _is_owed(seen: dict[str, Any], given_up: list[str]) -> bool:
+def _is_owed(seen: RunSeen, given_up: list[str]) -> bool:
     """Whether a cell that nobody gave up has not finished; without cells the run only fetches."""
     unfinished = {name for name, cell in seen["cells"].items() if cell["state"] != "finished"}
     return not unfinished or not unfinished <= set(given_up)
 
 
-def _train_again(seen: dict[str, Any], given_up: list[str], report: Report) -> list[str]:
+def _train_again(seen: StartAnswer, given_up: list[str], report: Report) -> list[str]:
     """List the given-up cells that this start trains anew, and say so: their waivers are over."""
     if not given_up or seen["did"] not in ("opened", "resumed"):
         return []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LeaseholdError, LinkError, Refusal
 from leasehold.ledger import books
@@ -27,7 +27,10 @@ from leasehold.model.platform.placing import DEFAULT_ROOT
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan, plan_from_dict
 from leasehold.model.values.wording import ago
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _LIVE = ("opened", "running", "stopping")
 
@@ -68,12 +71,12 @@ def still_promised(home: Home, plan: Plan) -> Plan:
     return replace(plan, job=job, cells=(*plan.cells, *(cell.name for cell in left)))
 
 
-def open_lease_on(home: Home, box: Box, price: str, engine: CaretakerEngine) -> Lease:
+def open_lease_on(home: Home, box: Box, price: str, engine: Engine) -> Lease:
     """Return the open lease of a box that has answered; one that was called stopped, and was not, is open again."""
     held = books.lease_held(home.ledger, box.name, box.root)
     if held is None:
         closed = [one for one in books.leases(home.ledger) if (one.box, one.root) == (box.name, box.root)]
-        runs = engine.runs() if closed else []
+        runs = engine.observe.runs() if closed else []
         mine = {record.run for lease in closed[:1] for record in books.runs(home.ledger, lease=lease.id)}
         if any(run["run"] in mine and run["state"] in _LIVE for run in runs):
             note_heard(home, closed[0], runs)
@@ -150,11 +153,8 @@ def _generations(home: Home, job: Job, tree: CodeTree) -> dict[int, RunLine]:
 def _is_absent(home: Home, lease: Lease, run: str) -> bool:
     """Whether the box that was to have the run answers that it knows nothing of it."""
     try:
-        engine = box_of(home, lease).connect()
-        try:
-            return bool(engine.look(run)["state"] == "absent")
-        finally:
-            engine.wire.close()
+        with box_of(home, lease).connect() as engine:
+            return bool(engine.observe.look(run)["state"] == "absent")
     except LeaseholdError:
         return False
 

@@ -42,9 +42,8 @@ def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
     """Show who holds the run, have a person type the take-over, and let the box write it down."""
     lease = books.find_lease(home.ledger, record.lease)
     box = box_of(home, lease)
-    engine = box.connect()
-    try:
-        holder = engine.look(record.run).get("holder") or {}
+    with box.connect() as engine:
+        holder = engine.observe.look(record.run).get("holder") or {}
         if holder.get("home") == home.ledger.home_id:
             report(Note("held", f"{record.run} is held by this home already", {"run": record.run}))
             return
@@ -56,9 +55,7 @@ def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
         facts = handbook.facts_of(home, stay, profile_on(home, box), len(wishes.get("channels", ())))
         facts = {**facts, "project": record.project}  # whoever attached may not have the project
         private = {"who": whoami(), "version": leasehold.__version__, "notify": wishes, "handbook": facts}
-        seen = engine.take_over(record.run, int(holder.get("epoch", 0)), home.ledger.home_id, private)
-    finally:
-        engine.wire.close()
+        seen = engine.hold.take_over(record.run, int(holder.get("epoch", 0)), home.ledger.home_id, private)
     home.ledger.append("run_taken_over", lease=lease.id, run=record.run, epoch=seen["holder"]["epoch"], before=held)
     handbook.keep(home, record.run, facts, seen)
     report(Note("taken_over", f"{record.run} is held by this home now; before: {held}", {"run": record.run}))

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from leasehold.errors import LinkError
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.project.local_data import DataTree
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.data_stream import Lacking, ask_lacking, send
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+from leasehold.platforms.data_stream import Lacking
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _SAY_EVERY_S = 5.0
 _TRIES = 5  # one after the other in which nothing went on
 _PAUSE_S = 2.0
 
 
-def upload(box: Box, engine: CaretakerEngine, trees: Sequence[DataTree], report: Report) -> CaretakerEngine:
+def upload(box: Box, engine: Engine, trees: Sequence[DataTree], report: Report) -> Engine:
     """Bring what the box lacks; return the connection that is open then: a cut one was replaced."""
     first = engine
     for tree in trees:
@@ -26,23 +30,23 @@ def upload(box: Box, engine: CaretakerEngine, trees: Sequence[DataTree], report:
             engine = _one(box, engine, tree, report)
         except BaseException:
             if engine is not first:
-                engine.wire.close()
+                engine.close()
             raise
     return engine
 
 
-def _one(box: Box, engine: CaretakerEngine, tree: DataTree, report: Report) -> CaretakerEngine:
+def _one(box: Box, engine: Engine, tree: DataTree, report: Report) -> Engine:
     failed, went = 0, False
     while True:
         progress = _Progress(tree, box.name, report)
         try:
-            lacking = ask_lacking(engine.wire, tree)
+            lacking = engine.uploads.lacking(tree)
             if not lacking:
                 _say_there(tree, box.name, went, report)
                 return engine
             progress.begin(lacking)
             went = True
-            send(engine.wire, tree, lacking, progress.more)
+            engine.uploads.send(tree, lacking, progress.more)
         except LinkError as error:
             failed = 1 if progress.sent else failed + 1
             if failed >= _TRIES:
@@ -52,8 +56,8 @@ def _one(box: Box, engine: CaretakerEngine, tree: DataTree, report: Report) -> C
             engine = _again(box, engine, failed)
 
 
-def _again(box: Box, engine: CaretakerEngine, failed: int) -> CaretakerEngine:
-    engine.wire.close()
+def _again(box: Box, engine: Engine, failed: int) -> Engine:
+    engine.close()
     for left in range(_TRIES - failed, -1, -1):
         time.sleep(_PAUSE_S)
         try:

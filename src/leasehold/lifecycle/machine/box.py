@@ -6,26 +6,25 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from leasehold import first_call
-from leasehold.errors import LinkError, UserError
+from leasehold.errors import UserError
 from leasehold.ledger import box_book
 from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry
 from leasehold.transport import ssh_config
-from leasehold.transport.ahead import CalledAhead
+from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.openssh import SshAddress, SshTransport
-from leasehold.transport.parcel import boot_command
 from leasehold.transport.process import LocalTransport
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
     from leasehold.lifecycle.records.orders import RunOrder
     from leasehold.model.platform.profile import Profile
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.contract import Engine, MachineEngine
     from leasehold.transport.contract import Transport
     from leasehold.transport.sharing import Way
 
+EngineT = TypeVar("EngineT", bound="Engine")
 DEFAULT_PLATFORM = "generic-ssh"
 
 # What a conversation needs is imported when there is one: ssh is called before, and shakes hands meanwhile.
@@ -44,12 +43,12 @@ class Box:
     durable: str = ""  # the folder that the book names for copies
     chosen: bool = False  # a person named its platform
 
-    def connect(self) -> CaretakerEngine:
+    def connect(self) -> MachineEngine:
         """Open one wire; raises LinkError when the box cannot be reached.
 
         A door never met is only knocked at first: nothing may be typed at a relay's menu.
         """
-        from leasehold.platforms.engines.caretaker import CaretakerEngine
+        from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
         from leasehold.transport.flavour import refuse_closed_door
         from leasehold.transport.wire import Wire
 
@@ -59,11 +58,9 @@ class Box:
         engine = CaretakerEngine(Wire(self.transport, self.root, self.python_hint))
         if first:
             cast(SshTransport, self.transport).note_met()
-        if isinstance(self.transport, CalledAhead):
-            self.transport.note_answer()
         return engine
 
-    def connect_by(self, transport: Transport) -> CaretakerEngine:
+    def connect_by(self, transport: Transport) -> MachineEngine:
         """Open one wire by another way to the same box."""
         return replace(self, transport=transport).connect()
 
@@ -71,7 +68,7 @@ class Box:
         """Name what its connection goes through: boxes behind one door are asked gently."""
         return gateway_of(self.transport)
 
-    def look_in(self) -> CaretakerEngine:
+    def look_in(self) -> MachineEngine:
         """Open one wire for reading, over a connection that others share where there is one."""
         from leasehold.transport import sharing
         from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
@@ -88,8 +85,8 @@ class Box:
         ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
         return sharing.first_answer(ways, lambda way: ask_status(way.transport, self.root, way.patience_s))
 
-    def _by(self, way: Way) -> CaretakerEngine:
-        from leasehold.platforms.engines.caretaker import CaretakerEngine
+    def _by(self, way: Way) -> MachineEngine:
+        from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
         from leasehold.transport.wire import Wire
 
         return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s))
@@ -143,21 +140,18 @@ def _interpreter(home: Home, platform: str) -> str:
 def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
     """Find the ordered box; one that we have met is called at once, so that its handshake overlaps our own start."""
     box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
-    if not isinstance(box.transport, SshTransport):
-        yield box
-        return
-    if not box.transport.met:
-        yield box
-        first_call.remember(home.calls, order.on, box.transport.argv(boot_command()))
-        return
-    called = CalledAhead(box.transport, lambda argv: first_call.remember(home.calls, order.on, argv))
+    with EarlyCalls(home.path).opening(order.on, box.transport) as way:
+        yield box if way is box.transport else replace(box, transport=way)
+
+
+@contextmanager
+def closed_on_failure(engine: EngineT) -> Iterator[EngineT]:
+    """Close a connection if what is done over it fails; otherwise it stays open for the caller."""
     try:
-        yield replace(box, transport=called)
-    except LinkError:
-        first_call.forget(home.calls, order.on)
+        yield engine
+    except BaseException:
+        engine.close()
         raise
-    finally:
-        called.hang_up()
 
 
 def way_to(home: Home, name: str) -> Transport:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.kit.text.safe_text import one_line
@@ -18,9 +18,12 @@ from leasehold.ledger import books, box_book
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
 from leasehold.model.lease.lease import Lease
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-from .box import Box
+from .box import Box, closed_on_failure
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine, MachineEngine
+
 
 _LIVE = ("running", "stopping")
 _STALE_S = 30  # an older heartbeat proves nothing about now
@@ -34,23 +37,20 @@ class ClosedBox(Box):
     """The box of a closed lease: if it answers, the lease was closed by mistake or the box is on again."""
 
     answered: Answered = field(default=lambda runs: None)
-    hush: Callable[[CaretakerEngine], None] = field(default=lambda engine: None)
+    hush: Callable[[Engine], None] = field(default=lambda engine: None)
 
-    def connect(self) -> CaretakerEngine:
+    def connect(self) -> MachineEngine:
         """Open one wire, and write down that it answered."""
         return self._noted(super().connect())
 
-    def look_in(self) -> CaretakerEngine:
+    def look_in(self) -> MachineEngine:
         """Open one wire for reading, and write down that it answered."""
         return self._noted(super().look_in())
 
-    def _noted(self, engine: CaretakerEngine) -> CaretakerEngine:
-        try:
-            self.answered(engine.runs())
+    def _noted(self, engine: MachineEngine) -> MachineEngine:
+        with closed_on_failure(engine):
+            self.answered(engine.observe.runs())
             self.hush(engine)
-        except BaseException:
-            engine.wire.close()
-            raise
         return engine
 
 
@@ -90,14 +90,14 @@ def note_heard(home: Home, lease: Lease, runs: Iterable[Mapping[str, Any]]) -> N
     home.ledger.append("lease_reopened", lease=lease.id, seen="it answered", live=sorted(map(one_line, live)), **off)
 
 
-def hush_closed(home: Home, lease: Lease, engine: CaretakerEngine) -> None:
+def hush_closed(home: Home, lease: Lease, engine: Engine) -> None:
     """A box nags on about a lease that has ended if nobody could tell it then: it is told at the next contact."""
     if books.find_lease(home.ledger, lease.id).open:
         return
     for record in books.runs(home.ledger, lease=lease.id):
         with suppress(LeaseholdError):  # gone from there, or held by another home
             if (record.seq or record.state != "planned") and not record.owed():
-                engine.hush(record.run, home.ledger.home_id)
+                engine.hold.hush(record.run, home.ledger.home_id)
 
 
 def reopened_since(home: Home, seq: int) -> list[str]:

@@ -6,12 +6,11 @@ mistake, is open again, and counts from its beginning.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.machine import Same, compare, machine_read
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .box import Box
 from .heard_again import doubtful, note_heard
@@ -19,18 +18,22 @@ from .other_roots import known_roots
 from .shared_meters import met_before
 from .two_places import host_key
 
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
+
 _LIVE = ("opened", "running", "stopping")
 
 
-def reopen_by_machine(home: Home, box: Box, engine: CaretakerEngine) -> None:
+def reopen_by_machine(home: Home, box: Box, engine: Engine) -> None:
     """Open the doubtful leases again whose runs are at work on this very machine; asked only where there are some."""
     closed = [(lease, met_before(home, lease)) for lease in books.leases(home.ledger) if doubtful(home, lease)]
     known = [(lease, met) for lease, met in closed if met is not None]
     if not known:
         return
-    said, roots = engine.machine(known_roots(home))
+    said, roots = engine.box.machine(known_roots(home))
     here = machine_read(said, host_key(box))
-    runs: list[dict[str, Any]] = [*engine.runs(), *(run for root in roots for run in root.get("runs") or ())]
+    runs: list[Any] = [*engine.observe.runs(), *(run for root in roots for run in root.get("runs") or ())]
     live = {str(run.get("run")) for run in runs if run.get("state") in _LIVE}
     for lease, met in known:
         mine = {record.run for record in books.runs(home.ledger, lease=lease.id)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books, box_book
@@ -14,9 +14,11 @@ from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT
 from leasehold.model.platform.profile import Verb
 from leasehold.model.run.verdict import Finding, passes, refuses, unknown
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .box import Box
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
 _NAMED = 5  # folders that a line names; more are counted
 
@@ -30,9 +32,7 @@ class OtherRoot:
     problem: str = ""
 
 
-def roots_at_stake(
-    engine: CaretakerEngine, home: Home, lease: Lease, verb: Verb
-) -> tuple[list[OtherRoot], list[Finding]]:
+def roots_at_stake(engine: Engine, home: Home, lease: Lease, verb: Verb) -> tuple[list[OtherRoot], list[Finding]]:
     """Have the box list its other roots that the verb may end, and say where it may not look for them.
 
     Every folder that this home ever used is named to it. A rehearsal ends nothing but its own folder, with all that
@@ -40,7 +40,7 @@ def roots_at_stake(
     """
     if not verb.deletes and verb.ends == "nothing":
         return [], []
-    machine, said = engine.machine(known_roots(home))
+    machine, said = engine.box.machine(known_roots(home))
     found = [
         OtherRoot(str(one["root"]), tuple(one.get("runs") or ()), one_line(str(one.get("problem") or "")))
         for one in said
@@ -84,10 +84,7 @@ def attach_words(run: str, box: str, root: str) -> str:
 
 
 @contextmanager
-def opened(box: Box, root: str) -> Iterator[CaretakerEngine]:
+def opened(box: Box, root: str) -> Iterator[Engine]:
     """Speak to the same machine about another folder."""
-    engine = replace(box, root=root).connect()
-    try:
+    with replace(box, root=root).connect() as engine:
         yield engine
-    finally:
-        engine.wire.close()

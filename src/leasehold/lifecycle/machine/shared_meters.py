@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.money.budget import bills
 from leasehold.model.lease.lease import Lease
 from leasehold.model.lease.machine import Machine, Same, compare, machine_from_dict, machine_read
 from leasehold.model.run.note import Note, Report
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .box import Box
 from .other_roots import known_roots
 from .two_places import host_key
 
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
-def read_machine(home: Home, box: Box, engine: CaretakerEngine) -> Machine:
+
+def read_machine(home: Home, box: Box, engine: Engine) -> Machine:
     """Ask the box which machine it is."""
-    said, _ = engine.machine(known_roots(home))
+    said, _ = engine.box.machine(known_roots(home))
     return machine_read(said, host_key(box))
 
 
@@ -27,7 +31,7 @@ def met_before(home: Home, lease: Lease) -> Machine | None:
     return machine_from_dict(met[-1].data) if met else None
 
 
-def meet(home: Home, lease: Lease, at: tuple[Box, CaretakerEngine], report: Report) -> None:
+def meet(home: Home, lease: Lease, at: tuple[Box, Engine], report: Report) -> None:
     """Note the machine of a lease that was opened for a run which is there already; nothing else asks for it then."""
     if met_before(home, lease) is None:
         box, engine = at

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.errors import Refusal
 from leasehold.gates.end.two_places import HomeFolder, PlaceReadings, doubts_of, judge_places, lie_on_box, refusal_words
@@ -19,9 +19,13 @@ from leasehold.model.lease.lease import RunRecord
 from leasehold.model.lease.machine import Machine, machine_read
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.verdict import Finding
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .box import Box
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import Witnessed
+    from leasehold.platforms.contract import Engine
+
 
 _LOOK_S = 60.0  # how long the box may look through its folder for a note before a box is given up
 _LAUNCH_LOOK_S = 1.0
@@ -40,7 +44,7 @@ class Mount(NamedTuple):
 
 
 def read_places(
-    engine: CaretakerEngine, box: Box, folders: Sequence[tuple[Path, str]], limit_s: float = _LOOK_S
+    engine: Engine, box: Box, folders: Sequence[tuple[Path, str]], limit_s: float = _LOOK_S
 ) -> PlaceReadings:
     """Leave a note in each folder, have the box look for it, and take the notes away."""
     left = [(_nearest(folder), what) for folder, what in folders]
@@ -53,14 +57,14 @@ def read_places(
             notes.append(note)
             mount = mount_of(folder)
             found.append(HomeFolder(str(folder), what, mount.kind, mount.source, problem=problem))
-        answer = engine.witness(notes, limit_s)
+        answer = engine.notes.witness(notes, limit_s)
     machine = machine_read(answer["machine"], host_key(box))
     hosts = {name for name in (machine.host, _address(box)) if name}
     heard = tuple(_heard(*pair, answer, hosts) for pair in zip(found, notes, strict=True))
     return PlaceReadings(this_machine(), machine, heard, bool(answer["whole"]))
 
 
-def _heard(folder: HomeFolder, note: dict[str, Any], answer: dict[str, Any], hosts: set[str]) -> HomeFolder:
+def _heard(folder: HomeFolder, note: dict[str, Any], answer: Witnessed, hosts: set[str]) -> HomeFolder:
     name = str(note["name"])
     host = folder.source.rpartition("@")[2].partition(":")[0] if ":" in folder.source else ""
     return replace(
@@ -72,7 +76,7 @@ def _heard(folder: HomeFolder, note: dict[str, Any], answer: dict[str, Any], hos
     )
 
 
-def refuse_results_on_box(engine: CaretakerEngine, box: Box, results: Path) -> None:
+def refuse_results_on_box(engine: Engine, box: Box, results: Path) -> None:
     """Refuse a launch whose results would come home to the box itself; a quick look, the gate looks everywhere."""
     findings = lie_on_box(read_places(engine, box, [(results, "the results' folder")], _LAUNCH_LOOK_S))
     if findings:
@@ -84,7 +88,7 @@ def refuse_results_on_box(engine: CaretakerEngine, box: Box, results: Path) -> N
         )
 
 
-def warn_results_on_box(engine: CaretakerEngine, box: Box, record: RunRecord, report: Report) -> None:
+def warn_results_on_box(engine: Engine, box: Box, record: RunRecord, report: Report) -> None:
     """Say at a pull that what comes home stays on the box; the teardown will refuse."""
     readings = read_places(engine, box, [(Path(record.results), "the results' folder")], _PULL_LOOK_S)
     for finding in lie_on_box(readings):
@@ -99,9 +103,7 @@ class HomeJudged(NamedTuple):
     doubts: tuple[str, ...] = ()
 
 
-def judge_home(
-    engine: CaretakerEngine, box: Box, home: Home, records: Sequence[RunRecord], *, simulated: bool
-) -> HomeJudged:
+def judge_home(engine: Engine, box: Box, home: Home, records: Sequence[RunRecord], *, simulated: bool) -> HomeJudged:
     """Judge everything of this home that must outlive the box; a simulated one is nothing but its folder."""
     folders = [(home.path, "this home with its ledger")]
     for record in records:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import Refusal, UserError
 from leasehold.gates.start.audit import AuditReadings, judge_audit, judge_cluster, lacks_room
@@ -26,7 +26,10 @@ from leasehold.model.platform.profile import Profile
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.verdict import Outcome, Verdict
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 SKIPPABLE = ("audit", "env", "smoke", "launch")
 _HOGS_LIMIT_S = 10.0
@@ -99,19 +102,19 @@ _JUST_THE_BOX = AuditWish()
 
 
 def audit(
-    engine: CaretakerEngine, job: Job, profile: Profile, wish: AuditWish = _JUST_THE_BOX
+    engine: Engine, job: Job, profile: Profile, wish: AuditWish = _JUST_THE_BOX
 ) -> tuple[Verdict, list[dict[str, Any]]]:
     """Measure the box and judge it; look for hogs when the room does not suffice, or when asked to."""
-    root = str(engine.probe()["root"])
+    root = str(engine.box.probe()["root"])
     paths = [
         root,
         *(tier.path for tier in profile.tiers if tier.path.startswith("/") and tier.path != "/"),
     ]
     asked = asked_of_box(wish.signs.platforms) if wish.signs else []
-    taken = engine.wire.ask("readings", paths=paths, signs=asked)
+    taken = engine.box.readings(paths, asked)
     if wish.note_disks is not None:
         wish.note_disks(taken["disks"])
-    probes = {path: str(engine.wire.ask("probe_tier", path=path)["problem"]) for path in paths if _exists(taken, path)}
+    probes = {path: engine.box.probe_tier(path) for path in paths if _exists(taken, path)}
     shared = probe_sharing(engine, wish.with_whom, profile) if wish.with_whom else ()
     readings = replace(_readings(taken, probes), shared=shared, code_inodes=wish.code_inodes)
     verdict = judge_audit(met_here(job, profile), profile, readings, max(1, len(job.cells)))
@@ -119,11 +122,11 @@ def audit(
         seen = replace(wish.signs, read={**wish.signs.read, **_signs(taken)})
         verdict = Verdict(verdict.gate, (*verdict.findings, *judge_signs(profile, seen)))
     if profile.engine == "slurm":
-        answer = engine.wire.ask("slurm_rehearse", slurm=slurm_options(job))
+        answer = engine.checks.scheduler(slurm_options(job))
         verdict = Verdict(verdict.gate, (*verdict.findings, judge_cluster(answer)))
     disks = [disk for disk in taken["disks"] if disk.get("exists")]
     if wish.deep:
-        return verdict, [engine.wire.ask("hogs", path=disk["path"], limit_s=_HOGS_LIMIT_S) for disk in disks]
+        return verdict, [engine.box.hogs(disk["path"], _HOGS_LIMIT_S) for disk in disks]
     return verdict, _culprits(engine, disks, root) if lacks_room(verdict) else []
 
 
@@ -136,7 +139,7 @@ def met_here(job: Job, profile: Profile) -> Job:
     return replace(job, gpu=None) if profile.engine == "slurm" else job
 
 
-def _culprits(engine: CaretakerEngine, disks: list[dict[str, Any]], root: str) -> list[dict[str, Any]]:
+def _culprits(engine: Engine, disks: list[dict[str, Any]], root: str) -> list[dict[str, Any]]:
     """Find who eats the disks that are more than half full, and the one our folder is on; never our own folder."""
     found: list[dict[str, Any]] = []
     for disk in disks:
@@ -145,7 +148,7 @@ def _culprits(engine: CaretakerEngine, disks: list[dict[str, Any]], root: str) -
             continue
         above = disk["path"] != root or disk["is_mount"]  # else its neighbours are the ones to look at
         place = disk["path"] if above else os.path.dirname(str(disk["real"]))
-        looked = engine.wire.ask("hogs", path=place, limit_s=_HOGS_LIMIT_S)
+        looked = engine.box.hogs(place, _HOGS_LIMIT_S)
         others = [hog for hog in looked["hogs"] if not _ours(str(hog["real"] or hog["path"]), root, disk)]
         if others and looked["path"] not in [before["path"] for before in found]:
             found.append({**looked, "hogs": others})
@@ -158,23 +161,19 @@ def _ours(path: str, root: str, disk: dict[str, Any]) -> bool:
     return path in homes or any(path == f"{home}/{name}" for home in homes for name in _OWN_FOLDERS)
 
 
-def environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> Verdict:
+def environment(engine: Engine, job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> Verdict:
     """Ask the interpreter that will be launched what it can import and see."""
     wanted = wanted_modules(imported(tree, job.run))
-    answer = engine.wire.ask(
-        "check_env", command=job.run, env=dict(job.env), modules=list(wanted), platform=dict(platform)
-    )
+    answer = engine.checks.environment(job.run, job.env, wanted, platform)
     return judge_environment(job, wanted, answer)
 
 
-def credentials(
-    engine: CaretakerEngine, job: Job, values: Mapping[str, str], platform: Mapping[str, Any] = _PLAIN
-) -> Verdict:
+def credentials(engine: Engine, job: Job, values: Mapping[str, str], platform: Mapping[str, Any] = _PLAIN) -> Verdict:
     """Have the box ask the trackers whose keys these are; the values go by wire and into a header, nowhere else."""
     known = {name: value for name, value in values.items() if tracker_of(name) is not None}
     if not known:
         return Verdict("env", ())
-    asked = engine.wire.ask("check_secrets", secrets=known, env=dict(job.env), platform=dict(platform))
+    asked = engine.checks.secrets(known, job.env, platform)
     return judge_credentials(asked["answers"])
 
 

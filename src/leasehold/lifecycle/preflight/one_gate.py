@@ -7,7 +7,7 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
 from leasehold.gates.start.environment import verdict_of
@@ -31,11 +31,13 @@ from leasehold.model.lease.box import LOCAL
 from leasehold.model.platform.plan_sheet import Wishes
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.verdict import Finding, Outcome, Verdict
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from . import gatekeeper
 from .plan_candidates import plan_candidates
 from .plan_inputs import profile_on
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
 
 def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Report, **wishes: Any) -> Verdict:
@@ -71,17 +73,14 @@ def _plan(home: Home, job: Job, box_name: str, project: Path, report: Report, ro
 def check_launch(home: Home, word: str) -> Verdict:
     """Look at a run that was launched: alive, first line, no traceback."""
     record = books.find_run(home.ledger, word)
-    engine = box_of(home, books.find_lease(home.ledger, record.lease)).connect()
-    try:
-        seen = engine.look(record.run)
+    with box_of(home, books.find_lease(home.ledger, record.lease)).connect() as engine:
+        seen = engine.observe.look(record.run)
         cell = next(iter(json.loads(record.plan_json)["cells"]))
         state = seen["cells"].get(cell, {})
         lines, text = LogLines(), ""
-        for chunk in engine.tail(record.run, cell, int(state.get("attempt", 0)), 0, 0):
+        for chunk in engine.observe.tail(record.run, cell, int(state.get("attempt", 0)), 0, 0):
             text = (text + lines.add(chunk))[-200_000:]
         text += lines.rest()
-    finally:
-        engine.wire.close()
     age_s = float(seen["now_unix"]) - float(state.get("started_unix") or seen["now_unix"])
     alive = bool(state.get("alive")) or seen["state"] == "finished"
     verdict = judge_launch(alive, bool(text.strip()), text, age_s)
@@ -109,8 +108,7 @@ def _judge(
         return verdict
     profile, other = profile_on(home, box, tree.folder), str(wishes.get("other") or "")
     with_whom = company(home, box, other, profile) if other else None
-    engine = box.connect()
-    try:
+    with box.connect() as engine:
         if gate == "env":
             return _environment(engine, job, tree, environment_of(profile))
         signs = readings(home.shelf(tree.folder), box, bool(box.price))
@@ -119,11 +117,9 @@ def _judge(
         for hog in hogs:
             report(Note("hogs", gatekeeper.say_hogs(hog), hog))
         return verdict
-    finally:
-        engine.wire.close()
 
 
-def _environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: dict[str, Any]) -> Verdict:
+def _environment(engine: Engine, job: Job, tree: CodeTree, platform: dict[str, Any]) -> Verdict:
     """Ask trackers and interpreter now; a run that is on the box already adds what it found after its set-up."""
     findings = [*gatekeeper.environment(engine, job, tree, platform).findings]
     values = {name: os.environ[name] for name in job.secrets if os.environ.get(name)}
@@ -135,9 +131,13 @@ def _environment(engine: CaretakerEngine, job: Job, tree: CodeTree, platform: di
     first = run_id(job, tree.identity)
     if not job.setup:
         return Verdict("env", tuple(findings))
-    ours = [str(seen["run"]) for seen in engine.runs() if re.fullmatch(re.escape(first) + r"(-\d+)?", str(seen["run"]))]
+    ours = [
+        str(seen["run"])
+        for seen in engine.observe.runs()
+        if re.fullmatch(re.escape(first) + r"(-\d+)?", str(seen["run"]))
+    ]
     for run in ours[-1:]:
-        events = [event for batch in engine.events(run, 0, 0) for event in batch["events"]]
+        events = [event for batch in engine.observe.events(run, 0, 0) for event in batch["events"]]
         judged = [event for event in events if event.get("k") == "env_judged"]
         for event in judged[-1:]:
             for one in verdict_of(event.get("findings")).findings:

@@ -17,7 +17,7 @@ from leasehold.transport.contract import FAR_S
 from leasehold.transport.openssh import SshTransport
 
 if TYPE_CHECKING:  # the first call goes out before all that is imported
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.contract import Engine
     from leasehold.transport.contract import Transport
 
 AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
@@ -31,7 +31,7 @@ class Calls:
     def __init__(
         self,
         transport: Transport,
-        connect: Callable[[Transport], CaretakerEngine],
+        connect: Callable[[Transport], Engine],
         memory: Path,
         answered: Callable[[list[str]], None] | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class Calls:
         if _worth_calling(kept):
             threading.Thread(target=self._call, args=(transport, kept, self._entered), daemon=True).start()
 
-    def first(self) -> CaretakerEngine:
+    def first(self) -> Engine:
         """Open the first connection, the others being called beside it."""
         if self._first is None:
             self.begin()
@@ -70,7 +70,7 @@ class Calls:
         self._entered.set()
         return engine
 
-    def more(self) -> CaretakerEngine:
+    def more(self) -> Engine:
         """Open one more; raises LinkError or BoxError when the box lets none in."""
         while True:
             with self._lock:
@@ -102,14 +102,14 @@ class Calls:
         for one in called:
             threading.Thread(target=one.hang_up).start()
 
-    def _one_more(self) -> CaretakerEngine:
+    def _one_more(self) -> Engine:
         if not isinstance(self._transport, SshTransport):
             return self._connect(self._transport)
         at_once = threading.Event()
         at_once.set()
         return self._taken(_Call(self._transport, self._connect, at_once))
 
-    def _taken(self, called: _Call) -> CaretakerEngine:
+    def _taken(self, called: _Call) -> Engine:
         """Wait for a call; when all is over nobody waits for it any more, and it is ended."""
         with self._lock:
             self._awaited.append(called)
@@ -140,24 +140,24 @@ class _Call:
     """One further connection: ssh shakes hands at once, and our program is started as soon as it is on the box."""
 
     def __init__(
-        self, transport: SshTransport, connect: Callable[[Transport], CaretakerEngine], entered: threading.Event
+        self, transport: SshTransport, connect: Callable[[Transport], Engine], entered: threading.Event
     ) -> None:
         self._called = CalledAhead(transport)
         self._connect = connect
         self._entered = entered
-        self._engine: CaretakerEngine | None = None
+        self._engine: Engine | None = None
         self._error: Exception | None = None
         self._greeting = threading.Thread(target=self._greet, daemon=True)
         self._greeting.start()
 
-    def engine(self) -> CaretakerEngine:
+    def engine(self) -> Engine:
         """Wait for it; raises why it did not come, or broke since."""
         self._greeting.join()
         if self._engine is None:
             raise self._error or LinkError("link.closed", "the call was ended")
-        if self._engine.wire.lost is not None:
-            self._engine.wire.close()
-            raise self._engine.wire.lost
+        if self._engine.lost is not None:
+            self._engine.close()
+            raise self._engine.lost
         return self._engine
 
     def hang_up(self) -> None:
@@ -166,7 +166,7 @@ class _Call:
         self._entered.set()
         self._greeting.join()
         if self._engine is not None:
-            self._engine.wire.close()
+            self._engine.close()
 
     def _greet(self) -> None:
         self._entered.wait()

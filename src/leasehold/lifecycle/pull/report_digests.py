@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from leasehold.kit.wire.frames import NO_SUM
 from leasehold.lifecycle.pull.files.incoming_file import Coming
-from leasehold.platforms.engines.caretaker import ChartTalk, Range
 
 from .scheduler import Desk
+
+if TYPE_CHECKING:
+    from leasehold.platforms.engine_parts import Chart, Range
+
 
 _BLOCK = 64  # files, all of which are here before any is told of
 _LEAST_FILES = 250  # in one telling
@@ -20,7 +24,7 @@ _MOST = 24  # tellings: a box that is still hashing holds only so much for later
 class Telling:
     """Says the sums that came with files' bytes, in whichever order those came."""
 
-    def __init__(self, desk: Desk, talk: ChartTalk) -> None:
+    def __init__(self, desk: Desk, talk: Chart) -> None:
         self._desk = desk
         self._talk = talk
         self._first = 0  # block that was not told of

@@ -6,7 +6,7 @@ import gc
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from leasehold.errors import LinkError, VerifyError
 from leasehold.lifecycle.pull.files.arrivals import Arrivals
@@ -14,7 +14,6 @@ from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.lifecycle.pull.files.local_copies import AtHome
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine, ChartTalk
 from leasehold.transport.contract import FAR_S
 
 from .flush import Flushing
@@ -36,6 +35,12 @@ from .rate import Pace
 from .report_digests import Telling
 from .scheduler import Desk
 from .streams import Streams, Way, unwritable
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen
+    from leasehold.platforms.contract import Engine
+    from leasehold.platforms.engine_parts import Chart
+
 
 _GARBAGE = 100_000
 _SURELY_FAR_S = 0.06
@@ -64,9 +69,9 @@ class Pulled:
 class Begun:
     """A chart that was asked for; how far the box is is measured meanwhile."""
 
-    talk: ChartTalk
+    talk: Chart
     parts: Parts
-    seen: dict[str, Any]  # how the run stood, if that was asked too
+    seen: RunSeen  # how the run stood, if that was asked too
     measuring: threading.Thread
     measured: list[float]
 
@@ -77,24 +82,24 @@ class Opened:
 
     first: ListPiece | None
     more: Iterator[ListPiece]
-    talk: ChartTalk
+    talk: Chart
     parts: Parts  # what follows the list
     round_trip_s: float
 
 
-def open_chart(engine: CaretakerEngine, asked: Asked, roster: Roster | None = None) -> Opened:
+def open_chart(engine: Engine, asked: Asked, roster: Roster | None = None) -> Opened:
     """Ask for the chart and read how its list begins."""
     return open_list(begin_chart(engine, asked), roster)
 
 
-def begin_chart(engine: CaretakerEngine, asked: Asked, *, look: bool = False) -> Begun:
+def begin_chart(engine: Engine, asked: Asked, *, look: bool = False) -> Begun:
     """Ask for the chart; with look, also how the run stands, in the same breath, and wait for that."""
     measured: list[float] = []
     measuring = threading.Thread(target=lambda: measured.append(_round_trip_s(engine)), daemon=True)
     measuring.start()
-    talk = engine.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s, look=look)
+    talk = engine.ranges.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s, look=look)
     parts = iter(talk)
-    seen = _seen(next(parts, {})) if look else {}
+    seen = _seen(next(parts, {})) if look else cast("RunSeen", {})
     return Begun(talk, parts, seen, measuring, measured)
 
 
@@ -111,14 +116,14 @@ def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
     return Opened(first, pieces, begun.talk, begun.parts, round_trip_s)
 
 
-def _seen(part: dict[str, Any] | bytes) -> dict[str, Any]:
+def _seen(part: dict[str, Any] | bytes) -> RunSeen:
     found = part.get("seen") if isinstance(part, dict) else None
     if not isinstance(found, dict):
         raise LinkError("link.strange", "the box broke the protocol: it does not say how the run stands")
-    return found
+    return cast("RunSeen", found)
 
 
-def _round_trip_s(engine: CaretakerEngine) -> float:
+def _round_trip_s(engine: Engine) -> float:
     """Measure how far the box is; a near one that is busy would seem far, so it is asked again."""
     found = engine.round_trip_s()
     for _ in range(2):
@@ -127,7 +132,7 @@ def _round_trip_s(engine: CaretakerEngine) -> float:
     return found
 
 
-def pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+def pull(engine: Engine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
     """Bring every listed file into the place and prove it; what is there already is continued."""
     often = gc.get_threshold()
     gc.set_threshold(_GARBAGE)  # what is made here stays to the end; looking through it is a tenth of the time
@@ -139,7 +144,7 @@ def pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: 
         gc.set_threshold(*often)
 
 
-def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
+def _pull(engine: Engine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
     folder = place.folder
     folder.mkdir(parents=True, exist_ok=True)
     resumes = (folder / "cells").is_dir()
@@ -175,7 +180,7 @@ def _pull(engine: CaretakerEngine, opened: Opened, place: Place, way: Way, pace:
     return Pulled(manifest, {file.key: file.sha256 for file in kept}, desk.files)
 
 
-def _run(engine: CaretakerEngine, desk: Desk, chart: _Chart, streams: Streams) -> bytes:
+def _run(engine: Engine, desk: Desk, chart: _Chart, streams: Streams) -> bytes:
     reader = threading.Thread(target=chart.read, daemon=True, name="chart")
     reader.start()
     hasher = Hasher(desk)

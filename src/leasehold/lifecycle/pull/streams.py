@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from leasehold.errors import BoxError, HomeError, LinkError
 from leasehold.kit.wire.frames import BLOCK_BYTES, CHUNK_BYTES
@@ -15,7 +16,6 @@ from leasehold.lifecycle.pull.files.block_buffer import Gathering
 from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.lifecycle.pull.files.local_copies import link_equal
 from leasehold.model.run.note import Note, Report
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.contract import FAR_S
 
 from .compression import Packing
@@ -25,6 +25,10 @@ from .jobs import Batch, Copy, Mend, Piece, Spare, Take
 from .range_writer import Landing
 from .rate import Limiter, Pace
 from .scheduler import Desk, different
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _MOST_STREAMS = 16
 _FIRST_WAVE = 1 + AHEAD
@@ -48,7 +52,7 @@ class Way:
     """How to the box: the run, one more connection on demand, how far it is, how much a second is allowed."""
 
     run: str
-    more: Callable[[], CaretakerEngine] | None = None
+    more: Callable[[], Engine] | None = None
     round_trip_s: float = 0.0
     limit_bytes_per_s: float = 0.0
     lenient: bool = False  # leave out what changes meanwhile
@@ -66,7 +70,7 @@ class Streams:
         self._lock = threading.Lock()
         self._alive: dict[int, int] = {}  # threads by stream
         self._cut: set[int] = set()  # streams whose wire is dead
-        self._extra: list[CaretakerEngine] = []
+        self._extra: list[Engine] = []
         self._threads: list[threading.Thread] = []
         self._opened = 0
         self._opening = 0
@@ -79,7 +83,7 @@ class Streams:
         self._packing: dict[int, Packing] = {}  # of each far stream
         self._underway = Underway(_UNTRIED_BYTES_PER_S if self._far else _NEAR_BYTES_PER_S, way.round_trip_s)
 
-    def run(self, engine: CaretakerEngine) -> None:
+    def run(self, engine: Engine) -> None:
         """Fetch until the desk is complete."""
         desk = self._desk
         self._start(engine)
@@ -103,7 +107,7 @@ class Streams:
 
     # ------------------------------------------------------------ connections
 
-    def _start(self, engine: CaretakerEngine) -> None:
+    def _start(self, engine: Engine) -> None:
         with self._lock:
             number = self._opened
             self._opened += 1
@@ -165,27 +169,27 @@ class Streams:
             with self._lock:
                 self._extra.append(engine)
             if self._desk.closed:
-                engine.wire.close()
+                engine.close()
             else:
                 self._start(engine)
         finally:
             with self._lock:
                 self._opening -= 1
 
-    def _join(self, engine: CaretakerEngine) -> None:
+    def _join(self, engine: Engine) -> None:
         """Wait for every thread: none may write into a file that somebody has already proved."""
         deadline = time.monotonic() + _JOIN_S
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in self._threads):
-            engine.wire.close()  # a box that has gone silent in the middle of an answer
+            engine.close()  # a box that has gone silent in the middle of an answer
             for thread in self._threads:
                 thread.join(_JOIN_S)
 
     def _close_extra(self) -> None:
         with self._lock:
             extra, self._extra = self._extra, []
-        threads = [threading.Thread(target=engine.wire.close, daemon=True) for engine in extra]
+        threads = [threading.Thread(target=engine.close, daemon=True) for engine in extra]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -193,7 +197,7 @@ class Streams:
 
     # ------------------------------------------------------------ work
 
-    def _work(self, engine: CaretakerEngine, number: int) -> None:
+    def _work(self, engine: Engine, number: int) -> None:
         desk = self._desk
         gathering = Gathering()
         try:
@@ -227,7 +231,7 @@ class Streams:
             if self._alive[number] == 0:
                 del self._alive[number]
 
-    def _relieve(self, engine: CaretakerEngine, gathering: Gathering, number: int) -> None:
+    def _relieve(self, engine: Engine, gathering: Gathering, number: int) -> None:
         """Bring some of what a slower stream was asked for: nobody shall wait for the slowest alone."""
         pieces = self._underway.relieve(number)
         if pieces:
@@ -248,19 +252,19 @@ class Streams:
         quick = self._underway.speed(number) > _QUICK_BYTES_PER_S
         return Landing(self._desk, batch.pieces, gathering if quick and not self._way.limit_bytes_per_s else None)
 
-    def _fetch(self, engine: CaretakerEngine, landing: Landing, batch: Batch, number: int) -> None:
+    def _fetch(self, engine: Engine, landing: Landing, batch: Batch, number: int) -> None:
         items = [
             [piece.file.cell, piece.file.path, piece.start, piece.end - piece.start, piece.file.mtime_ns]
             + [True] * piece.file.sealed
             for piece in batch.pieces
         ]
         limit, far = self._way.limit_bytes_per_s, self._far
-        packing = self._packing.setdefault(number, Packing(engine.wire.heard_bytes)) if far else None
-        pack = packing is not None and packing.wanted(engine.wire.heard_bytes)
+        packing = self._packing.setdefault(number, Packing(engine.heard_bytes)) if far else None
+        pack = packing is not None and packing.wanted(engine.heard_bytes)
         frame_bytes = min(CHUNK_BYTES, max(8 << 10, int(limit / 8))) if limit else CHUNK_BYTES // (4 if far else 1)
         self._underway.begin(number, landing)
         try:
-            for chunk in engine.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):
+            for chunk in engine.ranges.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):
                 if self._desk.closed:
                     break
                 self._limiter.pass_through(len(chunk))
@@ -304,9 +308,9 @@ class Streams:
         if file.strikes >= 3:
             self._desk.fail(different(file))
 
-    def _mend(self, engine: CaretakerEngine, file: Coming) -> None:
+    def _mend(self, engine: Engine, file: Coming) -> None:
         """Find the blocks that differ from the box's, and have only those come again; none found: all of it."""
-        theirs = engine.sums(self._way.run, file.cell, file.path)
+        theirs = engine.ranges.sums(self._way.run, file.cell, file.path)
         bad: list[tuple[int, int]] = []
         for number, start in enumerate(range(0, file.bytes, BLOCK_BYTES)):
             end = min(start + BLOCK_BYTES, file.bytes)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LeaseholdError, RunFailed, VerifyError
 from leasehold.kit.files import manifest as manifests
@@ -28,13 +28,17 @@ from leasehold.model.run.nonfinite import summary
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan, plan_from_dict
 from leasehold.model.run.receipt import Receipt
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .evidence import pull_evidence
 from .git_origin import keep_origin
 from .nonfinite import notes_of
 from .result_folders import Folders, private
 from .verify import holds_all_of, home_damage, read_receipt, sealed_entries, write_receipt
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen
+    from leasehold.platforms.contract import Engine
+
 
 _FAR_FUTURE_UNIX = 1e11
 _CHANGES = 3  # how often the list is taken anew because a file changed under the pull
@@ -44,14 +48,14 @@ _CHANGES = 3  # how often the list is taken anew because a file changed under th
 class PullWish:
     """How to pull: further connections on demand, a limit, who counts what came, who keeps how far it was."""
 
-    more: Callable[[], CaretakerEngine] | None = None
+    more: Callable[[], Engine] | None = None
     limit_bytes_per_s: float = 0.0
     pace: Pace | None = None
     remember: Callable[[float, int], None] = lambda round_trip_s, pulled_bytes: None
 
 
 def bring_home(
-    ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report: Report, wish: PullWish | None = None
+    ledger: Ledger, record: RunRecord, engine: Engine, report: Report, wish: PullWish | None = None
 ) -> Receipt:
     """Pull what the run promised, verify it, and leave a receipt; the second call finds it done."""
     folders = Folders(Path(record.results), record.run)
@@ -69,9 +73,7 @@ def _seal_error(error: BoxError, run: str) -> VerifyError:
 class _Homecoming:
     """One run on its way home."""
 
-    def __init__(
-        self, ledger: Ledger, record: RunRecord, folders: Folders, engine: CaretakerEngine, report: Report
-    ) -> None:
+    def __init__(self, ledger: Ledger, record: RunRecord, folders: Folders, engine: Engine, report: Report) -> None:
         self.ledger = ledger
         self.record = record
         self.folders = folders
@@ -85,10 +87,10 @@ class _Homecoming:
         receipt = self._receipt(wish, seen, begun)
         if seen.get("notifies") and seen["terminal"] and not books.find_run(self.ledger, self.record.run).owed():
             with contextlib.suppress(LeaseholdError):  # it nags a while longer
-                self.engine.pulled(self.record.run, self.ledger.home_id, int(seen["seq"]))
+                self.engine.hold.pulled(self.record.run, self.ledger.home_id, int(seen["seq"]))
         return receipt
 
-    def _receipt(self, wish: PullWish, seen: dict[str, Any], begun: Begun | None) -> Receipt:
+    def _receipt(self, wish: PullWish, seen: RunSeen, begun: Begun | None) -> Receipt:
         try:
             finished = _finished_cells(seen, self.plan)
         except RunFailed:
@@ -116,15 +118,15 @@ class _Homecoming:
                 self._bring(good, seen, wish)
             raise
 
-    def _look(self) -> tuple[dict[str, Any], Begun | None]:
+    def _look(self) -> tuple[RunSeen, Begun | None]:
         """Ask how the run stands; where it has one cell that is not home, its list in the same breath."""
         if len(self.plan.cells) == 1 and read_receipt(self.folders.export) is None:
             with contextlib.suppress(BoxError):  # there is no such list: looking says why
                 begun = begin_chart(self.engine, self._asked(list(self.plan.cells)), look=True)
                 return self._said(begun.seen), begun
-        return self._said(self.engine.look(self.record.run)), None
+        return self._said(self.engine.observe.look(self.record.run)), None
 
-    def _said(self, seen: dict[str, Any]) -> dict[str, Any]:
+    def _said(self, seen: RunSeen) -> RunSeen:
         """Record how the run ended, and report what of its journal cannot be read and what its state rests on."""
         state = str(seen.get("state", ""))
         if seen.get("terminal") and state != self.record.state:
@@ -137,7 +139,7 @@ class _Homecoming:
 
     def _incomplete(self, cells: list[str]) -> tuple[str, ...]:
         """Name cells that lack something of what was promised, by what lies on the box now."""
-        present, _ = self.engine.fingerprint(self.record.run, self.plan.patterns)
+        present, _ = self.engine.proof.fingerprint(self.record.run, self.plan.patterns)
         bad = []
         for cell in cells:
             promises = _Promises(self.plan, [cell])
@@ -148,7 +150,7 @@ class _Homecoming:
                 bad.append(cell)
         return tuple(bad)
 
-    def _bring(self, cells: list[str], seen: dict[str, Any], wish: PullWish, begun: Begun | None = None) -> Receipt:
+    def _bring(self, cells: list[str], seen: RunSeen, wish: PullWish, begun: Begun | None = None) -> Receipt:
         opened = self._open(cells, begun)
         way = Way(self.record.run, wish.more, opened.round_trip_s, wish.limit_bytes_per_s)
         try:
@@ -219,7 +221,7 @@ class _Homecoming:
         return manifest
 
 
-def _finished_cells(seen: dict[str, Any], plan: Plan) -> list[str]:
+def _finished_cells(seen: RunSeen, plan: Plan) -> list[str]:
     cells = [cell for cell in plan.cells if seen["cells"].get(cell, {}).get("state") == "finished"]
     if cells:
         return cells
@@ -266,7 +268,7 @@ class _Promises:
 
 
 def _already_home(
-    ledger: Ledger, record: RunRecord, folders: Folders, engine: CaretakerEngine, wanted: tuple[Plan, list[str]]
+    ledger: Ledger, record: RunRecord, folders: Folders, engine: Engine, wanted: tuple[Plan, list[str]]
 ) -> Receipt | None:
     """Accept an earlier receipt only for the same promises, the same files on the box and a whole home copy."""
     plan, cells = wanted
@@ -275,7 +277,7 @@ def _already_home(
         return None
     if books.latest_on_run(ledger, record.run, "box_differs", "receipt_written") == "box_differs":
         return None  # the box was read in full, and holds other bytes than came home
-    present, _ = engine.fingerprint(record.run, plan.patterns)
+    present, _ = engine.proof.fingerprint(record.run, plan.patterns)
     for cell, entries in sealed_entries(folders.export).items():
         names = _compared(entries)
         if _states(entries, names) != _states(present.get(cell, ()), names):
@@ -283,7 +285,7 @@ def _already_home(
     if home_damage(folders.export, receipt):
         return None
     if books.receipt_of(record) != receipt:  # killed between the rename and the ledger: recover it
-        _record_receipt(ledger, record, folders, (receipt, _trained_s(engine.look(record.run), cells)))
+        _record_receipt(ledger, record, folders, (receipt, _trained_s(engine.observe.look(record.run), cells)))
     return receipt
 
 
@@ -298,7 +300,7 @@ def _states(entries: Iterable[dict[str, Any]], names: list[str]) -> list[tuple[A
     return sorted(tuple(entry.get(name) for name in names) for entry in entries)
 
 
-def _trained_s(seen: dict[str, Any], cells: list[str]) -> float:
+def _trained_s(seen: RunSeen, cells: list[str]) -> float:
     """Add up how long the cells that are home ran, as far as the box says it."""
     spans = [seen["cells"].get(cell, {}) for cell in cells]
     took = (_moment(one.get("ended_unix")) - _moment(one.get("started_unix")) for one in spans)

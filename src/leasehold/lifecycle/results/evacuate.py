@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import RunFailed, VerifyError
 from leasehold.kit.files import manifest as manifests
@@ -24,19 +24,23 @@ from leasehold.model.lease.lease import RunRecord
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan, plan_from_dict
 from leasehold.model.values.units import say_bytes
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .bring_home import PullWish
 from .evidence import pull_evidence
 from .git_origin import keep_origin
 from .result_folders import Folders, private
 
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen
+    from leasehold.platforms.contract import Engine
+
+
 _QUIET_S = 5.0  # a file that nobody has written for so long is taken to be whole
 _NAMED = 20
 _COMING = ".coming"
 
 
-def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report: Report, wish: PullWish) -> Evacuation:
+def evacuate(ledger: Ledger, record: RunRecord, engine: Engine, report: Report, wish: PullWish) -> Evacuation:
     """Take home what is whole of a run that goes on, or all that an ended one left in its unfinished cells.
 
     The second call takes only what is new.
@@ -46,7 +50,7 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
     private(folders.evacuated.parent)
     plan = plan_from_dict(json.loads(record.plan_json))
     with folders.one_at_a_time(report):
-        seen = engine.look(record.run)
+        seen = engine.observe.look(record.run)
         ended = bool(seen["terminal"])
         cells = [cell for cell in plan.cells if not ended or seen["cells"].get(cell, {}).get("state") != "finished"]
         if ended:
@@ -71,7 +75,7 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: CaretakerEngine, report:
         return _record(ledger, record, folders, (pulled, str(seen["state"])), report)
 
 
-def _keep_evidence(ledger: Ledger, engine: CaretakerEngine, plan: Plan, folders: Folders, seen: dict[str, Any]) -> None:
+def _keep_evidence(ledger: Ledger, engine: Engine, plan: Plan, folders: Folders, seen: RunSeen) -> None:
     """Bring the journal and the logs home, and lay the code beside them."""
     pull_evidence(engine, plan, folders.evacuated, seen)
     keep_origin(ledger, plan.run, plan.tree, folders.evacuated)

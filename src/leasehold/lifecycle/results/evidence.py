@@ -7,11 +7,15 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leasehold.kit.files.rings import LEVELS
 from leasehold.model.run.plan import Plan
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen
+    from leasehold.platforms.contract import Engine
+
 
 FOLDER = "evidence"
 JOURNAL, STATUS, READINGS = "journal.jsonl", "status.json", "readings"
@@ -20,7 +24,7 @@ _HEAD_BYTES, _TAIL_BYTES = 1 << 20, 31 << 20  # of one log
 _MOST_BYTES = 512 << 20  # of all of it: what comes after that is left out
 
 
-def pull_evidence(engine: CaretakerEngine, plan: Plan, place: Path, seen: dict[str, Any]) -> None:
+def pull_evidence(engine: Engine, plan: Plan, place: Path, seen: RunSeen) -> None:
     """Keep what shows how the run went; it is evidence, not promises."""
     wanted = [("run", "", name) for name in (JOURNAL, "plan.json", STATUS)]
     wanted += [("run", "", f"{READINGS}/{level.name}") for level in LEVELS]
@@ -29,7 +33,7 @@ def pull_evidence(engine: CaretakerEngine, plan: Plan, place: Path, seen: dict[s
         for attempt in range(max(1, last - _MAX_LOGS + 1), last + 1):
             wanted += [("cells", cell, f"attempt-{attempt:04d}/{name}") for name in ("log", "exit.json")]
     left = _MOST_BYTES
-    came = engine.get_many(plan.run, wanted)  # an attempt that vanished has no exit record
+    came = engine.ranges.get_many(plan.run, wanted)  # an attempt that vanished has no exit record
     for number, parts in groupby(came, key=lambda part: part[0]):
         _, cell, path = wanted[number]
         left -= _write(place / FOLDER / cell / path, (chunk for _, chunk in parts), min(left, _TAIL_BYTES))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from leasehold.errors import LinkError
 from leasehold.kit.files import journal
@@ -26,21 +26,15 @@ from .evidence import FOLDER, JOURNAL, READINGS, STATUS
 from .result_folders import Folders
 
 if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import EventBatch, RunSeen, SeriesPart, Status
     from leasehold.lifecycle.home.home import Home
     from leasehold.model.lease.lease import RunRecord
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.contract import Engine, View
 
 _CHUNK_BYTES = 1 << 18
 _RECORDS = 500
 _LOG_BYTES = 4000
 _FOREVER_UNIX = 1e12
-
-
-class NoWire:
-    """Stands where a connection would: there is nothing to close."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +44,20 @@ class HomeCopy:
     folder: Path
     taken_unix: float
     why: str
-    wire: NoWire = NoWire()
+
+    def __enter__(self) -> HomeCopy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do nothing: no connection is open."""
+
+    @property
+    def observe(self) -> HomeCopy:
+        """Look at the run as it stood then."""
+        return self
 
     @property
     def words(self) -> str:
@@ -62,14 +69,15 @@ class HomeCopy:
         """Spell for --json."""
         return {"taken_unix": self.taken_unix, "folder": str(self.folder), "why": self.why}
 
-    def look(self, run: str) -> dict[str, Any]:
+    def look(self, run: str) -> RunSeen:
         """Say how the run stood then."""
         state = fold(journal.read_from(str(self.folder / JOURNAL), 0)[0])
         status = self._status
         known = {key: status.get(key) for key in ("heartbeat_unix", "work", "standing", "health")}
-        return {**state.as_dict(), **known, "run": run, "terminal": state.terminal, "caretaker_alive": False}
+        told = {**state.as_dict(), **known, "run": run, "terminal": state.terminal, "caretaker_alive": False}
+        return cast("RunSeen", told)
 
-    def events(self, run: str, offset: int, follow_s: float) -> Iterator[dict[str, Any]]:
+    def events(self, run: str, offset: int, follow_s: float) -> Iterator[EventBatch]:
         """Yield the journal in one batch."""
         found, end = journal.read_from(str(self.folder / JOURNAL), offset)
         yield {"events": found, "offset": end}
@@ -86,7 +94,7 @@ class HomeCopy:
         except (FileNotFoundError, UnsafePath):
             return
 
-    def series(self, run: str, last_s: int = 0) -> Iterator[dict[str, Any]]:
+    def series(self, run: str, last_s: int = 0) -> Iterator[SeriesPart]:
         """Yield what the patrol measured, to the moment when the copy was taken."""
         records = list(read_window(str(self.folder / READINGS), 0.0, _FOREVER_UNIX))
         newest = records[-1]["t"] if records else 0.0  # by the box's clock, which may differ from ours
@@ -97,9 +105,9 @@ class HomeCopy:
         yield {"now_unix": self.taken_unix, "newest": status.get("readings"), "health": status.get("health")}
 
     @property
-    def _status(self) -> dict[str, Any]:
+    def _status(self) -> Status:
         value = read_json(str(self.folder / STATUS))
-        return value if isinstance(value, dict) else {}
+        return cast("Status", value if isinstance(value, dict) else {})
 
 
 def copy_of(record: RunRecord, why: str) -> HomeCopy | None:
@@ -117,7 +125,7 @@ def copy_of(record: RunRecord, why: str) -> HomeCopy | None:
     return HomeCopy(folder, taken, why)
 
 
-def seen_from(home: Home, record: RunRecord, *, alone: bool = False) -> CaretakerEngine | HomeCopy:
+def seen_from(home: Home, record: RunRecord, *, alone: bool = False) -> Engine | HomeCopy:
     """Look into the box; where that is gone or does not answer, into the home copy, if there is one.
 
     With alone, over a connection of its own.
@@ -137,7 +145,7 @@ def seen_from(home: Home, record: RunRecord, *, alone: bool = False) -> Caretake
         return copy
 
 
-def tell_copy(seen: CaretakerEngine | HomeCopy, report: Report) -> None:
+def tell_copy(seen: View, report: Report) -> None:
     """Say that a screen shows the home copy, and of when; of a box there is nothing to say."""
     if isinstance(seen, HomeCopy):
         report(Note("home_copy", seen.words, seen.as_dict()))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from leasehold import first_call
 from leasehold.errors import LinkError, RunFailed
 from leasehold.kit.failure.back_off import pause_after
 from leasehold.ledger import books
@@ -18,13 +17,14 @@ from leasehold.lifecycle.pull.connections import Calls
 from leasehold.lifecycle.pull.rate import Pace
 from leasehold.model.run.note import Note, Report
 from leasehold.transport import patience
+from leasehold.transport.early_calls import EarlyCalls
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
     from leasehold.lifecycle.records.orders import Evacuation
     from leasehold.model.lease.lease import RunRecord
     from leasehold.model.run.receipt import Receipt
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.contract import Engine
 
     from .bring_home import PullWish
 
@@ -40,14 +40,14 @@ class PullOrder:
 
 
 def pull_home(
-    home: Home, record: RunRecord, report: Report, engine: CaretakerEngine | None = None, order: PullOrder | None = None
+    home: Home, record: RunRecord, report: Report, engine: Engine | None = None, order: PullOrder | None = None
 ) -> Receipt:
     """Bring a run's results home and verify them; finds a finished pull done. An open wire may be handed in."""
 
     persistent = _Persistent(home, record, report, order or PullOrder(), engine)
     from .bring_home import bring_home  # while ssh shakes hands
 
-    def once(open_engine: CaretakerEngine, wish: PullWish) -> Receipt:
+    def once(open_engine: Engine, wish: PullWish) -> Receipt:
         return bring_home(home.ledger, record, open_engine, report, wish)
 
     return persistent.keep_on(once)
@@ -60,16 +60,17 @@ def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullO
     from .bring_home import bring_home  # while ssh shakes hands
     from .evacuate import evacuate
 
-    def once(engine: CaretakerEngine, wish: PullWish) -> Receipt | Evacuation:
+    def once(engine: Engine, wish: PullWish) -> Receipt | Evacuation:
         try:
             receipt = bring_home(home.ledger, record, engine, report, wish)
         except RunFailed as error:
             if error.code not in ("run.unfinished", "run.no_result"):
                 raise
             return evacuate(home.ledger, record, engine, report, wish)
-        seen = engine.look(record.run) if len(receipt.cells) < len(json.loads(record.plan_json)["cells"]) else {}
-        if seen.get("terminal") and seen["state"] != "finished":  # what its other cells left comes too, unsealed
-            evacuate(home.ledger, record, engine, report, wish)
+        if len(receipt.cells) < len(json.loads(record.plan_json)["cells"]):
+            seen = engine.observe.look(record.run)
+            if seen.get("terminal") and seen["state"] != "finished":  # what its other cells left comes too, unsealed
+                evacuate(home.ledger, record, engine, report, wish)
         return receipt
 
     return persistent.keep_on(once)
@@ -78,18 +79,13 @@ def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullO
 class _Persistent:
     """Repeats a pull until it is done, or until several attempts in a row bring nothing."""
 
-    def __init__(
-        self, home: Home, record: RunRecord, report: Report, order: PullOrder, engine: CaretakerEngine | None
-    ) -> None:
+    def __init__(self, home: Home, record: RunRecord, report: Report, order: PullOrder, engine: Engine | None) -> None:
         self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
         self._report = report
         self._record: RunRecord | None = record if engine is None else None  # whoever launched it has looked
         self._pace = Pace(report)
 
-        def answered(argv: list[str]) -> None:
-            for word in (record.name, record.run):
-                first_call.remember(home.calls, first_call.of_run(word), argv)
-
+        answered = EarlyCalls(home.path).remembering(record.name, record.run)
         self._calls = Calls(self._box.transport, self._box.connect_by, home.way_memory(self._box.name), answered)
         self._engine = engine
         if engine is None:
@@ -98,14 +94,14 @@ class _Persistent:
 
         self._wish = PullWish(self._calls.more, order.limit_bytes_per_s, self._pace, self._calls.remember)
 
-    def keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
+    def keep_on(self, once: Callable[[Engine, PullWish], _T]) -> _T:
         """Call until it returns; a lost link is told, waited for and taken up again."""
         try:
             return self._keep_on(once)
         finally:
             self._calls.hang_up()
 
-    def _look_where_it_goes(self, engine: CaretakerEngine) -> None:
+    def _look_where_it_goes(self, engine: Engine) -> None:
         """Results that come home to the box itself are no copy: say so once, before the bytes."""
         record, self._record = self._record, None
         if record is not None:
@@ -113,7 +109,7 @@ class _Persistent:
 
             warn_results_on_box(engine, self._box, record, self._report)
 
-    def _keep_on(self, once: Callable[[CaretakerEngine, PullWish], _T]) -> _T:
+    def _keep_on(self, once: Callable[[Engine, PullWish], _T]) -> _T:
         fruitless = 0
         engine, self._engine = self._engine, None
         heard, begun = engine is not None, time.monotonic()
@@ -135,5 +131,5 @@ class _Persistent:
                 time.sleep(pause_s)
             finally:
                 if engine is not None:
-                    engine.wire.close()
+                    engine.close()
                 engine = None

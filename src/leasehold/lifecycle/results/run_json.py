@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from .evidence import FOLDER
 from .git_origin import CODE, GIT
 
 
-def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -> dict[str, Any]:
+def run_facts(plan: Plan, seen: Mapping[str, Any], receipt: Receipt, place: Path) -> dict[str, Any]:
     """Gather what is known of a finished run, each fact from its own record."""
     cells = seen["cells"]
     attempts = _attempts(place)
@@ -49,7 +50,7 @@ def run_facts(plan: Plan, seen: dict[str, Any], receipt: Receipt, place: Path) -
     }
 
 
-def _wall_s(seen: dict[str, Any]) -> float:
+def _wall_s(seen: Mapping[str, Any]) -> float:
     moments = [seen.get("opened_unix"), *(cell.get("ended_unix") for cell in seen["cells"].values())]
     known = [moment for moment in moments if isinstance(moment, int | float) and moment > 0]
     return round(max(known) - min(known), 3) if known else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError
 from leasehold.gates.end.waivers import count
@@ -13,10 +13,12 @@ from leasehold.kit.files.sha256 import hash_blocks
 from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.home.result_names import HomeNames, Probe
 from leasehold.model.run.note import Note, Report
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
 
 
-def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: Report) -> list[dict[str, Any]]:
+def salvage(engine: Engine, run: str, cell: str, place: Path, report: Report) -> list[dict[str, Any]]:
     """Copy everything a cell left behind into quarantine, promised or not, as far as it can be read.
 
     Returns every plain file as the box listed it, with `salvaged`, and the sha256 of the copy where there is one.
@@ -24,12 +26,12 @@ def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: R
     found = []
     place.mkdir(parents=True, exist_ok=True)
     names = HomeNames(Probe(place))
-    for entry in engine.salvageable(run, cell):
+    for entry in engine.proof.salvageable(run, cell):
         path = str(entry["path"])
         copied: dict[str, Any] = {}
         try:
             name = names.of(cell, check_relative(path))
-            copied = _salvage_one(engine.get(run, "out", cell, path), place, name)
+            copied = _salvage_one(engine.ranges.get(run, "out", cell, path), place, name)
             if name != path:
                 copied["home"] = name
                 report(Note("renamed", f"{one_line(path)} is {one_line(name)} here: another file has its name"))

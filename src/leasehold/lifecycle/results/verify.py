@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import HomeError, VerifyError
 from leasehold.kit.files import manifest as manifests
@@ -30,12 +30,15 @@ from leasehold.model.run.unread_files import summary as summary_unread
 from . import nonfinite
 from .run_json import run_facts
 
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen
+
 _WALL_S = 3600.0
 _NONE: Mapping[str, str] = {}
 
 
 def write_receipt(
-    place: Path, plan: Plan, manifest: dict[str, Any], data: bytes, seen: dict[str, Any], report: Report, *,
+    place: Path, plan: Plan, manifest: dict[str, Any], data: bytes, seen: RunSeen, report: Report, *,
     proved: Mapping[str, str] = _NONE, names: Mapping[str, str] = _NONE,
 ) -> Receipt:  # fmt: skip
     """Check a pulled run in place and write receipt.json and run.json beside it.

@@ -40,11 +40,8 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 def candidates(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:
     """List what may be training on the box, the likeliest first; changes nothing."""
-    engine = connect(home, box_called(home, order.box, root=order.root), report)
-    try:
-        return [_checked(item) for item in engine.adoptable(order.young_s)]
-    finally:
-        engine.wire.close()
+    with connect(home, box_called(home, order.box, root=order.root), report) as engine:
+        return [_checked(item) for item in engine.box.adoptable(order.young_s)]
 
 
 def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
@@ -53,9 +50,8 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
     price = str(HourlyPrice.parse(order.price)) if order.price else box.price
     results = (Path(order.results) if order.results else Path.cwd() / RESULTS).absolute()
     profile = profile_on(home, box)
-    engine = connect(home, box, report)
-    try:
-        picked = _pick([_checked(item) for item in engine.adoptable(0.0)], order)
+    with connect(home, box, report) as engine:
+        picked = _pick([_checked(item) for item in engine.box.adoptable(0.0)], order)
         job = _job(picked, order)
         plan = replace(resolve(job, _NO_CODE.sha256, profile), adopted=_adopted(picked, order))
         lease = open_lease_on(home, box, price, engine)
@@ -68,7 +64,7 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
         note_told(home, lease)
         _warn_of_plan(home, box, plan, lease, report)
         say_once(home, box, profile, report)
-        engine.push(_NO_CODE)
+        engine.uploads.push(_NO_CODE)
         wishes = notify.wishes(home, lease, job)
         stay = handbook.Stay(plan, lease, box, Path("."), results, "lease.yaml")
         facts = {**handbook.facts_of(home, stay, profile, len(wishes.get("channels", ()))), "project": ""}
@@ -79,9 +75,7 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
             "environment": dict(plan.environment),
         }
         private = {**private, "alongside": True}  # the process runs already: nothing is started beside anything
-        seen = engine.start(plan, home.ledger.home_id, private)
-    finally:
-        engine.wire.close()
+        seen = engine.work.start(plan, home.ledger.home_id, private)
     home.ledger.append("run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=0, did=seen["did"])
     handbook.keep(home, plan.run, facts, seen)
     report(Note("adopted", _say(plan, picked, box), {"run": plan.run, "pid": picked["pid"]}))

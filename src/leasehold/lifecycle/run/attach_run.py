@@ -27,18 +27,15 @@ _MAX_PLAN_BYTES = 4 << 20
 
 def adopt_run(home: Home, box: Box, word: str, results: Path, report: Report) -> RunRecord:
     """Find a run on the box by id, beginning or job name, and write it into this home's ledger."""
-    engine = box.connect()
-    try:
-        there = {str(run["run"]): str(run.get("problem") or "") for run in engine.runs()}
+    with box.connect() as engine:
+        there = {str(run["run"]): str(run.get("problem") or "") for run in engine.observe.runs()}
         run = _choose(list(there), word, box.name)
         if there[run]:
             raise BoxError("run.unreadable", f"{run} on {box.name} cannot be read: {one_line(there[run])}")
-        value = _check_plan(b"".join(_bounded(engine.get(run, "run", "", "plan.json"))), run)
+        value = _check_plan(b"".join(_bounded(engine.ranges.get(run, "run", "", "plan.json"))), run)
         held = books.lease_held(home.ledger, box.name, box.root)
         lease = open_lease_on(home, box, held.price if held else box.price, engine)
         meet(home, lease, (box, engine), report)
-    finally:
-        engine.wire.close()
     job = value["job"]
     home.ledger.append(
         "run_planned", lease=lease.id, run=run, plan=value, name=job["name"], box=lease.box, project="",

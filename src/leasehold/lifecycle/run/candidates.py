@@ -17,7 +17,7 @@ from leasehold.lifecycle.box.platform_choice import of_address, readings, unname
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.launch import Met, connect, refuse_company
 from leasehold.lifecycle.launch.run_records import generation
-from leasehold.lifecycle.machine.box import Box, find_box, only_plans
+from leasehold.lifecycle.machine.box import Box, closed_on_failure, find_box, only_plans
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.preflight import gatekeeper
 from leasehold.lifecycle.preflight.plan_inputs import judge_on_box, profile_on
@@ -129,11 +129,8 @@ def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], repo
     box = box_of(home, lease)
     try:
         engine = connect(home, box, report)
-        try:
-            absent = engine.look(plan.run)["state"] == "absent"
-        except BaseException:
-            engine.wire.close()
-            raise
+        with closed_on_failure(engine):
+            absent = engine.observe.look(plan.run)["state"] == "absent"
     except (LinkError, BoxError) as error:
         raise Refusal(
             "candidates.unknown",
@@ -144,7 +141,7 @@ def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], repo
             "a second trainer beside it: lease run --on BOX --again",
         ) from None
     if absent:
-        engine.wire.close()
+        engine.close()
         return None
     report(Note("candidate", f"{plan.run} is on {box.name}; going on there", {"candidate": box.name}))
     return Chosen(box, Met(engine))
@@ -163,24 +160,21 @@ def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> M
     except (LinkError, BoxError) as error:
         return _why(error)
     try:
-        refuse_company(engine, plan, alongside=order.alongside)
-        if engine.look(plan.run)["state"] != "absent":  # another home began it
-            return Met(engine)
-        disks: list[dict[str, Any]] = []
-        code_inodes = order.prepared[1].inodes if order.prepared else 0
-        signs = readings(shelf, box, bool(order.price or box.price))
-        wish = gatekeeper.AuditWish(False, None, disks.extend, code_inodes, signs)
-        verdict, hogs = gatekeeper.audit(engine, plan.job, profile, wish)
-        if verdict.outcome is not Outcome.REFUSED or "audit" in order.skip_gates:
-            return Met(engine, verdict, tuple(hogs), tuple(disks))
-        engine.wire.close()
-        return "; ".join(finding.what for finding in verdict.against())
+        with closed_on_failure(engine):
+            refuse_company(engine, plan, alongside=order.alongside)
+            if engine.observe.look(plan.run)["state"] != "absent":  # another home began it
+                return Met(engine)
+            disks: list[dict[str, Any]] = []
+            code_inodes = order.prepared[1].inodes if order.prepared else 0
+            signs = readings(shelf, box, bool(order.price or box.price))
+            wish = gatekeeper.AuditWish(False, None, disks.extend, code_inodes, signs)
+            verdict, hogs = gatekeeper.audit(engine, plan.job, profile, wish)
+            if verdict.outcome is not Outcome.REFUSED or "audit" in order.skip_gates:
+                return Met(engine, verdict, tuple(hogs), tuple(disks))
     except (LinkError, BoxError) as error:
-        engine.wire.close()
         return _why(error)
-    except BaseException:
-        engine.wire.close()
-        raise
+    engine.close()
+    return "; ".join(finding.what for finding in verdict.against())
 
 
 def _why(error: LeaseholdError) -> str:

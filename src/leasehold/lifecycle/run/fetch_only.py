@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from leasehold.errors import RunFailed, UserError
 from leasehold.lifecycle.home.home import Home
@@ -26,15 +28,15 @@ def fetch_only(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutc
     job, tree = gather(home, only_downloads(job), order.job_file, project / RESULTS, report)
     wanted = LaunchOrder(box, project / RESULTS, order.price or box.price, trains=False)
     launched, engine = launch(home, wanted, (job, tree), report)
-    engine.wire.close()
-    run, seen = launched.plan.run, launched.seen
+    engine.close()
+    run = launched.plan.run
+    seen: Mapping[str, Any] = launched.seen
     if not seen["terminal"]:
         engine = prove_detached(home, launched, report)
         if order.detach:
-            engine.wire.close()
+            engine.close()
             return RunOutcome(run, launched.lease.id, str(seen["state"]))
-        state, engine = Watch(run, launched.lease.id, box).until_end(home.ledger, engine, report)
-        engine.wire.close()
+        state = Watch(run, launched.lease.id, box).until_end(home.ledger, engine, report)
         seen = {"state": state.state, "reason": state.reason}
     if seen["state"] != "finished":
         raise RunFailed(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
     from leasehold.model.lease.lease import RunRecord
     from leasehold.model.run.note import Report
-    from leasehold.platforms.engines.caretaker import CaretakerEngine
+    from leasehold.platforms.contract import Engine
 
 
 def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> RunOutcome:
@@ -47,11 +47,9 @@ def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> Ru
         return run_through(home, order, box, report)
 
 
-def _refuse_ended(engine: CaretakerEngine, record: RunRecord) -> None:
-    try:
-        state = str(engine.look(record.run)["state"])
-    finally:
-        engine.wire.close()
+def _refuse_ended(engine: Engine, record: RunRecord) -> None:
+    with engine:
+        state = str(engine.observe.look(record.run)["state"])
     if state == "absent":
         raise BoxError(
             "run.absent",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.errors import BoxError, LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, VerifyError
 from leasehold.gates.start.launching import judge_launch
@@ -39,11 +39,14 @@ from leasehold.model.run.receipt import Receipt
 from leasehold.model.run.verdict import Outcome, Verdict
 from leasehold.model.values.money import HourlyPrice
 from leasehold.model.values.wording import ago
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport.here import refuse_as_box, refuse_links
 from leasehold.transport.process import LocalTransport
 
 from .candidates import Chosen, choose
+
+if TYPE_CHECKING:
+    from leasehold.platforms.contract import Engine
+
 
 _ATTACH_TAIL_BYTES = 2000
 _LAUNCH_PROBE_S = 60.0
@@ -71,11 +74,13 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
     if seen["did"] == "attached" and seen["terminal"]:
         return _finish(home, plan.run, End(seen["state"], seen["reason"], str(seen.get("cause", ""))), engine, report)
     tail_bytes = _ATTACH_TAIL_BYTES if seen["did"] == "attached" else -1
-    harvest = Harvest(home, plan.run, report, order.at_risk_s)
-    minder = Minder(home, plan.run, harvest)
-    watch = Watch(plan.run, launched.lease.id, launched.box, tail_bytes=tail_bytes, minder=minder)
+    harvest = Harvest(home, plan.run, report, order.at_risk_s)  # pulls finished cells while the watch goes on
+    watch = Watch(
+        plan.run, launched.lease.id, launched.box,
+        tail_bytes=tail_bytes, minder=Minder(home, plan.run), on_change=(harvest.stands,),
+    )  # fmt: skip
     watch.patience_s = order.patience_s or watch.patience_s
-    second: CaretakerEngine | None = engine
+    second: Engine | None = engine
     probe: Verdict | None = None
     if seen["did"] != "opened":
         watch.quiet_to_seq = launched.known_seq  # what happened while this home was away is told
@@ -86,13 +91,11 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
         second = _second_connection(home, launched, watch, report)
     if order.detach:
         if second is not None:
-            try:
+            with second:
                 probe = _settle(second, plan, watch) or probe
-            finally:
-                second.wire.close()
         _refuse_bad_start(probe, order, plan.run)
         return RunOutcome(plan.run, launched.lease.id, watch.state.state)
-    state, engine = watch.until_end(home.ledger, second, report)
+    state, engine = watch.follow_to_end(home.ledger, second, report)
     harvest.end()
     return _finish(home, plan.run, End(state.state, state.reason, state.cause), engine, report)
 
@@ -101,12 +104,10 @@ def give_more(home: Home, order: RunOrder, box: Box) -> None:
     """Have a run that is at work take up more cells; whoever watches it will see them."""
     launch_order, job_tree = _prepare(home, order, box, silent)
     engine = launch(home, launch_order, job_tree, silent)[1]
-    engine.wire.close()
+    engine.close()
 
 
-def _first_line(
-    home: Home, watch: Watch, engine: CaretakerEngine, launched: Launch, skips: Skips, report: Report
-) -> Verdict:
+def _first_line(home: Home, watch: Watch, engine: Engine, launched: Launch, skips: Skips, report: Report) -> Verdict:
     """Wait on the first connection for the trainer's first sign; then that connection has done its work."""
     heard: list[str] = []
 
@@ -116,12 +117,11 @@ def _first_line(
         report(note)
 
     begun = time.monotonic()
-    try:
-        watch.until_first_line(home.ledger, engine, listen, _LAUNCH_PROBE_S)
-    except LinkError as error:
-        watch.say_unknown(error, 0, report)
-    finally:
-        engine.wire.close()
+    with engine:
+        try:
+            watch.until_first_line(home.ledger, engine, listen, _LAUNCH_PROBE_S)
+        except LinkError as error:
+            watch.say_unknown(error, 0, report)
     alive = watch.state.state in ("running", "finished")
     first_line = watch.started_log or alive and watch.state.terminal
     waited_s = time.monotonic() - begun
@@ -131,7 +131,7 @@ def _first_line(
     return verdict
 
 
-def _second_connection(home: Home, launched: Launch, watch: Watch, report: Report) -> CaretakerEngine | None:
+def _second_connection(home: Home, launched: Launch, watch: Watch, report: Report) -> Engine | None:
     try:
         return prove_detached(home, launched, report)
     except LinkError as error:  # launched for all we know; the watch will find out
@@ -139,21 +139,21 @@ def _second_connection(home: Home, launched: Launch, watch: Watch, report: Repor
         return None
 
 
-def _settle(engine: CaretakerEngine, plan: Plan, watch: Watch) -> Verdict | None:
+def _settle(engine: Engine, plan: Plan, watch: Watch) -> Verdict | None:
     """Before leaving, stay a moment: most broken starts print a line first and die in the next second."""
     cell = plan.cells[0]
     deadline = time.monotonic() + _SETTLE_S
-    seen = engine.look(plan.run)
+    seen = engine.observe.look(plan.run)
     patience = deadline + _SIGN_OF_LIFE_S
     while not seen["terminal"] and time.monotonic() < (patience if _is_silent(seen) else deadline):
         time.sleep(0.2)
-        seen = engine.look(plan.run)
+        seen = engine.observe.look(plan.run)
     watch.state.state = str(seen["state"])
     _require_sign_of_life(seen, plan.run, watch.box.name)
     state = seen["cells"].get(cell, {})
     if not state.get("attempt"):
         return None
-    log = b"".join(engine.tail(plan.run, cell, int(state["attempt"]), 0, 0))[-_LOG_LOOK_BYTES:]
+    log = b"".join(engine.observe.tail(plan.run, cell, int(state["attempt"]), 0, 0))[-_LOG_LOOK_BYTES:]
     alive = bool(state.get("alive")) or seen["state"] in ("running", "finished")
     return judge_launch(alive, bool(log.strip()), plain(log.decode("utf-8", "replace")), _SETTLE_S)
 
@@ -248,12 +248,12 @@ def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeepe
         home.ledger.append("smoke_passed", key=smoke_key(job, tree.identity))
 
 
-def _save_what_is_done(home: Home, run_id: str, engine: CaretakerEngine, report: Report) -> None:
+def _save_what_is_done(home: Home, run_id: str, engine: Engine, report: Report) -> None:
     """A run may fail though a cell did not: then what is finished comes home before the failure is told."""
-    cells = engine.look(run_id)["cells"].values()
+    cells = engine.observe.look(run_id)["cells"].values()
     finished = sum(cell["state"] == "finished" for cell in cells)
     if not finished:
-        engine.wire.close()
+        engine.close()
         return
     what = "training itself finished" if finished == len(cells) else f"{finished} of {len(cells)} cells are finished"
     report(Note("warning", f"{what}, so {'its' if finished == len(cells) else 'their'} results come home now"))
@@ -263,12 +263,12 @@ def _save_what_is_done(home: Home, run_id: str, engine: CaretakerEngine, report:
         report(Note("warning", f"{error.message}; {error.hint}"))
 
 
-def _finish(home: Home, run_id: str, end: End, engine: CaretakerEngine, report: Report) -> RunOutcome:
+def _finish(home: Home, run_id: str, end: End, engine: Engine, report: Report) -> RunOutcome:
     if end.state != "finished" and end.reason.startswith("disk.short: "):
-        engine.wire.close()
+        engine.close()
         hint = "make room or take a larger disk, then run the identical command; lease disk shows what lies there"
         raise Refusal("disk.short", f"{run_id}: {end.reason.partition(': ')[2]}", hint=hint)
-    seen_last = engine.look(run_id)
+    seen_last = engine.observe.look(run_id)
     if end.state == "finished":
         for text in warnings_of(seen_last["cells"]):
             report(Note("warning", text))

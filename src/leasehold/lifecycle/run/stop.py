@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError
 from leasehold.kit.events.run_events import woken
+from leasehold.kit.run.run_state import RunState
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box
@@ -17,21 +19,21 @@ from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.run.note import Note, Report
 from leasehold.transport import patience
 
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen
+
 _AFTER_GRACE_S = 10.0  # the caretaker kills when the grace is over, and writes that down
 _UNREACHED_S = 120.0
 _STATES = {"D": "hangs in the kernel", "T": "is suspended", "t": "is held by a debugger"}
 
 
-def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> dict[str, Any]:
+def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> Mapping[str, Any]:
     """End exactly this run's processes and wait until they are gone; bounded, and it says what it could not do."""
     lease = books.find_lease(home.ledger, record.lease)
     box = box_of(home, lease)
-    engine = box.connect()
-    try:
+    with box.connect() as engine:
         me = home.ledger.home_id
-        seen = engine.stop(record.run, {"id": os.urandom(6).hex(), "by": me, "home": me, "grace_s": grace_s})
-    finally:
-        engine.wire.close()
+        seen = engine.work.stop(record.run, {"id": os.urandom(6).hex(), "by": me, "home": me, "grace_s": grace_s})
     if seen["did"] == "nothing":
         report(Note("nothing", f"{record.run} had already {seen['state']}"))
         _record(home, lease, record, seen)
@@ -42,16 +44,15 @@ def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> d
     watch.patience_s = grace_s + patience.answer_s(_UNREACHED_S)
     watch.deadline_s = time.monotonic() + grace_s + _AFTER_GRACE_S
     try:
-        state, engine = watch.until_end(home.ledger, None, report)
+        state = watch.until_end(home.ledger, None, report)
     except NotOver as slow:
         _end_without_caretaker(home, box, record, grace_s, slow, report)
         watch.deadline_s = time.monotonic() + _AFTER_GRACE_S
-        state, engine = _await_record(home, watch, record, report)
-    engine.wire.close()
+        state = _await_record(home, watch, record, report)
     return {"run": record.run, "state": state.state, "did": "stopped"}
 
 
-def _await_record(home: Home, watch: Watch, record: RunRecord, report: Report) -> Any:
+def _await_record(home: Home, watch: Watch, record: RunRecord, report: Report) -> RunState:
     """See the end journaled after all; otherwise the trainers are gone, and the run's state is unknown."""
     try:
         return watch.until_end(home.ledger, None, report)
@@ -68,11 +69,8 @@ def _end_without_caretaker(
     home: Home, box: Box, record: RunRecord, grace_s: float, slow: NotOver, report: Report
 ) -> None:
     report(Note("warning", f"{slow.why}; ending the processes of {record.run} without it"))
-    engine = box.connect()
-    try:
-        done = engine.end_by_force(record.run, home.ledger.home_id, grace_s)
-    finally:
-        engine.wire.close()
+    with box.connect() as engine:
+        done = engine.work.end_by_force(record.run, home.ledger.home_id, grace_s)
     for guard in done["guards"]:
         how = _STATES.get(str(guard["state"]), f"is in state {guard['state']}")
         report(Note("warning", f"its {guard['what']} (pid {guard['pid']}) {how}"))
@@ -88,6 +86,6 @@ def _end_without_caretaker(
         )
 
 
-def _record(home: Home, lease: Lease, record: RunRecord, seen: dict[str, Any]) -> None:
+def _record(home: Home, lease: Lease, record: RunRecord, seen: RunSeen) -> None:
     facts = {key: seen[key] for key in ("state", "seq", "reason")}
     home.ledger.append("run_seen", lease=lease.id, run=record.run, **facts)

@@ -72,9 +72,6 @@ def _from_home(sends: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _from_box(home: Home, found: list[Channel], name: str) -> list[dict[str, Any]]:
     box = box_called(home, name)
     platform = environment_of(profile_on(home, box))
-    engine = box.connect()
-    try:
-        results = engine.send_notices(_sends(found, name), platform)
-    finally:
-        engine.wire.close()
+    with box.connect() as engine:
+        results = engine.checks.notices(_sends(found, name), platform)
     return [{"problem": str(result.get("problem", ""))[:300]} for result in results]

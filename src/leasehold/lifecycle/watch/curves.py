@@ -6,13 +6,16 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
 from leasehold.kit.text.safe_text import plain
-from leasehold.lifecycle.results.home_copy import HomeCopy
 from leasehold.model.run.curve import Curve, Point
-from leasehold.platforms.engines.caretaker import CaretakerEngine
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import SeriesPart
+    from leasehold.platforms.contract import View
+
 
 DEFAULT = ("loss", "gpu", "mem", "disk", "step-rate")
 _MOST_RECORDS = 20_000
@@ -33,11 +36,11 @@ class Measured:
     alarms: tuple[str, ...] = ()
 
 
-def read_series(engine: CaretakerEngine | HomeCopy, run: str, last_s: float) -> Measured:
+def read_series(engine: View, run: str, last_s: float) -> Measured:
     """Ask the box for a window of its series."""
     records: list[Record] = []
-    last: dict[str, Any] = {}
-    for answer in engine.series(run, int(last_s)):
+    last: SeriesPart = {}
+    for answer in engine.observe.series(run, int(last_s)):
         found = answer.get("records")
         if isinstance(found, list):
             records += [one for one in found if isinstance(one, dict) and number(one.get("t")) is not None]

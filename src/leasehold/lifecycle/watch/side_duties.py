@@ -1,8 +1,9 @@
-"""What a watch does besides showing: keeps the work at risk, warns of the budget once, keeps the handbook true."""
+"""Duties beside a watch: record the work at risk, warn of the budget once, keep the handbook up to date."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from leasehold.kit.run.run_state import FINISHED, RunState
@@ -13,8 +14,6 @@ from leasehold.lifecycle.tell import handbook
 from leasehold.model.lease.budget import THRESHOLDS
 from leasehold.model.lease.trained_time import checked_work, with_progress
 from leasehold.model.run.note import Report
-
-from .pull_finished_cells import Harvest
 
 _KEEP_EVERY_S = 300.0
 _FEW_CELLS = 8
@@ -27,16 +26,15 @@ _BUDGET_KINDS = ("budget_warned", "budget_reached")
 class Minder:
     """One run's, for as long as it is watched."""
 
-    def __init__(self, home: Home, run: str, harvest: Harvest | None = None) -> None:
-        self._home, self._run, self._harvest = home, run, harvest
+    def __init__(self, home: Home, run: str) -> None:
+        self._home, self._run = home, run
         self._kept_at = self._budget_at = float("-inf")
         self._unsaved_s = 0.0
-        self._stood: object = None
         self._cells = (1, 0)  # and how many have finished
         self._page_state = ""
         self._page_at = 0.0
 
-    def beat(self, beat: dict[str, Any], report: Report, proof_age_s: float | None = None) -> None:
+    def beat(self, beat: Mapping[str, Any], report: Report, proof_age_s: float | None = None) -> None:
         """Take a beat: it tells how much is trained and saved, and how old the caretaker's sign of life is."""
         work = checked_work(beat.get("work"))
         if work:
@@ -56,14 +54,8 @@ class Minder:
         return False
 
     def stands(self, state: RunState) -> None:
-        """Write the handbook at home again when the run's state has changed; finished cells may be worth a pull."""
-        mark = (state.state, [(cell.state, cell.attempt) for cell in state.cells.values()])
-        if mark == self._stood:
-            return
-        self._stood = mark
+        """Write the handbook at home again: the run's state has changed."""
         self._cells = len(state.cells), sum(cell.state == FINISHED for cell in state.cells.values())
-        if self._harvest is not None:
-            self._harvest.stands(state)
         if not self._page_due(state):
             return
         handbook.refresh(self._home, books.find_run(self._home.ledger, self._run), state.as_dict())

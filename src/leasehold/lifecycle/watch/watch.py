@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit.events.cluster_events import say_waits
@@ -18,11 +19,15 @@ from leasehold.lifecycle.preflight.gatekeeper import record_on_box
 from leasehold.lifecycle.smoke.log_lines import LogLines
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.wording import ago
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 from leasehold.transport import patience
 
 from .box_readings import newest, shape
 from .side_duties import Minder
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import Followed
+    from leasehold.platforms.contract import Engine
+
 
 _WHOLE_LOG = 1 << 60  # where nothing is left to read of any log
 _GIVE_UP_S = 24 * 3600.0
@@ -52,18 +57,23 @@ class Watch:
     tail_bytes: int = -1  # of a log met for the first time, show only this much; -1 shows all
     wants_readings: bool = False
     started_log: bool = False
-    minder: Minder | None = None  # keeps what beats tell, and warns of the budget
+    minder: Minder | None = None  # records what beats report, and warns of the budget
+    on_change: Sequence[Callable[[RunState], None]] = ()  # further duties, called when the run's state has changed
     patience_s: float = _GIVE_UP_S  # for a box that does not answer
     deadline_s: float = float("inf")  # monotonic: from then on a run that cannot end is not waited for
     proof_age_s: float | None = None  # of the caretaker's last sign of life, as the box told it last
     fetching: bool = False  # downloads are under way: the trainer's first line may be hours off
 
-    def until_end(
-        self, ledger: Ledger, engine: CaretakerEngine | None, report: Report
-    ) -> tuple[RunState, CaretakerEngine]:
+    def until_end(self, ledger: Ledger, engine: Engine | None, report: Report) -> RunState:
+        """Follow until the run has ended, then close the connection."""
+        state, engine = self.follow_to_end(ledger, engine, report)
+        engine.close()
+        return state
+
+    def follow_to_end(self, ledger: Ledger, engine: Engine | None, report: Report) -> tuple[RunState, Engine]:
         """Follow until the run has ended; reconnect with capped back-off, saying unknown meanwhile.
 
-        Returns the state and the open wire that saw it; the caller closes that.
+        Returns the state and the open connection that saw it; the caller closes that.
         """
         failures = 0
         heard = time.monotonic()
@@ -86,13 +96,13 @@ class Watch:
                 time.sleep(pause_after(failures))
             finally:
                 if engine is not None and not self.state.terminal:
-                    engine.wire.close()
+                    engine.close()
                     engine = None
 
-    def until_first_line(self, ledger: Ledger, engine: CaretakerEngine, report: Report, limit_s: float = 60) -> bool:
+    def until_first_line(self, ledger: Ledger, engine: Engine, report: Report, limit_s: float = 60) -> bool:
         """Follow until the trainer's first output line or its end; tell whether it came within limit_s."""
         deadline = time.monotonic() + limit_s
-        for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
+        for item in engine.observe.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
             patience_s = _FETCH_LOOK_S - limit_s if self.comes_first else 0.0
             if self.started_log or self.state.terminal or time.monotonic() > deadline + patience_s:
@@ -112,14 +122,14 @@ class Watch:
             return "downloads are still under way; the trainer starts after them"
         return say_waits(self.state)
 
-    def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
-        for item in engine.follow(self.run, self.offset, self.logs, self.tail_bytes):
+    def _follow(self, ledger: Ledger, engine: Engine, report: Report) -> None:
+        for item in engine.observe.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
             self._require_progress()
             if self.wants_readings and isinstance(item, dict) and "beat_unix" in item:
-                report(Note("readings", "", newest(item) or shape(engine.wire.ask("readings"))))
+                report(Note("readings", "", newest(item) or shape(engine.box.readings())))
 
-    def _take(self, item: dict[str, Any] | bytes, ledger: Ledger, report: Report) -> None:
+    def _take(self, item: Followed | bytes, ledger: Ledger, report: Report) -> None:
         self.seen_unix = time.time()
         if isinstance(item, bytes):
             self.logs[self._log_key] += len(item)
@@ -140,7 +150,7 @@ class Watch:
             if self.minder is not None:
                 self.minder.beat(item, report, self.proof_age_s)
 
-    def _take_beat(self, item: dict[str, Any]) -> None:
+    def _take_beat(self, item: Followed) -> None:
         """Two beats in a row without anybody on the box: waiting longer would be waiting for ever."""
         self._beats_alone = self._beats_alone + 1 if item.get("deserted") else 0
         if self._beats_alone >= 2 and self.state.detach == "sbatch":
@@ -158,11 +168,11 @@ class Watch:
                 hint=f"was the box restarted? lease resume {self.run} starts it again",
             )
 
-    def _hear_proof(self, item: dict[str, Any]) -> None:
+    def _hear_proof(self, item: Followed) -> None:
         age_s = item.get("proof_age_s")
         self.proof_age_s = float(age_s) if isinstance(age_s, int | float) else None
 
-    def _take_proof(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+    def _take_proof(self, item: Followed, ledger: Ledger, report: Report) -> None:
         """Say when the caretaker falls silent though the box answers, and when it is heard again."""
         self._hear_proof(item)
         if not self.is_silent:
@@ -196,7 +206,7 @@ class Watch:
         if stuck:
             raise NotOver(f"pid {stuck[0]} has not ended in its grace")
 
-    def _take_events(self, item: dict[str, Any], ledger: Ledger, report: Report) -> None:
+    def _take_events(self, item: Followed, ledger: Ledger, report: Report) -> None:
         known = max(self.quiet_to_seq, self.state.seq)
         fold((event for event in item["events"] if event["n"] > self.state.seq), into=self.state)
         self.offset = int(item["offset"])
@@ -217,8 +227,16 @@ class Watch:
             changed_unix=self.state.changed_unix,
             **({} if self.proof_age_s is None else {"proven_unix": time.time() - self.proof_age_s}),
         )
-        if self.minder is not None:
-            self.minder.stands(self.state)
+        self._call_duties()
+
+    def _call_duties(self) -> None:
+        """Call each duty once for each change of the run or of a cell."""
+        mark = (self.state.state, [(cell.state, cell.attempt) for cell in self.state.cells.values()])
+        if mark == self._stood:
+            return
+        self._stood = mark
+        for duty in (*([self.minder.stands] if self.minder else ()), *self.on_change):
+            duty(self.state)
 
     def _say_log(self, text: str, report: Report) -> None:
         if text:
@@ -239,6 +257,7 @@ class Watch:
     _log_key: str = ""
     _beats_alone: int = 0
     _silent: bool = False
+    _stood: object = None
     _lines: LogLines = field(default_factory=LogLines)
 
 

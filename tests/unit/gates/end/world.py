@@ -457,11 +457,8 @@ class World:
     def hear_again(self) -> None:
         """The box of a closed lease answers somebody: a word that was wrong is taken back."""
         self.link("up")
-        engine = self.box.connect()
-        try:
+        with self.box.connect() as engine:
             note_heard(self.home, self.lease, engine.runs())
-        finally:
-            engine.wire.close()
         held = [lease.id for lease in books.leases(self.home.ledger, only_open=True) if lease.box == self.lease.box]
         counted = bool(held) and held != [self.lease.id]
         self._refresh()

@@ -13,6 +13,7 @@ from leasehold.errors import BoxError, Refusal
 from leasehold.lifecycle.care import gpu
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.run.note import silent
+from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
 
 SURVEY = json.loads((Path(__file__).parents[2] / "gates" / "fixtures" / "h200_surveys.json").read_text())
 
@@ -25,10 +26,7 @@ class FakeWire:
         self.asked: list[dict[str, Any]] = []
         self.closed = False
 
-    def __enter__(self) -> FakeWire:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.closed = True
 
     def objects(self, op: str, **args: Any) -> Iterator[dict[str, Any]]:
@@ -41,13 +39,13 @@ class FakeWire:
 
 
 class FakeBox:
-    """A box that is its own engine."""
+    """A box whose engine speaks over this wire."""
 
-    def __init__(self, wire: FakeWire) -> None:
+    def __init__(self, wire: Any) -> None:
         self.wire = wire
 
-    def connect(self) -> FakeBox:
-        return self
+    def connect(self) -> CaretakerEngine:
+        return CaretakerEngine(self.wire)
 
 
 @pytest.fixture

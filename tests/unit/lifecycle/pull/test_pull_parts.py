@@ -167,11 +167,8 @@ def test_a_broken_memory_is_only_slower(tmp_path, text):
 
 
 def take(scene):
-    engine = scene.box.connect()
-    try:
+    with scene.box.connect() as engine:
         return evacuate(scene.ledger, scene.record, engine, scene.notes.append, PullWish())  # type: ignore[arg-type]
-    finally:
-        engine.wire.close()
 
 
 def evacuated(scene):

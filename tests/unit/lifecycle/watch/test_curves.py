@@ -24,6 +24,7 @@ class Box:
 
     def __init__(self, *answers: Any) -> None:
         self.answers = answers
+        self.observe = self
 
     def series(self, run: str, last_s: int = 0) -> Any:
         return iter(self.answers)

@@ -54,7 +54,7 @@ def take_over_all(home: Home, members: Sequence[Member], job: Job, held: tuple[s
         private = {"who": whoami(), "notify": notify.wishes(home, lease, job)}
         epoch = int(holders[member.suffix].get("epoch", 0))
         with member.wire() as engine:
-            seen = engine.take_over(member.run, epoch, home.ledger.home_id, private)
+            seen = engine.hold.take_over(member.run, epoch, home.ledger.home_id, private)
         home.ledger.append("run_taken_over", lease=lease.id, run=member.run, epoch=seen["holder"]["epoch"], before=who)
     report(Note("taken_over", f"this home shares {sweep} out now; before: {who}", {"sweep": sweep}))
 
@@ -71,14 +71,14 @@ def say_onlooker(holder: dict[str, Any], unheld: int) -> str:
 
 def _holder(member: Member) -> dict[str, Any]:
     with member.wire() as engine:
-        return dict(engine.look(member.run).get("holder") or {})
+        return dict(engine.observe.look(member.run).get("holder") or {})
 
 
 def _let_go(home: Home, mine: Sequence[Member]) -> None:
     for member in mine:
         try:
             with member.wire() as engine:
-                engine.unclaim(member.run, home.ledger.home_id)
+                engine.hold.unclaim(member.run, home.ledger.home_id)
         except LeaseholdError:
             continue  # a claim on which nothing is begun lapses by itself
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, UserError, VerifyError
 from leasehold.kit.run.run_state import fold
@@ -38,6 +38,9 @@ from .estimates import Estimates, recall, remember, times_of, waiting
 from .inbox import Hearing
 from .member import Member, give_up, hang_up, in_plan_order, meet, record_of, settled_cells
 from .reconnect import Visits
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import RunSeen
 
 _TICK_S = 2.0
 _ROUNDS = 100  # of looking anew at what another home gave to whom
@@ -210,7 +213,7 @@ class _Fleet:
 
         self._hearing.aside(idle, ask)
 
-    def _helped(self, idle: Member, last: Member, moved: list[str], told: dict[str, Any] | LeaseholdError) -> None:
+    def _helped(self, idle: Member, last: Member, moved: list[str], told: RunSeen | LeaseholdError) -> None:
         idle.handing = last.handing = False
         idle.handed_at = idle.handed_at if moved and idle.busy else 0.0
         if isinstance(told, LeaseholdError):
@@ -345,7 +348,7 @@ class _Fleet:
                 continue
             try:
                 with member.wire() as engine:
-                    member.heard(engine.look(member.run))
+                    member.heard(engine.observe.look(member.run))
             except LeaseholdError as error:
                 member.lost(error.message)
         self._shares.take_up()

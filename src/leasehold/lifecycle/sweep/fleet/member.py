@@ -7,28 +7,31 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import NotDurable
 from leasehold.kit.run.run_state import RunState, state_from
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.box import Box, closed_on_failure
 from leasehold.model.job.job import Job
 from leasehold.model.lease.lease import RunRecord
 from leasehold.model.run.plan import plan_from_dict
-from leasehold.platforms.engines.caretaker import CaretakerEngine
 
 from .balance import Bench
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import ClaimAnswer, RunSeen
+    from leasehold.platforms.contract import MachineEngine
 
 
 @dataclass(frozen=True)
 class OpenBox(Box):
     """A box with a wire that is open already: whoever connects next gets that one."""
 
-    held: list[CaretakerEngine] = field(default_factory=list)
+    held: list[MachineEngine] = field(default_factory=list)
 
-    def connect(self) -> CaretakerEngine:
+    def connect(self) -> MachineEngine:
         """Hand out the open wire once, then open new ones."""
         return self.held.pop() if self.held else super().connect()
 
@@ -56,13 +59,10 @@ class Member:
     not_durable: NotDurable | None = None
 
     @contextmanager
-    def wire(self) -> Iterator[CaretakerEngine]:
+    def wire(self) -> Iterator[MachineEngine]:
         """Open a wire for a moment."""
-        engine = self.box.connect()
-        try:
+        with self.box.connect() as engine:
             yield engine
-        finally:
-            engine.wire.close()
 
     def heard(self, seen: Mapping[str, Any]) -> None:
         """Take the box's word on how it stands."""
@@ -82,26 +82,20 @@ class Member:
 def meet(member: Member, sweep: str, job: Job) -> None:
     """Ask a box who it is and how many cells it can run at once; its wire stays open for the launch."""
     engine = member.box.connect()
-    try:
-        member.suffix = "b" + str(engine.probe()["box_id"])[:6]
+    with closed_on_failure(engine):
+        member.suffix = "b" + str(engine.box.probe()["box_id"])[:6]
         member.run = f"{sweep}-{member.suffix}"
-        cards = engine.wire.ask("readings", paths=[]).get("gpus") if job.gpu is not None else None
+        cards = engine.box.readings([]).get("gpus") if job.gpu is not None else None
         member.places = _places(job, cards)
-        member.heard(engine.look(member.run))
-    except BaseException:
-        engine.wire.close()
-        raise
+        member.heard(engine.observe.look(member.run))
     _hold_open(member, engine)
 
 
-def claim(member: Member, home: Home, who: str) -> dict[str, Any]:
+def claim(member: Member, home: Home, who: str) -> ClaimAnswer:
     """Hold a box's run if nobody does; return the box's word, with `mine` and `holder`."""
     engine = member.box.connect()
-    try:
-        seen = engine.claim(member.run, home.ledger.home_id, who)
-    except BaseException:
-        engine.wire.close()
-        raise
+    with closed_on_failure(engine):
+        seen = engine.hold.claim(member.run, home.ledger.home_id, who)
     member.heard(seen)
     _hold_open(member, engine)
     return seen
@@ -111,7 +105,7 @@ def hang_up(members: Sequence[Member]) -> None:
     """Close wires that nobody took."""
     for member in members:
         for engine in getattr(member.box, "held", []):
-            engine.wire.close()
+            engine.close()
         getattr(member.box, "held", []).clear()
 
 
@@ -148,16 +142,16 @@ def in_plan_order(home: Home, member: Member) -> list[str]:
     return [*(name for name in known if name in member.cells), *(name for name in member.cells if name not in known)]
 
 
-def give_up(home: Home, member: Member, wish: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+def give_up(home: Home, member: Member, wish: Mapping[str, Any]) -> tuple[list[str], RunSeen]:
     """Have a box give cells up and write down that they are no longer its own; return which, and how it stands now."""
     with member.wire() as engine:
-        released = engine.release(member.run, home.ledger.home_id, wish)
-        seen = engine.look(member.run)
+        released = engine.hold.release(member.run, home.ledger.home_id, wish)
+        seen = engine.observe.look(member.run)
     forget(home, member.run, released.__contains__)
     return released, seen
 
 
-def _hold_open(member: Member, engine: CaretakerEngine) -> None:
+def _hold_open(member: Member, engine: MachineEngine) -> None:
     if not isinstance(member.box, OpenBox):
         member.box = OpenBox(**vars(member.box))
     member.box.held.append(engine)

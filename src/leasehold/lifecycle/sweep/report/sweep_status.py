@@ -175,12 +175,9 @@ class _Asked:
         return {"cells": cells, "now_unix": now_unix}
 
     def _look(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        engine = self.box.look_in()
-        try:
-            present, rest = engine.fingerprint(self.known.run)
+        with self.box.look_in() as engine:
+            present, rest = engine.proof.fingerprint(self.known.run)
             return present, rest.get("seen") or {}
-        finally:
-            engine.wire.close()
 
     def _with_word(self, present: dict[str, Any], seen: dict[str, Any]) -> Part:
         cells: dict[str, Any] = seen["cells"] if isinstance(seen.get("cells"), dict) else {}

@@ -46,9 +46,7 @@ class _Part(threading.Thread):
         try:
             minder = Minder(self._home, self._record.run)
             following = Watch(self._record.run, lease.id, box_of(self._home, lease), minder=minder)
-            state, engine = following.until_end(self._home.ledger, None, self._say)
-            engine.wire.close()
-            self.state = state.state
+            self.state = following.until_end(self._home.ledger, None, self._say).state
         except LeaseholdError as error:
             self.error = error
 

@@ -10,10 +10,6 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False  # typing takes longer than all of this
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _VERBS = ("run", "check", "fetch")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@:")
 _OTHERS_MAY_WRITE = 0o022
@@ -35,13 +31,6 @@ class Call:
 _under_way: list[Call] = []  # one at most
 
 
-def home_folder(environ: Mapping[str, str]) -> str:
-    """Find the home: LEASEHOLD_HOME, else a folder of the XDG data folder."""
-    data = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or "~", ".local", "share")
-    chosen = os.path.expanduser(environ.get("LEASEHOLD_HOME") or os.path.join(data, "leasehold"))
-    return chosen if os.path.isabs(chosen) else os.path.join(os.getcwd(), chosen)
-
-
 def calls_folder(home: str) -> str:
     """Where calls are spelled, a file for each box."""
     return os.path.join(home, "cache", "calls")
@@ -58,6 +47,8 @@ def for_command(words: list[str]) -> None:
         named = [after for word, after in zip(words, words[1:], strict=False) if word == "--on"]
         named += [word[len("--on=") :] for word in words if word.startswith("--on=")]
     if len(named) == 1:
+        from leasehold.kit.startup.home_folder import home_folder
+
         try:
             home = home_folder(os.environ)
         except OSError:  # the folder we stand in was removed

@@ -1,0 +1,373 @@
+"""What each request carries, beside its name `op`. Only type checkers and tests import this: nothing at run time.
+
+A key of a class with total=False may be left out. The box takes nothing for granted: it checks what it reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Sequence, Type, TypedDict
+
+
+class Nothing(TypedDict):
+    """Only the request's name."""
+
+
+class OfRun(TypedDict):
+    """About one run."""
+
+    run: str
+
+
+class OfCell(OfRun):
+    """About one cell of a run."""
+
+    cell: str
+
+
+class Held(OfRun):
+    """By a home, which must hold the run."""
+
+    home: str
+
+
+class Private(TypedDict, total=False):
+    """What a home sends with a run. The box keeps secret values and notice channels readable by its user alone."""
+
+    secrets: Mapping[str, str]
+    notify: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    gate: Mapping[str, Any]
+    budget: Mapping[str, Any]
+    handbook: Mapping[str, Any]
+    relaunch: Sequence[str]
+    who: str
+    version: str
+    given: Mapping[str, int]
+    given_up: Sequence[str]
+    patterns: Sequence[str]
+    alongside: bool
+    note_root: bool
+
+
+class Start(Private):
+    """Start a run or attach to it."""
+
+    run: str
+    home: str
+    plan: Dict[str, Any]
+
+
+class Resume(Private):
+    """Continue an ended run, if nothing happened since seq."""
+
+    run: str
+    home: str
+    seq: int
+
+
+class TakeOver(Private):
+    """Hold a run whose holder is still the one of this epoch."""
+
+    run: str
+    home: str
+    epoch: int
+
+
+class Stop(OfRun, total=False):
+    """End a run; `id` makes a repeated wish the same wish."""
+
+    id: str
+    by: str
+    home: str
+    grace_s: float
+
+
+class EndByForce(Held):
+    """End a run's processes without its caretaker."""
+
+    grace_s: float
+
+
+class Claim(Held):
+    """Hold a run that nobody holds."""
+
+    who: str
+
+
+class Release(Held, total=False):
+    """Give cells to the box `to`: those of `withdraw` even if they have begun."""
+
+    release: Sequence[str]
+    withdraw: Sequence[str]
+    to: str
+
+
+class Pulled(Held):
+    """The ending of this sequence number is home."""
+
+    seq: int
+
+
+class Events(OfRun):
+    """The journal from a byte offset on."""
+
+    offset: int
+    follow_s: float
+
+
+class Tail(OfCell):
+    """An attempt's log from a byte offset on."""
+
+    attempt: int
+    offset: int
+    follow_s: float
+
+
+class Follow(OfRun):
+    """Everything from where home was: `logs` has an offset for each `cell/attempt`."""
+
+    offset: int
+    logs: Dict[str, int]
+    tail_bytes: int
+
+
+class Series(OfRun):
+    """What the patrol measured in the last seconds."""
+
+    last_s: int
+
+
+class Get(OfCell):
+    """A file of the area `out`, `cells` or `run`, from an offset on."""
+
+    area: str
+    path: str
+    offset: int
+
+
+class Items(OfRun):
+    """Files [area, cell, path], or [cell, path] where they are read in full."""
+
+    items: Sequence[Any]
+
+
+class Chart(OfRun):
+    """List, sum and seal."""
+
+    cells: Sequence[str]
+    patterns: Sequence[str]
+    quiet_s: float
+    look: bool
+
+
+class Fetch(Items):
+    """Ranges [cell, path, offset, length, mtime_ns]."""
+
+    pack: bool
+    frame_bytes: int
+
+
+class Sums(OfCell):
+    """The sums of one file's blocks."""
+
+    path: str
+
+
+class Manifest(OfRun):
+    """Seal what the patterns name in these cells."""
+
+    cells: Sequence[str]
+    patterns: Sequence[str]
+
+
+class Fingerprint(OfRun):
+    """Stats of what the patterns name, and every file of the cells in `whole`."""
+
+    patterns: Sequence[str]
+    whole: Sequence[str]
+
+
+class ClearOccupant(Held, total=False):
+    """A process that a person called harmless."""
+
+    pid: int
+    started: str
+    boot: str
+
+
+class OfTree(TypedDict):
+    """About code or data with this name."""
+
+    tree: str
+
+
+class WantTree(OfTree):
+    """Which of so many files of code are lacking; the list is the request's body."""
+
+    files: int
+
+
+class Prune(TypedDict):
+    """Remove unused code."""
+
+    dry_run: bool
+
+
+class Machine(TypedDict):
+    """Identify the machine, and look into these other roots too."""
+
+    also: Sequence[str]
+
+
+class Readings(TypedDict, total=False):
+    """Measure these paths, and look for these signs (kind, value)."""
+
+    paths: Sequence[str]
+    signs: Sequence[Any]
+
+
+class OfPath(TypedDict):
+    """About one folder."""
+
+    path: str
+
+
+class Hogs(OfPath):
+    """What takes most room there."""
+
+    limit_s: float
+
+
+class Adoptable(TypedDict):
+    """Processes older than this."""
+
+    young_s: float
+
+
+class CheckEnv(TypedDict):
+    """What the command's interpreter imports."""
+
+    command: str
+    env: Mapping[str, str]
+    modules: Sequence[str]
+    platform: Mapping[str, Any]
+
+
+class CheckSecrets(TypedDict):
+    """Ask the trackers whose keys these are."""
+
+    secrets: Mapping[str, str]
+    env: Mapping[str, str]
+    platform: Mapping[str, Any]
+
+
+class SlurmRehearse(TypedDict):
+    """A submission that is judged, not made."""
+
+    slurm: Mapping[str, Any]
+
+
+class SendNotices(TypedDict):
+    """Notices to send at once."""
+
+    sends: Sequence[Mapping[str, Any]]
+    platform: Mapping[str, Any]
+
+
+class DropNote(OfPath):
+    """A note on a shared disk."""
+
+    name: str
+
+
+class LeaveNote(DropNote):
+    """Write it."""
+
+    text: str
+
+
+class FindNote(DropNote):
+    """Wait for it."""
+
+    wait_s: float
+
+
+class Witness(TypedDict):
+    """Notes that home left beside its results."""
+
+    notes: Sequence[Mapping[str, Any]]
+    limit_s: float
+
+
+class DiskSurvey(TypedDict):
+    """Which disks, and where a platform's variables point."""
+
+    paths: Sequence[str]
+    variables: Any
+    limit_s: float
+
+
+class Quarantine(TypedDict):
+    """What is put aside, or deleted."""
+
+    targets: Sequence[Mapping[str, Any]]
+    delete: bool
+
+
+class OfQuarantine(TypedDict):
+    """About the quarantine of this name."""
+
+    stamp: str
+
+
+class GpuSurvey(TypedDict):
+    """How many samples of the cards."""
+
+    samples: int
+
+
+class EndHolders(TypedDict):
+    """Processes {pid, started} that hold cards."""
+
+    targets: Sequence[Mapping[str, Any]]
+    grace_s: float
+
+
+class PowerOff(TypedDict):
+    """The command that turns the box off."""
+
+    command: Sequence[str]
+    home: str
+
+
+class RelaunchHooks(TypedDict, total=False):
+    """`list`, `remove`, or `install` for these runs by one of these ways."""
+
+    act: str
+    runs: Sequence[str]
+    ways: Sequence[str]
+
+
+REQUESTS: Dict[str, Type[Any]] = {
+    "ping": Nothing, "probe": Nothing, "runs": Nothing, "machine": Machine, "readings": Readings,
+    "probe_tier": OfPath, "hogs": Hogs, "adoptable": Adoptable,
+    "start": Start, "resume": Resume, "stop": Stop, "end_by_force": EndByForce, "enter": OfCell,
+    "look": OfRun, "events": Events, "tail": Tail, "follow": Follow, "series": Series,
+    "claim": Claim, "unclaim": Held, "take_over": TakeOver, "release": Release, "pulled": Pulled, "hush": Held,
+    "get": Get, "get_many": Items, "chart": Chart, "fetch": Fetch, "sums": Sums,
+    "manifest": Manifest, "fingerprint": Fingerprint, "prove": Items, "salvageable": OfCell,
+    "occupants": OfRun, "clear_occupant": ClearOccupant,
+    "have_tree": OfTree, "want_tree": WantTree, "put_tree": OfTree, "want_data": OfTree, "put_data": OfTree,
+    "prune": Prune,
+    "check_env": CheckEnv, "check_secrets": CheckSecrets, "slurm_rehearse": SlurmRehearse,
+    "send_notices": SendNotices,
+    "leave_note": LeaveNote, "find_note": FindNote, "drop_note": DropNote, "witness": Witness,
+    "disk_survey": DiskSurvey, "quarantine": Quarantine, "undo_quarantine": OfQuarantine,
+    "empty_quarantine": OfQuarantine, "gpu_survey": GpuSurvey, "end_holders": EndHolders,
+    "power_off": PowerOff, "relaunch_hooks": RelaunchHooks,
+}  # fmt: skip
+
+
+def keys_of(op: str) -> List[str]:
+    """List what a request may carry."""
+    return sorted(REQUESTS[op].__annotations__)

@@ -1,0 +1,288 @@
+"""What an engine consists of: small parts, each with what its second call does and what happens once the thing is gone.
+
+A lost connection raises LinkError from every method here, and a box's refusal BoxError or Refusal; nothing is then
+known of what was asked, so each call may be repeated. A run that the box does not know raises BoxError `run.absent`,
+except where a method says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from leasehold.model.run.plan import Plan
+
+from .code_stream import Pushed, Tree
+from .data_stream import Data, Lacking, Tell
+
+if TYPE_CHECKING:
+    from leasehold.kit.wire.messages import (
+        ClaimAnswer,
+        Entry,
+        EventBatch,
+        Followed,
+        ForceAnswer,
+        NoteFound,
+        Occupants,
+        ProbeAnswer,
+        Pruned,
+        RunSeen,
+        SeriesPart,
+        StartAnswer,
+        StopAnswer,
+        Witnessed,
+    )
+
+Range = tuple[int, int]  # the first of them, and how many
+
+
+class Work(Protocol):
+    """Start runs and end them. They go on without the connection."""
+
+    def start(self, plan: Plan, home: str, private: Mapping[str, Any] = ...) -> StartAnswer:
+        """Start the run; the second call attaches. private: secret values and notice channels."""
+
+    def resume(self, run: str, seq: int, home: str, private: Mapping[str, Any] = ...) -> StartAnswer:
+        """Continue an ended run if nothing happened since seq; the second call attaches."""
+
+    def stop(self, run: str, wish: Mapping[str, Any]) -> StopAnswer:
+        """Ask the run to end; one that has ended stays as it is."""
+
+    def end_by_force(self, run: str, home: str, grace_s: float) -> ForceAnswer:
+        """End the run's processes without its supervisor: {ended, left, guards, proof_age_s}; again, what is left."""
+
+    def enter(self, run: str, cell: str) -> Entry:
+        """Return how a shell enters a cell's environment: {argv, work, cell}. Changes nothing."""
+
+
+class RunReader(Protocol):
+    """Look at a run. Nothing here changes anything, so every call may be repeated."""
+
+    def look(self, run: str) -> RunSeen:
+        """Return the run's state now; a run that is not there has the state `absent`."""
+
+    def events(self, run: str, offset: int, follow_s: float) -> Iterator[EventBatch]:
+        """Yield batches {events, offset} from a byte offset on, for as long as follow_s."""
+
+    def tail(self, run: str, cell: str, attempt: int, offset: int, follow_s: float) -> Iterator[bytes]:
+        """Yield an attempt's log from a byte offset on; nothing where there is no log."""
+
+    def series(self, run: str, last_s: int = ...) -> Iterator[SeriesPart]:
+        """Yield {records} measured in the last seconds (0: ever), then {now_unix, newest, health}."""
+
+
+class Observation(RunReader, Protocol):
+    """Look at runs where they run, and follow them."""
+
+    def runs(self) -> list[RunSeen]:
+        """List every run there is; one that cannot be read is in the list, with its `problem`."""
+
+    def follow(self, run: str, offset: int, logs: dict[str, int], tail_bytes: int = ...) -> Iterator[Followed | bytes]:
+        """Yield {events, offset}, {log}, log bytes and {beat_unix} as they come, until the run has ended."""
+
+
+class Holding(Protocol):
+    """Which home holds a run: only that one may end it. Another home gets Refusal `run.taken_over`."""
+
+    def claim(self, run: str, home: str, who: str) -> ClaimAnswer:
+        """Hold a run, begun or not, that nobody holds; return its state, and whether it is `mine`. May be repeated."""
+
+    def unclaim(self, run: str, home: str) -> None:
+        """Give up a claim on which nothing was begun; without one, nothing happens."""
+
+    def take_over(self, run: str, epoch: int, home: str, private: Mapping[str, Any]) -> RunSeen:
+        """Hold the run from now on, if its holder is still the one of this epoch; refused otherwise."""
+
+    def release(self, run: str, home: str, wish: Mapping[str, Any]) -> list[str]:
+        """Give cells {release, withdraw} to another box; return those that are not here any more. May be repeated."""
+
+    def pulled(self, run: str, home: str, seq: int) -> None:
+        """Note that this ending of the run is home, verified; a second note changes nothing."""
+
+    def hush(self, run: str, home: str) -> None:
+        """End the reminders about a run; a second call changes nothing."""
+
+
+class Chart(Protocol):
+    """A chart on its way: {files}, {listed}, {file, upto, zeros, copies} and {sums}, then the manifest's bytes."""
+
+    def __iter__(self) -> Iterator[dict[str, Any] | bytes]: ...
+
+    def want_sums(self, numbers: Sequence[int]) -> None:
+        """Have the far end sum these small files itself."""
+
+    def tell(self, ranges: Sequence[Range], digests: bytes) -> None:
+        """Report the sums of these ranges of files, 32 bytes a file in order, zeros for those not known here."""
+
+    def seal(self, ranges: Sequence[Range], digests: bytes) -> None:
+        """Report the rest of them; the manifest comes then."""
+
+    def leave(self) -> None:
+        """Want no manifest any more. A second call does nothing."""
+
+
+class Ranges(Protocol):
+    """Read files of a run. A file that is gone or has changed raises BoxError; a second call reads it again."""
+
+    def get(self, run: str, area: str, cell: str, path: str, offset: int = ...) -> Iterator[bytes]:
+        """Yield a file's bytes from offset on."""
+
+    def get_many(self, run: str, items: Sequence[tuple[str, str, str]]) -> Iterator[tuple[int, bytes]]:
+        """Yield (which, bytes) of files [area, cell, path]; each that is there begins with no bytes."""
+
+    def chart(
+        self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = ..., *, look: bool = ...
+    ) -> Chart:
+        """List what there is. With quiet_s: only files that nobody has written for so long.
+
+        With look: the first part is {seen}, the run's state then; it is the last one if these cells had not finished.
+        """
+
+    def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
+        """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
+
+        A sixth element that is true: a small file whole, with the 32 bytes of its sha256 behind it.
+        """
+
+    def sums(self, run: str, cell: str, path: str) -> list[str]:
+        """Return the sha256 of each block of one file."""
+
+
+class Proofs(Protocol):
+    """Prove what a run left where it ran. Every call looks anew; what is gone is missing from the answer."""
+
+    def manifest(self, run: str, cells: Sequence[str], patterns: Sequence[str] = ...) -> bytes:
+        """Seal what these patterns (or its plan's) name in these cells; return the manifest's bytes."""
+
+    def fingerprint(
+        self, run: str, patterns: Sequence[str] = ..., whole: Sequence[str] = ...
+    ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
+        """Return artifact stats by cell, and what lives and lies beside them; of cells in `whole`, every file."""
+
+    def prove(self, run: str, items: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+        """Read files [cell, path] in full; yield {upto} bytes of these, and {entries} with their sums."""
+
+    def salvageable(self, run: str, cell: str) -> list[dict[str, Any]]:
+        """List every plain file in a cell's output folder."""
+
+    def occupants(self, run: str) -> Occupants:
+        """List the processes that work in a run's folders: {occupants, unread}."""
+
+    def clear_occupant(self, run: str, home: str, process: Mapping[str, Any]) -> None:
+        """Note that a person called a process harmless; a second note changes nothing."""
+
+
+class Uploads(Protocol):
+    """Bring code and data, by content: what is there already does not travel, so a second call sends only the rest."""
+
+    def push(self, tree: Tree) -> Pushed:
+        """Bring what is lacking of the code."""
+
+    def lacking(self, data: Data) -> list[Lacking]:
+        """List the files of the data that are lacking; refused where there is no room for them."""
+
+    def send(self, data: Data, lacking: Sequence[Lacking], tell: Tell) -> None:
+        """Send these files; each one's hash is checked on arrival."""
+
+    def prune(self, *, dry_run: bool) -> Pruned:
+        """Remove code that no run uses: {trees, kept, blobs, bytes}; a second call finds nothing."""
+
+
+class BoxReadings(Protocol):
+    """Look at the place where runs run. Changes nothing."""
+
+    def probe(self) -> ProbeAnswer:
+        """Return who and where the far end is."""
+
+    def machine(self, also: Sequence[str] = ...) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return what tells this machine from others, and our other roots there: {root, runs, problem}."""
+
+    def readings(
+        self, paths: Sequence[str] | None = ..., signs: Sequence[tuple[str, str]] | None = ...
+    ) -> dict[str, Any]:
+        """Measure memory, cards and the disks of these paths; look for these signs of a platform."""
+
+    def probe_tier(self, path: str) -> str:
+        """Write, read and remove a small file in a folder; return what went wrong."""
+
+    def hogs(self, path: str, limit_s: float) -> dict[str, Any]:
+        """List what takes most room below a path, as far as the limit allows."""
+
+    def adoptable(self, young_s: float) -> Iterator[dict[str, Any]]:
+        """Yield what may be training that was started without us, older than this, the likeliest first."""
+
+
+class Checks(Protocol):
+    """Try out what a job needs before it starts. A second call tries again."""
+
+    def environment(
+        self, command: str, env: Mapping[str, str], modules: Sequence[str], platform: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Ask the interpreter that a command would use what it imports and sees."""
+
+    def secrets(
+        self, secrets: Mapping[str, str], env: Mapping[str, str], platform: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Ask the trackers whose keys these are: {answers}."""
+
+    def scheduler(self, slurm: Mapping[str, Any]) -> dict[str, Any]:
+        """Have a cluster's scheduler judge a submission without making it."""
+
+    def notices(self, sends: Sequence[Mapping[str, Any]], platform: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Send notices from there; each call sends them again."""
+
+
+class DiskNotes(Protocol):
+    """Small notes on disks, which show who else sees a disk."""
+
+    def leave_note(self, path: str, name: str, text: str) -> str:
+        """Write a note over the one that is there; return what went wrong."""
+
+    def find_note(self, path: str, name: str, wait_s: float) -> NoteFound:
+        """Look for a note of another machine: {text, disk}, the text None when it did not come in time."""
+
+    def drop_note(self, path: str, name: str) -> str:
+        """Remove a note; one that is gone is no fault."""
+
+    def witness(self, notes: Sequence[Mapping[str, Any]], limit_s: float) -> Witnessed:
+        """Look for notes that home left beside its results: {machine, seen, below, whole, inside}."""
+
+
+class Care(Protocol):
+    """Survey a machine's disks and cards, and clear them. What is gone when its turn comes is reported so."""
+
+    def disk_survey(
+        self, paths: Sequence[str], variables: Mapping[str, str], limit_s: float
+    ) -> Iterator[dict[str, Any]]:
+        """Yield {units} and {at, entries} as they are found, then how whole the survey is."""
+
+    def quarantine(self, targets: Sequence[Mapping[str, Any]], *, delete: bool) -> Iterator[dict[str, Any]]:
+        """Put targets aside or delete them; yield what became of each, then the sum."""
+
+    def undo_quarantine(self, stamp: str) -> Iterator[dict[str, Any]]:
+        """Bring back what a quarantine holds; yield what became of each target, then the sum."""
+
+    def empty_quarantine(self, stamp: str) -> Iterator[dict[str, Any]]:
+        """Delete what a quarantine holds; yield what became of each target, then the sum."""
+
+    def gpu_survey(self, samples: int) -> Iterator[dict[str, Any]]:
+        """Yield {sample, of} as the cards are sampled, then all that was found."""
+
+    def end_holders(self, targets: Sequence[Mapping[str, Any]], grace_s: float) -> list[dict[str, Any]]:
+        """End processes that hold cards for nobody; each is looked at again before."""
+
+
+class Power(Protocol):
+    """Turn a machine off, and have runs continue after it restarts."""
+
+    def power_off(self, command: Sequence[str], home: str) -> None:
+        """End the machine a moment after the answer; refused while a run lives on it."""
+
+    def hooks(self) -> list[dict[str, Any]]:
+        """List the hooks that continue runs after a restart."""
+
+    def install_hooks(self, runs: Sequence[str], ways: Sequence[str]) -> list[dict[str, Any]]:
+        """Give each of these runs a hook by the first of these ways that works; one that has it keeps it."""
+
+    def remove_hooks(self) -> list[dict[str, Any]]:
+        """Remove every hook of ours; a second call finds none."""

@@ -1,0 +1,55 @@
+"""The caretaker engine: our own supervisor on the box, over one wire."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from leasehold.errors import LinkError
+from leasehold.transport.wire import Wire
+
+from .file_requests import ProofRequests, RangeRequests
+from .machine_requests import BoxRequests, CareRequests, CheckRequests, NoteRequests, PowerRequests
+from .run_requests import HoldRequests, ObserveRequests, WorkRequests
+from .upload_requests import UploadRequests, round_trip_s
+
+
+class CaretakerEngine:
+    """Speaks to the box's `serve` over an open wire, which it closes."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.work = WorkRequests(wire)
+        self.observe = ObserveRequests(wire)
+        self.hold = HoldRequests(wire)
+        self.ranges = RangeRequests(wire)
+        self.proof = ProofRequests(wire)
+        self.uploads = UploadRequests(wire)
+        self.box = BoxRequests(wire)
+        self.checks = CheckRequests(wire)
+        self.notes = NoteRequests(wire)
+        self.care = CareRequests(wire)
+        self.power = PowerRequests(wire)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection. A second call does nothing."""
+        self.wire.close()
+
+    def round_trip_s(self) -> float:
+        """Measure how far the box is."""
+        return round_trip_s(self.wire)
+
+    @property
+    def heard_bytes(self) -> int:
+        """How many bytes of answers have come, as they travelled."""
+        return self.wire.heard_bytes
+
+    @property
+    def lost(self) -> LinkError | None:
+        """Why nothing can be asked any more, if so."""
+        return self.wire.lost

@@ -1,0 +1,65 @@
+"""What a home remembers of its calls, so that the next command opens ssh to a box before it loads itself.
+
+The one door to that: who opens, pulls or gives up a box asks here. Other modules are loaded when they are needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leasehold.errors import LinkError
+
+from . import first_call
+
+if TYPE_CHECKING:
+    from .contract import Transport
+
+
+class EarlyCalls:
+    """The calls of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = first_call.calls_folder(os.fspath(home))
+
+    @contextmanager
+    def opening(self, name: str, transport: Transport) -> Iterator[Transport]:
+        """Give the way to a box, its first link being opened already where the box was met before.
+
+        A call that was answered is remembered for the next command; one that was not is forgotten.
+        """
+        from .ahead import CalledAhead
+        from .openssh import SshTransport
+        from .parcel import boot_command
+
+        if not isinstance(transport, SshTransport):
+            yield transport
+            return
+        if not transport.met:
+            yield transport
+            first_call.remember(self._folder, name, transport.argv(boot_command()))
+            return
+        called = CalledAhead(transport, lambda argv: first_call.remember(self._folder, name, argv))
+        try:
+            yield called
+        except LinkError:
+            first_call.forget(self._folder, name)
+            raise
+        finally:
+            called.hang_up()
+
+    def remembering(self, *runs: str) -> Callable[[list[str]], None]:
+        """Return what is to be called with the command line by which the box of these runs answered."""
+
+        def answered(argv: list[str]) -> None:
+            for run in runs:
+                first_call.remember(self._folder, first_call.of_run(run), argv)
+
+        return answered
+
+    def forget(self) -> None:
+        """Forget every call: a box has moved or is gone."""
+        first_call.forget(self._folder)
