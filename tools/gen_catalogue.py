@@ -77,9 +77,9 @@ def book(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def page(topics: list[tuple[str, list[dict[str, Any]]]]) -> str:
-    """Spell the catalogue for reading."""
+    """Format the catalogue as a page."""
     lines = ["# Catalogue of failures", ""]
-    lines += ["Generated from `src/leasehold/facts/catalogue/`; `lease doctor ID` says the same.", ""]
+    lines += ["Generated from `src/leasehold/facts/catalogue/`; `lease doctor ID` prints an entry.", ""]
     for topic, entries in topics:
         lines += [f"## {topic}", "", "| id | what | class | what to do |", "|---|---|---|---|"]
         for entry in entries:
@@ -114,7 +114,7 @@ def _problems(entry: dict[str, Any], ids: set[str]) -> list[str]:
             found.append(f"{key} {entry.get(key)!r} is none of {', '.join(known)}")
     if entry.get("tier", "") not in TIERS:
         found.append(f"tier {entry['tier']!r} is none of {', '.join(filter(None, TIERS))}")
-    found += [f"refines {other}, which is not there" for other in entry.get("refines", ()) if other not in ids]
+    found += [f"refines {other}, which does not exist" for other in entry.get("refines", ()) if other not in ids]
     if entry.get("found_by") == "log" and not entry.get("signs"):
         found.append("is found in a log but has no sign")
     signs = entry.get("signs", ())

@@ -19,12 +19,12 @@ BOX_SIDE = "Refused"
 
 
 def page() -> str:
-    """Spell the page."""
+    """Format the page."""
     lines = [
         "# Error codes",
         "",
         "Generated from the source by `make docs`. Every error prints its code, what was seen and what to do;",
-        "with `--json` the same as an object. The exit code tells who must act.",
+        "`--json` prints the same as an object. The exit code shows who must act.",
         "",
         "| exit | class | who must act |",
         "|---|---|---|",
@@ -32,7 +32,7 @@ def page() -> str:
     for name, kind in CLASSES.items():
         lines.append(f"| {kind.exit_code} | {name} | {(kind.__doc__ or '').strip()} |")
     lines += ["| 70 | defect | Leasehold itself failed; the traceback is kept in a file that the message names. |", ""]
-    lines += ["| code | exit | says |", "|---|---|---|"]
+    lines += ["| code | exit | message |", "|---|---|---|"]
     for code, (exit_code, message) in sorted(found().items()):
         lines.append(f"| `{code}` | {exit_code} | {message} |")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Write docs/job-keys.md and docs/job.schema.json from the words of the job file."""
+"""Write docs/job-keys.md and docs/job.schema.json from the keys of the job file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from leasehold.model.job.keys import Word
 
 
 def page() -> str:
-    """Spell the page of keys."""
+    """Format the page of keys."""
     lines = [
         "# Every key of a job file",
         "",
-        "Generated from the parser's own words by `make docs`. For editors: `job.schema.json` beside this page; put",
+        "Generated from the parser's keys by `make docs`. For editors: `job.schema.json` beside this page; put",
         "`# yaml-language-server: $schema=…/job.schema.json` on the first line of your file.",
         "",
         *_table("", keys.WORDS),

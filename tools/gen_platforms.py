@@ -15,15 +15,16 @@ from leasehold.model.platform.profile import Profile, Rate, Source, Tier, Verb
 _PRESENCE = {"always": " on every box", "sometimes": "", "never": " on none of its boxes"}
 _HEAD = """# Platforms
 
-Generated from `src/leasehold/facts/profiles/` by `make docs`. Each platform says first what stops its meter, what that
-deletes, and the next clock. *unknown* counts as deleted. A fact with the confidence *conflict* or *unverified*, and one
-older than six months, must be acknowledged before a verb that deletes rests on it; `lease platforms check` lists them.
-To correct a fact or to add a platform, write a file: [platforms-own.md](platforms-own.md).
+Generated from `src/leasehold/facts/profiles/` by `make docs`. Each platform begins with the verb that stops its
+charges, what that verb deletes, and the next deadline. *unknown* counts as deleted. Before a verb that deletes rests
+on a fact that is older than six months, or has the confidence *conflict* or *unverified*, you must confirm the fact;
+`lease platforms check` lists those facts. To correct a fact or to add a platform, write a file:
+[platforms-own.md](platforms-own.md).
 """
 
 
 def page() -> str:
-    """Spell the page."""
+    """Format the page."""
     loaded = [profiles.load(name) for name in profiles.names()]
     lines = [_HEAD, *_overview(loaded)]
     for profile in loaded:
@@ -75,7 +76,7 @@ def _heading(profile: Profile) -> str:
 
 
 def _anchor(profile: Profile) -> str:
-    """Spell a heading as GitHub's anchors do."""
+    """Format a heading as GitHub's anchors do."""
     kept = (char for char in _heading(profile).lower() if char.isalnum() or char in " -_")
     return "".join(kept).replace(" ", "-")
 
@@ -84,7 +85,7 @@ def _in_short(profile: Profile) -> str:
     parts = [f"Runs by {profile.engine}; detached by {', '.join(profile.detach)}."]
     parts += [f"Billing: {profile.billing}."] if profile.billing else []
     parts += [f"Usable about {profile.boot} after the start."] if profile.boot else []
-    parts += [f"Known traps: {', '.join(profile.gotchas)}."] if profile.gotchas else []
+    parts += [f"Known problems: {', '.join(profile.gotchas)}."] if profile.gotchas else []
     return " ".join(parts)
 
 

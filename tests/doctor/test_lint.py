@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from leasehold.doctor.lint import lint_paths, lint_text
+from leasehold.doctor.lint import Remark, lint_paths
 from leasehold.errors import UserError
+
+
+def lint_text(text: str) -> list[Remark]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "source.py").write_text(text)
+        return lint_paths([Path(folder)])
+
 
 LOOP = "for x, y in loader:\n    loss = f(model(x), y)\n    loss.backward()\n    opt.step()\n"
 

@@ -27,7 +27,6 @@ _BY_PLACE = {
         "hogs": "find_hogs",
         "check_env": "check_env",
         "check_secrets": "check_secrets",
-        "send_notices": "send_notices",
         "get": "get",
     },
     "leasehold.caretaker.status.observe": {"look": "look", "runs": "runs"},
@@ -58,16 +57,16 @@ _BY_PLACE = {
     "leasehold.caretaker.requests.machine_identity": {"machine": "machine"},
     "leasehold.caretaker.requests.home_note": {"witness": "witness"},
     "leasehold.caretaker.slurm.engine": {"slurm_rehearse": "rehearse"},
-    "leasehold.caretaker.requests.care": {
-        "adoptable": "adoptable",
-        "gpu_survey": "gpu_survey",
-        "end_holders": "end_holders",
-        "disk_survey": "disk_survey",
-        "quarantine": "quarantine",
-        "undo_quarantine": "undo_quarantine",
-        "empty_quarantine": "empty_quarantine",
-        "relaunch_hooks": "relaunch_hooks",
+    "leasehold.caretaker.attempt.find_adoptable": {"adoptable": "answer"},
+    "leasehold.caretaker.gpu.card_survey": {"gpu_survey": "survey", "end_holders": "end_holders"},
+    "leasehold.caretaker.disk.disk_survey": {"disk_survey": "survey"},
+    "leasehold.caretaker.disk.quarantine": {
+        "quarantine": "take",
+        "undo_quarantine": "undo",
+        "empty_quarantine": "empty",
     },
+    "leasehold.caretaker.reboot.resume_hook": {"relaunch_hooks": "hooks"},
+    "leasehold.caretaker.notices.send_child": {"send_notices": "answer"},
 }
 
 

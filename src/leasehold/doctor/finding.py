@@ -8,7 +8,7 @@ from typing import Any
 from leasehold.kit.failure.evidence import Evidence
 from leasehold.kit.failure.remedies import leaving
 
-# class -> (may the same thing be started again as it is, what to do); R§17.2
+# class -> (may the same thing be started again as it is, what to do); docs/doctor.md has the table
 ACTIONS: dict[str, tuple[bool | None, str]] = {
     "probabilistic": (True, "start the identical run again"),
     "disk-full": (False, "free space first, then start the same run"),

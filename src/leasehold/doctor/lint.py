@@ -42,12 +42,6 @@ def lint_paths(paths: Sequence[Path]) -> list[Remark]:
     return sorted(remarks, key=lambda remark: (remark.path, remark.line, remark.rule))
 
 
-def lint_text(text: str, name: str = "<text>") -> list[Remark]:
-    """Read one source given as text."""
-    module = Module.parse(name, text)
-    return [_remark(module, mark) for rule in _RULES for mark in rule(module, [module])]
-
-
 def _remark(module: Module, mark: Mark) -> Remark:
     lines = module.text.splitlines()
     code = lines[mark.line - 1].strip() if 0 < mark.line <= len(lines) else ""

@@ -7,7 +7,7 @@ the facts that ship and the person's own hold against it. Each field of a profil
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from leasehold.model.platform.profile import (
@@ -347,8 +347,3 @@ def tables() -> list[tuple[type[Any], Mapping[str, Rule]]]:
         (Environment, ENVIRONMENT), (NeverRule, NEVER),
     ]  # fmt: skip
     return kinds
-
-
-def without_rule() -> list[str]:
-    """Name the fields that no rule covers; a new fact needs one."""
-    return [f"{kind.__name__}.{one.name}" for kind, table in tables() for one in fields(kind) if one.name not in table]

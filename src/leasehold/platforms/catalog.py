@@ -14,7 +14,6 @@ from leasehold.model.lease.lease import Lease
 from leasehold.platforms.contract import Landlord
 
 GROUP = "leasehold.landlords"
-OWN = ("person", "simulated")
 
 
 def landlord_named(name: str, lease: Lease) -> Landlord:

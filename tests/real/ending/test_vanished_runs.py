@@ -75,7 +75,7 @@ def test_a_run_is_not_trained_from_zero_while_its_disk_is_away(me: Front, bed: S
     assert "starting it again" in done.said
 
 
-def test_a_run_is_not_trained_from_zero_under_a_new_lease_of_a_box_that_was_stopped(me: Front, bed: SshBed) -> None:
+def test_a_new_lease_of_a_stopped_box_does_not_train_from_zero(me: Front, bed: SshBed) -> None:
     name = begun(me, bed)
     (event,) = me.events("lease_opened")
     lease = str(event["box"]).replace(":", "-") + "-1"

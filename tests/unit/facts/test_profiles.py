@@ -362,6 +362,20 @@ def test_any_text_that_is_quoted_comes_back(data):
     assert (read_facts(yaml.safe_dump(data, default_style='"', allow_unicode=True)) or {}) == data
 
 
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("a: 1\nb: 2\na: 3\n", "line 3: duplicate key: a"),
+        ("[a]: 1\n", "line 1: a key must be a plain word"),
+        ("a: {", "line 1: not valid YAML"),
+        ("- " * 14, "nested deeper than 12 levels"),
+    ],
+)
+def test_text_that_holds_no_plain_facts_says_where(text, why):
+    with pytest.raises(ValueError, match=why):
+        read_facts(text)
+
+
 # ---------------------------------------------------------------- helpers
 
 

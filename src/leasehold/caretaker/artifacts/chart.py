@@ -18,18 +18,16 @@ from leasehold.kit.files.manifest import ManifestError
 from leasehold.kit.files.paths import UnsafePath, check_relative, open_below
 from leasehold.kit.files.sha256 import new_sha256
 from leasehold.kit.wire import frames
+from leasehold.kit.wire.frames import BLOCK_BYTES, ENTRIES_A_FRAME, NO_SUM
 
 from .hash_cache import HashMemory
 
-BLOCK_BYTES = 1 << 20
 _FIRST_ROWS = 250  # home begins to fetch with these, while the rest is still looked for
 _ROWS = 1000
-_ENTRIES_A_FRAME = 250
 _TELL_EVERY_BYTES = 32 << 20
 _TELL_EVERY_S = 0.05
 _STRIDE = 1021
 _ZEROS = bytes(BLOCK_BYTES)
-_NO_SUM = bytes(32)
 
 Place = Tuple[int, int]  # which file of the chart, which block of it
 
@@ -157,7 +155,7 @@ class Chart:
         whole = len(digests) - len(digests) % 32
         for at, number in zip(range(0, whole, 32), self._turn):
             digest = digests[at : at + 32]
-            if number in self._entries or number in self._left_out or digest == _NO_SUM:
+            if number in self._entries or number in self._left_out or digest == NO_SUM:
                 continue
             sha256, (_, found) = digest.hex(), self._files[number]
             self._memory.note(self._names[number], found.info, {"sha256": sha256})
@@ -185,7 +183,7 @@ class Chart:
             self._memory.note(key, info, {"sha256": sha256, **same})
         self._known[key] = number
         self._done.append([number, sha256])
-        if len(self._done) >= _ENTRIES_A_FRAME or time.monotonic() - self._told_at > _TELL_EVERY_S:
+        if len(self._done) >= ENTRIES_A_FRAME or time.monotonic() - self._told_at > _TELL_EVERY_S:
             self._tell_done()
         entry = manifest.stat_entry(found)
         entry["sha256"] = sha256

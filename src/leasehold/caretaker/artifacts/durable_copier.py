@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import threading
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, Optional
 
 from leasehold.caretaker.process.locks import wait_lock
 from leasehold.caretaker.process.parallel import ahead
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files import manifest
-from leasehold.kit.files.atomic import fsync_folder, read_json, write_all, write_atomic, write_json
+from leasehold.kit.files.atomic import fsync_folder, read_json, read_small, write_all, write_atomic, write_json
 from leasehold.kit.files.paths import open_below
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 from leasehold.kit.testing.kill_points import pause_at
 
 from .durable_watch import target_of
-from .read_back import BLOCK_BYTES, LAG_S, forget_cached, sha256_of, size_of, wait_for
+from .read_back import LAG_S, forget_cached, sha256_of, size_of, wait_for
 
 _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 16
@@ -174,18 +175,21 @@ class Copier:
 
     def _pour(self, source: int, to: int) -> str:
         """Move the bytes, hashing them; have them on the disk every so often and at the end."""
-        sha, unsynced = hashlib.sha256(), 0
-        for block in iter(lambda: os.read(source, BLOCK_BYTES), b""):
-            sha.update(block)
+        unsynced = 0
+
+        def write(block: bytes) -> None:
+            nonlocal unsynced
             write_all(to, block)
             unsynced += len(block)
             if unsynced >= _SYNC_EVERY_BYTES:
                 os.fsync(to)
                 unsynced = 0
             self.progress.tick(len(block))
+
+        _, sha256 = hash_blocks(blocks(partial(os.read, source)), each=write)
         os.fsync(to)
         forget_cached(to)
-        return sha.hexdigest()
+        return sha256
 
     def _damage(self, folder: str, sealed: Dict[str, Any], lag_s: float) -> str:
         """Re-read everything; say the first file that is not what was sealed."""
@@ -206,7 +210,7 @@ class Copier:
         """The name is the claim: look at it as the next reader will, and take it back if it does not hold."""
         marker = os.path.join(self.export, "manifest.json")
         wanted = {os.path.join(self.export, "cells", cell, e["path"]): e["bytes"] for cell, e in _entries(sealed)}
-        shown = wait_for(lambda: _bytes_of(marker) == spelled, self.lag_s)
+        shown = wait_for(lambda: read_small(marker) == spelled, self.lag_s)
         shown = shown and all(_shows(path, size, self.lag_s) for path, size in wanted.items())
         self._same_disk()
         if not shown:
@@ -271,14 +275,6 @@ def _read_sealed(path: str) -> Optional[Dict[str, Any]]:
 
 def _shows(path: str, size: int, lag_s: float) -> bool:
     return wait_for(lambda: size_of(path) == size, lag_s)
-
-
-def _bytes_of(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _said(error: Exception) -> str:

@@ -7,13 +7,15 @@ memory, which proves nothing about the disk.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import mmap
 import os
 import time
+from functools import partial
 from typing import Callable, Iterator, Union
 
-BLOCK_BYTES = 1 << 20
+from leasehold.kit.files.sha256 import blocks, hash_blocks
+
+_BLOCK_BYTES = 1 << 20
 LAG_S = 30.0  # how late a shared mount may show what was written to it
 _FIRST_PAUSE_S = 0.05
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -44,14 +46,10 @@ def wait_for(holds: Callable[[], bool], lag_s: float) -> bool:
 
 def sha256_of(path: str, tick: Tick) -> str:
     """Hash a file past the cache where that can be; what cannot be read has no hash but a reason."""
-    sha = hashlib.sha256()
     try:
-        for block in _blocks(path):
-            sha.update(block)
-            tick(len(block))
+        return hash_blocks(_blocks(path), each=lambda block: tick(len(block)))[1]
     except OSError as error:
         return "unreadable: %s" % error
-    return sha.hexdigest()
 
 
 def forget_cached(fd: int) -> None:
@@ -66,7 +64,7 @@ def _blocks(path: str) -> Iterator[Union[bytes, memoryview]]:
         yield from _cached_blocks(path, 0)
         return
     done = 0
-    with mmap.mmap(-1, BLOCK_BYTES) as aligned, memoryview(aligned) as view:
+    with mmap.mmap(-1, _BLOCK_BYTES) as aligned, memoryview(aligned) as view:
         try:
             while True:
                 try:
@@ -97,6 +95,6 @@ def _cached_blocks(path: str, offset: int) -> Iterator[bytes]:
     try:
         forget_cached(fd)
         os.lseek(fd, offset, os.SEEK_SET)
-        yield from iter(lambda: os.read(fd, BLOCK_BYTES), b"")
+        yield from blocks(partial(os.read, fd))
     finally:
         os.close(fd)

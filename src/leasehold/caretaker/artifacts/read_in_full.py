@@ -14,13 +14,12 @@ from leasehold.caretaker.wire.connection import Request
 from leasehold.kit.files.globbing import Found
 from leasehold.kit.files.manifest import stat_entry
 from leasehold.kit.files.paths import UnsafePath, open_below
-from leasehold.kit.files.sha256 import new_sha256
+from leasehold.kit.files.sha256 import blocks, hash_blocks
+from leasehold.kit.wire.frames import ENTRIES_A_FRAME
 
 from .hash_cache import HashMemory
 
-_BLOCK = 1 << 20
 _SAY_EVERY_S = 0.5
-_ENTRIES_A_FRAME = 250
 
 
 class _Abandoned(Exception):
@@ -52,7 +51,7 @@ def prove(request: Request) -> None:
             if "sha256" in entry:
                 memory.doubt("%s/%s" % (cell, path), entry["sha256"])
             done.append(dict(entry, cell=str(cell)))
-            if len(done) >= _ENTRIES_A_FRAME:
+            if len(done) >= ENTRIES_A_FRAME:
                 request.reply({"entries": done, "upto": upto})
                 done = []
     except _Abandoned:
@@ -70,14 +69,11 @@ def read_whole(root: str, path: str, tick: Callable[[int], None]) -> Dict[str, A
         return {"path": path, "problem": "cannot be opened: %s" % error}
     with os.fdopen(fd, "rb", buffering=0) as file:
         before = os.fstat(file.fileno())
-        sha = new_sha256(before.st_size)
         try:
-            for block in iter(lambda: file.read(_BLOCK), b""):
-                sha.update(block)
-                tick(len(block))
+            _, sha256 = hash_blocks(blocks(file.read), before.st_size, each=lambda block: tick(len(block)))
         except OSError as error:
             return {"path": path, "problem": "cannot be read: %s" % error}
         after = os.fstat(file.fileno())
     if stat_entry(Found(path, before)) != stat_entry(Found(path, after)):
         return {"path": path, "problem": "is being changed: its size or times moved while it was read"}
-    return dict(stat_entry(Found(path, after)), sha256=sha.hexdigest())
+    return dict(stat_entry(Found(path, after)), sha256=sha256)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+from functools import partial
 from typing import Any, Dict, List
 
 from leasehold.caretaker.process.child_answer import answer
@@ -11,12 +11,11 @@ from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files.atomic import replacing, write_all, write_json
 from leasehold.kit.files.globbing import Found, matching
 from leasehold.kit.files.paths import UnsafePath, open_below
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 
 from .durable_copier import why_not
 from .durable_watch import target_of
 from .read_back import sha256_of
-
-_BLOCK = 1 << 20
 
 
 def rescue(folder: RunFolder, cell: str) -> int:
@@ -72,16 +71,13 @@ def _send(root: str, found: List[Found], to: str) -> Dict[str, Any]:
 
 def _copy(root: str, found: Found, to: str) -> str:
     os.makedirs(os.path.dirname(to), exist_ok=True)
-    sha = hashlib.sha256()
     source = open_below(root, found.path)
     try:
         with replacing(to, to + ".part") as fd:
-            for block in iter(lambda: os.read(source, _BLOCK), b""):
-                sha.update(block)
-                write_all(fd, block)
+            _, sha256 = hash_blocks(blocks(partial(os.read, source)), each=partial(write_all, fd))
     finally:
         os.close(source)
-    if sha256_of(to, lambda count: None) != sha.hexdigest():
+    if sha256_of(to, lambda count: None) != sha256:
         os.unlink(to)
         raise OSError("%s reads back differently" % to)
-    return sha.hexdigest()
+    return sha256

@@ -15,7 +15,7 @@ from leasehold.kit.files.atomic import write_atomic
 from leasehold.kit.run.run_state import FINISHED
 from leasehold.kit.wire import frames
 
-from .chart import BLOCK_BYTES, Chart, settled
+from .chart import Chart, settled
 from .hash_cache import HashMemory
 from .ranges import Artifacts, Span, filled, ranges
 
@@ -72,7 +72,7 @@ def fetch(request: Request) -> None:
     A sixth element that is true asks for a small file whole, with the 32 bytes of its sha256 behind it.
     """
     opened = Artifacts(folder_of(request))
-    size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), BLOCK_BYTES))
+    size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), frames.BLOCK_BYTES))
     packing = _Packing(bool(request.args.get("pack")))
     try:
         with request.turn:
@@ -96,7 +96,7 @@ def sums(request: Request) -> None:
     fd, _ = opened.open(str(request.args.get("cell")), str(request.args.get("path")))
     opened.close()
     with os.fdopen(fd, "rb", buffering=0) as file:
-        for block in iter(lambda: file.read(BLOCK_BYTES), b""):
+        for block in iter(lambda: file.read(frames.BLOCK_BYTES), b""):
             found.append(hashlib.sha256(block).hexdigest())
             if len(found) == 1000:
                 request.reply({"sums": found})

@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from leasehold.caretaker.process.process_table import Entry, ProcessTable
 from leasehold.caretaker.wire.connection import Request
+from leasehold.kit.files.atomic import read_link
 from leasehold.kit.files.globbing import walk
 from leasehold.kit.run.processes import MARK, environment
 from leasehold.kit.text.redact import Redactor
@@ -60,7 +61,7 @@ def _describe(table: ProcessTable, entry: Entry, workers: List[int]) -> Dict[str
     clean = Redactor()
     pids = [entry.pid, *workers]
     log, outputs = _writes(table, pids)
-    cwd = _link("/proc/%d/cwd" % entry.pid)
+    cwd = read_link("/proc/%d/cwd" % entry.pid)
     born_unix = time.time() - entry.age_s - _SLACK_S
     return {
         "pid": entry.pid,
@@ -97,7 +98,7 @@ def _written(pid: int) -> Iterator[Tuple[int, str]]:
     except OSError:
         return
     for number in numbers:
-        path = _link("%s/%d" % (folder, number))
+        path = read_link("%s/%d" % (folder, number))
         try:
             if not stat.S_ISREG(os.stat("%s/%d" % (folder, number)).st_mode) or path.endswith(" (deleted)"):
                 continue
@@ -123,10 +124,3 @@ def _guess_out(cwd: str, outputs: List[str], born_unix: float) -> str:
 
 def _gpus(table: ProcessTable, pid: int) -> List[str]:
     return [path for path in set(table.open_paths(pid)) if re.match(r"/dev/nvidia\d+\Z", path)]
-
-
-def _link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""

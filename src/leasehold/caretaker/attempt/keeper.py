@@ -15,6 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from leasehold.caretaker.process.child import fork_child, use_streams
 from leasehold.caretaker.process.end_processes import end_processes
 from leasehold.caretaker.process.locks import is_held, wait_lock
 from leasehold.caretaker.process.own_command import own_argv
@@ -139,12 +140,7 @@ def exit_record(status: int, by: str) -> Dict[str, Any]:
 def respawn_caretaker(folder: RunFolder, adopts: bool = False) -> None:
     """Start a caretaker in a session of its own; if one lives, the new one leaves at once."""
     adopt_orphans(False)  # it is to be no child of ours: what is below us is the trainer's
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        os.execv(sys.executable, own_argv("care", folder.address))
+    child = fork_child(lambda: None, lambda: os.fork() or os.execv(sys.executable, own_argv("care", folder.address)))
     os.waitpid(child, 0)
     if adopts:
         adopt_orphans()
@@ -197,10 +193,7 @@ def _take(folder: RunFolder, what: Attempt) -> Optional[int]:
 def _start(folder: RunFolder, plan: Dict[str, Any], kept: Kept, before_exec: Callable[[], None]) -> Kept:
     log = os.path.join(folder.attempt(kept.what.cell, kept.what.number), "log")
     fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    pid = os.fork()
-    if pid == 0:
-        before_exec()
-        _become_trainer(folder, plan, kept.what, kept.lock, fd)
+    pid = fork_child(before_exec, lambda: _become_trainer(folder, plan, kept.what, kept.lock, fd))
     os.close(fd)
     return kept._replace(pid=pid, begun_s=time.monotonic())
 
@@ -218,11 +211,7 @@ def _claim(place: str) -> bool:
 
 def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock: int, log: int) -> None:
     try:
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
+        use_streams(stdout=log, stderr=log)
         os.set_inheritable(lock, True)
         os.chdir(folder.work(what.cell))
         with unhinted():

@@ -11,10 +11,10 @@ from binascii import crc32
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from leasehold.kit.files.atomic import read_json, write_json
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 
 _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 32
-_READ_BYTES = 1 << 20
 
 
 class NoRoom(Exception):
@@ -116,12 +116,10 @@ def hash_file(path: str) -> Hashes:
     import hashlib
 
     size = os.path.getsize(path)
-    plain, blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size)
-    with open(path, "rb") as file:
-        for chunk in iter(lambda: file.read(_READ_BYTES), b""):
-            plain.update(chunk)
-            blob.update(chunk)
-    return Hashes(size, plain.hexdigest(), blob.hexdigest())
+    blob = hashlib.sha1(b"blob %d\0" % size)
+    with open(path, "rb", buffering=0) as file:
+        _, sha256 = hash_blocks(blocks(file.read), each=blob.update)
+    return Hashes(size, sha256, blob.hexdigest())
 
 
 def same_item(marker: Mapping[str, Any], item: Mapping[str, Any]) -> bool:

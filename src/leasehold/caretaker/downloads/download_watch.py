@@ -11,7 +11,7 @@ from leasehold.kit.files import journal
 from .download_store import Store
 
 _MOST_WORKERS = 5  # that died without a word, one after another
-_MARK_NAME = "@downloads"
+MARK_NAME = "@downloads"
 
 
 class Downloads:
@@ -57,7 +57,7 @@ class Downloads:
         if self.items and self.busy():
             from leasehold.caretaker.process.end_processes import end_processes
 
-            end_processes(0, "", self.folder.mark(_MARK_NAME), 2.0)
+            end_processes(0, "", self.folder.mark(MARK_NAME), 2.0)
 
     def _copy(self, known: List[Dict[str, Any]]) -> None:
         if self._copied is None:

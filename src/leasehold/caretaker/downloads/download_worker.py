@@ -22,10 +22,11 @@ from leasehold.kit.files.journal import Journal, read_from
 from leasehold.kit.run.processes import MARK
 from leasehold.kit.run.run_state import fold
 
+from .download_watch import MARK_NAME
+
 _LOOK_S = 0.5
 _LOCK_WAIT_S = 2.0
 _VERDICTS = ("downloads_ready", "download_failed", "hook_failed")
-MARK_NAME = "@downloads"
 
 
 def fetch(folder: RunFolder) -> int:

@@ -1,4 +1,4 @@
-"""One HTTP answer at a time: ranges, redirects that keep secrets at their host, and silence that ends a connection."""
+"""One HTTP answer at a time: ranges, what will never work, and silence that ends a connection."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 import urllib.error
 import urllib.request
 from typing import Any, Dict, Mapping, NamedTuple, Optional
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urlsplit
 
+from leasehold.caretaker.wire.http_opener import UnsafeRedirect, escaped, open_following
 from leasehold.kit.tables.download_sources import is_near
 
 _CHUNK_BYTES = 1 << 18
-_MOST_REDIRECTS = 10
 _MOST_WAIT_S = 60.0
 _FINAL = (400, 401, 404, 405, 406, 410, 451)
 _RANGE = re.compile(r"bytes (\d+)-\d*/(\d+|\*)\Z")
@@ -119,15 +119,16 @@ def _open_past_end(route: Route, stall_s: float) -> Answer:
 
 
 def _open(route: Route, headers: Mapping[str, str], stall_s: float) -> Any:
-    request = urllib.request.Request(_spelled(route.url), headers=dict(headers))
+    request = urllib.request.Request(escaped(route.url), headers=dict(headers))
     if route.token and (route.url.startswith("https://") or is_near(route.url)):
         request.add_unredirected_header("Authorization", "Bearer " + route.token)
-    keeper = _Redirects()
     try:
-        return urllib.request.build_opener(keeper).open(request, timeout=stall_s)
+        return open_following(request, stall_s)
+    except UnsafeRedirect as error:
+        raise Gone(str(error)) from None
     except urllib.error.HTTPError as error:
         with error:
-            _judge(error, keeper.moved, bool(route.token))
+            _judge(error, error.filename != request.full_url, bool(route.token))
         raise
 
 
@@ -141,33 +142,6 @@ def _judge(error: urllib.error.HTTPError, moved: bool, had_token: bool) -> None:
     wait = error.headers.get("Retry-After") if error.headers else None
     if error.code in (429, 503) and wait and wait.isdigit():
         raise Later("HTTP %d %s" % (error.code, error.reason), float(wait)) from None
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; an Authorization goes on to the same origin only, and never from https to http."""
-
-    max_redirections = _MOST_REDIRECTS
-
-    def __init__(self) -> None:
-        self.moved = False
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request:
-        target = urljoin(req.full_url, newurl)
-        old, new = urlsplit(req.full_url), urlsplit(target)
-        if new.scheme not in ("http", "https") or (old.scheme == "https" and new.scheme != "https"):
-            raise Gone("it is sent on to %s://, which is not safe" % new.scheme)
-        self.moved = True
-        request = urllib.request.Request(_spelled(target), headers=dict(req.headers))
-        auth = req.unredirected_hdrs.get("Authorization")
-        if auth and (old.scheme, old.netloc) == (new.scheme, new.netloc):
-            request.add_unredirected_header("Authorization", auth)
-        return request
-
-    def http_error_308(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
-        """Python 3.8 does not know 308."""
-        return self.http_error_302(req, fp, code, msg, headers)
 
 
 def measure(route: Route, offset: int, limits: Mapping[str, float]) -> Dict[str, Any]:
@@ -186,10 +160,6 @@ def measure(route: Route, offset: int, limits: Mapping[str, float]) -> Dict[str,
     except (Gone, *TROUBLE) as error:
         return dict(said, bytes_per_s=0, problem=say(error) if not isinstance(error, Gone) else str(error))
     return dict(said, bytes_per_s=int(got / max(0.001, time.monotonic() - begun)))
-
-
-def _spelled(url: str) -> str:
-    return quote(url, safe="%/:=&?~#+!$,;'@()*[]")
 
 
 def _whole(text: Optional[str]) -> Optional[int]:

@@ -1,4 +1,4 @@
-"""The gate before each attempt: bytes and inodes that it will need, against what the disk has. R§31.3."""
+"""The gate before each attempt: bytes and inodes that it will need, against what the disk has."""
 
 from __future__ import annotations
 

@@ -9,15 +9,14 @@ import time
 from typing import Any, Dict, Iterable, List, NamedTuple, Set
 
 from leasehold.caretaker.process.process_table import Entry, ProcessTable
-from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.run_folder import runs_below
 from leasehold.caretaker.status.observe import state_of
-from leasehold.kit.files.paths import NAME
 from leasehold.kit.run.processes import MARK, environment, is_alive
 
 from . import nvidia_smi
 from .nvidia_smi import Listed
 
-YOUNG_S = 120.0  # R§33.1: a trainer that starts right now is not listed yet
+YOUNG_S = 120.0  # a trainer that starts right now is not listed yet
 IDLE_SHARE = 0.01  # of one core, while we watched
 _INITIAL_NAMESPACE = 0xEFFFFFFC  # the kernel's fixed number for the machine's own process table
 _SERVICES = (  # they hold devices for everybody
@@ -85,7 +84,7 @@ def holders(root: str, sight: Sight, min_age_s: float = YOUNG_S) -> List[Dict[st
 def on_cards(cards: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Add to each card who the driver lists on it: pid, user, command, memory; None where it does not say."""
     answer = nvidia_smi.cards(("index", "uuid"))
-    uuids = {str(row.get("index")): str(row.get("uuid")) for row in answer.rows if row}
+    uuids = {str(row.get("index")): str(row.get("uuid")) for row in answer.gpus if row}
     listed, problem = nvidia_smi.listed()
     table = ProcessTable()
     described = []
@@ -133,7 +132,7 @@ class _Kept:
         self._own = {os.getpid(), *table.above(os.getpid())}
         self._marks = {pid: environment(pid).get(MARK, "") for pid in found}
         self._live_runs = _live_runs(root)
-        self._known_runs = {RunFolder.below(root, name).mark(): name for name in _run_names(root)}
+        self._known_runs = {run.mark(): run.run for run in runs_below(root)}
         live = [pid for pid, mark in self._marks.items() if self._is_live(mark)]
         self._live = table.family(live)
 
@@ -191,13 +190,8 @@ def _why_zombie(entry: Entry, sight: Sight, run: str) -> str:
     return said + "it has a card open and the driver lists no work of it"
 
 
-def _run_names(root: str) -> List[str]:
-    folder = os.path.join(root, "active")
-    return sorted(filter(NAME.match, os.listdir(folder))) if os.path.isdir(folder) else []
-
-
 def _live_runs(root: str) -> Set[str]:
-    return {name for name in _run_names(root) if not state_of(RunFolder.below(root, name))["terminal"]}
+    return {run.run for run in runs_below(root) if not state_of(run)["terminal"]}
 
 
 def _end_one(pid: int, started: str, grace_s: float) -> Dict[str, Any]:

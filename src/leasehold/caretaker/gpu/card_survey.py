@@ -41,17 +41,17 @@ def look(
     answer = nvidia_smi.cards()
     devices = sorted(glob.glob(_DEVICES + "/nvidia[0-9]*"))
     samples = []
-    for number in range(count if answer.rows or devices else 0):
+    for number in range(count if answer.gpus or devices else 0):
         if number:
             time.sleep(period_s)
-        samples.append(nvidia_smi.cards(nvidia_smi.SAMPLED).rows)
+        samples.append(nvidia_smi.cards(nvidia_smi.SAMPLED).gpus)
         tell({"sample": number + 1, "of": count})
     sight = _sight(before, begun)
     return {
-        "cards": answer.rows,
+        "cards": answer.gpus,
         "problem": answer.problem,
         "samples": samples,
-        "cuda": nvidia_smi.cuda_of_driver() if answer.rows else "",
+        "cuda": nvidia_smi.cuda_of_driver() if answer.gpus else "",
         "toolkit": _toolkit(),
         "module": _kernel_module(),
         "kernel": _kernel(),
@@ -66,7 +66,7 @@ def look(
 def at_a_glance() -> Dict[str, Any]:
     """One look at the cards' faults and at the kernel log, for the audit."""
     answer = nvidia_smi.cards()
-    return {"cards": answer.rows, "problem": answer.problem, "kernel": _kernel()}
+    return {"cards": answer.gpus, "problem": answer.problem, "kernel": _kernel()}
 
 
 def end_holders(request: Request) -> None:

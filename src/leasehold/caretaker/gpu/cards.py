@@ -1,4 +1,8 @@
-"""The cards as the driver's library tells of them, else the driver's tool; and who is on them."""
+"""The cards as the driver's library describes them, else the driver's tool; and who is on them.
+
+Both describe a card by the same names (`nvidia_smi._FIELDS` lists them all): what was not read is absent or None, a
+size is in bytes, and `reasons` names what slows the clocks as `clock_reasons` does.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from typing import Any, Dict, List, NamedTuple
 from leasehold.kit.run.processes import MARK, environment
 
 LIBRARY = "libnvidia-ml.so.1"
-_MIB = 1 << 20
 
 
 class Answer(NamedTuple):
@@ -34,40 +37,11 @@ def ask_driver(library: str = LIBRARY) -> Answer:
 def _ask_tool(problem: str) -> Answer:
     from . import nvidia_smi
 
-    said = nvidia_smi.cards([*_TOOLS_NAMES, *_TOOLS_REASONS])
-    if not said.rows:
+    said = nvidia_smi.cards(nvidia_smi.PATROLLED)
+    if not said.gpus:
         return Answer([], "%s; %s" % (problem, said.problem or "the tool names no card"))
-    return Answer([_from_tool(row) for row in said.rows if str(row.get("index", "")).isdigit()])
-
-
-def _from_tool(row: Dict[str, Any]) -> Dict[str, Any]:
-    card: Dict[str, Any] = {"index": int(row["index"]), "name": row.get("name")}
-    for asked, (name, unit) in _TOOLS_NAMES.items():
-        if unit and isinstance(row.get(asked), (int, float)):
-            card[name] = row[asked] * unit
-    card["reasons"] = [name for asked, name in _TOOLS_REASONS.items() if row.get(asked)]
-    return card
-
-
-_TOOLS_NAMES = {  # the tool's query -> our name, and the unit
-    "index": ("index", 0),
-    "name": ("name", 0),
-    "utilisation": ("util_percent", 1),
-    "memory_used_mib": ("memory_used_bytes", _MIB),
-    "memory_total_mib": ("memory_total_bytes", _MIB),
-    "sm_mhz": ("sm_mhz", 1),
-    "sm_max_mhz": ("sm_mhz_max", 1),
-    "power_w": ("power_w", 1),
-    "temperature_c": ("temperature_c", 1),
-    "ecc_uncorrected": ("ecc_uncorrected", 1),
-}
-_TOOLS_REASONS = {
-    "hw_slowdown": "hw_slowdown",
-    "hw_thermal": "hw_thermal_slowdown",
-    "hw_power_brake": "hw_power_brake",
-    "sw_thermal": "sw_thermal_slowdown",
-    "sw_power_cap": "sw_power_cap",
-}
+    known = [{name: value for name, value in card.items() if value is not None} for card in said.gpus]
+    return Answer([card for card in known if "index" in card])
 
 
 def whose(card: Dict[str, Any], ours: List[int], mark: str) -> Dict[str, Any]:

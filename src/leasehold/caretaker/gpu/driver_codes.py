@@ -12,7 +12,7 @@ class Xid(NamedTuple):
     leave: bool = False
 
 
-# NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors, 2026-11); R§32.2 names 48 and 79, R§32.3 the others.
+# NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors, 2026-11).
 XIDS: Dict[int, Xid] = {
     13: Xid("an illegal instruction or address in a kernel; mostly the program"),
     31: Xid("a memory page fault on the card; mostly the program reads where it may not"),

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from .cards import Answer
+
 _TIMEOUT_S = 30.0
 _MIB = 1 << 20
 _FIELDS = {  # our name -> the tool's; a driver that does not know one answers without it
@@ -16,13 +18,13 @@ _FIELDS = {  # our name -> the tool's; a driver that does not know one answers w
     "bus": "pci.bus_id",
     "driver": "driver_version",
     "persistence": "persistence_mode",
-    "memory_total_mib": "memory.total",
-    "memory_used_mib": "memory.used",
-    "memory_reserved_mib": "memory.reserved",
-    "utilisation": "utilization.gpu",
+    "memory_total_bytes": "memory.total",
+    "memory_used_bytes": "memory.used",
+    "memory_reserved_bytes": "memory.reserved",
+    "util_percent": "utilization.gpu",
     "temperature_c": "temperature.gpu",
     "sm_mhz": "clocks.current.sm",
-    "sm_max_mhz": "clocks.max.sm",
+    "sm_mhz_max": "clocks.max.sm",
     "power_w": "power.draw",
     "power_limit_w": "enforced.power.limit",
     "power_default_w": "power.default_limit",
@@ -34,35 +36,37 @@ _FIELDS = {  # our name -> the tool's; a driver that does not know one answers w
     "ecc_uncorrected": "ecc.errors.uncorrected.volatile.total",
     "ecc_corrected": "ecc.errors.corrected.volatile.total",
     "ecc_uncorrected_ever": "ecc.errors.uncorrected.aggregate.total",
-    "retired_double_bit": "retired_pages.double_bit.count",
-    "retired_pending": "retired_pages.pending",
-    "remapped_uncorrectable": "remapped_rows.uncorrectable",
-    "remapped_pending": "remapped_rows.pending",
-    "remapped_failure": "remapped_rows.failure",
+    "pages_retired": "retired_pages.double_bit.count",
+    "pages_pending": "retired_pages.pending",
+    "rows_uncorrectable": "remapped_rows.uncorrectable",
+    "rows_pending": "remapped_rows.pending",
+    "rows_failed": "remapped_rows.failure",
     "recovery_action": "gpu_recovery_action",
+}
+_REASONS = {  # read together as `reasons`
     "hw_slowdown": "clocks_throttle_reasons.hw_slowdown",
-    "hw_thermal": "clocks_throttle_reasons.hw_thermal_slowdown",
+    "hw_thermal_slowdown": "clocks_throttle_reasons.hw_thermal_slowdown",
     "hw_power_brake": "clocks_throttle_reasons.hw_power_brake_slowdown",
-    "sw_thermal": "clocks_throttle_reasons.sw_thermal_slowdown",
+    "sw_thermal_slowdown": "clocks_throttle_reasons.sw_thermal_slowdown",
     "sw_power_cap": "clocks_throttle_reasons.sw_power_cap",
 }
-SAMPLED = (
-    "index", "utilisation", "temperature_c", "sm_mhz", "power_w", "memory_used_mib",
-    "hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal", "sw_power_cap",
+_HARMLESS = "sw_power_cap"  # usual at full load: it does not show whether the driver reports slowdowns
+_IN_MIB = ("memory_total_bytes", "memory_used_bytes", "memory_reserved_bytes")
+_EVERYTHING = (*_FIELDS, "reasons")
+_OVERVIEW = (
+    "index", "name", "memory_total_bytes", "memory_used_bytes", "driver", "util_percent", "temperature_c",
 )  # fmt: skip
-_WORDS = ("index", "uuid", "name", "bus", "driver", "recovery_action")  # never numbers
+SAMPLED = ("index", "util_percent", "temperature_c", "sm_mhz", "power_w", "memory_used_bytes", "reasons")
+PATROLLED = (
+    "index", "name", "util_percent", "memory_used_bytes", "memory_total_bytes", "sm_mhz", "sm_mhz_max", "power_w",
+    "temperature_c", "ecc_uncorrected", "reasons",
+)  # fmt: skip
+_WORDS = ("uuid", "name", "bus", "driver", "recovery_action")  # never numbers
 _BAD_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 _NEWER_NAME = ("clocks_throttle_reasons.", "clocks_event_reasons.")
 _YES = ("active", "yes", "enabled")
 _NO = ("not active", "no", "disabled")
 _CUDA = re.compile(r"CUDA Version\s*:\s*(\d+\.\d+)")
-
-
-class Answer(NamedTuple):
-    """What the tool said, or why it said nothing."""
-
-    rows: List[Dict[str, Any]]
-    problem: str = ""
 
 
 class Listed(NamedTuple):
@@ -73,9 +77,10 @@ class Listed(NamedTuple):
     used_bytes: Optional[int]
 
 
-def cards(names: Sequence[str] = tuple(_FIELDS)) -> Answer:
+def cards(names: Sequence[str] = _EVERYTHING) -> Answer:
     """Query each card once; fields that this driver does not know are left out, not guessed."""
-    fields = {name: _FIELDS[name] for name in names}
+    fields = {name: _FIELDS[name] for name in names if name in _FIELDS}
+    fields.update(_REASONS if "reasons" in names else {})
     for _ in range(2 * len(fields)):
         said, problem = run_tool(["--query-gpu=" + ",".join(fields.values()), "--format=csv,noheader,nounits"])
         unknown = _BAD_FIELD.search(problem)
@@ -88,6 +93,12 @@ def cards(names: Sequence[str] = tuple(_FIELDS)) -> Answer:
             return Answer(kept, problem or ("" if kept else strange))
         fields = _without(fields, unknown.group(1))
     return Answer([], "nvidia-smi knows none of the fields asked for")
+
+
+def overview() -> Answer:
+    """Name the cards with their memory, driver, use and temperature; what the driver does not say is None."""
+    found = cards(_OVERVIEW)
+    return Answer([dict(dict.fromkeys(_OVERVIEW), **card) for card in found.gpus], found.problem)
 
 
 def listed() -> Tuple[List[Listed], str]:
@@ -129,7 +140,7 @@ def run_tool(words: List[str]) -> Tuple[str, str]:
     said = done.stdout.decode("utf-8", "replace").strip()
     if done.returncode != 0 or _BAD_FIELD.search(said):
         first = said.splitlines()[0][:200] if said else "nothing"
-        return "", "nvidia-smi exited with %d and said: %s" % (done.returncode, first)
+        return "", "nvidia-smi exited with %d: %s" % (done.returncode, first)
     return said, ""
 
 
@@ -152,7 +163,14 @@ def _row(names: List[str], line: str) -> Dict[str, Any]:
     words = [word.strip() for word in line.split(",")]
     if len(words) != len(names):
         return {}
-    return {name: word if name in _WORDS else _value(word) for name, word in zip(names, words)}
+    row = {name: word if name in _WORDS else _value(word) for name, word in zip(names, words)}
+    for name in _IN_MIB:
+        if row.get(name) is not None:
+            row[name] *= _MIB
+    given = {name: row.pop(name) for name in _REASONS if name in row}
+    if any(value is not None for name, value in given.items() if name != _HARMLESS):
+        row["reasons"] = [name for name, value in given.items() if value]
+    return row
 
 
 def _value(word: str) -> Any:

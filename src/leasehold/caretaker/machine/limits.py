@@ -1,11 +1,10 @@
-"""What the box really has: the cgroup's limits, not the host's; inodes as well as bytes; cards as the driver sees."""
+"""What the box really has: the cgroup's limits, not the host's; inodes as well as bytes."""
 
 from __future__ import annotations
 
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
-_GPU_FIELDS = ("index", "name", "memory.total", "memory.used", "driver_version", "utilization.gpu", "temperature.gpu")
 _CGROUPS = "/sys/fs/cgroup"
 _OWN_CGROUPS = "/proc/self/cgroup"
 _MEMORY_FILES = (  # controller, limit, used, what the kernel can take back at once, source
@@ -13,8 +12,6 @@ _MEMORY_FILES = (  # controller, limit, used, what the kernel can take back at o
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "cgroup v1"),
 )
 _NO_LIMIT = 1 << 60  # cgroup v1 spells "none" as a huge number
-_MIB = 1 << 20
-_GPU_TIMEOUT_S = 30.0
 
 
 def disk(path: str) -> Dict[str, Any]:
@@ -112,29 +109,6 @@ def cpu() -> Dict[str, Any]:
     return {"quota": min(quotas) if quotas else None, "visible": shown}
 
 
-def cards() -> Tuple[List[Dict[str, Any]], str]:
-    """Ask the driver's tool for the cards; say why when it cannot."""
-    import shutil
-    import subprocess
-
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return [], "nvidia-smi is not installed"
-    asked = [tool, "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(
-            asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_GPU_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return [], "nvidia-smi did not answer in %g s" % _GPU_TIMEOUT_S
-    except OSError as error:
-        return [], "nvidia-smi could not be started: %s" % (error.strerror or error)
-    said = done.stdout.decode("utf-8", "replace").strip()
-    if done.returncode != 0:
-        return [], "nvidia-smi exited with %d: %s" % (done.returncode, said.splitlines()[0][:200] if said else "")
-    return [card for card in map(_card, said.splitlines()) if card], ""
-
-
 def mount_of(path: str) -> Tuple[str, str]:
     """The mount point above path, and its filesystem."""
     best, kind = "/", ""
@@ -147,30 +121,6 @@ def mount_of(path: str) -> Tuple[str, str]:
         if inside and len(point) >= len(best):
             best, kind = point, words[2]
     return best, kind
-
-
-def _card(line: str) -> Optional[Dict[str, Any]]:
-    words = [word.strip() for word in line.split(",")]
-    if len(words) != len(_GPU_FIELDS):
-        return None
-    return {
-        "index": words[0],
-        "name": words[1],
-        "memory_total_bytes": _mib(words[2]),
-        "memory_used_bytes": _mib(words[3]),
-        "driver": words[4],
-        "utilisation": _whole(words[5]),
-        "temperature_c": _whole(words[6]),
-    }
-
-
-def _mib(word: str) -> Optional[int]:
-    number = _whole(word)
-    return None if number is None else number * _MIB
-
-
-def _whole(word: str) -> Optional[int]:
-    return int(word) if word.isdigit() else None
 
 
 def _meminfo() -> Tuple[Optional[int], Optional[int]]:

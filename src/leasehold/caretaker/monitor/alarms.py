@@ -13,7 +13,7 @@ from leasehold.kit.failure.remedies import leaving
 
 WARN, ALARM = "warn", "alarm"
 _GIB = float(1 << 30)
-_SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake")  # R§32.2; idle is none
+_SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake")  # idle clocks are none
 
 Key = Tuple[str, str]  # name, where
 
@@ -28,15 +28,15 @@ class Band(NamedTuple):
 class Limits(NamedTuple):
     """Every threshold in one place."""
 
-    disk_percent: Band = Band(95.0, 93.0)  # R§16.7, bytes and inodes
-    disk_full_in_s: Band = Band(3600.0, 7200.0)  # R§31.3; here less is worse
-    memory_percent: Band = Band(90.0, 85.0)  # R§16.9, R§34.2
+    disk_percent: Band = Band(95.0, 93.0)  # of bytes and of inodes
+    disk_full_in_s: Band = Band(3600.0, 7200.0)  # here less is worse
+    memory_percent: Band = Band(90.0, 85.0)  # beyond it the kernel may kill the trainer
     memory_full_in_s: Band = Band(900.0, 1800.0)
     memory_forecast_percent: float = 50.0  # below it, growth is a program that is still loading
-    card_hot_c: Band = Band(83.0, 78.0)  # R§32.2, R§32.3
-    card_clock_share: float = 0.70  # R§32.2: SM below 70 % of its maximum while hot
-    card_loaded_percent: float = 60.0  # R§16.9, R§32.4: the clock rule holds only under load
-    card_idle_s: float = 600.0  # R§16.9: 0 % for long
+    card_hot_c: Band = Band(83.0, 78.0)  # as `lease gpu` judges too (gates/care/gpu_health.py)
+    card_clock_share: float = 0.70  # SM clock below 70 % of its maximum while hot
+    card_loaded_percent: float = 60.0  # the clock rule holds only under load
+    card_idle_s: float = 600.0  # at 0 % for so long
 
 
 LIMITS = Limits()

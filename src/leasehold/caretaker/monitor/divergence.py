@@ -20,7 +20,6 @@ from typing import Deque, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 from .alarms import ALARM, WARN, Sign
 
 NOT_FINITE, LEAPT, ZERO, STEP_BACK = "loss_not_finite", "loss_leapt", "metric_zero", "step_back"
-TRAINING = (NOT_FINITE, LEAPT, ZERO, STEP_BACK)
 
 
 class Limits(NamedTuple):

@@ -12,7 +12,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from leasehold.caretaker.process.child_worker import close_all_but
+from leasehold.caretaker.process.child import PipeReader, close_all_but, fork_child
 from leasehold.kit.files.atomic import write_all
 from leasehold.kit.run.processes import look
 
@@ -20,7 +20,6 @@ EVERY_S = 15.0
 _COST_SHARE = 0.002  # of a core, at most, that one question may take
 _SELDOM_S = 600.0  # between two askings of what costs much, hung, or has no answer
 _HANGS_S = 30.0
-_READ_BYTES = 1 << 16
 _MOST_BYTES = 1 << 20
 
 Ask = Callable[[], Any]
@@ -86,54 +85,33 @@ class _Child:
 
     def __init__(self, questions: Dict[str, Ask], begun_s: float, before: Callable[[], None]) -> None:
         self.begun_s, self.doing, self.over = begun_s, "", False
-        self._heard, tell = os.pipe()
-        self._rest = b""
-        self._pid = os.fork()
-        if self._pid == 0:
-            try:
-                before()
-                os.setsid()
-                close_all_but([tell])
-                _ask_all(questions, tell)
-            finally:
-                os._exit(0)
+        reader, tell = os.pipe()
+        self._pid = fork_child(before, lambda: _ask_all(questions, tell))
         os.close(tell)
-        os.set_blocking(self._heard, False)
+        self._pipe = PipeReader(reader, _MOST_BYTES)
 
     def hear(self) -> List[Heard]:
         """Take the answers that came; at its end, also say what it died over."""
-        said = [json.loads(line) for line in self._lines()]
+        said = [json.loads(line) for line in self._pipe.take_lines()]
         answers = []
         for one in said:
             self.doing = str(one.get("doing", ""))
             if "heard" in one:
                 answers.append(Heard(*one["heard"]))
+        self.over = self._pipe.ended
         if self.over:
-            os.close(self._heard)
+            self._pipe.close()
             self._reap()
             answers += [Heard(self.doing)] if self.doing else []
         return answers
 
     def abandon(self) -> int:
         """Kill it and what it started; return its pid, for the kernel may not let go of it."""
-        os.close(self._heard)
+        self._pipe.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._pid, signal.SIGKILL)
         self._reap()
         return self._pid
-
-    def _lines(self) -> List[bytes]:
-        while len(self._rest) <= _MOST_BYTES:
-            try:
-                chunk = os.read(self._heard, _READ_BYTES)
-            except BlockingIOError:
-                break
-            if not chunk:
-                self.over = True
-                break
-            self._rest += chunk
-        *lines, self._rest = self._rest.split(b"\n")
-        return lines
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):  # the caretaker's own loop was quicker
@@ -142,6 +120,7 @@ class _Child:
 
 def _ask_all(questions: Dict[str, Ask], tell: int) -> None:
     """Say what is asked before asking it, so that the parent knows what hung."""
+    close_all_but([tell])
     for name, ask in questions.items():
         _tell(tell, {"doing": name})
         begun_s = time.process_time()

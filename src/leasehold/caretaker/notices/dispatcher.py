@@ -9,6 +9,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from leasehold.caretaker.process.child import fork_child, use_streams
 from leasehold.caretaker.process.locks import try_lock
 from leasehold.caretaker.process.own_command import own_argv
 from leasehold.caretaker.run.run_folder import RunFolder
@@ -161,7 +162,8 @@ class Watcher:
             self.outbox.depart({"tells": keys, "began_unix": now}, now)
             with contextlib.suppress(OSError):
                 self.outbox.save()
-            pid = _spawn(reader, writer, own_argv("tell", self.folder.address), before_exec)
+            argv = own_argv("tell", self.folder.address)
+            pid = fork_child(before_exec, lambda: _become_sender(reader, argv))
         finally:
             os.close(reader)
             os.close(writer)
@@ -269,20 +271,9 @@ def _first(events: List[Dict[str, Any]]) -> int:
     return births[-1] - 1 if births else 0
 
 
-def _spawn(reader: int, writer: int, argv: List[str], before_exec: Callable[[], None]) -> int:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            before_exec()
-            os.setsid()
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(reader, 0)
-            os.dup2(null, 1)
-            os.dup2(null, 2)
-            os.execv(argv[0], argv)
-        finally:
-            os._exit(127)
-    return pid
+def _become_sender(stdin: int, argv: List[str]) -> None:
+    use_streams(stdin)
+    os.execv(argv[0], argv)
 
 
 def _packed(messages: Mapping[str, Any], began_unix: float) -> bytes:

@@ -10,6 +10,8 @@ import urllib.parse
 import urllib.request
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
 
+from leasehold.caretaker.wire.http_opener import escaped, open_here
+
 _TIMEOUT_S = 20.0
 _MOST_ANSWER_BYTES = 64 << 10
 _SHORTEST_SECRET = 6  # shorter parts of an address are words like `send`
@@ -45,12 +47,10 @@ def post(what: Post) -> Answer:
     """Send; every HTTP answer is returned, also a refusal. What is no answer raises OSError or HTTPException."""
     if not what.url.startswith(("https://", "http://")):
         raise Trouble("its address is not an http(s) address")
-    safe = urllib.parse.quote(what.url, safe="%/:=&?~#+!$,;'@()*[]")  # a topic may be 中文
-    request = urllib.request.Request(safe, data=what.body, headers=dict(what.headers), method="POST")
+    request = urllib.request.Request(escaped(what.url), data=what.body, headers=dict(what.headers), method="POST")
     request.add_header("User-Agent", "leasehold")
-    opener = urllib.request.build_opener(_NoRedirects())
     try:
-        with opener.open(request, timeout=_TIMEOUT_S) as answer:
+        with open_here(request, _TIMEOUT_S) as answer:
             return _read(answer, answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -74,13 +74,6 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     for word in sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True):
         text = text.replace(word, "(hidden)")
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Whoever answers for a secret address must not send it on to another host."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 def _read(answer: Any, status: int) -> Answer:

@@ -6,6 +6,7 @@ import contextlib
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
+from leasehold.kit.failure.back_off import pause_after
 from leasehold.kit.files.atomic import read_json, write_json
 
 PER_HOUR, RUSHED_PER_HOUR = 6, 20
@@ -101,7 +102,7 @@ class Outbox:
         patience = self._patience(channel)
         if problem:
             tries = int(patience.get("tries") or 0) + 1
-            pause_s = max(wait_s, _RETRY_S[min(tries, len(_RETRY_S)) - 1])
+            pause_s = max(wait_s, pause_after(tries, _RETRY_S))
             began = patience.get("since_unix") or now_unix
             again_unix = now_unix + pause_s
             self._channels()[channel] = {"tries": tries, "next_unix": again_unix, "since_unix": began, "why": problem}

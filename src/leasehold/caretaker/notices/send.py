@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Mapping
 
+from leasehold.kit.failure.back_off import pause_after
 from leasehold.kit.tables.notice_channels import KINDS, secrets_of
 from leasehold.kit.text.redact import Redactor
 
@@ -46,7 +47,7 @@ def send(channel: Channel, message: Message, sleep: Callable[[float], None] = ti
             trouble = Trouble("%s: %s" % (type(error).__name__, error))
         else:
             return {"problem": "", "wait_s": 0.0}
-        pause_s = max(trouble.wait_s, _PAUSES_S[min(number, len(_PAUSES_S) - 1)])
+        pause_s = max(trouble.wait_s, pause_after(number + 1, _PAUSES_S))
         if not trouble.again or pause_s > _MOST_PAUSE_S or number == TRIES - 1:
             break
         sleep(pause_s)

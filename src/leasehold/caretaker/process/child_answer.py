@@ -13,6 +13,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, Optional
 
+from .child import PipeReader, fork_child, use_streams
 from .own_command import Becoming, own_argv
 
 _MOST_BYTES = 60000  # below what a pipe holds: the child never waits for us to read
@@ -28,21 +29,20 @@ class Errand:
         self._limit_s = limit_s
         self._before_exec = before_exec
         self._pid = 0
-        self._reader = -1
-        self._heard = b""
+        self._pipe: Optional[PipeReader] = None
         self._until = 0.0
         self._tries = 0
 
     def step(self, *door: str) -> Optional[Answer]:
         """Go on with it: None while it is under way, then the answer, or {problem} when there is none to be had."""
-        if not self._pid:
+        if self._pipe is None:
             self._start(door)
             return None
-        if not self._over():
+        if not self._over(self._pipe):
             if time.monotonic() < self._until:
                 return None
             self.end()
-        return self._close()
+        return self._close(self._pipe)
 
     def end(self) -> None:
         """End the child, if there is one."""
@@ -52,46 +52,30 @@ class Errand:
 
     def _start(self, door: Any) -> None:
         reader, writer = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                self._before_exec()
-                os.setsid()
-                os.dup2(writer, 1)
-                os.close(0)
-                os.open(os.devnull, os.O_RDONLY)
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-                if not self._tries:
-                    Becoming.go(*door)
-                argv = own_argv(*door)
-                argv[1:1] = ["-X", "pycache_prefix=" + os.devnull]  # the first one may have died of a torn cache
-                os.execv(argv[0], argv)
-            finally:
-                os._exit(127)
+        self._pid = fork_child(self._before_exec, lambda: self._become(door, writer))
         os.close(writer)
-        os.set_blocking(reader, False)
-        self._pid, self._reader, self._heard = pid, reader, b""
+        self._pipe = PipeReader(reader, _MOST_BYTES)
         self._until = time.monotonic() + self._limit_s
         self._tries += 1
 
-    def _over(self) -> bool:
-        """Read what there is; its end of the pipe closes when it dies."""
-        while len(self._heard) <= _MOST_BYTES:
-            try:
-                piece = os.read(self._reader, 65536)
-            except BlockingIOError:
-                return False
-            if not piece:
-                return True
-            self._heard += piece
-        return True
+    def _become(self, door: Any, writer: int) -> None:
+        use_streams(stdout=writer)
+        if not self._tries:
+            Becoming.go(*door)
+        argv = own_argv(*door)
+        argv[1:1] = ["-X", "pycache_prefix=" + os.devnull]  # the first one may have died of a torn cache
+        os.execv(argv[0], argv)
 
-    def _close(self) -> Optional[Answer]:
-        os.close(self._reader)
+    def _over(self, pipe: PipeReader) -> bool:
+        pipe.read()
+        return pipe.ended or pipe.full
+
+    def _close(self, pipe: PipeReader) -> Optional[Answer]:
+        pipe.close()
         late = time.monotonic() >= self._until
-        self._pid, self._reader = 0, -1
+        self._pid, self._pipe = 0, None
         try:
-            answer = json.loads(self._heard.decode("utf-8"))
+            answer = json.loads(pipe.data.decode("utf-8"))
         except ValueError:
             answer = None
         if isinstance(answer, dict):

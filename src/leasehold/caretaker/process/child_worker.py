@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, Sequence
+from typing import Callable
 
 from leasehold.kit.run.processes import look
 
+from .child import fork_child
 from .locks import is_held
 from .own_command import own_argv
-
-_MOST_FILES = 4096  # more than a caretaker ever opens
 
 
 class Worker:
@@ -22,16 +21,8 @@ class Worker:
 
     def start(self, before_exec: Callable[[], None], *door: str) -> None:
         """Start it; the caretaker does not wait."""
-        pid = os.fork()
-        if pid == 0:
-            try:
-                before_exec()
-                os.setsid()
-                argv = own_argv(*door)
-                os.execv(argv[0], argv)
-            finally:
-                os._exit(127)
-        self.pid = pid
+        argv = own_argv(*door)
+        self.pid = fork_child(before_exec, lambda: os.execv(argv[0], argv))
 
     def busy(self) -> bool:
         """Whether somebody is at work now, though its parent may be gone."""
@@ -39,15 +30,3 @@ class Worker:
             return True
         process = look(self.pid) if self.pid else None
         return process is not None and not process.gone
-
-
-def close_all_but(kept: Sequence[int]) -> None:
-    """Let go of the parent's files, in a child that goes on without exec: its locks must not live on in us."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(nothing, fd)
-    lowest = 3
-    for fd in sorted(kept):
-        os.closerange(lowest, fd)
-        lowest = fd + 1
-    os.closerange(lowest, max(lowest, _MOST_FILES))

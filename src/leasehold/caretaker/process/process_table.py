@@ -6,6 +6,8 @@ import os
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Set
 
+from leasehold.kit.files.atomic import read_small
+
 _COMMAND_CHARS = 200
 
 
@@ -55,13 +57,13 @@ class ProcessTable:
 
     def command(self, pid: int) -> str:
         """Its command line, shortened; the kernel's name for it where it has none."""
-        said = _bytes("%s/%d/cmdline" % (self.proc, pid)).replace(b"\0", b" ").strip()
-        said = said or b"[%s]" % _bytes("%s/%d/comm" % (self.proc, pid)).strip()
+        said = read_small("%s/%d/cmdline" % (self.proc, pid)).replace(b"\0", b" ").strip()
+        said = said or b"[%s]" % read_small("%s/%d/comm" % (self.proc, pid)).strip()
         return said.decode("utf-8", "replace")[:_COMMAND_CHARS]
 
     def short_name(self, pid: int) -> str:
         """The kernel's name for it."""
-        return _bytes("%s/%d/comm" % (self.proc, pid)).strip().decode("utf-8", "replace")
+        return read_small("%s/%d/comm" % (self.proc, pid)).strip().decode("utf-8", "replace")
 
     def open_paths(self, pid: int) -> List[str]:
         """What it has open, as the kernel spells it; empty when it may not be looked at."""
@@ -78,7 +80,7 @@ class ProcessTable:
         return found
 
     def _read(self, pid: int) -> Optional[Entry]:
-        text = _bytes("%s/%d/stat" % (self.proc, pid))
+        text = read_small("%s/%d/stat" % (self.proc, pid))
         if b")" not in text:
             return None
         fields = text[text.rindex(b")") + 2 :].split()
@@ -101,11 +103,3 @@ def age_of(started: str) -> float:
 def _since_boot_s() -> float:
     """The kernel's own clock: a container's /proc/uptime may have been made up."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

@@ -10,11 +10,10 @@ from typing import Any, Dict, List, Mapping
 
 from leasehold.caretaker.process.locks import wait_lock
 from leasehold.caretaker.process.own_command import own_argv
-from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.run_folder import RunFolder, runs_below
 from leasehold.caretaker.wire.connection import Refused, Request
 from leasehold.kit.files.atomic import read_json, write_atomic, write_json
 from leasehold.kit.files.canonical_json import sha256
-from leasehold.kit.files.paths import NAME
 
 from . import mechanisms
 from .mechanisms import Hook, Refusal
@@ -66,8 +65,8 @@ def remove(folder: RunFolder) -> bool:
 def hooks(request: Request) -> None:
     """List what is installed on this box, install for a run, or take all away; each answer says what is true now."""
     act = str(request.args.get("act", "list"))
-    for name in _runs(request.root):
-        folder = RunFolder.below(request.root, name)
+    for folder in runs_below(request.root):
+        name = folder.run
         if act == "remove" and remove(folder):
             request.reply({"run": name, "removed": True})
         elif act == "install" and name in (request.args.get("runs") or ()):
@@ -81,11 +80,6 @@ def hooks(request: Request) -> None:
 def tag_of(folder: RunFolder) -> str:
     """Name a run's hook: by its folder, so that two roots of one user never take each other's."""
     return sha256(os.fsencode(os.path.realpath(folder.path)))[:16]
-
-
-def _runs(root: str) -> List[str]:
-    folder = os.path.join(root, "active")
-    return sorted(filter(NAME.match, os.listdir(folder))) if os.path.isdir(folder) else []
 
 
 def _keep_environment(folder: RunFolder, environ: Mapping[str, str]) -> None:

@@ -31,7 +31,6 @@ from .occupant_requests import occupants_of
 
 _POLL_S = 0.05
 _JOURNAL_READ_BYTES = 1 << 20
-_ENTRIES_A_FRAME = 250  # of the longest paths, escaped: 3 MB
 _RECORDS_A_FRAME = 500
 
 
@@ -126,10 +125,10 @@ def fingerprint(request: Request) -> None:
     places = {name: folder.out(name) for name in plan["cells"]}
     seen = observe(folder)
     for name, entries in sorted(manifest.fingerprints(places, plan["patterns"]).items()):
-        for start in range(0, max(1, len(entries)), _ENTRIES_A_FRAME):
-            request.reply({"cell": name, "entries": entries[start : start + _ENTRIES_A_FRAME]})
+        for start in range(0, max(1, len(entries)), frames.ENTRIES_A_FRAME):
+            request.reply({"cell": name, "entries": entries[start : start + frames.ENTRIES_A_FRAME]})
     for name in request.args.get("whole") or ():
-        for entries in remains.batches(folder.out(str(name)), _ENTRIES_A_FRAME):
+        for entries in remains.batches(folder.out(str(name)), frames.ENTRIES_A_FRAME):
             request.reply({"whole": str(name), "entries": entries})
     trainers = [(cell["pid"], cell["started"]) for cell in seen["cells"].values() if cell["pid"]]
     alive = sorted(process.pid for process in processes_of(trainers, folder.mark()))
@@ -242,16 +241,9 @@ def check_secrets(request: Request) -> None:
     request.reply({"answers": tracker_keys.ask_all({str(name): str(value) for name, value in values.items()}, outfit)})
 
 
-def send_notices(request: Request) -> None:
-    """Send a test notice from this box."""
-    from leasehold.caretaker.notices import send_child  # only for this
-
-    send_child.answer(request)
-
-
 def salvageable(request: Request) -> None:
     """List every plain file below a cell's out folder, promised or not."""
-    for entries in remains.batches(folder_of(request).out(str(request.args["cell"])), _ENTRIES_A_FRAME):
+    for entries in remains.batches(folder_of(request).out(str(request.args["cell"])), frames.ENTRIES_A_FRAME):
         for entry in entries:
             request.reply(entry)
 

@@ -15,7 +15,9 @@ def take(paths: List[str]) -> Dict[str, Any]:
     import resource  # both lazily: the patrol lives long, reads memory alone, and must stay small
     import shutil
 
-    gpus, problem = limits.cards()
+    from leasehold.caretaker.gpu import nvidia_smi
+
+    gpus, problem = nvidia_smi.overview()
     health = None
     if gpus:
         from leasehold.caretaker.gpu.card_survey import at_a_glance

@@ -7,10 +7,9 @@ import subprocess
 from typing import List
 
 from leasehold.caretaker.run import ownership
-from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.run_folder import runs_below
 from leasehold.caretaker.status.observe import observe
 from leasehold.caretaker.wire.connection import Refused, Request
-from leasehold.kit.files.paths import NAME
 from leasehold.kit.run.processes import boot_id, marked
 
 _ALLOWED = ("shutdown", "poweroff", "halt")
@@ -26,7 +25,7 @@ def power_off(request: Request) -> None:
     name = os.path.basename(command[0])
     if name not in _ALLOWED:
         raise Refused("box.odd_command", "%s does not power a box off" % name)
-    for run in _runs(request.root):
+    for run in runs_below(request.root):
         ownership.require(run, request.args)
     busy = _busy(request.root)
     if busy:
@@ -41,15 +40,9 @@ def power_off(request: Request) -> None:
     )  # fmt: skip
 
 
-def _runs(root: str) -> List[RunFolder]:
-    folder = os.path.join(root, "active")
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    return [RunFolder.below(root, name) for name in filter(NAME.match, names)]
-
-
 def _busy(root: str) -> List[str]:
     return [
         run.run
-        for run in _runs(root)
+        for run in runs_below(root)
         if marked(run.mark()) or any(cell["alive"] for cell in observe(run)["cells"].values())
     ]

@@ -4,16 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.files.paths import check_name
+from leasehold.kit.files.paths import NAME, check_name
+
+
+class _InRun:
+    """A file in the run's folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: "RunFolder", kind: object = None) -> str:
+        return os.path.join(run.path, self._name)
+
+
+class _AtAddress(_InRun):
+    """A file that a cell which is cared for by itself has for itself."""
+
+    def __get__(self, run: "RunFolder", kind: object = None) -> str:
+        return os.path.join(run.address, self._name)
 
 
 class RunFolder:
     """The paths of one run below the box's root."""
 
     respawns = True  # a keeper starts a caretaker anew when it has died
+
+    promises = _InRun("promises.json")  # what must be there at the end, as home last changed it; absent, see the plan
+    reserve = _AtAddress("reserve")  # room that is kept for the last words
+    inputs = _InRun("inputs")  # LEASE_INPUTS: what `data:` of the job names, each under its own place
+    durable = _InRun("durable.json")  # what the last copy to the durable tier came to
+    durable_progress = _InRun("durable-progress.json")  # how far the copier is
+    durable_lock = _InRun("durable.lock")  # held by the one copier
+    notices = _AtAddress("notices.json")  # what is still to be told, to whom, and how far the journal was looked at
+    notices_done = _AtAddress("notices-done.json")  # how the last notice went, as its sender wrote it
+    notices_lock = _AtAddress("notices.lock")  # held by the one who changes what is to be told
+    handbook = _AtAddress("HANDBOOK.md")  # what a stranger needs to know of this run, for people
+    handbook_facts = _InRun("handbook.json")  # what home knows for it and this box does not
+    relaunch = _InRun("relaunch.json")  # what was installed to go on after a restart of the box
+    nagged = _InRun("nagged.json")  # how many notices went out
+    cleared = _InRun("cleared.json")  # processes that a person called harmless though they work in these folders
+    pulled = _InRun("pulled.json")  # which ending of the run home has, verified
+    hush = _InRun("hush")  # its presence ends the nagging
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -95,16 +129,6 @@ class RunFolder:
         """Marks that the cell's promised artifacts were all there, and what they hash to."""
         return os.path.join(self.cell(cell), "sealed.json")
 
-    @property
-    def promises(self) -> str:
-        """What must be there at the end, as home last mended it; absent, the plan says it."""
-        return os.path.join(self.path, "promises.json")
-
-    @property
-    def reserve(self) -> str:
-        """Room that is kept for the last words."""
-        return os.path.join(self.address, "reserve")
-
     def platform(self) -> Dict[str, Any]:
         """What home last said of the platform: a mended hook must reach a run whose plan is older."""
         said = read_json(self.environment)
@@ -136,26 +160,6 @@ class RunFolder:
         return os.path.join(self.root, "data")
 
     @property
-    def inputs(self) -> str:
-        """LEASE_INPUTS: what `data:` of the job names, each under its own place."""
-        return os.path.join(self.path, "inputs")
-
-    @property
-    def durable(self) -> str:
-        """What the last copy to the durable tier came to."""
-        return os.path.join(self.path, "durable.json")
-
-    @property
-    def durable_progress(self) -> str:
-        """How far the copier is."""
-        return os.path.join(self.path, "durable-progress.json")
-
-    @property
-    def durable_lock(self) -> str:
-        """Held by the one copier."""
-        return os.path.join(self.path, "durable.lock")
-
-    @property
     def secrets(self) -> str:
         """Values of the job's secrets, 0600, beside the run folders so that no copy of a run carries them.
 
@@ -181,59 +185,9 @@ class RunFolder:
         return os.path.join(os.path.dirname(self.secrets), self.run + ".notify.json")
 
     @property
-    def notices(self) -> str:
-        """What is still to be told, to whom, and how far the journal was looked at."""
-        return os.path.join(self.address, "notices.json")
-
-    @property
-    def notices_done(self) -> str:
-        """How the last notice went, as its sender wrote it."""
-        return os.path.join(self.address, "notices-done.json")
-
-    @property
-    def notices_lock(self) -> str:
-        """Held by the one who changes what is to be told."""
-        return os.path.join(self.address, "notices.lock")
-
-    @property
-    def handbook(self) -> str:
-        """What a stranger needs to know of this run, for people."""
-        return os.path.join(self.address, "HANDBOOK.md")
-
-    @property
-    def handbook_facts(self) -> str:
-        """What home knows for it and this box does not."""
-        return os.path.join(self.path, "handbook.json")
-
-    @property
-    def relaunch(self) -> str:
-        """What was installed to go on after a restart of the box."""
-        return os.path.join(self.path, "relaunch.json")
-
-    @property
     def relaunch_environment(self) -> str:
         """Variables that a restarted box would not give us, 0600."""
         return os.path.join(os.path.dirname(self.secrets), self.run + ".relaunch.json")
-
-    @property
-    def nagged(self) -> str:
-        """How many notices went out."""
-        return os.path.join(self.path, "nagged.json")
-
-    @property
-    def cleared(self) -> str:
-        """Processes that a person called harmless though they work in these folders."""
-        return os.path.join(self.path, "cleared.json")
-
-    @property
-    def pulled(self) -> str:
-        """Which ending of the run home has, verified."""
-        return os.path.join(self.path, "pulled.json")
-
-    @property
-    def hush(self) -> str:
-        """Its presence ends the nagging."""
-        return os.path.join(self.path, "hush")
 
     def mark(self, cell: str = "", attempt: int = 0) -> str:
         """Name that our processes carry in LEASE_ATTEMPT_ID; folder-bound, so two boxes on one host differ."""
@@ -284,3 +238,10 @@ def folder_at(address: str) -> RunFolder:
     if os.path.basename(above) == "cells":
         return CellFolder(os.path.dirname(above), cell)
     return RunFolder(address)
+
+
+def runs_below(root: str) -> List[RunFolder]:
+    """List the folders of runs below a root, by name."""
+    active = os.path.join(root, "active")
+    names = sorted(filter(NAME.match, os.listdir(active))) if os.path.isdir(active) else []
+    return [RunFolder(os.path.join(active, name)) for name in names]

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from leasehold.caretaker.attempt.platform_shell import Outfit
 from leasehold.caretaker.attempt.short_command import run_dressed
+from leasehold.kit.run.shell_installs import unquoted
 
 from . import env_probe
 
@@ -93,18 +94,12 @@ def beside_pip(pip: str, environ: Dict[str, str], folder: str) -> Optional[Start
     return Starter((), "", python, shlex.quote(python))
 
 
-def interpreter_of(command: str) -> Optional[str]:
-    """Return the interpreter a command line would start; launchers stand for the python beside them."""
-    starter = starter_of(command)
-    return starter.interpreter if starter else None
-
-
 def starter_of(command: str) -> Optional[Starter]:
     """Find the first simple command that starts a Python, and what decides which one it gets."""
     prepare: List[str] = []
     for part in re.split(r"&&|\|\||[;\n|]", command):
         spelled = _TOKEN.findall(re.split(r"(?:^|\s)#", part)[0])
-        words = [_plain(token) for token in spelled]
+        words = [unquoted(token) for token in spelled]
         for place, word in enumerate(words):
             launcher = os.path.basename(word) in _LAUNCHERS
             if not launcher and not _PYTHON.match(word):
@@ -129,13 +124,6 @@ def _before(spelled: List[str], words: List[str]) -> _Before:
     start = next((at for at, word in enumerate(words) if os.path.basename(word) in _CARRIERS), len(words))
     kept = [token for token in spelled[:start] if _ASSIGNMENT.match(token)] + spelled[start:]
     return _Before("".join(token + " " for token in kept), start < len(words) and words[start] != "env")
-
-
-def _plain(raw: str) -> str:
-    try:
-        return "".join(shlex.split(raw))
-    except ValueError:
-        return raw
 
 
 def _beside(launcher: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 from leasehold.caretaker.attempt.platform_shell import Outfit
 from leasehold.caretaker.attempt.short_command import run_dressed
 from leasehold.caretaker.process.own_command import own_argv
+from leasehold.caretaker.wire.http_opener import open_here
 from leasehold.kit.tables.env_rules import PASSED, REFUSED, UNKNOWN
 from leasehold.kit.tables.trackers import BASIC, BEARER, Tracker, tracker_of
 from leasehold.kit.text.safe_text import one_line
@@ -103,7 +104,7 @@ def _ask(tracker: Tracker, value: str, env: Mapping[str, str], timeout_s: float)
     try:
         headers, body = _headers(tracker, value), tracker.body.encode() or None
         request = urllib.request.Request(base + tracker.path, data=body, headers=headers)
-        with urllib.request.build_opener(_StayHere()).open(request, timeout=timeout_s) as reply:
+        with open_here(request, timeout_s) as reply:
             return _read(tracker, reply.read(_MAX_ANSWER_BYTES), host, value)
     except urllib.error.HTTPError as error:
         return _judge_code(error.code, error.headers.get("Location", ""), host)
@@ -115,13 +116,6 @@ def _ask(tracker: Tracker, value: str, env: Mapping[str, str], timeout_s: float)
         return Said(REFUSED, "cannot take it: it holds a line end or a character that no header can carry")
     except Exception as error:  # noqa: BLE001 - the process boundary: a server may answer with anything
         return Said(UNKNOWN, "%s answered in a way that is no HTTP (%s)" % (host, type(error).__name__))
-
-
-class _StayHere(urllib.request.HTTPRedirectHandler):
-    """Redirects become errors: the key was meant for this host."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 def _headers(tracker: Tracker, value: str) -> Dict[str, str]:

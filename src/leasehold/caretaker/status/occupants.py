@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 from leasehold.caretaker.process.own_command import own_argv
 from leasehold.caretaker.process.process_table import ProcessTable
 from leasehold.caretaker.run.run_folder import RunFolder
-from leasehold.kit.files.atomic import read_json
+from leasehold.kit.files.atomic import read_json, read_link, read_small
 from leasehold.kit.files.canonical_json import sha256
 from leasehold.kit.run.processes import boot_id, is_alive, marked
 
@@ -25,8 +25,8 @@ OURS, WRITES, STANDS, READS = "ours", "writes", "stands", "reads"
 
 _KERNEL = 2  # the parent of kernel threads
 _NAMED = 20
-_UNREAD_NAMED = 5
 _MAPS_BYTES = 8 << 20
+_READ_BYTES = 1 << 16
 _EXIT_S = 1.0  # so long may a process take between losing its command line and being gone
 
 
@@ -116,7 +116,7 @@ class _Looker:
         self._folder = folder
         self._cell = cell
         self._places = RunPlaces(folder, cell)
-        self._space = _link("/proc/self/ns/mnt")
+        self._space = read_link("/proc/self/ns/mnt")
         self._parcels = os.path.realpath(folder.root) + "/caretaker/"
         self._main = own_argv()[3]
 
@@ -127,13 +127,13 @@ class _Looker:
         for pid, entry in self.table.entries.items():
             if caretaker and entry.parent == caretaker and pid not in right:
                 found.update((below, "was started by an attempt that has ended") for below in self._with_all_below(pid))
-            elif not right and unit in _bytes("/proc/%d/cgroup" % pid):
+            elif not right and unit in read_small("/proc/%d/cgroup" % pid, _READ_BYTES):
                 found.setdefault(pid, "belongs to the unit %s" % unit.decode())
         return {pid: how for pid, how in found.items() if pid in self.table.entries}
 
     def is_machinery(self, pid: int) -> bool:
         """Whether it is one of our own processes: a caretaker, a keeper, a connection, a child of one of these."""
-        argv = [os.fsdecode(word) for word in _bytes("/proc/%d/cmdline" % pid).split(b"\0")[:5]]
+        argv = [os.fsdecode(word) for word in read_small("/proc/%d/cmdline" % pid, _READ_BYTES).split(b"\0")[:5]]
         return pid == os.getpid() or any(
             word == self._main or word.startswith(self._parcels) and word.endswith("/__main__.py") for word in argv[1:]
         )
@@ -158,7 +158,7 @@ class _Looker:
                 return (OURS if of_an_attempt else WRITES), "has %s open for writing" % path
             reads = reads or path
             folder = folder or (path if path and os.path.isdir(link) else "")
-        mapped = self._places.of_mapping(_bytes(place + "/maps", _MAPS_BYTES), apart)
+        mapped = self._places.of_mapping(read_small(place + "/maps", _MAPS_BYTES), apart)
         if mapped:
             return WRITES, "has %s mapped for writing" % mapped
         stands = self._places.of_link(place + "/cwd", apart)
@@ -185,7 +185,7 @@ def _ends(pid: int, started: str) -> bool:
     """Whether it has ended: a keeper on its way out has no command line, and would be taken for a trainer's orphan."""
     until = time.monotonic() + _EXIT_S
     while is_alive(pid, started):
-        if _bytes("/proc/%d/cmdline" % pid) or time.monotonic() > until:
+        if read_small("/proc/%d/cmdline" % pid, _READ_BYTES) or time.monotonic() > until:
             return False
         time.sleep(0.01)
     return True
@@ -204,7 +204,7 @@ def _writable(fdinfo: str) -> bool:
 
 
 def _terminal(place: str) -> bool:
-    text = _bytes(place + "/stat")
+    text = read_small(place + "/stat", _READ_BYTES)
     return b")" in text and text[text.rindex(b")") + 2 :].split()[4] != b"0"
 
 
@@ -213,18 +213,3 @@ def _age_s(path: str) -> float:
         return max(0.0, time.time() - os.stat(path).st_mtime)
     except OSError:
         return float("inf")
-
-
-def _link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
-
-
-def _bytes(path: str, most: int = 1 << 16) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(most)
-    except OSError:
-        return b""

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
 from leasehold.caretaker.attempt.keeper import exit_record, write_exit
+from leasehold.caretaker.process.child import fork_child
 from leasehold.caretaker.process.end_processes import end_processes
 from leasehold.caretaker.process.locks import is_held
 from leasehold.caretaker.process.own_command import Becoming
@@ -56,17 +57,13 @@ class Attempts:
     def spawn_keeper(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         """Start the parent of an attempt."""
         self._spawns[name, cell.attempt] = self._spawns.get((name, cell.attempt), 0) + 1
-        pid = os.fork()
-        if pid == 0:
-            try:
-                before_exec()
-                os.setsid()
-                if self.folder.respawns:
-                    adopt_orphans()  # kept across the exec: whatever its trainer starts, it stays below the keeper
-                Becoming.go("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
-            finally:
-                os._exit(127)
+        pid = fork_child(before_exec, lambda: self._become_keeper(name, cell))
         self.keepers[pid] = name
+
+    def _become_keeper(self, name: str, cell: CellState) -> None:
+        if self.folder.respawns:
+            adopt_orphans()  # kept across the exec: whatever its trainer starts, it stays below the keeper
+        Becoming.go("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
 
     def look(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         """Journal what happened to an attempt since the last look."""

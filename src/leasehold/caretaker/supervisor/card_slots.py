@@ -67,9 +67,9 @@ def visible_cards() -> List[str]:
     named = os.environ.get(_PIN)
     if named is not None:
         return [word.strip() for word in named.split(",") if word.strip()]
-    from leasehold.caretaker.machine.limits import cards
+    from leasehold.caretaker.gpu.nvidia_smi import overview
 
-    return [str(card["index"]) for card in cards()[0]]
+    return [str(card["index"]) for card in overview().gpus]
 
 
 def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> bool:

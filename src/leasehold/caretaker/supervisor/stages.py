@@ -1,4 +1,4 @@
-"""The chain of a cell: train, evaluate, seal; each only after the former truly succeeded. R§15.
+"""The chain of a cell: train, evaluate, seal; each only after the former truly succeeded.
 
 What releases the next stage is an exit record and artifacts that were read. What raises an alarm (time, silence, an
 idle card) is looked at elsewhere, releases nothing and shuts nothing down.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SEAL_LIMIT_S = 6 * 3600.0  # a terabyte at 50 MB/s
 _ENOUGH_CELLS = 3  # fewer say nothing about the next
-_FAST_SHARE = 0.5  # R§8.3
+_FAST_SHARE = 0.5  # of what was expected: a cell that ends sooner has probably failed
 _LISTED = 20
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 from _thread import get_ident  # threading itself would cost every task of a sweep
+from functools import partial
 from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Set, Tuple
 
 from leasehold.caretaker.wire.refused import Refused
 from leasehold.kit.files.atomic import replacing, write_all
-from leasehold.kit.files.sha256 import new_sha256
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 
 if TYPE_CHECKING:  # packs are loaded where there are any: most projects are small
     from .packs import Packing, Packs
@@ -128,19 +129,13 @@ class BlobStore:
 
     def _pour(self, name: str, fd: int) -> str:
         """Write a blob's bytes to a file, and tell their hash; packs are looked at from the first that is not apart."""
+        write = partial(write_all, fd)
         if self._packs is not None or not os.path.exists(self.path(name)):
             packed = self._in_packs().fetch(name)
             if packed is not None:
-                sha = new_sha256(len(packed))
-                sha.update(packed)
-                write_all(fd, packed)
-                return str(sha.hexdigest())
+                return hash_blocks([packed], len(packed), write)[1]
         with open(self.path(name), "rb", buffering=0) as blob:
-            sha = new_sha256(os.fstat(blob.fileno()).st_size)
-            for block in iter(lambda: blob.read(1 << 20), b""):
-                sha.update(block)
-                write_all(fd, block)
-        return str(sha.hexdigest())
+            return hash_blocks(blocks(blob.read), os.fstat(blob.fileno()).st_size, write)[1]
 
     def drop_cut_short(self, sizes: Iterable[Tuple[str, int]]) -> None:
         """Remove blobs that have not the size that a list says."""

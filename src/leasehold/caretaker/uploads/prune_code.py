@@ -6,11 +6,10 @@ import os
 import time
 from typing import Any, Dict, List, Optional, Set
 
-from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.run_folder import runs_below
 from leasehold.caretaker.status.observe import state_of
 from leasehold.caretaker.wire.connection import Refused, Request
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.files.paths import NAME
 
 from .blobs import BlobStore
 from .prune_inputs import prune_data
@@ -77,10 +76,8 @@ def _data_in_use(root: str) -> Optional[Set[str]]:
 
 
 def _unfinished(root: str) -> Optional[List[Dict[str, Any]]]:
-    folder = os.path.join(root, "active")
     plans: List[Dict[str, Any]] = []
-    for name in filter(NAME.match, sorted(os.listdir(folder)) if os.path.isdir(folder) else []):
-        run = RunFolder.below(root, name)
+    for run in runs_below(root):
         plan: Dict[str, Any] = read_json(run.plan) or {}
         if not plan.get("tree"):
             if os.path.exists(run.plan):

@@ -18,13 +18,13 @@ from leasehold.checkpoint.state.snapshot import Stage
 from leasehold.checkpoint.state.tree import Flat
 from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.files.checkpoint_file import SUFFIX
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 
 from .files import Written, load_file, write_file
 from .shelf import publish_folder, temp_name
 
 LIST = "leasehold.json"
 SCHEMA = "leasehold.sharded/1"
-_PIECE = 1 << 22
 
 
 def holds(part: Any) -> bool:
@@ -153,11 +153,8 @@ def _share(names: List[str], ranks: Ranks) -> List[str]:
 
 
 def _measure(path: str, force: bool = False) -> Dict[str, Any]:
-    digest, count = hashlib.sha256(), 0
-    with open(path, "rb") as file:
-        for piece in iter(lambda: file.read(_PIECE), b""):
-            digest.update(piece)
-            count += len(piece)
+    with open(path, "rb", buffering=0) as file:
+        count, sha256 = hash_blocks(blocks(file.read))
         if force:
             os.fsync(file.fileno())
-    return {"bytes": count, "sha256": digest.hexdigest()}
+    return {"bytes": count, "sha256": sha256}

@@ -10,7 +10,7 @@ from leasehold.model.values.wording import ago
 
 YOUNG_S = 3600.0  # something may just be writing it
 UNFINISHED_S = 86400.0  # an unfinished file that nobody touched for a day
-MANY_FILES = 100_000  # R§31.4: from here on tar shards are worth it
+MANY_FILES = 100_000  # from here on tar shards are worth it
 
 
 @dataclass(frozen=True)

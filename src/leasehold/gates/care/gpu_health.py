@@ -14,14 +14,14 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Thresholds:
-    """R§32 in numbers; `own` marks what the runbook does not say."""
+    """Where a reading becomes a finding; docs/hygiene.md prints the table."""
 
-    hot_c: float = 83.0  # R§32.2
-    cool_c: float = 75.0  # R§32.4: the target
-    clock_share: float = 0.70  # R§32.2: SM clock of its maximum, while hot and under load
-    loaded_percent: float = 60.0  # R§16.9, R§32.4: below this low clocks are normal
-    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process explains (own)
-    power_share: float = 0.90  # a cap below this share of the default slows training (own)
+    hot_c: float = 83.0
+    cool_c: float = 75.0  # the target after cooling
+    clock_share: float = 0.70  # SM clock of its maximum, while hot and under load
+    loaded_percent: float = 60.0  # below this low clocks are normal
+    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process explains
+    power_share: float = 0.90  # a cap below this share of the default slows training
 
 
 class Level(Enum):
@@ -70,8 +70,8 @@ _UNSEEN_HINT = (
 _XID_HINT = "lease doctor U22 says which Xid are the card's fault"
 _RENT = "bring the results home and rent another machine; tell the provider the card's UUID"
 _SLOWED = {
-    "hw_thermal": "the hardware slows it down because it is hot",
-    "sw_thermal": "the driver slows it down because it is hot",
+    "hw_thermal_slowdown": "the hardware slows it down because it is hot",
+    "sw_thermal_slowdown": "the driver slows it down because it is hot",
     "hw_power_brake": "its power supply brakes it",
     "hw_slowdown": "the hardware slows it down",
 }
@@ -98,7 +98,7 @@ def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> lis
 
 
 def worst(found: Sequence[Health]) -> Level:
-    """Fail beats warn beats unknown beats ok (R§32.4: status only escalates)."""
+    """Fail beats warn beats unknown beats ok."""
     seen = {health.level for health in found}
     return next((level for level in (Level.FAIL, Level.WARN, Level.UNKNOWN) if level in seen), Level.OK)
 
@@ -156,12 +156,12 @@ def _faults(card: Mapping[str, Any]) -> list[Health]:
     found = []
     if card.get("ecc_uncorrected"):
         found.append(Health(Level.FAIL, f"{card['ecc_uncorrected']} uncorrectable memory errors since boot", _RENT))
-    if card.get("remapped_failure"):
+    if card.get("rows_failed"):
         found.append(Health(Level.FAIL, "a broken memory row could not be replaced", _RENT))
-    if card.get("remapped_pending") or card.get("retired_pending"):
+    if card.get("rows_pending") or card.get("pages_pending"):
         hint = "it takes effect when the card is reset: finish, then restart the box"
         found.append(Health(Level.WARN, "broken memory waits to be taken out of use", hint))
-    for key, what in (("remapped_uncorrectable", "memory rows replaced"), ("retired_double_bit", "pages retired")):
+    for key, what in (("rows_uncorrectable", "memory rows replaced"), ("pages_retired", "pages retired")):
         if card.get(key):
             found.append(Health(Level.WARN, f"{card[key]} {what} after uncorrectable errors, ever", "more may follow"))
     action = str(card.get("recovery_action") or "")
@@ -181,12 +181,15 @@ def _heat(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], limits:
     if not samples:
         return [Health(Level.WARN, "no sample could be taken", "lease gpu BOX again")]
     found = [
-        Health(Level.FAIL, f"{what} ({_times(key, samples)} samples)", "the host cools or feeds it badly: " + _RENT)
+        Health(
+            Level.FAIL,
+            f"{what} ({_times(key, samples)} of {len(samples)} samples)",
+            "the host cools or feeds it badly: " + _RENT,
+        )
         for key, what in _SLOWED.items()
-        if any(sample.get(key) for sample in samples)
-        and not (key == "hw_slowdown" and any(sample.get("hw_thermal") for sample in samples))
+        if _times(key, samples) and not (key == "hw_slowdown" and _times("hw_thermal_slowdown", samples))
     ]
-    if all(sample.get(key) is None for sample in samples for key in _SLOWED):
+    if all(sample.get("reasons") is None for sample in samples):
         found.append(Health(Level.UNKNOWN, "the driver does not say whether it is slowed down"))
     hottest = max((sample.get("temperature_c") or 0 for sample in samples), default=0)
     shown = _shown(card, samples)
@@ -198,24 +201,24 @@ def _heat(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], limits:
     slow = [sample for sample in samples if _slow(card, sample, limits)]
     if slow:
         low = min(sample["sm_mhz"] for sample in slow)
-        said = f"{shown}: hot, and its clock fell to {low} of {card['sm_max_mhz']} MHz under load"
+        said = f"{shown}: hot, and its clock fell to {low} of {card['sm_mhz_max']} MHz under load"
         return [*found, Health(Level.FAIL, said, "the host cools it badly: " + _RENT)]
     return [*found, Health(Level.WARN, f"{shown}: hot, with its clock still up", "watch it; it may slow down soon")]
 
 
 def _slow(card: Mapping[str, Any], sample: Mapping[str, Any], limits: Thresholds) -> bool:
-    clock, most = sample.get("sm_mhz"), card.get("sm_max_mhz")
-    loaded = (sample.get("utilisation") or 0) >= limits.loaded_percent
+    clock, most = sample.get("sm_mhz"), card.get("sm_mhz_max")
+    loaded = (sample.get("util_percent") or 0) >= limits.loaded_percent
     return bool(clock and most and loaded and clock < limits.clock_share * most)
 
 
 def _shown(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]]) -> str:
     heat = _range(samples, "temperature_c")
     parts = [f"{heat} °C" if heat else ""]
-    for key, unit, most in (("sm_mhz", "MHz", "sm_max_mhz"), ("power_w", "W", "power_limit_w")):
+    for key, unit, most in (("sm_mhz", "MHz", "sm_mhz_max"), ("power_w", "W", "power_limit_w")):
         seen = _range(samples, key)
         parts.append(f"{seen} of {card.get(most) or '?'} {unit}" if seen else "")
-    parts.append(f"{_range(samples, 'utilisation')} % busy" if _range(samples, "utilisation") else "")
+    parts.append(f"{_range(samples, 'util_percent')} % busy" if _range(samples, "util_percent") else "")
     return ", ".join(part for part in parts if part)
 
 
@@ -239,15 +242,15 @@ def _links(card: Mapping[str, Any], limits: Thresholds) -> list[Health]:
 
 def _memory(card: Mapping[str, Any], readings: GpuReadings, limits: Thresholds) -> list[Health]:
     """Memory that is in use, and whether anybody visible uses it."""
-    used = card.get("memory_used_mib")
+    used = card.get("memory_used_bytes")
     if used is None:
         return [Health(Level.UNKNOWN, "the card does not say how much of its memory is used")]
     here = {int(row["pid"]) for row in readings.holders}
     mine = [item for item in readings.listed if item[1] == card.get("uuid")]
     gone = [item for item in mine if item[0] not in here]
-    unseen = used * _MIB - sum(int(item[2] or 0) for item in mine if item[0] in here)
-    total = card.get("memory_total_mib")
-    said = f"{say_bytes(used * _MIB)}{f' of {say_bytes(total * _MIB)}' if total else ''} memory in use"
+    unseen = used - sum(int(item[2] or 0) for item in mine if item[0] in here)
+    total = card.get("memory_total_bytes")
+    said = f"{say_bytes(used)}{f' of {say_bytes(total)}' if total else ''} memory in use"
     if unseen <= limits.unseen_bytes:
         return [Health(Level.OK, said)]
     if readings.blind and readings.holders:
@@ -266,8 +269,8 @@ def _range(samples: Sequence[Mapping[str, Any]], key: str) -> str:
     return f"{low:g}" if low == high else f"{low:g}-{high:g}"
 
 
-def _times(key: str, samples: Sequence[Mapping[str, Any]]) -> str:
-    return f"{sum(bool(sample.get(key)) for sample in samples)} of {len(samples)}"
+def _times(reason: str, samples: Sequence[Mapping[str, Any]]) -> int:
+    return sum(reason in (sample.get("reasons") or ()) for sample in samples)
 
 
 def _major(version: str) -> int:

@@ -28,7 +28,7 @@ _LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
 # without its code and results; 5 for a further attempt, 4 for marks of set-up, gate and saving.
 _INODES_A_RUN = 2000  # and what caches and a trainer's own logs add
 _INODES_A_CELL = 48  # twice what Slurm takes with a second attempt: a tracker keeps a few files too
-_INODES_A_PATTERN = 100  # of a promise with a wildcard nobody knows how many files it is (R§4.7 counts at most 100)
+_INODES_A_PATTERN = 100  # of a promise with a wildcard nobody knows how many files it is; 100 is a guess
 _WILD = "*?["
 _DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs none
 _BUDGETS = ("disk budget", "inode budget", COPY)

@@ -21,7 +21,7 @@ class Tolerance:
 
     memory_share: float = 0.10
     process_bytes: int = 64 << 20  # a listed process with less is a monitor
-    utilisation: float = 10.0
+    util_percent: float = 10.0
 
 
 def judge_company(job: Job, cards: Sequence[Mapping[str, Any]], limits: Tolerance | None = None) -> list[Finding]:
@@ -70,8 +70,8 @@ def _why_busy(card: Mapping[str, Any], limits: Tolerance) -> str:
     used, total = card.get("memory_used_bytes"), card.get("memory_total_bytes")
     if used and total and used / total > limits.memory_share:
         return f"already has {say_bytes(used)} in use"
-    if (card.get("utilisation") or 0) > limits.utilisation:
-        return f"is {card['utilisation']} % busy"
+    if (card.get("util_percent") or 0) > limits.util_percent:
+        return f"is {card['util_percent']} % busy"
     return ""
 
 

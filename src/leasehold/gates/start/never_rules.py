@@ -98,11 +98,6 @@ def smoke_warnings(job: Job, here: Profile) -> list[str]:
     return _warnings(here, _hits(job, here, ("smoke",)))
 
 
-def broken_by(text: str, rules: tuple[NeverRule, ...], known: Mapping[str, str] | None = None) -> list[NeverRule]:
-    """List the rules that a shell text breaks, each once."""
-    return [rule for _, rule in _broken(text, rules, known or {})]
-
-
 def _refusals(profile: Profile, hits: Iterable[_Hit]) -> list[Finding]:
     found = []
     for hit in hits:

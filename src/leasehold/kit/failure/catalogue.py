@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     id: str
     kind: str  # failure or notice: a notice is worth knowing, and never an alarm
     klass: str
-    tier: int  # order of evidence, R§48: the lower, the nearer to the hardware
+    tier: int  # order of evidence: the lower, the nearer to the hardware
     refines: Tuple[str, ...]
     soft: bool  # counts only when nothing shows that the run went on after it
     follows: bool  # a consequence: something before it is the cause, if anything is

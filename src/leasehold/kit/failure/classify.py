@@ -1,4 +1,4 @@
-"""From the ladder's verdict, the log's suspects and the disk to one class of failure. R§17, order of evidence R§48.
+"""From the ladder's verdict, the log's suspects and the disk to one class of failure (docs/monitoring.md).
 
 Pure, and used where the log lies: the box decides by it, and `lease doctor` shows the same.
 """
@@ -29,7 +29,7 @@ _OF_VERDICT = {
     who_killed_it.REBOOT: PREEMPTED,
     who_killed_it.PREEMPTED: PREEMPTED,
     who_killed_it.WALLTIME: WALLTIME,
-    who_killed_it.OOM: BUG,  # memory exhaustion is never retried blindly: R§19.4
+    who_killed_it.OOM: BUG,  # the same run would exhaust the memory again
     who_killed_it.HANGUP: PROBABILISTIC,
     who_killed_it.KILLED: PROBABILISTIC,
     who_killed_it.STALLED: PROBABILISTIC,

@@ -82,7 +82,7 @@ def parse(line: str) -> Optional[OutOfMemory]:
 
 
 def rung(entry: str, numbers: Optional[OutOfMemory]) -> str:
-    """Name the rung of the ladder for this case; R§37.2, cheapest first."""
+    """Name the rung of the ladder for this case; rungs are numbered cheapest first."""
     case = numbers.case if numbers else "plain"
     if entry == "U11" or case == "neighbour":
         return "rung 0: free the card or take another; do not change the model"

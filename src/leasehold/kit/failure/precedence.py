@@ -1,5 +1,5 @@
 """Which finding counts: evidence nearest to the hardware first, the more specific before the broader, causes
-before their echoes. R§48."""
+before their echoes (docs/doctor.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ranked(book: Book, candidates: List[Candidate], context: Context) -> List[Ca
 
 
 def _specialised(book: Book, item: Candidate, context: Context) -> Candidate:
-    """Turn a broad entry into the one that the numbers and readings show; R§48.2."""
+    """Turn a broad entry into the one that the numbers and readings show."""
     entry = item.entry
     if entry.id == "U10" or "U10" in entry.refines:
         numbers = parse(item.evidence[0].text)

@@ -1,4 +1,4 @@
-"""The one prescribed answer to a class of failure. R§17.2, R§19.
+"""The one prescribed answer to a class of failure (docs/decisions/0021).
 
 Pure. Nothing here shrinks an experiment, edits a configuration, or starts again what failed the same way twice.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, Tuple
 
 from . import classes
+from .back_off import pause_after
 
 AGAIN, RESUME, PRUNE, STOP, RENT_AGAIN, ASK = "again", "resume", "prune_then_again", "stop", "rent_again", "ask"
 GOES_ON = (AGAIN, RESUME, PRUNE)
@@ -66,7 +67,7 @@ def leaving(cluster: bool = False, saved: str = "its checkpoint", run: str = "RU
 
 def wait_s(tries: int) -> float:
     """Return the pause before the next try, after so many."""
-    return WAITS_S[min(max(tries, 1), len(WAITS_S)) - 1]
+    return pause_after(tries, WAITS_S)
 
 
 def _resume(ended: Ended) -> Remedy:

@@ -74,7 +74,7 @@ def _state_fits(entry: Entry, context: Context) -> bool:
 
 
 def _first_rank_noted(items: List[Candidate]) -> List[Candidate]:
-    """Where some ranks only timed out, say which rank failed first; R§48.3."""
+    """Where some ranks only timed out, say which rank failed first."""
     waited = [item for item in items if item.entry.follows and item.entry.id in ("MN3", "NC1")]
     causes = [item for item in items if not item.entry.follows]
     if not waited or not causes:

@@ -1,4 +1,4 @@
-"""The ladder of a vanished process: which of the things that end a process without its consent did it. R§18.
+"""The ladder of a vanished process: which of the things that end a process without its consent did it.
 
 Pure: facts in, verdict out. Every rung names what it rests on; a fact that could not be had decides nothing, and where
 no rung holds the verdict is unknown. Only `oom` ever speaks for less memory.

@@ -75,6 +75,23 @@ def read_object(path: str) -> Optional[Dict[str, Any]]:
     return value
 
 
+def read_small(path: str, most_bytes: int = -1) -> bytes:
+    """Return the first bytes of a file, all by default; nothing where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(most_bytes)
+    except OSError:
+        return b""
+
+
+def read_link(path: str) -> str:
+    """Return where a link points, nothing where it cannot be read."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
 def write_all(fd: int, data: Union[bytes, memoryview]) -> None:
     """Write every byte; os.write may take only some."""
     view = memoryview(data)

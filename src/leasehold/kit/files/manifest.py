@@ -6,15 +6,14 @@ import os
 import time
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
-from .canonical_json import canonical, digest
+from .canonical_json import canonical
 from .file_layouts import words
 from .globbing import Found, Matches, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
-from .sha256 import new_sha256
+from .sha256 import blocks, hash_blocks
 
 SCHEMA = "leasehold.manifest/1"
 TINY_BYTES = 128 << 10  # a file up to this size is summed while it is sent, so that it is opened once
-_BLOCK = 1 << 20
 
 Row = Tuple[str, str, int, int]  # cell, path, bytes, mtime_ns
 
@@ -137,11 +136,6 @@ def fingerprints(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[D
     return {cell: [stat_entry(f) for f in unique(matching(root, patterns))] for cell, root in cells.items()}
 
 
-def fingerprint_digest(entries: Dict[str, List[Dict[str, Any]]]) -> str:
-    """Hash a set of fingerprints."""
-    return digest(entries)
-
-
 def hash_all(root: str, found: List[Found]) -> List[Dict[str, Any]]:
     """Read and hash files that were listed; one that changed since raises ManifestError."""
     return [_hash_entry(root, one) for one in found]
@@ -186,20 +180,18 @@ def _check_file(root: str, found: Found) -> Found:
 
 def _hash_entry(root: str, found: Found) -> Dict[str, Any]:
     where = os.path.join(root, found.path)
-    sha = new_sha256(found.info.st_size)
     try:
         fd = open_below(root, found.path)
     except (OSError, UnsafePath) as error:  # swapped since it was listed
         raise ManifestError("%s cannot be read: %s" % (where, error)) from None
     with os.fdopen(fd, "rb", buffering=0) as file:
         before = os.fstat(file.fileno())
-        for block in iter(lambda: file.read(_BLOCK), b""):
-            sha.update(block)
+        _, sha256 = hash_blocks(blocks(file.read), found.info.st_size)
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise ManifestError("%s changed while it was hashed; is something still writing it?" % where)
     entry = stat_entry(Found(found.path, after))
-    entry["sha256"] = sha.hexdigest()
+    entry["sha256"] = sha256
     return entry
 
 

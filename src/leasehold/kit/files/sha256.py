@@ -1,14 +1,17 @@
-"""Begin a sha256 as cheaply as its size allows: OpenSSL hashes fastest, and to load it takes longer than a little."""
+"""Hash files as cheaply as their size allows: OpenSSL hashes fastest, and to load it takes longer than a little."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator, Optional, Tuple, Union
 
 if TYPE_CHECKING:
     import hashlib
 
 LITTLE_BYTES = 256 << 10
+_BLOCK_BYTES = 1 << 20
+
+Block = Union[bytes, bytearray, memoryview]
 
 
 def new_sha256(size_bytes: int) -> "hashlib._Hash":
@@ -22,3 +25,27 @@ def new_sha256(size_bytes: int) -> "hashlib._Hash":
     import hashlib
 
     return hashlib.sha256()
+
+
+def blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Yield a file's bytes in blocks; `read` is the read method of an open file, unbuffered at best."""
+    return iter(lambda: read(_BLOCK_BYTES), b"")
+
+
+def hash_blocks(
+    parts: Iterable[Block], size_bytes: int = _BLOCK_BYTES, each: "Optional[Callable[..., object]]" = None
+) -> Tuple[int, str]:
+    """Return how many bytes came and their sha256; `each` is called with every block that is hashed."""
+    sha, count = new_sha256(size_bytes), 0
+    for part in parts:
+        sha.update(part)
+        count += len(part)
+        if each is not None:
+            each(part)
+    return count, str(sha.hexdigest())
+
+
+def hash_file(path: str) -> str:
+    """Return a file's sha256."""
+    with open(path, "rb", buffering=0) as file:
+        return hash_blocks(blocks(file.read))[1]

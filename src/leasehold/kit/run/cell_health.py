@@ -1,4 +1,4 @@
-"""What state a cell is in: one pure function for both ends. R§16.5.
+"""What state a cell is in: one pure function for both ends.
 
 Facts only: locks, processes, exit records, artifacts, silence, the card, the processor. A string that the program
 prints is not among them. What is not known is None, and where that matters the state is unknown, never a guess.
@@ -16,7 +16,7 @@ STATES = (RUNNING, STALLED, FINISHED, FAST_FINISHED, DEAD, UNKNOWN)
 STALL_AFTER_S = 1800.0
 GPU_IDLE_PERCENT = 5.0
 CPU_IDLE_CORES = 0.05
-FAST_SHARE = 0.5  # R§8.3
+FAST_SHARE = 0.5  # of the expected time: a cell that ends sooner has probably failed
 
 
 class Limits(NamedTuple):

@@ -75,7 +75,7 @@ def _commands(setup: str) -> List[Tuple[str, List[_Word]]]:
             words = []
         elif piece.lastgroup == "word" and piece.group() != "\\\n":
             raw = piece.group()
-            words.append(_Word(_plain(raw), piece.start(), piece.end(), _is_fixed(raw)))
+            words.append(_Word(unquoted(raw), piece.start(), piece.end(), _is_fixed(raw)))
     return [*found, ("", words)]
 
 
@@ -117,7 +117,8 @@ def _is_fixed(raw: str) -> bool:
     return not _MADE_BY_THE_SHELL.search(re.sub(r"'[^']*'", "", raw))
 
 
-def _plain(raw: str) -> str:
+def unquoted(raw: str) -> str:
+    """Return a word as the shell would pass it on; one that never ends its quotes stays as it is."""
     try:
         return "".join(shlex.split(raw))
     except ValueError:

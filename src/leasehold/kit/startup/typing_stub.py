@@ -7,7 +7,6 @@ cell, and every command waits for the box's end of its connection. Whoever impor
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
 from collections import namedtuple
 
@@ -19,16 +18,12 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def unhinted() -> Iterator[None]:
     """Have what is imported meanwhile do without `typing`; one that is loaded already is used. One at a time."""
-    collects = gc.isenabled()
-    gc.disable()  # modules make much, and leave nothing to collect
     mine = sys.modules.setdefault("typing", sys.modules[__name__]) is sys.modules[__name__]
     try:
         yield
     finally:
         if mine and sys.modules.get("typing") is sys.modules[__name__]:
             del sys.modules["typing"]
-        if collects:
-            gc.enable()
 
 
 class _Hint:

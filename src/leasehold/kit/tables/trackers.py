@@ -16,7 +16,7 @@ class Tracker(NamedTuple):
 
     name: str
     secrets: Tuple[str, ...]  # first the usual one
-    base: str  # empty: only the variable says where it is
+    base: str  # the address of its server; empty: only the variable says where it is
     base_variable: str
     path: str
     auth: str
@@ -31,77 +31,49 @@ class Tracker(NamedTuple):
 
 
 _YES = ("1", "true", "yes", "on")
+# fmt: off
 TRACKERS = (
     Tracker(
-        name="Weights & Biases",
-        secrets=("WANDB_API_KEY",),
-        base="https://api.wandb.ai",
-        base_variable="WANDB_BASE_URL",
-        path="/graphql",
+        "Weights & Biases", ("WANDB_API_KEY",), "https://api.wandb.ai", "WANDB_BASE_URL", "/graphql",
+        auth=BASIC, account=("data.viewer.entity", "data.viewer.username"), proof="data.viewer",
         body='{"query": "query Viewer { viewer { id entity username } }"}',
-        auth=BASIC,
-        account=("data.viewer.entity", "data.viewer.username"),
-        proof="data.viewer",
         page="https://wandb.ai/authorize",
         source="wandb/wandb: sdk/internal/internal_api.py viewer() and validate_api_key(); a bad key has no viewer",
         offline=(("WANDB_MODE", ("offline", "disabled", "dryrun")), ("WANDB_DISABLED", _YES)),
     ),
     Tracker(
-        name="Hugging Face",
-        secrets=("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
-        base="https://huggingface.co",
-        base_variable="HF_ENDPOINT",
-        path="/api/whoami-v2",
-        auth=BEARER,
-        account=("name",),
-        proof="name",
+        "Hugging Face", ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"), "https://huggingface.co", "HF_ENDPOINT",
+        "/api/whoami-v2", auth=BEARER, account=("name",), proof="name",
         page="https://huggingface.co/settings/tokens",
         source="huggingface/huggingface_hub: HfApi.whoami, GET /api/whoami-v2",
         offline=(("HF_HUB_OFFLINE", _YES),),
     ),
     Tracker(
-        name="Comet",
-        secrets=("COMET_API_KEY",),
-        base="https://www.comet.com",
-        base_variable="COMET_URL_OVERRIDE",
-        path="/api/rest/v2/account-details",
-        auth=RAW,
-        account=("userName", "defaultWorkspaceName"),
-        proof="",
+        "Comet", ("COMET_API_KEY",), "https://www.comet.com", "COMET_URL_OVERRIDE", "/api/rest/v2/account-details",
+        auth=RAW, account=("userName", "defaultWorkspaceName"), proof="",
         page="https://www.comet.com/account-settings/apiKeys",
         source="comet.com/docs REST API overview (key in Authorization); comet-ml/opik: account-details",
         origin_only=True,
         offline=(("COMET_MODE", ("disabled", "offline")), ("COMET_OFFLINE", _YES)),
     ),
     Tracker(
-        name="SwanLab",
-        secrets=("SWANLAB_API_KEY",),
-        base="https://api.swanlab.cn/api",
-        base_variable="SWANLAB_API_HOST",
-        path="/login/api_key",
+        "SwanLab", ("SWANLAB_API_KEY",), "https://api.swanlab.cn/api", "SWANLAB_API_HOST", "/login/api_key",
+        auth=RAW, account=("userInfo.username", "userInfo.name"), proof="userInfo",
         body="{}",
-        auth=RAW,
-        account=("userInfo.username", "userInfo.name"),
-        proof="userInfo",
         page="https://swanlab.cn/settings",
         source="SwanLab clients: POST /api/login/api_key with the key in `authorization`, answers userInfo",
         base_end="/api",
         offline=(("SWANLAB_MODE", ("offline", "local", "disabled")),),
     ),
     Tracker(
-        name="MLflow",
-        secrets=("MLFLOW_TRACKING_TOKEN",),
-        base="",
-        base_variable="MLFLOW_TRACKING_URI",
-        path="/api/2.0/mlflow/experiments/search",
+        "MLflow", ("MLFLOW_TRACKING_TOKEN",), "", "MLFLOW_TRACKING_URI", "/api/2.0/mlflow/experiments/search",
+        auth=BEARER, account=(), proof="",
         body='{"max_results": 1}',
-        auth=BEARER,
-        account=(),
-        proof="",
         page="your MLflow server",
         source="mlflow.org/docs rest-api: POST 2.0/mlflow/experiments/search",
     ),
 )
+# fmt: on
 
 
 def tracker_of(secret: str) -> Optional[Tracker]:

@@ -14,6 +14,9 @@ MAGIC = b"LEASEHOLD/1 "
 HEADER = struct.Struct(">IIB")
 MAX_PAYLOAD_BYTES = 4 << 20
 CHUNK_BYTES = 256 << 10
+BLOCK_BYTES = 1 << 20  # of artifacts: what is hashed, left out or sent again as a whole
+ENTRIES_A_FRAME = 250  # of a list of files; of the longest paths, escaped: 3 MB
+NO_SUM = bytes(32)  # in a list of sums, for a file whose sum is not known
 
 JSON, DATA, END, ERROR = 1, 2, 3, 4
 PACKED = 5  # an object too long for a frame of its own: on the wire only, readers see JSON

@@ -1,4 +1,4 @@
-"""Going on after a box restarts: allowed by a person once per box, installed per run, listed, taken back. R§16.13."""
+"""Going on after a box restarts: allowed by a person once per box, installed per run, listed, taken back."""
 
 from __future__ import annotations
 

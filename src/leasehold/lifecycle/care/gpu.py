@@ -13,7 +13,7 @@ from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.model.run.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 
-_SAMPLES = 5  # R§32.1: five, a second apart
+_SAMPLES = 5  # a second apart; one alone may be a spike
 _GRACE_S = 10.0
 
 

@@ -37,8 +37,6 @@ from . import gatekeeper
 from .plan_candidates import plan_candidates
 from .plan_inputs import profile_on
 
-GATES = ("plan", "audit", "env", "smoke", "launch")
-
 
 def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Report, **wishes: Any) -> Verdict:
     """Run one gate alone and record its verdict."""

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.errors import UserError
-from leasehold.kit.files.code_tree import check_link, tree_text
+from leasehold.kit.files.code_tree import check_link, tree_hash, tree_text
 from leasehold.kit.files.paths import UnsafePath, check_relative
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 from leasehold.kit.wire.frames import CHUNK_BYTES
 
 from .excluded import below
@@ -70,7 +71,7 @@ class CodeTree:
     @cached_property
     def identity(self) -> str:
         """What a run is named after: the hash of the files that count."""
-        return sha256(tree_text(self.counting)).hexdigest() if self.beside else self.sha256
+        return tree_hash(self.counting) if self.beside else self.sha256
 
     @property
     def counting(self) -> list[dict[str, Any]]:
@@ -238,13 +239,10 @@ def _file_entry(path: str, size: int, digest: str, mode: int) -> dict[str, Any]:
 
 
 def _hashed(full: str, path: str, known: TreeMemory) -> tuple[int, str]:
-    digest, size = sha256(), 0
     try:
         with open(full, "rb", buffering=0) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-                size += len(block)
-            known.note(path, os.fstat(file.fileno()), size, digest.hexdigest())
+            size, digest = hash_blocks(blocks(file.read))
+            known.note(path, os.fstat(file.fileno()), size, digest)
     except OSError as error:
         raise UserError("code.unreadable", f"{full}: {error}", hint="mend its permissions, or ignore it") from None
-    return size, digest.hexdigest()
+    return size, digest

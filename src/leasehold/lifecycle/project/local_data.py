@@ -15,6 +15,7 @@ from typing import Any
 from leasehold.errors import UserError
 from leasehold.kit.files.code_tree import tree_text
 from leasehold.kit.files.paths import UnsafePath, check_relative
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 from leasehold.kit.wire.frames import CHUNK_BYTES
 from leasehold.model.job.job import Job, LocalData
 from leasehold.model.run.note import Note, Report
@@ -22,7 +23,6 @@ from leasehold.model.values.units import say_bytes
 
 from .hash_cache import TreeMemory
 
-_BLOCK_BYTES = 1 << 20
 _SAY_EVERY_S = 5.0
 _SAID_FROM_BYTES = 1 << 30  # less is read in a few seconds
 
@@ -140,23 +140,19 @@ class _Reader:
         return {"path": name, "bytes": size, "sha256": digest}
 
     def _hash(self, item: LocalData, path: str) -> tuple[int, str]:
-        digest, size = sha256(), 0
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise UserError("data.no_file", f"data: {path} is no plain file", hint="leave it out of the folder")
             with open(path, "rb", buffering=0) as file:
                 before = os.fstat(file.fileno())
-                while block := file.read(_BLOCK_BYTES):
-                    digest.update(block)
-                    size += len(block)
-                    self._tell(item, len(block))
+                size, digest = hash_blocks(blocks(file.read), each=lambda block: self._tell(item, len(block)))
                 after = os.fstat(file.fileno())
         except OSError as error:
             raise UserError("data.unreadable", f"data: {path}: {error}", hint="mend its permissions") from None
         if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, size):
             raise UserError("data.changing", f"data: {path} changed while it was read", hint="wait for its writer")
-        self.memory.note(path.lstrip("/"), after, size, digest.hexdigest())
-        return size, digest.hexdigest()
+        self.memory.note(path.lstrip("/"), after, size, digest)
+        return size, digest
 
     def _tell(self, item: LocalData, more: int) -> None:
         self._read += more

@@ -19,7 +19,6 @@ from leasehold.model.run.plan import Plan
 
 from .job_yaml import parse_text
 
-DEFAULT_FILE = "lease.yaml"
 _MARK = re.compile(r"(?<![\w-])FILL_IN(?!\w)")  # what `lease init` writes in place of a value
 
 

@@ -6,7 +6,8 @@ import threading
 from hashlib import sha256
 from typing import Any
 
-from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.kit.wire.frames import BLOCK_BYTES
+from leasehold.lifecycle.pull.files.incoming_file import Coming
 
 from .scheduler import Desk
 

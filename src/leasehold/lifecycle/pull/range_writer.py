@@ -7,8 +7,9 @@ import threading
 from hashlib import sha256
 
 from leasehold.kit.files.atomic import write_all
+from leasehold.kit.wire.frames import BLOCK_BYTES
 from leasehold.lifecycle.pull.files.block_buffer import Gathering
-from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.incoming_file import Coming
 
 from .jobs import Piece
 from .scheduler import Desk

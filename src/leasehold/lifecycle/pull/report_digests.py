@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from leasehold.kit.wire.frames import NO_SUM
 from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.platforms.engines.caretaker import ChartTalk, Range
 
@@ -14,7 +15,6 @@ _BLOCK = 64  # files, all of which are here before any is told of
 _LEAST_FILES = 250  # in one telling
 _PART = 16  # of all files, at least, in one telling
 _MOST = 24  # tellings: a box that is still hashing holds only so much for later
-_NO_SUM = bytes(32)
 
 
 class Telling:
@@ -59,7 +59,7 @@ class Telling:
             together = [block for _, block in group]
             files = self._desk.files[together[0] * _BLOCK : (together[-1] + 1) * _BLOCK]
             ranges.append((together[0] * _BLOCK, len(files)))
-            sums += [bytes.fromhex(file.sha256) if file.sealed and file.proved else _NO_SUM for file in files]
+            sums += [bytes.fromhex(file.sha256) if file.sealed and file.proved else NO_SUM for file in files]
         return ranges, b"".join(sums)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from leasehold.errors import LinkError, VerifyError
 from leasehold.kit.files.manifest import TINY_BYTES
+from leasehold.kit.wire.frames import BLOCK_BYTES
 from leasehold.lifecycle.pull.files.arrivals import Arrivals
 from leasehold.lifecycle.pull.files.block_buffer import Fresh
-from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.lifecycle.pull.files.local_copies import AtHome
 
 from .jobs import Batch, Copy, Job, Mend, Piece, Spare, Take

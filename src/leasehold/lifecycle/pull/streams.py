@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from leasehold.errors import BoxError, HomeError, LinkError
+from leasehold.kit.wire.frames import BLOCK_BYTES, CHUNK_BYTES
 from leasehold.lifecycle.pull.files.block_buffer import Gathering
-from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.lifecycle.pull.files.local_copies import link_equal
 from leasehold.model.run.note import Note, Report
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -30,7 +31,6 @@ _FIRST_WAVE = 1 + AHEAD
 _QUICK_BYTES_PER_S = 2e6  # of one stream: a block of a megabyte in half a second
 _THREADS_A_STREAM = 2  # while one block is written, the next is under way
 _MOST_BATCH_BYTES = 8 << 20
-_FRAME_BYTES = 256 << 10
 _UNTRIED_BYTES_PER_S = 2e6  # taken for a far one
 _NEAR_BYTES_PER_S = 1e9
 _BATCH_S = 0.75
@@ -239,7 +239,7 @@ class Streams:
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
         speed = self._underway.speed(number)
         share = max(share, int(_ROUND_TRIPS * self._way.round_trip_s * speed)) if self._far else share
-        size = int(max(_FRAME_BYTES if self._far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
+        size = int(max(CHUNK_BYTES if self._far else BLOCK_BYTES, min(_MOST_BATCH_BYTES, share, speed * _BATCH_S)))
         limit = self._way.limit_bytes_per_s
         return min(size, max(64 << 10, int(limit))) if limit else size
 
@@ -257,7 +257,7 @@ class Streams:
         limit, far = self._way.limit_bytes_per_s, self._far
         packing = self._packing.setdefault(number, Packing(engine.wire.heard_bytes)) if far else None
         pack = packing is not None and packing.wanted(engine.wire.heard_bytes)
-        frame_bytes = min(_FRAME_BYTES, max(8 << 10, int(limit / 8))) if limit else _FRAME_BYTES // (4 if far else 1)
+        frame_bytes = min(CHUNK_BYTES, max(8 << 10, int(limit / 8))) if limit else CHUNK_BYTES // (4 if far else 1)
         self._underway.begin(number, landing)
         try:
             for chunk in engine.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):

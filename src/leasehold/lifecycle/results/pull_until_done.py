@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from leasehold import first_call
 from leasehold.errors import LinkError, RunFailed
+from leasehold.kit.failure.back_off import pause_after
 from leasehold.ledger import books
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from .bring_home import PullWish
 
-_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _T = TypeVar("_T")
 _FRUITLESS = 8  # attempts in a row that brought nothing
 
@@ -129,7 +129,7 @@ class _Persistent:
                 silent = not heard and time.monotonic() - begun >= patience.first_word_s(float("inf"))
                 if fruitless >= _FRUITLESS or silent:
                     raise
-                pause_s = _PAUSES_S[min(fruitless, len(_PAUSES_S) - 1)]
+                pause_s = pause_after(fruitless + 1)
                 text = f"{error.message}; what came so far is kept; trying again in {pause_s:.0f} s"
                 self._report(Note("unknown", text, {"pause_s": pause_s, "code": error.code}))
                 time.sleep(pause_s)

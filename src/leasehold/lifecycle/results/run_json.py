@@ -1,4 +1,4 @@
-"""run.json: the facts by which a reader can retrace a number later (R§43)."""
+"""run.json: the facts by which a reader can retrace a number later."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from leasehold.errors import BoxError
 from leasehold.gates.end.waivers import count
 from leasehold.kit.files.paths import UnsafePath, check_relative, join_checked
+from leasehold.kit.files.sha256 import hash_blocks
 from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.home.result_names import HomeNames, Probe
 from leasehold.model.run.note import Note, Report
@@ -44,14 +44,10 @@ def salvage(engine: CaretakerEngine, run: str, cell: str, place: Path, report: R
 def _salvage_one(chunks: Iterator[bytes], place: Path, path: str) -> dict[str, Any]:
     target = Path(join_checked(str(place), path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    sha, size = sha256(), 0
     try:
         with open(target, "wb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-                sha.update(chunk)
-                size += len(chunk)
+            size, digest = hash_blocks(chunks, each=file.write)
     except BoxError:
         target.unlink()
         raise
-    return {"bytes": size, "sha256": sha.hexdigest()}
+    return {"bytes": size, "sha256": digest}

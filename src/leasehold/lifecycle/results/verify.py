@@ -16,6 +16,7 @@ from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.files.file_layouts import NewerLayout
 from leasehold.kit.files.globbing import compile_pattern, walk
 from leasehold.kit.files.paths import join_checked
+from leasehold.kit.files.sha256 import hash_file
 from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.confine.check_loads import LoadResult, check_loads, load_request
 from leasehold.lifecycle.home.result_names import notes_of_names
@@ -176,11 +177,7 @@ def _check_hashes(
                 )
             if proved.get(f"{cell}/{entry['path']}") == entry["sha256"]:
                 continue
-            digest = sha256()
-            with open(path, "rb") as file:
-                while block := file.read(1 << 20):
-                    digest.update(block)
-            if digest.hexdigest() != entry["sha256"]:
+            if hash_file(path) != entry["sha256"]:
                 raise VerifyError(
                     "artifact.hash_differs", f"{one_line(path)} has another sha256 than the box's manifest"
                 )

@@ -28,7 +28,7 @@ def shape(taken: dict[str, Any]) -> dict[str, Any]:
         "gpus": [
             {
                 "name": card.get("name"),
-                "util": card.get("utilisation"),
+                "util": card.get("util_percent"),
                 "memory_used": card.get("memory_used_bytes"),
                 "memory_total": card.get("memory_total_bytes"),
                 "temperature": card.get("temperature_c"),

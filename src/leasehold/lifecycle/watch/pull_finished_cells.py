@@ -1,4 +1,4 @@
-"""Finished cells come home while the others go on, so that a box's death costs little. R§9
+"""Finished cells come home while the others go on, so that a box's death costs little.
 
 A pull begins once enough finished work lies on the box alone: more than a person accepts to lose, and a fair part of
 what is home already, since every pull looks at all of it again.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import BoxError, LinkError
+from leasehold.kit.failure.back_off import pause_after
 from leasehold.kit.run.run_state import RunState, fold
 from leasehold.ledger.store import Ledger
 from leasehold.lifecycle.box.health import STALE_BEAT_S
@@ -24,7 +24,6 @@ from leasehold.transport import patience
 from .box_readings import newest, shape
 from .side_duties import Minder
 
-_BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 _WHOLE_LOG = 1 << 60  # where nothing is left to read of any log
 _GIVE_UP_S = 24 * 3600.0
 _FETCH_LOOK_S = 5.0
@@ -83,8 +82,8 @@ class Watch:
                 if error.code in _HOPELESS or time.monotonic() - heard > limit_s:
                     raise
                 self.say_unknown(error, failures, report)
-                time.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
                 failures += 1
+                time.sleep(pause_after(failures))
             finally:
                 if engine is not None and not self.state.terminal:
                     engine.wire.close()
@@ -232,8 +231,8 @@ class Watch:
             if self.seen_unix
             else "never seen yet"
         )
-        wait = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
-        text = f"state unknown, {seen}: {error.message}; trying again in {wait} s (the run does not need us)"
+        wait = pause_after(failures + 1)
+        text = f"state unknown, {seen}: {error.message}; trying again in {wait:g} s (the run does not need us)"
         report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
 
     _log_key: str = ""
@@ -243,9 +242,3 @@ class Watch:
 
 
 _HOPELESS = ("link.host_key_changed", "link.auth_failed", "link.no_program")
-
-
-def backoff(attempts: int) -> Iterator[float | None]:
-    """Yield the pause after each failure, capped; None marks the last attempt."""
-    for number in range(attempts):
-        yield None if number == attempts - 1 else float(_BACKOFF_S[min(number, len(_BACKOFF_S) - 1)])

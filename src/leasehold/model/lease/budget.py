@@ -13,7 +13,6 @@ from .lease import Lease
 from .meter import Platform, burn_per_hour, cost_between
 
 THRESHOLDS = (50, 80, 100)
-AT_LIMIT = ("warn", "stop")
 
 
 class Stay(NamedTuple):

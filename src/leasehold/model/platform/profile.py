@@ -219,7 +219,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class Traits:
-    """The runbook's one-word answers; three-valued, since many depend on the host or the image."""
+    """One-word answers for tables; three-valued, since many depend on the host or the image."""
 
     kind: str
     meter_stop_verb: str

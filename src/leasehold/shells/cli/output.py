@@ -13,7 +13,8 @@ from leasehold.errors import HomeError, LeaseholdError
 from leasehold.model.run.note import Note
 from leasehold.model.values.wording import one_line, without_secrets
 
-_COLOURS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+from .terminal import ANSI, shows_colour
+
 _QUIET = {"event"}
 _GOOD = {"receipt", "smoke_passed", "detach_proven", "closed", "hashes_equal", "loads"}
 _BAD = {"unknown", "warning", "hogs", "danger", "waiver_asked", "by_hand", "unreachable", "nonfinite"}
@@ -33,11 +34,7 @@ def paint_data(text: str, colour: str) -> str:
 
 
 def _painted(text: str, colour: str, stream: Any) -> str:
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if colour and _shows_colour(stream) else text
-
-
-def _shows_colour(stream: Any) -> bool:
-    return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return f"\x1b[{ANSI[colour]}m{text}\x1b[0m" if colour and shows_colour(stream) else text
 
 
 class Screen:
@@ -147,7 +144,7 @@ class Columns:
         """Print some rows."""
         if not rows:
             return
-        coloured = bool(self._colours) and _shows_colour(sys.stdout)
+        coloured = bool(self._colours) and shows_colour(sys.stdout)
         lines = [self._line(row, coloured) for row in rows]
         if not self._begun:
             lines.insert(0, paint_data(self._line(self._head), "dim"))
@@ -187,6 +184,6 @@ def _is_plain(cells: Sequence[str]) -> bool:
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
-    import unicodedata
+    from .term_text import display_width
 
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+    return display_width(text)

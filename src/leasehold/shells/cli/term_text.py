@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from leasehold.model.values.wording import one_line
 
-_ANSI = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+from .terminal import ANSI
+
 _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _GIB = 1 << 30
 
 
 class Chunk(NamedTuple):
-    """Some words that stay together, in a colour: names of _ANSI, with spaces between."""
+    """Some words that stay together, in a colour: names of ANSI, with spaces between."""
 
     text: str
     colour: str = ""
@@ -39,7 +40,7 @@ def paint(chunks: Sequence[Chunk], columns: int, glyphs: bool, colour: bool) -> 
     for chunk in chunks:
         text = _cut(clean(chunk.text, glyphs), left, glyphs)
         left -= display_width(text)
-        codes = ";".join(_ANSI[name] for name in chunk.colour.split())
+        codes = ";".join(ANSI[name] for name in chunk.colour.split())
         parts.append(f"\x1b[{codes}m{text}\x1b[0m" if codes and text and colour else text)
     return "".join(parts).rstrip(" ")
 

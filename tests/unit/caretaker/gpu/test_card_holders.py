@@ -175,17 +175,22 @@ def test_a_field_that_the_driver_does_not_know_is_left_out(tmp_path: Path, monke
         'bad() { echo "Field \\"$1\\" is not a valid field to query."; exit 2; }\n'
         'case "$1" in *gpu_recovery_action*) bad gpu_recovery_action;;\n'
         "*throttle_reasons.hw_slowdown*) bad clocks_throttle_reasons.hw_slowdown;;\n"
-        "esac\necho 0, '[N/A]', Active\n",
+        "esac\necho 0, '[N/A]', Active, Not Active, Not Active, Not Active, Active\n",
     )  # fmt: skip
-    answer = nvidia_smi.cards(("index", "retired_pending", "hw_slowdown", "recovery_action"))
-    assert answer.rows == [{"index": "0", "retired_pending": None, "hw_slowdown": True}]
+    answer = nvidia_smi.cards(("index", "pages_pending", "reasons", "recovery_action"))
+    assert answer.gpus == [{"index": 0, "pages_pending": None, "reasons": ["hw_slowdown", "sw_power_cap"]}]
+
+
+def test_a_driver_that_hides_its_reasons_is_not_taken_for_calm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(tmp_path, monkeypatch, "echo 0, '[N/A], [N/A], [N/A], [N/A], Active'\n")
+    assert nvidia_smi.cards(("index", "reasons")).gpus == [{"index": 0}]
 
 
 @pytest.mark.parametrize("script, why", [("exit 9", "exited with 9"), ("echo No devices were found; exit 6", "No dev")])
 def test_a_tool_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str) -> None:
     tool(tmp_path, monkeypatch, script)
     answer = nvidia_smi.cards()
-    assert answer.rows == [] and why in answer.problem
+    assert answer.gpus == [] and why in answer.problem
 
 
 def test_listed_processes_are_read_with_their_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

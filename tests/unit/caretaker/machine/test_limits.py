@@ -10,8 +10,10 @@ from typing import Dict, List
 
 import pytest
 
+from leasehold.caretaker.gpu import nvidia_smi
+from leasehold.caretaker.gpu.nvidia_smi import overview
 from leasehold.caretaker.machine import limits
-from leasehold.caretaker.machine.limits import cards, disk, memory, mount_of, write_probe
+from leasehold.caretaker.machine.limits import disk, memory, mount_of, write_probe
 from leasehold.caretaker.requests.box_readings import take
 
 MIB = 1 << 20
@@ -199,53 +201,53 @@ def test_cards_are_read_field_by_field(driver: Path) -> None:
             "1, NVIDIA A100-SXM4-40GB, 40960, 39000, 550.54.15, 100, 66",
         ],
     )
-    found, problem = cards()
+    found, problem = overview()
     assert problem == ""
     assert found[0] == {
-        "index": "0", "name": "NVIDIA A100-SXM4-40GB", "memory_total_bytes": 40960 * MIB, "memory_used_bytes": 3 * MIB,
-        "driver": "550.54.15", "utilisation": 7, "temperature_c": 31,
+        "index": 0, "name": "NVIDIA A100-SXM4-40GB", "memory_total_bytes": 40960 * MIB, "memory_used_bytes": 3 * MIB,
+        "driver": "550.54.15", "util_percent": 7, "temperature_c": 31,
     }  # fmt: skip
     assert found[1]["memory_used_bytes"] == 39000 * MIB
 
 
 def test_what_the_driver_does_not_know_is_none_and_not_zero(driver: Path) -> None:
     lines(driver, ["0, NVIDIA GB10, [N/A], [Not Supported], 580.95, [N/A], [Unknown Error]"])
-    (card,), _ = cards()
+    (card,), _ = overview()
     assert (card["memory_total_bytes"], card["memory_used_bytes"]) == (None, None)
-    assert (card["utilisation"], card["temperature_c"]) == (None, None)
+    assert (card["util_percent"], card["temperature_c"]) == (None, None)
 
 
 def test_lines_that_are_no_card_are_left_out(driver: Path) -> None:
     lines(driver, ["WARNING: infoROM is corrupted at gpu 0000:02:00.0", "", "0, NVIDIA T4, 15360, 0, 535, 0, 40"])
-    assert [card["name"] for card in cards()[0]] == ["NVIDIA T4"]
+    assert [card["name"] for card in overview()[0]] == ["NVIDIA T4"]
 
 
 def test_no_card_and_no_problem_are_different_things(driver: Path) -> None:
     says(driver, "exit 0\n")
-    assert cards() == ([], "")
+    assert overview() == ([], "")
 
 
 def test_the_drivers_own_words_explain_a_failure(driver: Path) -> None:
     says(driver, "echo 'Failed to initialize NVML: Driver/library version mismatch'; echo more; exit 18\n")
-    assert cards() == ([], "nvidia-smi exited with 18: Failed to initialize NVML: Driver/library version mismatch")
+    assert overview() == ([], "nvidia-smi exited with 18: Failed to initialize NVML: Driver/library version mismatch")
     says(driver, "exit 9\n")
-    assert cards() == ([], "nvidia-smi exited with 9: ")
+    assert overview() == ([], "nvidia-smi exited with 9: nothing")
 
 
 def test_a_driver_that_hangs_is_given_up(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_GPU_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(nvidia_smi, "_TIMEOUT_S", 0.2)
     says(driver, "exec sleep 60\n")
-    assert cards() == ([], "nvidia-smi did not answer in 0.2 s")
+    assert overview() == ([], "nvidia-smi did not answer in 0.2 s: the driver may hang")
 
 
 def test_a_tool_that_is_no_program_is_a_problem_and_not_a_crash(driver: Path) -> None:
     driver.write_bytes(b"\x00\x01 not a program")
     driver.chmod(0o755)
-    found, problem = cards()
+    found, problem = overview()
     assert found == []
     assert problem.startswith("nvidia-smi could not be started: ")
 
 
 def test_without_the_tool_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert cards() == ([], "nvidia-smi is not installed")
+    assert overview() == ([], "nvidia-smi is not installed")

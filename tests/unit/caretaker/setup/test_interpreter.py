@@ -11,7 +11,12 @@ from typing import Any, Dict, Optional
 import pytest
 
 from leasehold.caretaker.setup import interpreter as environment
-from leasehold.caretaker.setup.interpreter import check, interpreter_of, starter_of
+from leasehold.caretaker.setup.interpreter import check, starter_of
+
+
+def interpreter_of(command: str) -> Optional[str]:
+    starter = starter_of(command)
+    return starter.interpreter if starter else None
 
 
 @pytest.mark.parametrize(

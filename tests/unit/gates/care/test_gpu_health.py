@@ -52,11 +52,11 @@ def test_memory_of_a_dead_process_is_said_with_the_pid_the_driver_names() -> Non
     "change, level, what",
     [
         ({"ecc_uncorrected": 2}, "fail", "2 uncorrectable memory errors"),
-        ({"remapped_failure": True}, "fail", "could not be replaced"),
-        ({"remapped_pending": True}, "warn", "waits to be taken out of use"),
-        ({"retired_pending": True}, "warn", "waits to be taken out of use"),
-        ({"remapped_uncorrectable": 3}, "warn", "3 memory rows replaced"),
-        ({"retired_double_bit": 1}, "warn", "1 pages retired"),
+        ({"rows_failed": True}, "fail", "could not be replaced"),
+        ({"rows_pending": True}, "warn", "waits to be taken out of use"),
+        ({"pages_pending": True}, "warn", "waits to be taken out of use"),
+        ({"rows_uncorrectable": 3}, "warn", "3 memory rows replaced"),
+        ({"pages_retired": 1}, "warn", "1 pages retired"),
         ({"recovery_action": "Reset"}, "fail", "asks for recovery: Reset"),
         ({"ecc": False}, "warn", "ECC is off"),
         ({"pcie_width": 4}, "warn", "4 lanes wide, not 16"),
@@ -69,9 +69,9 @@ def test_each_fault_of_a_card_is_judged(change: dict[str, Any], level: str, what
     assert said.startswith(level) and what in said
 
 
-@pytest.mark.parametrize("reason", ["hw_thermal", "sw_thermal", "hw_power_brake", "hw_slowdown"])
+@pytest.mark.parametrize("reason", ["hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake", "hw_slowdown"])
 def test_a_card_that_is_slowed_down_fails(reason: str) -> None:
-    (said,) = bad(judge_health(with_samples(**{reason: True})))
+    (said,) = bad(judge_health(with_samples(reasons=[reason])))
     assert said.startswith("fail") and "2 of 2 samples" in said
 
 
@@ -86,7 +86,7 @@ def test_a_card_that_is_slowed_down_fails(reason: str) -> None:
     ],
 )
 def test_a_low_clock_counts_only_when_hot_and_under_load(heat: int, clock: int, busy: int, level: str) -> None:
-    found = bad(judge_health(with_samples(temperature_c=heat, sm_mhz=clock, utilisation=busy)))
+    found = bad(judge_health(with_samples(temperature_c=heat, sm_mhz=clock, util_percent=busy)))
     assert [said.split(":")[0] for said in found] == ([level] if level else [])
 
 
@@ -115,7 +115,7 @@ def test_two_versions_of_the_driver_fail_and_a_newer_toolkit_warns() -> None:
 
 
 def test_a_card_that_says_nothing_of_itself_is_neither_broken_nor_healthy() -> None:
-    bare = {"index": "0", "name": "Tesla K80", "uuid": "GPU-1", "driver": "470.1", "memory_used_mib": 0}
+    bare = {"index": "0", "name": "Tesla K80", "uuid": "GPU-1", "driver": "470.1", "memory_used_bytes": 0}
     found = judge_health(readings(cards=[bare], module="", samples=[[{"index": "0"}]]))
     assert worst(found) is Level.UNKNOWN
     assert bad(found) == [

@@ -257,7 +257,7 @@ def test_a_reader_stops_nothing_and_a_writer_does_until_a_person_knows_it(world)
     assert world.tear_down(Order()) == "gone"
 
 
-def test_folders_of_other_users_that_may_not_be_looked_into_are_named_and_stop_nothing(world, monkeypatch):
+def test_unreadable_folders_of_other_users_are_named_and_stop_nothing(world, monkeypatch):
     here = {**world.box.identity(), "closed": ["/root", *(f"/home/{n}\x1b[2J" for n in range(9))]}
     monkeypatch.setattr(world.box, "identity", lambda: here)
     plan = teardown.plan_teardown(world.home, world.lease, teardown.Wanted())

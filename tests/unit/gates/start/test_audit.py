@@ -38,19 +38,18 @@ def card(name: str = "NVIDIA A100-SXM4-40GB", mib: int | None = 40960, used_mib:
     total = None if mib is None else mib * MIB
     return {
         "index": index, "name": name, "memory_total_bytes": total, "memory_used_bytes": used_mib * MIB,
-        "driver": "550.54", "utilisation": 0, "temperature_c": 30,
+        "driver": "550.54", "util_percent": 0, "temperature_c": 30,
     }  # fmt: skip
 
 
 def healthy(index: str) -> dict[str, Any]:
-    calm = dict.fromkeys(("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal"), False)
     return {
         "index": index,
         "bus": f"00000000:3{index}:00.0",
         "ecc": True,
         "ecc_uncorrected": 0,
         "temperature_c": 30,
-        **calm,
+        "reasons": [],
     }
 
 

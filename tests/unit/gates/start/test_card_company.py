@@ -18,7 +18,7 @@ def job(run: str = "python train.py", count: int = 1, **env: str) -> Job:
 
 
 def card(index: int = 0, used_gib: float = 0.0, **more: Any) -> dict[str, Any]:
-    known = {"index": str(index), "uuid": f"GPU-{index}aaa", "memory_total_bytes": 80 * GIB, "utilisation": 0}
+    known = {"index": str(index), "uuid": f"GPU-{index}aaa", "memory_total_bytes": 80 * GIB, "util_percent": 0}
     return {**known, "memory_used_bytes": int(used_gib * GIB), "processes": None, **more}
 
 
@@ -39,7 +39,7 @@ def refused(found: Any) -> list[str]:
         (card(processes=[process(gib=None)]), "memory unknown"),
         (card(processes=[process(here=False)]), "gone or in another container"),
         (card(used_gib=9), "already has 9.7 GB in use"),
-        (card(utilisation=97), "is 97 % busy"),
+        (card(util_percent=97), "is 97 % busy"),
     ],
 )
 def test_a_used_card_refuses_and_says_by_whom(seen: Any, what: str) -> None:
@@ -48,7 +48,7 @@ def test_a_used_card_refuses_and_says_by_whom(seen: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "seen", [card(), card(used_gib=1), card(utilisation=3), card(processes=[process(gib=0.01)]), card(processes=[])]
+    "seen", [card(), card(used_gib=1), card(util_percent=3), card(processes=[process(gib=0.01)]), card(processes=[])]
 )
 def test_a_free_card_passes(seen: Any) -> None:
     assert refused(judge_company(job(), [seen])) == []

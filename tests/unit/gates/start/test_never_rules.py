@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.facts.profiles import Shelf
-from leasehold.gates.start.never_rules import broken_by
+from leasehold.gates.start.never_rules import _broken
 from leasehold.gates.start.shell_reader import ShellReader
 
 AUTODL = Shelf().load("autodl").environment.rules
@@ -18,7 +18,7 @@ GPUSHARE = Shelf().load("gpushare").environment.rules
 
 
 def names(text: str, rules=AUTODL, **known: str) -> list[str]:
-    return [rule.name.split(",")[0] for rule in broken_by(text, rules, known)]
+    return [rule.name.split(",")[0] for _, rule in _broken(text, rules, known)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.kit.files.manifest import ManifestError, build, encode, fingerprint_digest, fingerprints, parse
+from leasehold.kit.files.canonical_json import digest
+from leasehold.kit.files.manifest import ManifestError, build, encode, fingerprints, parse
 from leasehold.kit.files.paths import join_checked
 from tests.support.examples import MANY, SOME
 
@@ -222,11 +223,11 @@ def joined_by_another(path):
 def test_any_change_of_an_artifact_changes_the_fingerprint(tmp_path, change, path):
     fill(tmp_path, {"a": b"12345", "deep/er/c": b"67890"})
     before = fingerprints({"main": str(tmp_path)}, ["**"])
-    assert fingerprint_digest(before) == fingerprint_digest(fingerprints({"main": str(tmp_path)}, ["**"]))
+    assert digest(before) == digest(fingerprints({"main": str(tmp_path)}, ["**"]))
     change(str(tmp_path / path))
     after = fingerprints({"main": str(tmp_path)}, ["**"])
     assert after != before
-    assert fingerprint_digest(after) != fingerprint_digest(before)
+    assert digest(after) != digest(before)
 
 
 def test_what_was_not_promised_does_not_change_the_fingerprint(tmp_path):

@@ -359,7 +359,7 @@ def test_where_opaque_is_allowed_a_refused_class_is_recorded(tmp_path, torch_pyt
     assert not broken.ok
 
 
-def test_a_file_of_a_pickle_protocol_that_torch_does_not_read_so_is_recorded_and_not_refused(tmp_path, torch_python):
+def test_a_pickle_protocol_that_torch_does_not_read_is_recorded(tmp_path, torch_python):
     (found,) = check_loads(torch_requests(tmp_path, "protocol.pt"), python=torch_python)
     assert found.ok, found.reason
     assert found.torch_load.startswith("refused: UnpicklingError: Unsupported operand 149; weights_only reads what ")

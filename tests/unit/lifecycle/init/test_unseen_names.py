@@ -70,9 +70,7 @@ def test_a_save_through_another_files_function_has_its_callers_name(started: Sta
 
 
 @pytest.mark.parametrize("moved", ["os.replace(path + '.tmp', path)", "os.rename(path + '.tmp', path)"])
-def test_a_save_through_a_function_that_renames_is_promised_under_its_callers_name(
-    started: Started, moved: str
-) -> None:
+def test_a_save_through_a_renaming_function_has_its_callers_name(started: Started, moved: str) -> None:
     helper = f"import os, torch\ndef keep(state, path):\n    torch.save(state, path + '.tmp')\n    {moved}\n"
     body = "from helper import keep\nkeep({'model': 1, 'step': 2}, os.path.join(args.output_dir, 'last.pt'))"
     files = {"train.py": _script("'--output-dir', default='.'", body), "helper.py": helper}
@@ -112,7 +110,7 @@ torch.save({"epoch": 1}, f"{args.workdir}/last.pt")
 
 
 @pytest.mark.parametrize("script", [CLICKED, PARSED])
-def test_a_checkpoint_flag_resumes_where_the_code_goes_on_from_the_files_step(started: Started, script: str) -> None:
+def test_a_checkpoint_flag_resumes_if_the_code_reads_the_files_step(started: Started, script: str) -> None:
     _, text, job = started({"train.py": script})
     assert job.latest == ("last.pt",) and "flags: --checkpoint {{latest}}" in text, text
     _, text, job = started({"train.py": script.replace('s["epoch"]', "len(s)").replace('s.get("epoch", 0)', "len(s)")})

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.kit.wire.frames import BLOCK_BYTES
 from leasehold.lifecycle.pull.files.arrivals import Arrivals
 from leasehold.lifecycle.pull.files.block_buffer import Gathering
-from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.lifecycle.pull.files.local_copies import AtHome
 from leasehold.lifecycle.pull.in_flight import Underway
 from leasehold.lifecycle.pull.jobs import Batch, Piece, Spare

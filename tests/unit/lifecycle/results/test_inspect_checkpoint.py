@@ -305,7 +305,7 @@ def packed(path: Path) -> None:
 
 
 def tables(path: Path) -> None:
-    shutil.copy(Path(__file__).parents[1] / "readers" / "golden" / "hdf5" / "newest.h5", path)
+    shutil.copy(Path(__file__).parents[2] / "kit" / "readers" / "golden" / "hdf5" / "newest.h5", path)
 
 
 @pytest.mark.parametrize(("name", "write"), [("a.zip", zipped), ("a.tar.gz", packed), ("a.h5", tables)])
@@ -319,7 +319,7 @@ def test_plain_data_is_not_said_of_what_was_not_looked_at(
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "training_args.bin", "modeling_own.py"])
-def test_plain_data_is_not_said_of_a_folder_with_other_files_that_may_hold_code(tmp_path: Path, name: str) -> None:
+def test_a_folder_with_files_that_may_hold_code_is_not_plain_data(tmp_path: Path, name: str) -> None:
     (tmp_path / "model.safetensors").write_bytes(
         safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4))
     )

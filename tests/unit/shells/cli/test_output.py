@@ -109,7 +109,7 @@ def test_every_state_of_a_cell_can_be_shown_on_a_terminal(me: Front) -> None:
 
 
 def test_no_colour_leaves_the_text_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "_shows_colour", lambda stream: True)
+    monkeypatch.setattr(output, "shows_colour", lambda stream: True)
     assert [output.paint("on the box", ""), output.paint_data("on the box", "")] == ["on the box"] * 2
 
 

@@ -84,11 +84,6 @@ def scan(source: Source, spans: Iterable[Span], big_endian: bool = False) -> Fin
     return Finding(checked, tally.numbers())
 
 
-def count_bad(data: bytes, dtype: str) -> int:
-    """Count the elements that are not finite."""
-    return sum(count_nonfinite(data, dtype))
-
-
 def count_nonfinite(data: bytes, dtype: str) -> Tuple[int, int]:
     """Count the elements whose exponent has all bits set: NaN, and infinite."""
     kind = _SAME.get(dtype, dtype)

@@ -6,10 +6,10 @@ that checksums, opaque classes and NaN are seen here, too.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Dict, Iterable, List, Set, Tuple
 
+from leasehold.kit.files.sha256 import hash_blocks
 from leasehold.kit.readers.base.bounded_file import Source
 from leasehold.kit.readers.base.count_nonfinite import Finding
 from leasehold.kit.readers.base.result import KeyList, Limits, NumberTally, Reading, Unreadable, legible
@@ -134,10 +134,7 @@ def _check_our_list(path: str) -> str:
         if not isinstance(facts, dict):
             raise Unreadable("%s describes %s by something that is no object" % (OUR_LIST, legible(name)))
         with open_shard(path, name if name == _LIST else plain_name(name)) as source:
-            digest = hashlib.sha256()
-            for piece in source.pieces(0, source.size):
-                digest.update(piece)
-            if (source.size, digest.hexdigest()) != (facts.get("bytes"), facts.get("sha256")):
+            if hash_blocks(source.pieces(0, source.size), source.size) != (facts.get("bytes"), facts.get("sha256")):
                 raise Unreadable("%s is damaged: it is not what %s says" % (legible(name), OUR_LIST))
     return "digest: every file is as leasehold.checkpoint wrote it"
 

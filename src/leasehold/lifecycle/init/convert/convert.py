@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from leasehold.errors import UserError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.init.text.page import clean
@@ -85,19 +83,9 @@ def _load(text: str, source: str, lines: dict[str, int]) -> dict[str, Any]:
             hint="split it: one task in one file",
         )  # fmt: skip
     value = load(text, source, lines)
-    _note_items(text, lines)
     if not isinstance(value, dict):
         raise _unknown(source, f"it is a {type(value).__name__}, not a mapping of keys")
     return value
-
-
-def _note_items(text: str, lines: dict[str, int]) -> None:
-    """Note the line of each item of a list under a top-level key."""
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
-        if isinstance(value, yaml.SequenceNode):
-            for at, item in enumerate(value.value):
-                lines[f"{key.value}.{at}"] = item.start_mark.line + 1
 
 
 def _finished(draft: Draft, kind: str, facts: ProjectFacts | None) -> Conversion:

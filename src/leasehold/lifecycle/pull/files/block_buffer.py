@@ -6,7 +6,9 @@ import mmap
 import threading
 from collections.abc import Sequence
 
-from .incoming_file import BLOCK_BYTES, Part
+from leasehold.kit.wire.frames import BLOCK_BYTES
+
+from .incoming_file import Part
 
 _MOST_BYTES = 128 << 20
 _PATIENCE_S = 0.2  # for the hasher to make room; what it does not get so it reads from the disk later

@@ -7,9 +7,9 @@ import os
 import threading
 from dataclasses import dataclass, field
 
-from .spans import Spans
+from leasehold.kit.wire.frames import BLOCK_BYTES
 
-BLOCK_BYTES = 1 << 20
+from .spans import Spans
 
 Bytes = bytes  # a field of this name would hide the type
 Part = bytes | memoryview

@@ -7,12 +7,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
-from hashlib import sha256
 from pathlib import Path
 
 from leasehold.kit.files.atomic import read_json
 from leasehold.kit.files.manifest import ManifestError, parse
 from leasehold.kit.files.paths import UnsafePath, join_checked
+from leasehold.kit.files.sha256 import hash_file
 
 
 class AtHome:
@@ -38,7 +38,7 @@ def link_equal(places: Iterable[Path], sha: str, target: str) -> bool:
     """Put a file that really has this sum at target; tell whether there was one. Each is read: none is believed."""
     for place in places:
         try:
-            if not place.is_file() or place.is_symlink() or _sum(place) != sha:
+            if not place.is_file() or place.is_symlink() or hash_file(str(place)) != sha:
                 continue
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
@@ -68,11 +68,3 @@ def _listed(folder: Path, run: str) -> list[tuple[tuple[str, int], Path]]:
                 place = join_checked(str(folder / "cells"), names.get(key, key))
                 found.append(((str(entry["sha256"]), int(entry["bytes"])), Path(place)))
     return found
-
-
-def _sum(path: Path) -> str:
-    digest = sha256()
-    with open(path, "rb", buffering=0) as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

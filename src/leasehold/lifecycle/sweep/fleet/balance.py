@@ -28,15 +28,6 @@ def split(cells: Mapping[str, float], boxes: Sequence[Bench]) -> dict[str, list[
     return given
 
 
-def makespan(cells: Mapping[str, float], order: Sequence[str], places: int) -> float:
-    """Say when the last of these cells would end if they were begun in this order."""
-    ends = [0.0] * max(1, places)
-    for name in order:
-        soonest = min(range(len(ends)), key=ends.__getitem__)
-        ends[soonest] += cells[name]
-    return max(ends)
-
-
 def to_move(waiting: Mapping[str, float], busy: Bench, idle: Bench, on_the_way: float = 0.0) -> list[str]:
     """Choose waiting cells that an idle box would end sooner than the busy one could, by more than their way takes."""
     moved: list[str] = []

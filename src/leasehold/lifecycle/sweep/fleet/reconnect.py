@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from leasehold.errors import LeaseholdError
+from leasehold.kit.failure.back_off import pause_after
 
 from .member import Member
 
@@ -36,9 +37,9 @@ class Visits:
         self._over.set()
 
     def _visit(self, member: Member) -> None:
-        number = 0
-        while not self._over.wait(_PAUSES_S[min(number, len(_PAUSES_S) - 1)]):
-            number += 1
+        tries = 1
+        while not self._over.wait(pause_after(tries, _PAUSES_S)):
+            tries += 1
             fresh = Member(member.box)
             try:
                 self._knock(fresh)

@@ -11,7 +11,6 @@ from leasehold.model.run.sweep import BoxPace, Part, Standing, Straggler
 _LATE = 1.5  # times the median of its like
 _ENOUGH = 3  # finished cells, before anything is said of the others
 _DONE = ("finished", "failed")
-_BUSY = ("starting", "running")
 
 
 def stragglers(found: Standing) -> dict[str, Straggler]:

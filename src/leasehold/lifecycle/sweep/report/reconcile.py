@@ -7,7 +7,7 @@ from typing import Any
 
 from leasehold.model.run.sweep import Account, Part, Word
 
-_FAST = 0.5  # of the expected time: a cell that ends sooner has probably failed (R§8.3)
+_FAST = 0.5  # of the expected time: a cell that ends sooner has probably failed
 _SLACK_S = 2.0  # clocks of file servers differ from those of nodes
 _TINY_BYTES = 256  # small files of two cells may well be equal
 

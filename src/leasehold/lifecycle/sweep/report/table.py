@@ -14,7 +14,6 @@ from leasehold.model.run.sweep import Best, CellRow, Group, Spread
 
 from .parquet import Value, write_parquet
 
-FORMATS = ("text", "csv", "markdown", "parquet")
 _LESS = re.compile(
     r"(?:^|[._/ -])(?:loss|nll|err|error|ppl|perplexity|mae|mse|rmse|wer|cer|fid|bpb|bpc|kl|eer)\d*\Z", re.I
 )

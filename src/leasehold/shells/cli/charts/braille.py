@@ -10,21 +10,12 @@ from typing import NamedTuple
 from leasehold.model.run.curve import Curve
 from leasehold.model.values.wording import ago
 from leasehold.shells.cli.term_text import clean, display_width, figure
+from leasehold.shells.cli.terminal import LINES, Look
 
-_COLOURS = ("36", "33", "32", "35", "34", "31")
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille cell, by row and column
 _LABEL_COLUMNS = 9
 _LEAST_COLUMNS, _ROWS_LEAST, _ROWS_MOST = 30, 4, 12
 _GAP = 4  # so many usual distances without a reading break the line
-
-
-class Look(NamedTuple):
-    """How the terminal is: width, rows for each panel, and what it can show."""
-
-    columns: int
-    rows: int
-    glyphs: bool
-    colour: bool
 
 
 class Span(NamedTuple):
@@ -174,7 +165,7 @@ def _panel(group: Sequence[Curve], times: Span, look: Look) -> list[str]:
 def _titles(group: Sequence[Curve], look: Look) -> Iterator[str]:
     for place, curve in enumerate(group):
         text = clean(f"{curve.label}: {summary(curve)}", look.glyphs)[: look.columns]
-        yield f"\x1b[{_COLOURS[place % len(_COLOURS)]}m{text}\x1b[0m" if look.colour else text
+        yield f"\x1b[{LINES[place % len(LINES)]}m{text}\x1b[0m" if look.colour else text
 
 
 def _clock_line(times: Span, width: int) -> str:
@@ -226,7 +217,7 @@ class _Canvas:
         parts = []
         for bits, owner in zip(self._bits[row], self._owner[row], strict=True):
             char = (chr(0x2800 + bits) if self._glyphs else "*") if bits else " "
-            parts.append(f"\x1b[{_COLOURS[owner % len(_COLOURS)]}m{char}\x1b[0m" if bits and colour else char)
+            parts.append(f"\x1b[{LINES[owner % len(LINES)]}m{char}\x1b[0m" if bits and colour else char)
         return "".join(parts).rstrip()
 
     def _dot(self, x: int, y: int, owner: int) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import shutil
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
@@ -16,9 +13,9 @@ from leasehold.api import opening, seeing
 from leasehold.errors import UserError
 from leasehold.model.run.curve import Curve
 from leasehold.shells.cli import output
-from leasehold.shells.cli.charts.braille import Look, draw
+from leasehold.shells.cli.charts.braille import draw
 from leasehold.shells.cli.screens.home_copy_note import CopyScreen
-from leasehold.shells.cli.screens.live_screen import shows_glyphs
+from leasehold.shells.cli.terminal import Look, look_of_stdout
 
 _FRAME_ROWS = 4  # title, axis, clock and the empty line of a panel
 
@@ -62,10 +59,8 @@ def spell_csv(curves: Sequence[Curve]) -> str:
 
 
 def _look(panels: int) -> Look:
-    columns, rows = shutil.get_terminal_size((80, 40))
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-    glyphs = "utf" in (sys.stdout.encoding or "").lower() and shows_glyphs(os.environ)
-    return Look(columns, rows // max(1, panels) - _FRAME_ROWS, glyphs, colour)
+    look = look_of_stdout(rows=40)
+    return look._replace(rows=look.rows // max(1, panels) - _FRAME_ROWS)
 
 
 def _write(place: str, text: str) -> None:

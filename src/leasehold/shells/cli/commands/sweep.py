@@ -94,10 +94,11 @@ def _standing_json(found: Standing) -> None:
 
 
 def _draw(found: Standing) -> None:
-    from leasehold.shells.cli.screens.sweep_screen import draw_standing, look_of_terminal
+    from leasehold.shells.cli.screens.sweep_screen import draw_standing
+    from leasehold.shells.cli.terminal import look_of_stdout
 
     late, boxes = sweeps.sweep_pace(found)
-    for line in draw_standing(found, late, boxes, look_of_terminal()):
+    for line in draw_standing(found, late, boxes, look_of_stdout()):
         output.data(line)
 
 

@@ -11,7 +11,7 @@ from leasehold.model.values.wording import ago, one_line
 _SHOWN = 3  # units of a class
 _TARGETS_SHOWN = 20
 _DELETED_SHOWN = 5
-_FULL_SHARE = 0.95  # R§16.7, where the patrol raises its alarm
+_FULL_SHARE = 0.95  # the patrol raises its alarm here too
 
 
 def disk_lines(seen: Mapping[str, Any], *, everything: bool = False) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from leasehold.model.run.note import Note
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli.term_text import display_width
+from leasehold.shells.cli.terminal import shows_glyphs
 
 from .watch_panel import OVER, WatchView, render
 from .watch_state import Board
@@ -40,14 +41,6 @@ def wants_live(stream: TextIO) -> bool:
         return os.tcgetpgrp(stream.fileno()) == os.getpgrp()  # in the background we would draw over a shell
     except OSError:
         return False
-
-
-def shows_glyphs(environment: Mapping[str, str]) -> bool:
-    """Tell whether the terminal's locale shows more than ASCII."""
-    given = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
-    if given == "C.UTF-8" and not (environment.get("LC_ALL") or "UTF" in environment.get("LANG", "").upper()):
-        return False  # Python itself put this into LC_CTYPE of a C locale (PEP 538)
-    return "UTF8" in given.upper().replace("-", "") and environment.get("TERM") != "linux"
 
 
 class LiveScreen:

@@ -10,9 +10,7 @@ from leasehold.model.job.cells import spell
 from leasehold.model.run.sweep import Spread, Standing, SweepPlot
 from leasehold.shells.cli import output
 from leasehold.shells.cli.term_text import Chunk, display_width, gauge, paint
-
-from .sweep_grid import Look
-from .sweep_screen import look_of_terminal
+from leasehold.shells.cli.terminal import Look, look_of_stdout
 
 _BAR = 24
 
@@ -27,7 +25,7 @@ def plot(args: Namespace, found: Standing) -> int:
     if args.json:
         output.as_json({"sweep": found.sweep, **picture.as_dict()})
     elif not args.out:
-        for line in draw_bars(picture, look_of_terminal()):
+        for line in draw_bars(picture, look_of_stdout()):
             output.data(line)
     return 0
 

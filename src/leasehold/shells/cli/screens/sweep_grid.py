@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from leasehold.model.job.cells import SEED, Cell, Scalar, differing, spell
 from leasehold.model.run.sweep import Account, Word
 from leasehold.shells.cli.term_text import Chunk, display_width, paint
+from leasehold.shells.cli.terminal import Look
 
 # glyph, the same in ASCII, colour
 MARKS: Mapping[Word, tuple[str, str, str]] = {
@@ -30,15 +31,6 @@ _ONE_BY_ONE = 6  # cells of one square; more are counted
 _MOST_ROWS = 40
 _HEAD_MOST = 14
 _DENSE = 0.5  # of the squares must have a cell, or it is no grid
-
-
-@dataclass(frozen=True)
-class Look:
-    """How the terminal is."""
-
-    columns: int
-    glyphs: bool
-    colour: bool
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from leasehold.model.run.sweep import Account, BoxPace, Standing, Straggler
 from leasehold.model.values.wording import ago, one_line
 from leasehold.shells.cli.term_text import Chunk, display_width, gauge, paint
+from leasehold.shells.cli.terminal import Look
 
-from .live_screen import shows_glyphs
-from .sweep_grid import GOING_WELL, Look, as_grid, draw_grid, legend, mark_of
+from .sweep_grid import GOING_WELL, as_grid, draw_grid, legend, mark_of
 
 _ROWS = 40
 _NAMED = 5
 _BAR = 10
-
-
-def look_of_terminal() -> Look:
-    """See how wide the screen is and what it can show; 80 columns where a program reads."""
-    columns = shutil.get_terminal_size((80, 24)).columns
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-    glyphs = "utf" in (sys.stdout.encoding or "").lower() and shows_glyphs(os.environ)
-    return Look(columns, glyphs, colour)
 
 
 def draw_standing(

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.kit.wire.frames import BLOCK_BYTES
 from leasehold.lifecycle.pull.files.arrivals import Arrivals
 from leasehold.lifecycle.pull.files.block_buffer import Fresh, Gathering
-from leasehold.lifecycle.pull.files.incoming_file import BLOCK_BYTES, Coming
+from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.lifecycle.pull.files.local_copies import AtHome
 from leasehold.lifecycle.pull.hasher import Hasher
 from leasehold.lifecycle.pull.jobs import Piece

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.lifecycle.sweep.fleet.balance import Bench, makespan, measured, split, to_move
+from leasehold.lifecycle.sweep.fleet.balance import Bench, measured, split, to_move
 
 _COSTS = st.dictionaries(st.integers(0, 200).map("c{}".format), st.floats(0.1, 100), max_size=40)
 _BOXES = st.lists(st.tuples(st.integers(1, 8), st.floats(0, 50)), min_size=1, max_size=6)
@@ -51,10 +51,6 @@ def test_an_idle_box_takes_what_it_would_end_sooner_and_no_more() -> None:
 def test_measured_times_turn_costs_into_seconds() -> None:
     assert measured({"a": 1.0, "b": 3.0}, {"a": 60.0}) == {"a": 60.0, "b": 180.0}
     assert measured({"a": 1.0}, {}) == {"a": 1.0}
-
-
-def test_the_makespan_counts_places() -> None:
-    assert makespan({"a": 2.0, "b": 1.0, "c": 1.0}, ["a", "b", "c"], 2) == 2.0
 
 
 def test_a_cell_is_not_moved_where_its_way_takes_longer_than_it_gains() -> None:

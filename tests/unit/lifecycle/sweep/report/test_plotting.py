@@ -15,7 +15,7 @@ from leasehold.model.job.cells import Scalar
 from leasehold.model.run.sweep import CellRow, SweepPlot
 from leasehold.shells.cli.charts.sweep_svg import spell_sweep
 from leasehold.shells.cli.screens.sweep_bars import draw_bars
-from leasehold.shells.cli.screens.sweep_grid import Look
+from leasehold.shells.cli.terminal import Look
 
 
 def _row(lr: float, model: str, seed: int, loss: float) -> CellRow:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ _VALUE = st.one_of(st.none(), st.integers(-(1 << 62), 1 << 62), st.floats(allow_
     st.integers(0, 20).flatmap(lambda n: st.dictionaries(st.text(min_size=1), st.lists(_VALUE, min_size=n, max_size=n)))
 )
 def test_parquet_reads_back_in_pyarrow(table: dict[str, list[object]]) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is no dependency of ours")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow here (the extra `parquet`)")
     read = parquet.read_table(io.BytesIO(write_parquet(table))).to_pydict()  # type: ignore[arg-type]
     for name, values in table.items():
         kinds = {type(value) for value in values if value is not None}
@@ -123,7 +124,9 @@ def test_parquet_reads_back_in_pyarrow(table: dict[str, list[object]]) -> None:
         assert [value is None for value in read[name]] == [value is None for value in values]
 
 
-def test_parquet_has_its_shape() -> None:
-    data = write_parquet({"a": [1, None], "b": ["x", "y"]})
-    assert data[:4] == data[-4:] == b"PAR1"
-    assert int.from_bytes(data[-8:-4], "little") < len(data)
+def test_parquet_without_pyarrow_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UserError) as caught:
+        spelled(columns(ROWS), "parquet")
+    assert caught.value.code == "sweep.no_pyarrow"
+    assert "pip install 'leasehold[parquet]'" in caught.value.hint and "csv" in caught.value.hint

@@ -9,10 +9,12 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from leasehold.model.run.curve import Curve, Point
-from leasehold.shells.cli.charts.braille import Look, Span, draw, segments, summary
-from leasehold.shells.cli.charts.curves_svg import spell_svg, ticks
+from leasehold.shells.cli.charts.braille import Span, draw, segments, summary
+from leasehold.shells.cli.charts.curves_svg import spell_svg
+from leasehold.shells.cli.charts.svg import ticks
 from leasehold.shells.cli.commands.plot import spell_csv
 from leasehold.shells.cli.term_text import display_width
+from leasehold.shells.cli.terminal import Look
 
 SVG = "{http://www.w3.org/2000/svg}"
 

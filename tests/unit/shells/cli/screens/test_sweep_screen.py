@@ -7,8 +7,9 @@ from collections.abc import Callable
 from leasehold.lifecycle.sweep.report.eta import paces, stragglers
 from leasehold.model.job.cells import Cell, Params, name_cell, product
 from leasehold.model.run.sweep import Account, Part, Standing, Word
-from leasehold.shells.cli.screens.sweep_grid import Look, as_grid
+from leasehold.shells.cli.screens.sweep_grid import as_grid
 from leasehold.shells.cli.screens.sweep_screen import draw_standing
+from leasehold.shells.cli.terminal import Look
 
 PLAIN = Look(80, glyphs=True, colour=False)
 STATES = {Word.HOME: "finished", Word.RUNNING: "running", Word.WAITING: "pending", Word.FAILED: "failed"}

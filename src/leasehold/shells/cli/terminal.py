@@ -1,0 +1,43 @@
+"""The terminal: how wide it is, what it can show, and the codes of its colours."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+ANSI = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+LINES = ("36", "33", "32", "35", "34", "31")  # of curves in one frame
+
+
+class Look(NamedTuple):
+    """How the terminal is."""
+
+    columns: int
+    rows: int = 24
+    glyphs: bool = True
+    colour: bool = False
+
+
+def look_of_stdout(rows: int = 24) -> Look:
+    """See how large the screen is and what it can show; 80 columns and so many rows where a program reads."""
+    import shutil  # it brings decompressors: few commands draw
+
+    columns, rows = shutil.get_terminal_size((80, rows))
+    colour = shows_colour(sys.stdout) and bool(os.environ.get("TERM"))
+    glyphs = "utf" in (sys.stdout.encoding or "").lower() and shows_glyphs(os.environ)
+    return Look(columns, rows, glyphs, colour)
+
+
+def shows_colour(stream: Any) -> bool:
+    """Tell whether a stream is a terminal that a person wants coloured."""
+    return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def shows_glyphs(environment: Mapping[str, str]) -> bool:
+    """Tell whether the terminal's locale shows more than ASCII."""
+    given = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or ""
+    if given == "C.UTF-8" and not (environment.get("LC_ALL") or "UTF" in environment.get("LANG", "").upper()):
+        return False  # Python itself put this into LC_CTYPE of a C locale (PEP 538)
+    return "UTF8" in given.upper().replace("-", "") and environment.get("TERM") != "linux"
