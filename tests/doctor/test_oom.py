@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.kit.failure.oom import human, parse, rung
+from leasehold.kit.failure.oom import parse, rung
+from leasehold.kit.text.units import say_binary
 
 GIB = 1 << 30
 OLD = (
@@ -63,4 +64,4 @@ def test_another_line_has_no_numbers():
 
 
 def test_sizes_are_said_as_torch_says_them():
-    assert [human(size) for size in (0, 5 << 10, 3 * GIB)] == ["0 bytes", "5.00 KiB", "3.00 GiB"]
+    assert [say_binary(size) for size in (0, 5 << 10, 3 * GIB)] == ["0 bytes", "5.00 KiB", "3.00 GiB"]

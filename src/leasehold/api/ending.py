@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
+from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.records.orders import DownOrder
@@ -164,7 +164,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     back_dated = f"{phrase} since then" if lease.off_unknown else ""
     question = f"if the console shows that {lease.box} no longer bills, type exactly:  {phrase}\n"
     if back_dated:
-        moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(lease.since_unix))
+        moment = utc_minute(lease.since_unix)
         question += f"if it shows that it is off since {moment}, when it stopped answering:  {back_dated}\n"
     answer = terminal_ask(question + "> ").strip()
     if answer not in (phrase, back_dated) or not answer:

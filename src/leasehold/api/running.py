@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
+from leasehold.kit.text.units import ago, local_second
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
@@ -177,10 +178,10 @@ def logs(
 
     Where the box is gone, the copy that came home is read, and that is reported first.
     """
+    from leasehold.kit.events.failure_events import say_cell
     from leasehold.lifecycle.results.home_copy import seen_from, tell_copy
     from leasehold.lifecycle.smoke.log_lines import LogLines
     from leasehold.lifecycle.sweep.report.find_runs import one_with_cell
-    from leasehold.lifecycle.tell.events.failure_events import say_cell
 
     cell, attempt = which
     record = one_with_cell(home, named(home, word), cell)
@@ -291,11 +292,9 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
 
 def duration(seconds: float) -> str:
     """Say a duration as a person would."""
-    from leasehold.model.values.wording import ago
-
     return ago(seconds)
 
 
 def clock(unix: float) -> str:
     """Say a moment in local time."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix))
+    return local_second(unix)

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 
-from leasehold.checkpoint.decide.log_lines import ProgressLines, free_bytes, numbers, size, to_stderr
+from leasehold.checkpoint.decide.log_lines import ProgressLines, free_bytes, numbers, to_stderr
 from leasehold.checkpoint.decide.save_interval import Pace, Sessions
 from leasehold.checkpoint.decide.save_requests import Wishes
 from leasehold.checkpoint.state.facts import facts_of, with_ours
@@ -20,6 +20,7 @@ from leasehold.checkpoint.store.locking import FolderLock
 from leasehold.checkpoint.store.restore import CheckpointError, Restored, restore_into
 from leasehold.checkpoint.store.shelf import SHARDED, Keep, Shelf
 from leasehold.checkpoint.store.writer import Outcome, Writer
+from leasehold.kit.text.units import say_bytes
 
 from .store import sharded as shards
 
@@ -261,7 +262,7 @@ class Checkpointer:
         self._pace.written(outcome.seconds)
         self._measure()
         if outcome.written is not None:
-            how = (outcome.step, size(outcome.written.bytes), outcome.seconds, self._pace.words)
+            how = (outcome.step, say_bytes(outcome.written.bytes), outcome.seconds, self._pace.words)
             self._say_first("checkpoint: saved step %d, %s in %.3g s; one every %s" % how)
 
     def _measure(self, ended: str = "") -> None:
@@ -294,4 +295,6 @@ class Checkpointer:
 def _check_room(folder: str, need_bytes: int) -> None:
     free = free_bytes(folder)
     if free < need_bytes:
-        raise OSError(28, "No space left on device: it needs %s, %s has %s" % (size(need_bytes), folder, size(free)))
+        raise OSError(
+            28, "No space left on device: it needs %s, %s has %s" % (say_bytes(need_bytes), folder, say_bytes(free))
+        )

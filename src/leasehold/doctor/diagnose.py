@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from leasehold.facts.ailments import Ailment, all_ailments
 from leasehold.kit.failure.catalogue import Book, Entry
 from leasehold.kit.failure.evidence import Context
-from leasehold.kit.failure.oom import human, rung
+from leasehold.kit.failure.oom import rung
 from leasehold.kit.failure.precedence import Candidate
 from leasehold.kit.failure.suspects import ReadLog, suspects
+from leasehold.kit.text.units import say_binary
 
 from .finding import Diagnosis, Finding
 from .remedy import filled
@@ -57,7 +58,7 @@ def _spoken(item: Candidate) -> str:
     if numbers is None or numbers.requested is None:
         return step
     words = ("requested", "total", "free", "allocated", "reserved")
-    said = [f"{word} {human(value)}" for word in words if (value := getattr(numbers, word)) is not None]
+    said = [f"{word} {say_binary(value)}" for word in words if (value := getattr(numbers, word)) is not None]
     return f"{', '.join(said)} -> {step}"
 
 

@@ -69,7 +69,7 @@ def env_findings(me: Front) -> list[str]:
 def test_a_good_key_passes_with_its_account_and_leaves_no_trace(me: Front, server: WhoServer) -> None:
     done = me.lease("run", WANDB_API_KEY=KEY)
     assert done.code == 0, done.said
-    assert "gate env: passed (1 reading)" in done.said
+    assert "env: passed (1 check)" in done.said
     assert env_findings(me) == ["WANDB_API_KEY: accepted, account ada (Weights & Biases)"]
     assert len(server.seen) == 1
     assert KEY not in done.said + done.out
@@ -100,7 +100,7 @@ def test_a_tracker_out_of_reach_is_unknown_and_does_not_stand_in_the_way(me: Fro
     server.raw = (503, {}, b"")
     done = me.lease("run", WANDB_API_KEY=KEY)
     assert done.code == 0, done.said
-    assert "gate env: unknown" in done.said
+    assert "env: unknown" in done.said
     assert env_findings(me) == ["WANDB_API_KEY: 127.0.0.1 answered 503, so it was not checked (Weights & Biases)"]
 
 
@@ -172,7 +172,7 @@ def test_a_box_behind_ssh_asks_by_itself_and_judges_after_its_setup(tmp_path: Pa
         done = me.lease("run", *bed.on, WANDB_API_KEY=KEY)
         assert done.code == 0, done.said
         assert env_findings(me)[0] == "WANDB_API_KEY: accepted, account ada (Weights & Biases)"
-        assert "gate env after set-up: passed" in done.said
+        assert "env after set-up: passed" in done.said
         outcomes = [event["outcome"] for event in me.events("gate_judged") if event["gate"] == "env"]
         assert outcomes == ["passed", "passed"]  # before the launch, and after the set-up
         assert KEY not in done.said + done.out

@@ -85,7 +85,7 @@ def test_a_plain_install_of_pinned_requirements_keeps_the_images_torch(me: Front
     assert home_result(done) == {"torch": HAS}
     assert f"before set-up this box has torch {HAS} (CUDA 12.1); set-up keeps it" in done.said
     assert f"left out: requirements.txt:2 torch == {PINNED} ; python_version > '3'" in done.said
-    assert "gate env after set-up: passed" in done.said
+    assert "env after set-up: passed" in done.said
     (judged,) = [event for event in me.events("gate_judged") if event["gate"] == "env"]
     assert judged["outcome"] == "passed" and judged["attempt"] == 1
     assert f"torch is still {HAS} (CUDA 12.1)" in [finding["what"] for finding in judged["findings"]]
@@ -172,7 +172,7 @@ def test_the_box_refuses_alone_and_the_evidence_comes_home_later(me: Front, imag
     status = me.box_root / "active" / name / "status.json"
     assert eventually(lambda: json.loads(status.read_text())["state"] == "failed")
     watched = me.lease("watch", name)
-    assert "gate env after set-up: refused" in watched.said, watched.said
+    assert "env after set-up: refused" in watched.said, watched.said
     assert f"  NO  torch was {HAS} (CUDA 12.1) and is {PINNED} (CUDA 11.7) after set-up" in watched.said
     assert me.gates()["env"] == "refused"
     me.lease("watch", name)
@@ -219,9 +219,9 @@ def test_an_environment_that_setup_makes_is_left_its_own_torch(me: Front, image:
 
 def test_what_passed_is_not_imported_again_while_nothing_changed(me: Front, image: Venv) -> None:
     done = run(me, "true")
-    assert "gate env after set-up: passed (" in done.said and "as before" not in done.said, done.said
+    assert "env after set-up: passed (" in done.said and "as before" not in done.said, done.said
     again = me.lease("run", "--again")
-    assert "readings), as before" in again.said, again.said
+    assert "checks), as before" in again.said, again.said
     changed = run(me, "pip install timm")  # another run, and now something else is installed
     assert changed.code == 0, changed.said
     assert "as before" not in changed.said

@@ -90,7 +90,7 @@ def test_each_channel_gets_the_end_once_though_the_caretaker_was_killed(
     (tmp_path / "go").touch()
     assert eventually(lambda: by(vendor, "/bot") and by(vendor, "/robot"))
     text = by(vendor, "/bot")[0]["text"]
-    assert "failed (main: attempt 1 exited with code 1; bug: " in text and "Class bug. Remedy: none" in text
+    assert "failed (main: attempt 1 exited with code 1; bug: " in text and "Why it failed: bug. Remedy: none" in text
     assert "The box still bills 1.98USD/h." in text and f"Next: lease logs {folder.run}" in text
     assert text.split("\n", 1)[1] == by(vendor, "/robot")[0]["text"]["content"].split("\n", 1)[1]
     assert eventually(lambda: json.loads(content(Path(folder.notices)) or b'{"flight": 1}').get("flight") is None)
@@ -114,7 +114,7 @@ def test_a_test_notice_comes_from_the_box_or_says_there_is_no_way_out(me: Front,
     assert me.lease("notify", "add", "telegram", "url=http://127.0.0.1:1", "chat_id=1", "token=env:TG_TOKEN").code == 0
     assert me.lease("notify", "remove", "phone").code == 0
     alone = me.lease("notify", "test", "--from", "ssh:box")
-    assert alone.code == 1 and "ssh:box may have no way out" in alone.said
+    assert alone.code == 1 and "ssh:box may have no outbound network" in alone.said
     assert TOKEN not in alone.said + alone.out
 
 

@@ -81,12 +81,12 @@ def test_a_file_comes_before_the_trainer_and_is_found_by_the_next_run(me: Front,
     assert seen(me) == {"set/f.bin": SHA}
     kinds = [event["k"] for event in events(me)]
     assert kinds.index("download_done") < kinds.index("attempt_starting")
-    assert "fetched set/f.bin: 1 file, 400.0 kB" in done.said and "speed by route: 127.0.0.1" in done.said
+    assert "downloaded set/f.bin: 1 file, 400.0 kB" in done.said and "speed by route: 127.0.0.1" in done.said
     assert "query-secret" not in done.said
     assert not [event for event in events(me) if "query-secret" in json.dumps(event)]
     again = me.lease("run", "--again")
     assert again.code == 0, again.said
-    assert "all 1 downloads were fetched before" in again.said
+    assert "all downloads (1) are already there" in again.said
     assert len(server.asked) == 1
 
 
@@ -228,7 +228,7 @@ def test_a_launch_does_not_wait_for_a_first_line_while_the_box_fetches(me: Front
     done = me.lease("run", "--detach")
     assert done.code == 0, done.said
     (verdict,) = [event for event in me.events("gate_judged") if event["gate"] == "launch"]
-    assert "still fetches" in json.dumps(verdict)
+    assert "downloads are still under way" in json.dumps(verdict)
     server.over.set()
     assert eventually(lambda: bool(events(me, "run_finished")))
 

@@ -84,7 +84,7 @@ def test_a_plain_budget_warns_and_the_run_goes_on(me: Front) -> None:
     me.job(budget="0.001USD")
     done = me.lease("run", "--price", PRICE, *NO_SMOKE)
     assert done.code == 0, done.said
-    assert "it goes on" in done.said
+    assert "it continues" in done.said
     assert [event["percent"] for event in me.events("budget_warned")] == [100]
 
 

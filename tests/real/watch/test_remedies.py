@@ -77,7 +77,7 @@ def test_a_bug_is_stopped_explained_and_not_retried(me: Front) -> None:
     assert "bug: PY7" in me.lease("status").said
     assert "attempt 1 failed: bug (exited)" in me.lease("logs", run).said
     asked = me.lease("doctor", run)
-    assert "remedy: stop" in asked.out
+    assert "remedy: none; it stays stopped" in asked.out
     assert "done" in json.loads(me.lease("doctor", run, "--json").out)
 
 

@@ -193,7 +193,7 @@ def test_a_killed_caretaker_is_respawned_by_the_keeper(life: Life) -> None:
     assert life.trainer() == trainer
     life.release()
     assert lease.wait() == 0, life.explain()
-    assert "took over from one that died" in lease.said
+    assert "caretaker restarted, pid " in lease.said
     check_one_undisturbed_trainer(life)
 
 

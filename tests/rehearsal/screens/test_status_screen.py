@@ -115,7 +115,7 @@ def test_a_resumed_run_is_judged_by_its_new_attempt_alone(me: Front) -> None:
     assert stopped.code == 0, stopped.said
     again = me.lease("resume", one, "--detach")
     assert again.code == 0, again.said
-    assert "gate launch: passed" in again.said, again.said
+    assert "launch: passed" in again.said, again.said
     assert again.said.count("trainer begins") == 1 and "step 1/400" not in again.said, "the old log is not told again"
     assert me.gates()["launch"] == "passed"
 

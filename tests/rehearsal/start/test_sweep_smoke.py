@@ -23,6 +23,6 @@ def test_a_placeholder_of_a_parameter_is_filled_in_the_smoke(tmp_path: Path) -> 
         someone.job(**job, cells={"list": [{"name": "a", "lr": 0.5}, {"name": "b", "lr": 0.25}]})
         done = someone.lease("run")
         assert done.code == 0, done.said
-        assert "(cell a: lr=0.5)" in done.said and "gate smoke: passed" in done.said
+        assert "(cell a: lr=0.5)" in done.said and "smoke: passed" in done.said
         someone.job(**job, cells={"list": [{"name": "c", "lr": 2.0}, {"name": "a", "lr": 0.5}]})
         assert "(cell c: lr=2.0)" in someone.lease("check", "smoke").said

@@ -138,14 +138,10 @@ def hook_failed(due: str, code: Optional[int], log: str) -> Optional[Dict[str, A
 
 
 def say_hook(found: Mapping[str, Any]) -> str:
-    """Spell a failed hook as a reason."""
-    lines = [str(line) for line in found.get("lines") or []]
-    said = ": " + " / ".join(lines[-2:]) if lines else ""
-    return "hook_failed: the platform's hook `%s` ended with exit code %s%s" % (
-        found.get("hook"),
-        found.get("code"),
-        said,
-    )
+    """Give a failed hook as a reason, whose first word programs read."""
+    from leasehold.kit.events import setup_events  # few hooks fail
+
+    return "hook_failed: %s" % setup_events.hook_failed(found)
 
 
 def last_lines(path: str) -> List[str]:

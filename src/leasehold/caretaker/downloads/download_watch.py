@@ -84,13 +84,7 @@ class Downloads:
 
 
 def say_failed(event: Mapping[str, Any]) -> str:
-    """Spell a failed download as a reason; addresses come without their query."""
-    tries = event.get("tries") or 0
-    counted = " after %d tries" % tries if tries > 1 else ""
-    what = event.get("file") or event.get("to")
-    return "download.failed: %s to %s%s: %s" % (
-        " or ".join(event.get("from") or []),
-        what,
-        counted,
-        event.get("error"),
-    )
+    """Give a failed download as a reason, whose first word programs read."""
+    from leasehold.kit.events.setup_events import download_failed
+
+    return "download.failed: %s" % download_failed(event)

@@ -6,11 +6,11 @@ import os
 from typing import Any, Dict, Optional
 
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.text.units import say_bytes
 
 MARGIN_BYTES = 32 << 20  # logs, journal and the reserve
 MARGIN_INODES = 64
 _KEPT_CHECKPOINTS = 2  # best and last
-_GB = 1e9
 
 
 def need_bytes(plan: Dict[str, Any], attempt: int) -> int:
@@ -31,7 +31,7 @@ def shortage(folder: RunFolder, plan: Dict[str, Any], name: str, attempt: int) -
         return None  # the attempt itself will say it better
     free, need = disk.f_bavail * disk.f_frsize, need_bytes(plan, attempt)
     if free < need:
-        hint = "%.1f GB more are needed: a larger disk, or lease disk to see what lies there" % ((need - free) / _GB)
+        hint = "%s more are needed: a larger disk, or lease disk to see what lies there" % say_bytes(need - free)
         return {"path": path, "what": "bytes", "free": free, "need": need, "hint": hint}
     if disk.f_files and disk.f_favail < MARGIN_INODES:
         hint = "remove small files, or pack them: this disk counts files"
@@ -40,12 +40,10 @@ def shortage(folder: RunFolder, plan: Dict[str, Any], name: str, attempt: int) -
 
 
 def say(short: Dict[str, Any]) -> str:
-    """Spell a shortage as a reason; home tells by its first word that nothing was started."""
-    if short["what"] == "inodes":
-        had = "has %d inodes left, the attempt needs %d" % (short["free"], short["need"])
-    else:
-        had = "has %.2f GB free, the attempt needs %.2f GB" % (short["free"] / _GB, short["need"] / _GB)
-    return "disk.short: %s %s; %s" % (short["path"], had, short["hint"])
+    """Give a shortage as a reason; home reads from its first word that nothing was started."""
+    from leasehold.kit.events import failure_events  # few disks are full
+
+    return "disk.short: %s" % failure_events.shortage(short)
 
 
 def say_need(folder: RunFolder, plan: Dict[str, Any], name: str, largest_bytes: int) -> str:
@@ -62,5 +60,5 @@ def say_need(folder: RunFolder, plan: Dict[str, Any], name: str, largest_bytes: 
         )
     need = max(need_bytes(plan, 2), largest_bytes + MARGIN_BYTES)
     lacking = max(need - disk.f_bavail * disk.f_frsize, MARGIN_BYTES)
-    said = "about %.2f GB more are needed on %s" % (lacking / _GB, path)
+    said = "about %s more are needed on %s" % (say_bytes(lacking), path)
     return said + ": a larger disk, or room made there; then run the identical command"

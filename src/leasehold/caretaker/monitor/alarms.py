@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 
 from leasehold.caretaker.gpu.driver_codes import explain
 from leasehold.kit.failure.remedies import leaving
+from leasehold.kit.text.units import ago
 
 WARN, ALARM = "warn", "alarm"
 _GIB = float(1 << 30)
@@ -304,5 +305,4 @@ def _facts(sign: Sign) -> Dict[str, Any]:
 
 
 def _say_s(seconds: Optional[float]) -> str:
-    minutes = round((seconds or 0) / 60)
-    return "%d min" % minutes if minutes < 120 else "%.1f h" % (minutes / 60)
+    return ago(60 * max(1, round((seconds or 0) / 60)))

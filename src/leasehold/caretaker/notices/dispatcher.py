@@ -17,10 +17,11 @@ from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json
 from leasehold.kit.run.processes import is_alive, look
 from leasehold.kit.run.run_state import TERMINAL, fold
-from leasehold.kit.tables.topics import wanted
+from leasehold.kit.startup.typing_stub import unhinted
+from leasehold.kit.tables.topics import HIGH, wanted
+from leasehold.kit.text.units import utc_clock
 
 from .outbox import Item, Outbox
-from .wording import HIGH, final_words, spell, tell
 
 _PIPE_BYTES = 60000  # what a pipe takes without a reader
 _CHILD_LIMIT_S = 300.0
@@ -114,28 +115,28 @@ class Watcher:
             self.outbox.save()
 
     def _take(self, event: Mapping[str, Any], chosen: Tuple[str, ...], wishes: Mapping[str, Any]) -> None:
-        telling = tell(event)
+        with unhinted():  # here, since a run without channels needs no sentences
+            from leasehold.kit.events import ending, table
+
+        sentence = table.notified(event)
         kind = str(event["k"])
-        if telling is None or telling.topic not in chosen or not self.tells(kind):
+        if sentence is None or sentence.topic not in chosen or not self.tells(kind):
             return
-        try:
-            text = spell(telling, event)
-        except (TypeError, ValueError, KeyError):  # an event of a newer or older writer
-            text = kind.replace("_", " ")
+        text = table.notice_text(event)
         if _end_of(kind):
             before = [one for one in journal.read_from(self.folder.journal, 0)[0] if one["n"] <= event["n"]]
-            text = final_words(before, fold(before), wishes)
+            text = ending.final_words(before, fold(before), wishes)
         at = event.get("t")
         self.outbox.add(
             {
-                "key": "%s:%s" % (kind, str(event.get(telling.subject, ""))[:80]),
+                "key": "%s:%s" % (kind, str(event.get(sentence.subject, ""))[:80]),
                 "k": kind,
-                "topic": telling.topic,
+                "topic": sentence.topic,
                 "n": event["n"],
                 "last": event["n"],
                 "count": 1,
                 "at": at if isinstance(at, (int, float)) else self.clock(),
-                "priority": telling.priority,
+                "priority": sentence.priority,
                 "text": text,
                 "rush": kind in _RUSH,
                 "to": list(self._channels(wishes)),
@@ -204,10 +205,10 @@ class Watcher:
         events = sum(item["count"] for item in items) + int(self.outbox.value.get("dropped") or 0)
         oldest = min(item["at"] for item in items)
         if self.outbox.value.get("limited") and events > 1:
-            asides.append("(%d events since %s were held back: this is not sent more often)" % (events, _clock(oldest)))
+            asides.append("(%d events since %s in one notice: notices are limited)" % (events, utc_clock(oldest)))
         failing = self.outbox.failing_since(channel)
         if failing and now - oldest > _LATE_S:
-            asides.append("(late: since %s this channel took nothing)" % _clock(failing))
+            asides.append("(late: this channel has failed since %s)" % utc_clock(failing))
         return asides
 
     # ------------------------------------------------------------ how it went
@@ -222,9 +223,9 @@ class Watcher:
         heard = done.get("results") if done.get("began_unix") == flight["began_unix"] else None
         if not isinstance(heard, dict):
             went = self._exits.get(flight.get("pid", 0)) == 0
-            heard = dict.fromkeys(flight["tells"], "" if went else "the sender ended without a word")
+            heard = dict.fromkeys(flight["tells"], "" if went else "the sender ended without a result")
         for name in flight["tells"]:
-            result = heard.get(name, "it was not tried")
+            result = heard.get(name, "not tried")
             problem, wait_s = (result, 0.0) if isinstance(result, str) else (str(result[0]), float(result[1]))
             self._tell_change(name, self.outbox.land(name, problem, wait_s, self.clock()))
         self.outbox.landed()
@@ -299,7 +300,3 @@ def _lock(path: str) -> Optional[int]:
 def _line(item: Item) -> str:
     often = " (%d times)" % item["count"] if item["count"] > 1 and item["k"] != "nag" else ""
     return str(item["text"]) + often
-
-
-def _clock(unix: float) -> str:
-    return time.strftime("%H:%M UTC", time.gmtime(unix))

@@ -9,13 +9,13 @@ from typing import Any, Dict, List, Optional
 from leasehold.caretaker.process.locks import try_lock
 from leasehold.caretaker.process.own_command import own_argv
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.events.ending import final_words
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.run.run_state import RunState, fold
-from leasehold.kit.tables.topics import wanted
+from leasehold.kit.tables.topics import DEFAULT, HIGH, wanted
 
 from .dispatcher import Watcher, no_note
-from .wording import DEFAULT, HIGH, final_words
 
 _AFTER_S = (15 * 60, 3600)
 _EVERY_S = 4 * 3600
@@ -76,7 +76,7 @@ def due_after_s(sent: int, wishes: Dict[str, Any]) -> float:
 
 
 def item(events: List[Dict[str, Any]], run: RunState, wishes: Dict[str, Any], now: float, sent: int) -> Dict[str, Any]:
-    """Spell the notice: what ended, how long ago, what it costs, what to do."""
+    """Make the notice: what ended, how long ago, what it costs, what to do."""
     idle_s = max(0.0, now - run.changed_unix)
     return {
         "key": "nag",

@@ -172,7 +172,7 @@ def _judge(place: Place, before: Dict[str, Any]) -> int:
     for one in findings:
         if one["outcome"] != env_rules.PASSED:
             _say("%s: %s%s" % (one["outcome"], one["what"], "; hint: " + one["hint"] if one["hint"] else ""))
-    _say("gate env: %s%s" % (outcome, ", skipped" if skipped and outcome != env_rules.PASSED else ""))
+    _say("env: %s%s" % (outcome, ", skipped" if skipped and outcome != env_rules.PASSED else ""))
     if outcome == env_rules.REFUSED and not skipped:
         return REFUSED_CODE
     write_atomic(passed, b"")

@@ -173,6 +173,8 @@ def cancel(one: Submission, state: str = "") -> None:
 
 def say_standing(run: RunState, lent: str, problem: str) -> str:
     """Say in a line how many cells run and where, and why the others wait."""
+    from leasehold.kit.events.cluster_events import in_queue  # the tasks themselves say nothing
+
     if problem:
         return "Slurm could not be asked: %s" % problem
     states = [cell.state for cell in run.cells.values()]
@@ -182,7 +184,7 @@ def say_standing(run: RunState, lent: str, problem: str) -> str:
     parts = ["%s %s" % ("%d%s run" % (running, of) if of else "it runs", lent)] if running and lent else []
     if waiting:
         why = next((one for one in waiting if one), "nothing was said of it yet")
-        parts.append("%s in Slurm's queue: %s" % ("%d%s wait" % (len(waiting), of) if of else "it waits", why))
+        parts.append(in_queue(len(waiting), len(states), why))
     return "; ".join(part.strip() for part in parts)
 
 

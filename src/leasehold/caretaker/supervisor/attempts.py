@@ -16,6 +16,7 @@ from leasehold.kit.files.atomic import read_json
 from leasehold.kit.run.processes import boot_id, is_alive, marked
 from leasehold.kit.run.run_state import FAILED, CellState, RunState
 from leasehold.kit.run.subreaper import adopt_orphans
+from leasehold.kit.startup.typing_stub import unhinted
 
 if TYPE_CHECKING:
     import resource
@@ -149,11 +150,10 @@ def failure(cell: CellState) -> str:
         return cell.why
     if cell.refused:
         return "the env gate refused after set-up: %s" % cell.refused
-    if cell.lost:
-        return "attempt %d vanished without an exit record" % cell.attempt
-    if cell.signal is not None:
-        return "attempt %d was ended by signal %d" % (cell.attempt, cell.signal)
-    return "attempt %d exited with code %s" % (cell.attempt, cell.code)
+    with unhinted():  # seldom, and its words need not weigh on a quiet caretaker
+        from leasehold.kit.events.run_events import how_ended
+
+    return how_ended(cell.attempt, cell.code, cell.signal, cell.lost)
 
 
 def reasons(run: RunState) -> str:

@@ -57,15 +57,6 @@ def spell_progress(done: int, total: Optional[int], epoch: Optional[float], valu
     return " ".join(["%sstep %d%s" % (at, done, of), *("%s=%.6g" % item for item in values.items())])
 
 
-def size(count: float) -> str:
-    """Spell a number of bytes for people."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return "%.3g %s" % (count, unit)
-        count /= 1000.0
-    return "%.3g GB" % count
-
-
 def free_bytes(folder: str) -> int:
     """Return how much an ordinary user may still write there."""
     if not hasattr(os, "statvfs"):

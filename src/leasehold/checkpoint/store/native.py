@@ -11,11 +11,12 @@ import shutil
 import time
 from typing import Any, Callable, Dict, Optional
 
-from leasehold.checkpoint.decide.log_lines import Say, free_bytes, size, to_stderr
+from leasehold.checkpoint.decide.log_lines import Say, free_bytes, to_stderr
 from leasehold.checkpoint.decide.save_interval import Pace, Sessions
 from leasehold.checkpoint.decide.save_requests import Wishes
 from leasehold.checkpoint.state.ranks import SYNC_S, Agreement, Ranks
 from leasehold.kit.files.atomic import write_json
+from leasehold.kit.text.units import say_bytes
 
 from .files import Written
 from .sharded import LIST, SCHEMA, check_listed, hash_share
@@ -97,7 +98,8 @@ class NativeCheckpoints:
         if problems:
             shutil.rmtree(temp, ignore_errors=True)
             self._tell(
-                "checkpoint: NOT saved at step %d: %s (%s free)" % (step, problems[0], size(free_bytes(self.folder)))
+                "checkpoint: NOT saved at step %d: %s (%s free)"
+                % (step, problems[0], say_bytes(free_bytes(self.folder)))
             )
             return ""
         self._pace.written(took)
@@ -134,7 +136,7 @@ class NativeCheckpoints:
         self._sessions.see(time.time(), "", measured)
         self._tell(
             "checkpoint: saved step %d, %s in %.3g s; one every %s"
-            % (step, size(written.bytes), took, self._pace.words)
+            % (step, say_bytes(written.bytes), took, self._pace.words)
         )
 
     def ended(self, how: str) -> None:

@@ -6,11 +6,11 @@ import os
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from leasehold.checkpoint.decide.log_lines import size
 from leasehold.checkpoint.state.facts import OURS
 from leasehold.checkpoint.state.parts import copies_at_once, one_copying_thread, put_back, set_random_states
 from leasehold.checkpoint.state.ranks import Ranks
 from leasehold.kit.files.checkpoint_file import Damaged
+from leasehold.kit.text.units import say_bytes
 
 from . import sharded as shards
 from .files import load_file
@@ -110,5 +110,5 @@ def _put_back(value: Any, path: str, parts: Dict[str, Any], ranks: Ranks, tellin
 
 def _bytes(path: str) -> str:
     if os.path.isdir(path):
-        return size(sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path)))
-    return size(os.path.getsize(path))
+        return say_bytes(sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path)))
+    return say_bytes(os.path.getsize(path))

@@ -36,17 +36,17 @@ _OF_VERDICT = {
     who_killed_it.DIVERGED: BUG,  # the same weights and data give the same NaN
 }
 _SAYS = {
-    who_killed_it.REBOOT: "the box was restarted under it",
-    who_killed_it.PREEMPTED: "the box was being taken away",
-    who_killed_it.WALLTIME: "a clock of the platform ended it",
-    who_killed_it.OOM: "the kernel killed it for memory: the same run needs more than this box gives",
-    who_killed_it.HANGUP: "it was hung up on",
+    who_killed_it.REBOOT: "the box restarted while it ran",
+    who_killed_it.PREEMPTED: "the platform took the box away",
+    who_killed_it.WALLTIME: "a time limit of the platform ended it",
+    who_killed_it.OOM: "the kernel killed it for memory: the same run needs more than this box has",
+    who_killed_it.HANGUP: "SIGHUP ended it: its terminal or connection closed",
     who_killed_it.STALLED: "it stalled",
     who_killed_it.DIVERGED: "its loss was not finite, and its job says on_nan: stop",
-    who_killed_it.KILLED: "somebody or something killed it from outside",
-    who_killed_it.CRASHED: "it crashed, and its log says nothing that is known",
-    who_killed_it.EXITED: "it ended with a code of its own, and its log says nothing that is known",
-    who_killed_it.UNKNOWN: "it vanished, and nothing shows why",
+    who_killed_it.KILLED: "it was killed from outside",
+    who_killed_it.CRASHED: "it crashed, and its log shows no known error",
+    who_killed_it.EXITED: "it exited with an error code, and its log shows no known error",
+    who_killed_it.UNKNOWN: "it vanished, and the cause is unknown",
 }
 _FIRST = (
     who_killed_it.REBOOT,

@@ -101,14 +101,6 @@ def rung(entry: str, numbers: Optional[OutOfMemory]) -> str:
     return "rung 1: half the micro-batch, twice the accumulation; then bf16, activation checkpointing"
 
 
-def human(size: int) -> str:
-    """Say bytes as torch does."""
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
-        if size >= _UNITS[unit]:
-            return f"{size / _UNITS[unit]:.2f} {unit}"
-    return f"{size} bytes"
-
-
 def _size(patterns: Tuple[str, ...], line: str) -> Optional[int]:
     for pattern in patterns:
         found = re.search(pattern, line)

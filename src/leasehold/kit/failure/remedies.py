@@ -13,6 +13,7 @@ from .back_off import pause_after
 AGAIN, RESUME, PRUNE, STOP, RENT_AGAIN, ASK = "again", "resume", "prune_then_again", "stop", "rent_again", "ask"
 GOES_ON = (AGAIN, RESUME, PRUNE)
 
+SAME = "the identical command again"
 WAITS_S: Tuple[float, ...] = (2.0, 10.0, 60.0, 300.0)  # before try 2, 3, ...; the last one stays
 _INTERRUPTED = ("reboot", "preempted", "walltime", "hangup", "killed", "unknown")
 
@@ -51,7 +52,7 @@ def choose(ended: Ended) -> Remedy:
     if ended.klass == classes.DISK_FULL:
         return _make_room(ended)
     if ended.klass == classes.UNKNOWN and ended.verdict not in _INTERRUPTED:
-        return Remedy(STOP, "nothing shows that the same command would end otherwise; read its log")
+        return Remedy(STOP, "nothing suggests that the same command would end differently; read its log")
     return _again(ended)
 
 
@@ -73,26 +74,26 @@ def wait_s(tries: int) -> float:
 def _resume(ended: Ended) -> Remedy:
     pause_s = ended.grace_s if ended.verdict == "preempted" else 0.0
     if ended.saved:
-        return Remedy(RESUME, "it left newer work than it began with: the identical command again", pause_s, fresh=True)
+        return Remedy(RESUME, "it saved newer work than it started from", pause_s, fresh=True)
     if ended.tries >= ended.most:
         return Remedy(STOP, _used_up(ended))
-    return Remedy(RESUME, "the identical command again", max(pause_s, _pause_s(ended)))
+    return Remedy(RESUME, SAME, max(pause_s, _pause_s(ended)))
 
 
 def _again(ended: Ended) -> Remedy:
     if ended.repeats > 1:
-        return Remedy(STOP, "it failed by the same sign at the same step twice: that is no accident")
+        return Remedy(STOP, "it failed twice with the same error at the same step")
     if ended.tries >= ended.most:
         return Remedy(STOP, _used_up(ended))
-    return Remedy(AGAIN, "the identical command again", _pause_s(ended))
+    return Remedy(AGAIN, SAME, _pause_s(ended))
 
 
 def _make_room(ended: Ended) -> Remedy:
     if not ended.scratch:
-        return Remedy(ASK, "the job names no `scratch` that may go: a larger disk, or room made by a person")
+        return Remedy(ASK, "the job lists no `scratch` files to delete: use a larger disk, or free some space")
     if ended.repeats > 1 or ended.tries >= ended.most:
-        return Remedy(ASK, "pruning `scratch` was not enough: a larger disk, or room made by a person")
-    return Remedy(PRUNE, "prune `scratch`, keep best and last, then the identical command again")
+        return Remedy(ASK, "pruning `scratch` was not enough: use a larger disk, or free some space")
+    return Remedy(PRUNE, "the disk was full; best and last are kept")
 
 
 def _pause_s(ended: Ended) -> float:
@@ -103,4 +104,4 @@ def _pause_s(ended: Ended) -> float:
 
 
 def _used_up(ended: Ended) -> str:
-    return "%d of %d attempts are used up without newer work" % (ended.tries, ended.most)
+    return "%d of %d attempts are used without newer work" % (ended.tries, ended.most)

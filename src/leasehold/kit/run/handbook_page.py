@@ -1,11 +1,12 @@
-"""A run's handbook: what a stranger needs at three in the morning. Both ends write it from the same words."""
+"""A run's handbook: how to see, resume and end it without Leasehold. Both ends render the same page."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import time
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from leasehold.kit.text.units import utc_minute
 
 from .run_state import FINISHED, TERMINAL
 
@@ -17,7 +18,7 @@ Facts = Mapping[str, Any]
 
 
 def render(facts: Facts, place: Facts, state: Facts, now_unix: float) -> str:
-    """Spell the whole page: facts that home knows, where it lies on the box, and how the run stands."""
+    """Render the page: facts that home knows, where the run is on the box, and its state."""
     parts = [
         _title(facts, state, now_unix),
         _first(facts, place),
@@ -37,7 +38,7 @@ def render(facts: Facts, place: Facts, state: Facts, now_unix: float) -> str:
 
 def _title(facts: Facts, state: Facts, now_unix: float) -> List[str]:
     reason = ": %s" % _line(state.get("reason")) if state.get("reason") else ""
-    stamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now_unix))
+    stamp = utc_minute(now_unix)
     return [
         "# Handbook of %s" % facts["run"],
         "",
@@ -57,7 +58,7 @@ def _first(facts: Facts, place: Facts) -> List[str]:
         "On a machine that did not start it: `%s`. Without Leasehold:" % other,
         "",
         *_block(HERE, [_from_here(facts, "cat %s" % _q(place, "status.json"))]),
-        "`heartbeat_unix` in it is seconds since 1970; older than a minute means that nobody watches the run.",
+        "`heartbeat_unix` in it is seconds since 1970; older than a minute means that no caretaker watches the run.",
     ]
 
 
@@ -70,7 +71,7 @@ def _what(facts: Facts) -> List[str]:
         ("code", "tree %s" % str(facts.get("tree", ""))[:12]),
         ("box", "%s (%s)%s" % (facts.get("box"), facts.get("platform"), price)),
         ("promised", ", ".join("`%s`" % _line(item) for item in facts.get("artifacts") or [])),
-        ("needs secrets", secrets + " (names; a resume brings the values again)" if secrets != "none" else secrets),
+        ("needs secrets", secrets + " (names; a resume sends the values again)" if secrets != "none" else secrets),
     ]
     return ["## What this is", "", *_table(rows)]
 
@@ -91,7 +92,7 @@ def _where(facts: Facts, place: Facts, state: Facts) -> List[str]:
     ]
     if facts.get("results"):
         rows.append(("results at home", _code("%s/export/%s" % (facts["results"], facts["run"]))))
-    return ["## Where everything lies", "", *_table(rows)]
+    return ["## Where everything is", "", *_table(rows)]
 
 
 def _look(facts: Facts, place: Facts, state: Facts) -> List[str]:
@@ -120,20 +121,20 @@ def _resume(facts: Facts, place: Facts, state: Facts) -> List[str]:
 
 
 def _elsewhere(facts: Facts, place: Facts, state: Facts) -> List[str]:
-    title = ["## Go on on another box", ""]
+    title = ["## Continue on another box", ""]
     if state.get("state") == FINISHED:
-        return [*title, "It has finished: there is nothing to go on with."]
+        return [*title, "It has finished: there is nothing to continue."]
     if facts.get("engine") == "slurm":
         return [*title, "Another node goes on from the checkpoint: the run folder is on the cluster's shared disk."]
     found = _NAME.match(str(facts["run"]))
     if not found or not facts.get("elsewhere"):
-        return [*title, "Nothing moves a run: on another box its cells start at step 0."]
+        return [*title, "A run is not moved: on another box its cells start at step 0."]
     fresh = "%s-%d" % (found[1], int(found[2] or 0) + 1)
     out = "~/.leasehold/active/%s/out" % fresh
     pack = _from_here(facts, "tar cf - -C %s ." % _q(place, "out"))
     return [
         *title,
-        "Nothing moves a run: on another box it starts at step 0, unless its checkpoint is copied there by hand before",
+        "A run is not moved: on another box it starts at step 0, unless its checkpoint is copied there by hand before",
         "the launch. It lies below %s. The run there is called" % _code("%s/out" % place["folder"]),
         "`%s`, unless `lease status` lists that name already (then count on). Our folder there is" % fresh,
         "`~/.leasehold`, or the `root` that `lease box show OTHER` prints. Stop the run here first.",
@@ -155,7 +156,7 @@ def _stop(facts: Facts, place: Facts, state: Facts) -> List[str]:
         return [
             "## Stop",
             "",
-            "Nothing runs. The box may still bill; how that ends stands below.",
+            "Nothing runs. The box may still bill; below is how to end that.",
         ]
     wish = '{"id": "by-hand-%d", "by": "by hand", "grace_s": 30}' % int(state.get("seq") or 0)
     there = "printf %%s %s > %s" % (shlex.quote(wish), _q(place, "stop.json"))
@@ -196,10 +197,10 @@ def _never(facts: Facts) -> List[str]:
         "## What must not be done",
         "",
         "- Do not start the training command beside the caretaker: two trainers would write to one folder.",
-        "- Do not delete `lock` files, `journal.jsonl` or `plan.json`: they are what a resume rests on.",
+        "- Do not delete `lock` files, `journal.jsonl` or `plan.json`: a resume needs them.",
         "- End the box only with `lease down %s`, after `lease pull`. What the platform's verbs do:" % facts["run"],
         "",
-        *_table(rows or [("unknown", "this platform's verbs are not known: suppose that every one deletes")]),
+        *_table(rows or [("unknown", "this platform's verbs are not known: assume that every one deletes")]),
     ]
 
 
@@ -234,13 +235,13 @@ def _whom(facts: Facts) -> List[str]:
 
 
 def _cells(state: Facts) -> List[Tuple[str, Facts]]:
-    """List the cells worth a line: what runs comes first, and a sweep is not spelled out."""
+    """List a few cells, running ones first."""
     cells = state.get("cells") or {}
     return sorted(cells.items(), key=lambda item: (item[1].get("state") != "running", item[0]))[:_SHOWN_CELLS]
 
 
 def _from_here(facts: Facts, command: str) -> str:
-    """Spell a command of the box as it is typed here; on this machine it must not move the person's own shell."""
+    """Format a command of the box to be typed here; on this machine it must not change the person's own folder."""
     if facts.get("login"):
         return "%s %s" % (facts["login"], shlex.quote(command))
     return "(%s)" % command if "&&" in command else command
@@ -275,7 +276,7 @@ def _line(text: Any) -> str:
 
 
 def blank_facts(plan: Facts) -> Dict[str, Any]:
-    """Read from the plan what it says, for a run whose home sent no more."""
+    """Take the facts from the plan, for a run whose home sent no more."""
     job = plan.get("job") or {}
     return {
         "run": plan.get("run"),

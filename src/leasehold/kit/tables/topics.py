@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
+LOW, DEFAULT, HIGH = "low", "default", "high"  # how urgent a notice is
+
 TOPICS: Dict[str, str] = {
     "started": "a run was opened or resumed",
     "ended": "a run finished or was stopped",
     "failed": "a run or a cell failed, or could not be started",
     "remedy": "an attempt ended badly, and what is done about it",
-    "stalled": "nothing moves any more, or it ended far too early",
+    "stalled": "it makes no progress any more, or it ended far too early",
     "alarm": "a disk, memory, card or loss needs a look",
     "preempt": "the platform takes the box away",
     "budget": "half, four fifths or all of the budget is used",

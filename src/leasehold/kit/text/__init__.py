@@ -1,1 +1,1 @@
-"""Text: progress lines, redaction, terminal safety."""
+"""Text: progress lines, redaction, terminal safety, sizes and times."""

@@ -6,10 +6,10 @@ question again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease
@@ -28,7 +28,7 @@ def still_approved(intent: Mapping[str, Any], now_unix: float) -> bool:
 def approved_words(intent: Mapping[str, Any], lease: str) -> str:
     """Say who approved what, and when."""
     by = intent.get("by") or "somebody"
-    return f"`{intent['verb']}` on {lease} was approved by {by} on {_day(float(intent['granted_unix']))}"
+    return f"`{intent['verb']}` on {lease} was approved by {by} on {utc_minute(float(intent['granted_unix']))}"
 
 
 def asked_before(home: Home, lease: Lease) -> str:
@@ -36,9 +36,5 @@ def asked_before(home: Home, lease: Lease) -> str:
     if books.latest_of(home.ledger, lease.id, "verb_asked", *_ANSWERS) != "verb_asked":
         return ""
     *_, asked = home.ledger.events(lease=lease.id, kind="verb_asked")
-    known = f"the steps of `{asked.data['verb']}` for {lease.box} were printed on {_day(asked.t)}"
+    known = f"the steps of `{asked.data['verb']}` for {lease.box} were printed on {utc_minute(asked.t)}"
     return f"{known}; if it is off since: lease down {lease.id} --stopped"
-
-
-def _day(unix: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix))

@@ -8,6 +8,7 @@ from typing import Any
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.gates.start.audit import judge_apart
+from leasehold.kit.text.units import local_day
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import only_plans, way_in
 from leasehold.lifecycle.machine.leased_box import box_called
@@ -78,7 +79,7 @@ def _judge_key(entry: BoxEntry, transport: SshTransport, first: bool) -> list[Fi
         hint = f"if the console shows the new one: lease box add {entry.name} --replace --fingerprint SHA256:…"
         what = f"host key: now {pinned}, but the book met {entry.fingerprint}"
         return [refuses(what, hint)]
-    since = f"unchanged since {_day(entry.added_unix)}" if entry.fingerprint else "as pinned at first contact"
+    since = f"unchanged since {local_day(entry.added_unix)}" if entry.fingerprint else "as pinned at first contact"
     return [passes(f"host key: {pinned} {'met and pinned just now' if first else since}")]
 
 
@@ -171,7 +172,3 @@ def _untried(why: str, names: tuple[str, ...] = _NOT_TRIED) -> list[Finding]:
 
 def _verdict(findings: list[Finding]) -> Verdict:
     return Verdict("box test", tuple(findings))
-
-
-def _day(unix: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(unix))

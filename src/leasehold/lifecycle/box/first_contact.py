@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leasehold.errors import LinkError
+from leasehold.kit.text.units import local_day
 from leasehold.ledger import box_book
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, way_in
@@ -137,7 +138,7 @@ def _say_dated(clock: Clock, now_unix: float) -> str:
     """Say a clock with its day, where it starts now or by an act that could be done now."""
     if clock.after_s is None or clock.starts not in _STARTS_NOW:
         return say_clock(clock)
-    day = time.strftime("%Y-%m-%d", time.localtime(now_unix + clock.after_s))
+    day = local_day(now_unix + clock.after_s)
     return f"{say_clock(clock)}; {_STARTS_NOW[clock.starts]}: {day}"
 
 

@@ -37,7 +37,11 @@ def occupied_in(cells: Any) -> list[str]:
     """Say for whom cells wait that write in their folders."""
     listed = list(cells.values()) if isinstance(cells, dict) else []
     whys = [cell.get("occupied") for cell in listed if isinstance(cell, dict)]
-    return [f"waits, for somebody writes in its folders: {one_line(str(why))}" for why in whys if why][:_ALARMS]
+    if not any(whys):
+        return []
+    from leasehold.kit.events.run_events import occupied  # a quiet status does without
+
+    return [one_line(occupied(why)) for why in whys if why][:_ALARMS]
 
 
 def _sick(status: Mapping[str, Any]) -> str:
@@ -73,6 +77,7 @@ def warnings_of(cells: Mapping[str, Any]) -> list[str]:
         if not isinstance(took, int | float) or not isinstance(expected, int | float):
             continue
         if judge(Facts(ended=True, code=0, sealed=True, took_s=took, expected_s=expected)).state == FAST_FINISHED:
-            text = f"cell {one_line(str(name))} finished fast: {took:.0f} s of {expected:.0f} s expected"
-            found.append(text + "; look at its results before you trust them")
+            from leasehold.kit.events.failure_events import finished_fast
+
+            found.append(finished_fast(one_line(str(name)), took, expected))
     return found

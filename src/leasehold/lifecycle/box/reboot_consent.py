@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from typing import Any
 
 from leasehold.errors import LeaseholdError, Refusal
+from leasehold.kit.text.units import local_day
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
@@ -130,5 +130,5 @@ def _install_now(home: Home, box: Box, ways: list[str], report: Report) -> list[
 
 def say_since(given: dict[str, Any]) -> str:
     """Say since when hooks are allowed, and by whom."""
-    day = time.strftime("%Y-%m-%d", time.localtime(float(given["at_unix"])))
+    day = local_day(float(given["at_unix"]))
     return f"hooks are allowed since {day} by {given['by']} ({', '.join(given['ways'] or ())})"

@@ -12,6 +12,7 @@ from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
 from leasehold.doctor.reading import read_log, read_stream
 from leasehold.errors import UserError
+from leasehold.kit.events.table import describe
 from leasehold.kit.failure.catalogue import Book
 from leasehold.kit.failure.evidence import Context, from_readings
 from leasehold.kit.failure.who_killed_it import NO_OOM
@@ -21,7 +22,6 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from
-from leasehold.lifecycle.tell.events.event_lines import describe
 from leasehold.model.lease.lease import RunRecord
 from leasehold.platforms.engines.caretaker import CaretakerEngine
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leasehold.errors import LeaseholdError, LinkError, Refusal, UserError
+from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask, new_request, require_phrase
 from leasehold.lifecycle.home.home import Home
@@ -82,7 +83,7 @@ def grant(home: Home, lease: Lease, for_s: float, ask: Ask) -> Standing:
     if not 0 < for_s <= _LONGEST_S:
         raise UserError("standing.too_long", "a standing approval lasts at most 31 days", hint="--standing 14d")
     until = time.time() + for_s
-    day = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(until))
+    day = utc_minute(until)
     phrase = f"standing {verb.name} {lease.box}"
     question = (
         f"until {day}, `{verb.name}` may be carried out on {lease.box} without another question,\n"

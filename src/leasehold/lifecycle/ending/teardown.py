@@ -13,6 +13,7 @@ from typing import Any
 from leasehold import first_call
 from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.gates.end.teardown import TeardownReadings, judge_approval, judge_teardown
+from leasehold.kit.text.units import utc_day
 from leasehold.ledger import books, box_book
 from leasehold.lifecycle.approval.intents import approved_words, asked_before, still_approved
 from leasehold.lifecycle.home.home import Home
@@ -125,7 +126,7 @@ def clocks_after(profile: Profile, verb: Verb) -> list[str]:
     for clock in profile.clocks:
         due = clock.due_unix(time.time())
         if clock.starts == starts and due is not None:
-            day = time.strftime("%Y-%m-%d", time.gmtime(due))
+            day = utc_day(due)
             said.append(f"on {day} ({clock.after}): {clock.effect}" + (f"; {clock.do}" if clock.do else ""))
     return said
 

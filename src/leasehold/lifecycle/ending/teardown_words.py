@@ -1,4 +1,4 @@
-"""Where a box's results are when its verb is carried out: only what was read is said."""
+"""Sentences on where a box's results are when its verb is carried out, from what was read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = 5  # files that a line names; more are counted
 
 
 def where_results_are(readings: TeardownReadings, left: Sequence[dict[str, Any]], verb: Verb) -> str:
-    """Say that everything is home, or exactly what is not."""
+    """Say that everything is home, or what is not."""
     lost = not_home(readings, left, verb)
     proven = all(set(run.promised) <= set(run.receipt.cells if run.receipt else ()) for run in readings.runs)
     if not lost:

@@ -15,6 +15,7 @@ from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.start.launching import judge_no_smoke
 from leasehold.gates.start.never_rules import command_warnings
 from leasehold.gates.start.platform_signs import SignReadings
+from leasehold.kit.events.run_events import woken
 from leasehold.kit.run import continued
 from leasehold.ledger import books
 from leasehold.lifecycle.box import reboot_consent
@@ -328,7 +329,7 @@ def _begin(
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
     seen = engine.start(plan, home_id, private)
     for one in seen.get("woken") or ():
-        report(Note("warning", f"its {one['what']} (pid {one['pid']}) was suspended; it was continued"))
+        report(Note("warning", woken(one["what"], one["pid"])))
     if seen["did"] == "attached" and seen["state"] in ("failed", "stopped") and _is_owed(seen, private["given_up"]):
         report(Note("resuming", f"the run had {seen['state']} ({seen['reason']}); starting it again"))
         seen = engine.resume(plan.run, seen["seq"], home_id, {**private, "patterns": plan.patterns})

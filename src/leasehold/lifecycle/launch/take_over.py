@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import leasehold
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
@@ -35,7 +35,7 @@ def holder_words(holder: Mapping[str, Any]) -> str:
         return "somebody unknown (its holder.json is gone)"
     who = one_line(str(holder.get("who") or f"home {str(holder.get('home', ''))[:8]}"))[:120]
     at = holder.get("at_unix")
-    return f"{who} since {_moment(at)}" if isinstance(at, (int, float)) and 0 < at < 1e11 else who
+    return f"{who} since {utc_minute(at)}" if isinstance(at, (int, float)) and 0 < at < 1e11 else who
 
 
 def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
@@ -71,7 +71,3 @@ def _require_yes(run: str, held: str, ask: Ask) -> None:
         "Make sure that nobody works there. To take it over"
     )
     require_phrase(ask, question, f"take over {run}", "nothing was changed")
-
-
-def _moment(unix: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix))

@@ -6,7 +6,6 @@ that the box never stopped, so its meter counts throughout; otherwise the person
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.text.units import utc_day
 from leasehold.ledger import books, box_book
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
@@ -126,10 +126,6 @@ def say_closed_by_word(home: Home) -> str:
         newest.setdefault(lease.box, lease)
     if not newest:
         return ""
-    named = ", ".join(f"{one.id} ({_day(one.closed_unix)})" for one in list(newest.values())[:3])
+    named = ", ".join(f"{one.id} ({utc_day(one.closed_unix)})" for one in list(newest.values())[:3])
     more = f" and {len(newest) - 3} more" if len(newest) > 3 else ""
     return f"closed on a person's word that the box was stopped, which no platform confirmed: {named}{more}"
-
-
-def _day(unix: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(unix))

@@ -65,7 +65,7 @@ def warn(home: Home, record: RunRecord, now_unix: float, report: Report) -> None
     if spent is None or spent.passed <= told(home.ledger, record.run, spent.limit_text):
         return
     remember(home.ledger, record, spent.limit_text, spent.passed)
-    acts = "its job says stop" if spent.at_limit == "stop" else f"it goes on; to end it: lease stop {record.run}"
+    acts = "its job says stop" if spent.at_limit == "stop" else f"it continues; to end it: lease stop {record.run}"
     report(Note("warning", f"{record.run}: {spent}" + (f"; {acts}" if spent.passed >= 100 else ""), spent.as_dict()))
 
 

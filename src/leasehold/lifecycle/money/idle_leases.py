@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
@@ -87,7 +87,7 @@ class ClockNag:
     in_s: float
 
     def __str__(self) -> str:
-        day = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.clock.due_unix))
+        day = utc_minute(self.clock.due_unix)
         when = f"in {ago(self.in_s)} ({day})" if self.in_s > 0 else f"since {day}"
         gone = f", and {', '.join(self.clock.deletes)} with it" if self.clock.deletes else ""
         do = f". Now: {self.clock.do}" if self.clock.do else ""

@@ -12,6 +12,7 @@ from leasehold.errors import Refusal, UserError
 from leasehold.gates.start.audit import AuditReadings, judge_audit, judge_cluster, lacks_room
 from leasehold.gates.start.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
 from leasehold.gates.start.platform_signs import SignReadings, judge_signs
+from leasehold.kit.events.gate_lines import gate_line
 from leasehold.kit.files.canonical_json import digest
 from leasehold.kit.tables.trackers import tracker_of
 from leasehold.ledger.store import Ledger
@@ -252,7 +253,6 @@ def _exists(taken: dict[str, Any], path: str) -> bool:
 
 def _line(verdict: Verdict, skipped: bool) -> str:
     if verdict.passed:
-        count = len(verdict.findings)
-        return f"gate {verdict.gate}: passed ({count} reading{'s' * (count != 1)})"
+        return gate_line(verdict.gate, verdict.outcome.value, len(verdict.findings))
     unseen = "; ".join(finding.what for finding in verdict.against()) if verdict.outcome is Outcome.UNKNOWN else ""
-    return f"gate {verdict.gate}: {verdict.outcome.value}{', skipped' if skipped else ''}{unseen and f': {unseen}'}"
+    return gate_line(verdict.gate, verdict.outcome.value, 0, f"{', skipped' * skipped}{unseen and f': {unseen}'}")

@@ -16,6 +16,7 @@ from leasehold.kit.files.paths import UnsafePath, check_name
 from leasehold.kit.files.rings import read_window
 from leasehold.kit.run.run_state import fold
 from leasehold.kit.text.safe_text import plain
+from leasehold.kit.text.units import local_second
 from leasehold.ledger import books
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.model.run.note import Note, Report
@@ -54,7 +55,7 @@ class HomeCopy:
     @property
     def words(self) -> str:
         """Say what is shown, of when, and why."""
-        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.taken_unix))
+        clock = local_second(self.taken_unix)
         return f"home copy of {clock} ({ago(max(0.0, time.time() - self.taken_unix))} ago): {self.why}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def tell_copy(seen: CaretakerEngine | HomeCopy, report: Report) -> None:
 
 def tell_all(copy: HomeCopy, run: str, report: Report) -> str:
     """Report a run's events and the end of its newest logs from the home copy; return its state."""
-    from leasehold.lifecycle.tell.events.event_lines import describe
+    from leasehold.kit.events.table import describe
 
     tell_copy(copy, report)
     for batch in copy.events(run, 0, 0):

@@ -10,6 +10,7 @@ from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.text.units import utc_minute
 from leasehold.lifecycle.box.first_contact import say_once
 from leasehold.lifecycle.box.lease_notes import note_reached, note_told
 from leasehold.lifecycle.home.home import Home
@@ -132,7 +133,7 @@ def _adopted(picked: dict[str, Any], order: AdoptOrder) -> dict[str, Any]:
 
 
 def _say(plan: Plan, picked: dict[str, Any], box: Box) -> str:
-    since = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(time.time() - picked["age_s"]))
+    since = utc_minute(time.time() - picked["age_s"])
     log = plan.adopted["log"] or "nowhere that can be read"
     return (
         f"{plan.run} is pid {picked['pid']} on {box.name}, since {since}. It is watched, never started again;\n"

@@ -235,7 +235,7 @@ def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeepe
         gatekeeper.report(Note("warning", f"gate smoke was skipped because: {gatekeeper.skips.because}"))
         return
     if not kill_check and passed_before(home.ledger, job, tree):
-        gatekeeper.report(Note("smoke_cached", "gate smoke: passed before for this very code and job"))
+        gatekeeper.report(Note("smoke_cached", "smoke: passed before, with the same code and job"))
         return
     here = home.shelf(tree.folder).load(LOCAL)
     for text in smoke_warnings(job, here):

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from leasehold.errors import BoxError
+from leasehold.kit.events.run_events import woken
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box
@@ -36,7 +37,7 @@ def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> d
         _record(home, lease, record, seen)
         return seen
     for one in seen.get("woken") or ():
-        report(Note("warning", f"its {one['what']} (pid {one['pid']}) was suspended; it was continued"))
+        report(Note("warning", woken(one["what"], one["pid"])))
     watch = Watch(record.run, lease.id, box, quiet_to_seq=seen["seq"], tail_bytes=0)
     watch.patience_s = grace_s + patience.answer_s(_UNREACHED_S)
     watch.deadline_s = time.monotonic() + grace_s + _AFTER_GRACE_S

@@ -1,1 +1,1 @@
-"""Tell people: handbook, notification channels, signers."""
+"""What people get: the handbook, notification channels, signers."""

@@ -60,7 +60,7 @@ def facts_of(home: Home, stay: Stay, profile: Profile, channels: int) -> dict[st
 
 
 def _words(home: Home, stay: Stay) -> list[str]:
-    """Spell what `lease run` must be given to mean this very run."""
+    """List the arguments of `lease run` that mean this run."""
     words = [] if stay.job_file == "lease.yaml" else [stay.job_file]
     if stay.box.platform == "rehearsal":
         return [*words, "--rehearse"]
@@ -70,7 +70,7 @@ def _words(home: Home, stay: Stay) -> list[str]:
 
 
 def _words_elsewhere(stay: Stay) -> list[str]:
-    """Spell what `lease run` must be given to start the same job on another box."""
+    """List the arguments of `lease run` that start the same job on another box."""
     words = [] if stay.job_file == "lease.yaml" else [stay.job_file]
     words += ["--on", "OTHER", "--again"]
     return words if stay.results == stay.project / RESULTS else [*words, "--results", str(stay.results)]
@@ -81,7 +81,7 @@ def _own_root(home: Home, stay: Stay) -> bool:
 
 
 def login_of(box: Box) -> str:
-    """Spell the command that logs in there; empty for this machine."""
+    """Return the command that logs in there; empty for this machine."""
     address = getattr(box.transport, "address", None)
     if address is None:
         return ""
@@ -92,7 +92,7 @@ def login_of(box: Box) -> str:
 
 
 def keep(home: Home, run: str, facts: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
-    """Remember what the page is made of, and write it; a home that cannot is no reason to stop a launch."""
+    """Save the page's data and write the page; a failure does not stop a launch."""
     memory = {"facts": dict(facts), "place": _checked(seen.get("place")), "state": _state(seen)}
     with contextlib.suppress(OSError):
         _memory(home, run).parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def page(home: Home, word: str) -> tuple[str, str]:
 
 
 def recall(home: Home, record: RunRecord) -> dict[str, Any]:
-    """Read what the page is made of; a run that another home started has only its plan and its lease here."""
+    """Read the page's data; a run that another home started has only its plan and its lease here."""
     try:
         found: dict[str, Any] = json.loads(_memory(home, record.run).read_text("utf-8"))
         return {**found, "place": found["place"] or _usual_place(home, record)}
@@ -144,7 +144,7 @@ def _usual_place(home: Home, record: RunRecord) -> dict[str, Any]:
 
 
 def _checked(place: Any) -> dict[str, Any]:
-    """Take from the box only what looks like a place: it goes into commands, quoted."""
+    """Accept from the box only valid paths: they go into commands, quoted."""
     if not isinstance(place, dict):
         return {}
     words = place.get("care")

@@ -45,24 +45,22 @@ def channels(home: Home) -> list[Channel]:
 
 
 def add(home: Home, kind: str, fields: Mapping[str, str], name: str = "") -> dict[str, str]:
-    """Keep one more channel; the same one again replaces it."""
+    """Add a channel; the same one again replaces it."""
     known = _kind(kind)
     values = {key: value.strip() for key, value in fields.items() if value.strip()}
     _check_fields(known, values)
     kept = [one for one in channels(home) if not _same(one, kind, values)]
     if name and not _NAME.match(name):
-        raise UserError("notify.bad_name", f"{name!r} cannot name a channel", hint="letters, digits, dots and dashes")
+        raise UserError("notify.bad_name", f"{name!r} is not a channel name", hint="letters, digits, dots and dashes")
     if any(one["name"] == name for one in kept):
-        raise UserError(
-            "notify.taken", f"a channel named {name!r} is there already", hint=f"lease notify remove {name}"
-        )
+        raise UserError("notify.taken", f"a channel named {name!r} exists already", hint=f"lease notify remove {name}")
     new = {"name": name or _free_name(kind, kept), "kind": kind, **values}
     _write(home, [*kept, new])
     return summary(new)
 
 
 def remove(home: Home, word: str) -> dict[str, str]:
-    """Forget one channel, by its name or its number in the list."""
+    """Remove a channel, by its name or its number in the list."""
     kept = channels(home)
     gone = _find(kept, word)
     _write(home, [one for one in kept if one is not gone])
@@ -70,7 +68,7 @@ def remove(home: Home, word: str) -> dict[str, str]:
 
 
 def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
-    """Spell what the box needs for telling: channels, topics, and what an hour costs."""
+    """Collect what the box needs for notices: channels, topics, and what an hour costs."""
     wish = job.notify if job else None
     bills = lease.box != "local" or bool(lease.price)
     if not bills and wish is None:
@@ -87,7 +85,7 @@ def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
 
 
 def resolved(channel: Channel, environ: Mapping[str, str] = os.environ) -> Channel:
-    """Put the values in that are kept by name; a missing one is named before anything starts."""
+    """Resolve values kept as env:NAME; a missing variable is reported before anything starts."""
     full = dict(channel)
     for field, value in channel.items():
         if not value.startswith(BY_NAME) or field in ("name", "kind"):
@@ -96,7 +94,7 @@ def resolved(channel: Channel, environ: Mapping[str, str] = os.environ) -> Chann
         if not environ.get(variable):
             raise UserError(
                 "notify.secret_missing",
-                f"channel {channel['name']} takes its {field} from {variable}, and your environment does not have it",
+                f"channel {channel['name']} reads its {field} from {variable}, which is not set",
                 hint=f"export {variable}=…, or lease notify remove {channel['name']}",
             )
         full[field] = environ[variable]
@@ -112,7 +110,7 @@ def chosen(home: Home, word: str = "") -> list[Channel]:
 
 
 def summary(channel: Channel) -> dict[str, str]:
-    """Spell a channel for people."""
+    """Summarize a channel for people."""
     return {"name": channel["name"], "kind": channel["kind"], "address": shown(channel)}
 
 

@@ -1,4 +1,4 @@
-"""Try the notification channels: from this home, or from a box, which may have no way out."""
+"""Try the notification channels: from this home, or from a box, which may have no outbound network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .notify import Channel, channels, chosen, resolved, shown
 
 @dataclass(frozen=True)
 class Tried:
-    """How many channels there are, and what went wrong with which."""
+    """The number of channels, and what went wrong with which."""
 
     channels: int
     problems: tuple[str, ...]
@@ -33,7 +33,7 @@ def try_channels(home: Home, word: str = "", box: str = "") -> Tried:
     failed = tuple(f"{one['name']}, {shown(one)}: {result['problem']}" for one, result in pairs if result["problem"])
     hint = ""
     if box and len(failed) == len(found):
-        hint = f"{box} may have no way out; `lease watch` here still tells you, and the box goes on trying"
+        hint = f"{box} may have no outbound network; `lease watch` here shows the events, and the box keeps trying"
     return Tried(len(found), failed, box or "here", hint)
 
 
@@ -65,7 +65,7 @@ def _from_home(sends: list[dict[str, Any]]) -> list[dict[str, Any]]:
     results: list[dict[str, Any]] = []
     for send in sends:
         said = run_door(["notice"], json.dumps({"sends": [send]}).encode("utf-8"), timeout_s=150.0)
-        results += json.loads(said)["results"] if said else [{"problem": "the sender said nothing"}]
+        results += json.loads(said)["results"] if said else [{"problem": "the sender gave no result"}]
     return results
 
 

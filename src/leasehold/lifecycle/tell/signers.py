@@ -50,7 +50,7 @@ class Enrolled:
         return mark_of(self.line)
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json and for the ledger."""
+        """Return it for --json and for the ledger."""
         return {
             "name": self.name,
             "kind": self.kind,

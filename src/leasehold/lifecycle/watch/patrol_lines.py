@@ -1,4 +1,4 @@
-"""The patrol's lines: one a minute, also when nothing changed."""
+"""Lines of the patrol: one a minute, also when nothing changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _minute(record: Mapping[str, Any]) -> int:
 
 
 def say(record: Mapping[str, Any]) -> str:
-    """Spell one record on one line."""
+    """Format one record as a line."""
     at = time.strftime("%m-%d %H:%M:%S", time.localtime(float(record["t"])))
     parts = [f"{at}  {record.get('s') or '?'}", *_training(record), *_cards(record), *_box(record)]
     alarms = record.get("a")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.errors import BoxError, LinkError
+from leasehold.kit.events.cluster_events import say_waits
+from leasehold.kit.events.table import describe
 from leasehold.kit.failure.back_off import pause_after
 from leasehold.kit.run.run_state import RunState, fold
 from leasehold.ledger.store import Ledger
@@ -14,8 +16,6 @@ from leasehold.lifecycle.box.health import STALE_BEAT_S
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.preflight.gatekeeper import record_on_box
 from leasehold.lifecycle.smoke.log_lines import LogLines
-from leasehold.lifecycle.tell.events.event_lines import describe
-from leasehold.lifecycle.tell.events.sweep_events import say_waits
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.wording import ago
 from leasehold.platforms.engines.caretaker import CaretakerEngine
@@ -109,7 +109,7 @@ class Watch:
     def comes_first(self) -> str:
         """Say what must happen before the trainer's first line, which may be hours off; empty when nothing must."""
         if self.fetching:
-            return "the box still fetches the job's downloads; the trainer starts after them"
+            return "downloads are still under way; the trainer starts after them"
         return say_waits(self.state)
 
     def _follow(self, ledger: Ledger, engine: CaretakerEngine, report: Report) -> None:
@@ -232,7 +232,8 @@ class Watch:
             else "never seen yet"
         )
         wait = pause_after(failures + 1)
-        text = f"state unknown, {seen}: {error.message}; trying again in {wait:g} s (the run does not need us)"
+        again = f"trying again in {wait:g} s (the run does not depend on this connection)"
+        text = f"state unknown, {seen}: {error.message}; {again}"
         report(Note("unknown", text, {"code": error.code, "seen_unix": self.seen_unix}))
 
     _log_key: str = ""

@@ -62,7 +62,9 @@ class Spending:
         }
 
     def __str__(self) -> str:
-        return f"{self.percent} % of its budget is used: {self.spent:.2f} of {self.limit:f} {self.currency}"
+        from leasehold.kit.events.run_events import budget_used  # few runs have a budget to warn of
+
+        return budget_used(self.percent, f"{self.spent:.2f}", f"{self.limit:f}", self.currency)
 
 
 def spending_of(run: str, budget: str, at_limit: str, stays: Sequence[Stay]) -> Spending:

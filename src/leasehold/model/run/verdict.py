@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from leasehold.kit.events.gate_lines import gate_line
+
+__all__ = ["Finding", "Outcome", "Verdict", "gate_line", "judge", "passes", "refuses", "unknown", "warns"]
+
 _SPELLED = 12  # objections of one error: a sweep may have thousands
 
 

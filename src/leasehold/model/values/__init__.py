@@ -1,1 +1,1 @@
-"""Units, money, wording."""
+"""Units, money, safe text."""

@@ -1,8 +1,23 @@
-"""Sizes and durations as people write them."""
+"""Read sizes and durations as people write them; the same module gives what prints them."""
 
 from __future__ import annotations
 
 import re
+
+from leasehold.kit.text.units import GIB, ago, local_day, local_second, say_bytes, say_gib, utc_minute
+
+__all__ = [
+    "GIB",
+    "ago",
+    "local_day",
+    "local_second",
+    "parse_duration",
+    "parse_rate",
+    "parse_size",
+    "say_bytes",
+    "say_gib",
+    "utc_minute",
+]
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGTP]i?B|B)\Z", re.IGNORECASE)
 _DURATION = re.compile(
@@ -48,12 +63,3 @@ def parse_duration(text: str) -> float:
     if seconds > _MOST_S:
         raise ValueError(f"{text[:40]!r} is longer than a hundred years")
     return seconds
-
-
-def say_bytes(count: float) -> str:
-    """Say a number of bytes in decimal units."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(count) < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.2f} TB"

@@ -1,30 +1,15 @@
-"""How things are said."""
+"""Text that is safe to show: on one line, without secrets."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.text.units import ago, utc_minute
 
 __all__ = ["ago", "one_line", "utc_minute", "without_secrets"]
-
-
-def utc_minute(unix: float) -> str:
-    """Spell a moment for people, to the minute."""
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix))
-
-
-def ago(seconds: float) -> str:
-    """Say a duration in its two largest units."""
-    whole = int(max(0, seconds))
-    for size, unit, below, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // below
-            return f"{whole // size} {unit}" + (f" {rest} {small}" if rest else "")
-    return f"{whole} s"
 
 
 def without_secrets(value: Any, environ: Mapping[str, str] = os.environ) -> Any:

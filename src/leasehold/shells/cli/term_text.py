@@ -12,7 +12,6 @@ from leasehold.model.values.wording import one_line
 from .terminal import ANSI
 
 _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
-_GIB = 1 << 30
 
 
 class Chunk(NamedTuple):
@@ -89,8 +88,3 @@ def sparkline(
 def figure(value: float) -> str:
     """Format a number with four digits."""
     return f"{value:.4g}"
-
-
-def size(count: float) -> str:
-    """Say bytes."""
-    return f"{count / _GIB:.0f} GiB" if count >= 10 * _GIB else f"{count / _GIB:.1f} GiB"

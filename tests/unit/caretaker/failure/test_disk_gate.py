@@ -26,5 +26,5 @@ def test_a_shortage_says_how_many_gigabytes_are_lacking(tmp_path: Path) -> None:
     short = disk_gate.shortage(folder, plan_of(folder), "main", 1)
     assert short is not None
     assert (short["what"], short["need"]) == ("bytes", HUGE + disk_gate.MARGIN_BYTES)
-    assert "GB more are needed" in short["hint"]
+    assert "B more are needed" in short["hint"]
     assert disk_gate.say(short).startswith("disk.short: ")

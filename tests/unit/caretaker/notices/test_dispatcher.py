@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 import pytest
 
 from leasehold.caretaker.notices.dispatcher import Watcher
-from leasehold.caretaker.notices.wording import tell
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.events.table import notice_text, notified
 from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.files.journal import Journal
 from leasehold.kit.run.processes import environment, is_alive
@@ -109,9 +109,9 @@ def test_events_that_belong_together_come_as_one_notice(bed: Bed) -> None:
     bed.settle()
     (said,) = bed.told
     assert said["text"].splitlines()[:3] == [
-        "Remedy: the same command again in 30 s: first of three",
-        "Pruned scratch: 3 files, 9000 bytes freed.",
-        "Class probabilistic: CUDA launch failure",
+        "Remedy: run the same command again in 30 s: first of three",
+        "Pruned 3 scratch files, 9.0 kB",
+        "Why it failed: probabilistic: CUDA launch failure",
     ]
 
 
@@ -123,7 +123,7 @@ def test_the_last_notice_says_state_class_remedy_price_and_next_command(bed: Bed
     bed.until(lambda: bed.told)  # at once: nobody waits for the end
     assert bed.told[0]["title"] == "toy-0123456789 failed #5"
     assert bed.told[0]["text"] == (
-        "toy-0123456789 just failed (main: attempt 1 exited with code 1). Class bug: KeyError: 'lr'."
+        "toy-0123456789 just failed (main: attempt 1 exited with code 1). Why it failed: bug: KeyError: 'lr'."
         " Remedy: none; it stays stopped: a bug does not go away by itself. The box still bills 1.98USD/h."
         " Next: lease logs toy-0123456789; the same lease run resumes it"
     )
@@ -154,7 +154,7 @@ def test_what_flapped_is_counted_in_the_next_notice(bed: Bed) -> None:
     bed.until(lambda: len(bed.told) == 2)
     lines = bed.told[1]["text"].splitlines()
     assert lines[0].endswith("(7 times)") and lines[1].endswith("(7 times)")
-    assert lines[2].startswith("(14 events since ") and "held back" in lines[2]
+    assert lines[2].startswith("(14 events since ") and "in one notice" in lines[2]
 
 
 @pytest.mark.parametrize("odd", [{"took_s": "soon"}, {"took_s": [1]}, {"evidence": 7}, {}])
@@ -213,11 +213,11 @@ def test_a_killed_child_is_a_failure_journaled_once_and_made_good(bed: Bed) -> N
         os.killpg(child, signal.SIGKILL)
         bed.until(lambda: not bed.watcher.outbox.flight)
         bed.ahead_s += 1000.0
-    assert bed.noted == [("notice_failed", {"channel": "webhook", "why": "the sender ended without a word"})]
+    assert bed.noted == [("notice_failed", {"channel": "webhook", "why": "the sender ended without a result"})]
     bed.wish()
     bed.until(lambda: bed.watcher.quiet)
     assert [kind for kind, _ in bed.noted] == ["notice_failed", "notice_back"]
-    assert "late: since" in bed.told[0]["text"]
+    assert "(late: " in bed.told[0]["text"]
     silent.close()
 
 
@@ -321,9 +321,6 @@ def test_no_secret_lies_in_the_run_folder(bed: Bed) -> None:
 
 def test_a_beginning_at_zero_is_told_and_an_attempt_that_continued_is_not() -> None:
     event = {"k": "attempt_began", "cell": "main", "attempt": 2, "began": 0, "first": 0, "reached": 154, "before": 1}
-    told = tell(event)
-    assert (
-        told is not None
-        and told.words(event) == "Cell main: attempt 2 began at step 0 although attempt 1 had reached 154"
-    )
-    assert tell({**event, "began": 150}) is None
+    assert notified(event) is not None
+    assert notice_text(event) == "Cell main: attempt 2 began at step 0 although attempt 1 had reached 154"
+    assert notified({**event, "began": 150}) is None

@@ -10,9 +10,9 @@ import pytest
 
 from leasehold.caretaker.notices import reminder as nagging
 from leasehold.caretaker.notices.reminder import due_after_s, nag
-from leasehold.caretaker.notices.wording import final_words
 from leasehold.caretaker.process.locks import try_lock
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.events.ending import final_words
 from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.files.journal import Journal
 from leasehold.kit.run.run_state import fold

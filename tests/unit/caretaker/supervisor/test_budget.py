@@ -8,10 +8,9 @@ from typing import Any, Dict
 
 import pytest
 
-from leasehold.caretaker.notices.wording import spell as spell_event
-from leasehold.caretaker.notices.wording import tell
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.caretaker.supervisor.budget import Allowance, spell, told, units
+from leasehold.kit.events.table import notice_text, notified
 
 SENT: Dict[str, Any] = {
     "limit": "20", "currency": "USD", "spent": "9.5", "per_hour": "3.6", "at_limit": "stop", "as_of_unix": 1000.0,
@@ -57,11 +56,11 @@ def test_a_threshold_is_told_once_and_a_new_limit_begins_anew() -> None:
     assert told([*events, {"k": "budget_reached", "percent": 100, "budget": "20USD"}], "20USD") == 100
 
 
-@pytest.mark.parametrize("acts, says", [("stop", "It is being stopped"), ("warn", "It goes on")])
+@pytest.mark.parametrize("acts, says", [("stop", "stopping the run"), ("warn", "the run continues")])
 def test_a_notice_says_what_happens_now(tmp_path: Path, acts: str, says: str) -> None:
     sent = Allowance.read(folder_with(tmp_path, {**SENT, "at_limit": acts}))
     assert sent is not None
     event = {"k": "budget_reached", **sent.facts(100, 20000.0)}
-    telling = tell(event)
-    assert telling is not None and telling.topic == "budget"
-    assert says in spell_event(telling, event) and "of 20 USD" in spell_event(telling, event)
+    sentence = notified(event)
+    assert sentence is not None and sentence.topic == "budget"
+    assert says in notice_text(event) and "of 20 USD" in notice_text(event)

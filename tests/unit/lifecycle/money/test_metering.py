@@ -205,10 +205,12 @@ def test_each_threshold_is_told_once_and_a_leap_tells_the_highest(story: Story) 
     story.now += 4 * HOUR
     assert story.warn() == []
     story.now += HOUR
-    assert story.warn() == ["toy: 50 % of its budget is used: 10.00 of 20 CNY"]
+    assert story.warn() == ["toy: 50 % of the budget is used: 10.00 of 20 CNY"]
     assert story.warn() == []
     story.now += 10 * HOUR
-    assert story.warn() == ["toy: 150 % of its budget is used: 30.00 of 20 CNY; it goes on; to end it: lease stop toy"]
+    assert story.warn() == [
+        "toy: 150 % of the budget is used: 30.00 of 20 CNY; it continues; to end it: lease stop toy"
+    ]
     assert story.warn() == []
 
 

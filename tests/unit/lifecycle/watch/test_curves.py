@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.tell.events.alarm_events import ALARM_TELLERS
+from leasehold.kit.events.table import describe
 from leasehold.lifecycle.watch.box_readings import newest
 from leasehold.lifecycle.watch.curves import Measured, curves_of, read_series
 from leasehold.lifecycle.watch.patrol_lines import lines_of, say
@@ -174,6 +174,6 @@ def test_nonsense_in_a_sample_is_left_out() -> None:
 
 def test_alarms_are_told_with_what_was_seen_and_what_to_do() -> None:
     event = {"k": "alarm_raised", "level": "alarm", "what": "/data is 96 % full", "seen": "x", "hint": "prune"}
-    assert ALARM_TELLERS["alarm_raised"](event) == "ALARM: /data is 96 % full\n  seen: x\n  hint: prune"
+    assert describe(event) == "ALARM: /data is 96 % full\n  seen: x\n  hint: prune"
     over = {"k": "alarm_cleared", "name": "disk_bytes", "where": "/data", "seen": "80 %"}
-    assert ALARM_TELLERS["alarm_cleared"](over) == "over: disk bytes /data (80 %)"
+    assert describe(over) == "alarm over: disk bytes /data (80 %)"

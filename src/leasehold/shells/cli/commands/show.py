@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leasehold.api import front, opening, running
+from leasehold.model.run.verdict import gate_line
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli import output
 
@@ -47,9 +48,8 @@ def _said(event: Mapping[str, Any]) -> Iterator[str]:
     judged = event.get("data") or {}
     findings = [one for one in judged.get("findings") or () if isinstance(one, dict)]
     outcome = str(judged.get("outcome") or "not judged")
-    count = f" ({len(findings)} reading{'s' * (len(findings) != 1)})" if findings else ""
     skipped = f", skipped because: {judged.get('because') or 'not said'}" if judged.get("skipped") else ""
-    yield one_line(f"gate {judged.get('gate')}: {outcome}{count}{skipped}")
+    yield one_line(gate_line(str(judged.get("gate")), outcome, len(findings), skipped))
     for one in findings:
         if one.get("outcome") != "passed":
             yield one_line(f"    {one.get('outcome')}: {one.get('what')}")

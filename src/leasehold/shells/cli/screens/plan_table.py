@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from leasehold.model.platform.placing import copy_tier
 from leasehold.model.platform.plan_sheet import PlanSheet, Ticking
 from leasehold.model.platform.platform_wording import say_deleted, say_ends, say_when
 from leasehold.model.run.verdict import Outcome, Verdict
 from leasehold.model.values.money import Money
-from leasehold.model.values.units import say_bytes
-from leasehold.model.values.wording import ago
+from leasehold.model.values.units import ago, say_bytes, utc_minute
 from leasehold.shells.cli import output
 
 _MARKS = {Outcome.PASSED: "ok", Outcome.REFUSED: "NO", Outcome.UNKNOWN: "?"}
@@ -93,7 +90,7 @@ def _facts(sheet: PlanSheet, at_unix: float) -> list[tuple[str, str]]:
     facts.append(("checkpoint", _cadence(sheet)))
     facts += _costs(sheet)
     if sheet.balance_lasts_s is not None:
-        day = _day(at_unix + sheet.balance_lasts_s)
+        day = utc_minute(at_unix + sheet.balance_lasts_s)
         facts.append(("balance", f"{sheet.wishes.balance} lasts {ago(sheet.balance_lasts_s)}: until {day}"))
     elif sheet.wishes.balance and forecast.hour:
         facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are not of one currency"))
@@ -158,17 +155,13 @@ def _next(sheet: PlanSheet, at_unix: float) -> str:
     if not dated:
         return "-"
     tick = min(dated, key=lambda item: item.due_s or 0.0)
-    return f"{_day(at_unix + (tick.due_s or 0.0))[:10]} {tick.clock.name}"
+    return f"{utc_minute(at_unix + (tick.due_s or 0.0))[:10]} {tick.clock.name}"
 
 
 def _dated(tick: Ticking, at_unix: float) -> str:
     if tick.due_s is not None:
-        return f"{_day(at_unix + tick.due_s)}"
+        return f"{utc_minute(at_unix + tick.due_s)}"
     return say_when(tick.clock)
-
-
-def _day(unix: float) -> str:
-    return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _said(money: Money | None) -> str:

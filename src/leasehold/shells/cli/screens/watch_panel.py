@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.lease.meter import Meter
-from leasehold.model.values.wording import ago, one_line
-from leasehold.shells.cli.term_text import Chunk, display_width, figure, gauge, paint, size, sparkline
+from leasehold.model.values.units import GIB, ago, say_gib
+from leasehold.model.values.wording import one_line
+from leasehold.shells.cli.term_text import Chunk, display_width, figure, gauge, paint, sparkline
 
 from .meter_lines import clock_chunks, cost_chunks
 
 _PHASE_COLOURS = {"running": "green", "finished": "green", "failed": "red"}  # any other is yellow
 OVER = ("finished", "failed", "stopped")
-_GIB = 1 << 30
 _LABEL_COLUMNS = 6
 _REASON_CHARS = 600
 _GAP = "   "
@@ -290,7 +290,9 @@ def _box(view: WatchView, columns: int) -> Iterator[Chunk]:
     ):
         part = _fraction(None if free is None or total is None else total - free, total)
         if part is not None and free is not None:
-            left = f"{free:,.0f} left" if name == "inodes" else f"{size(free)} free{_full_in(read('disk_full_in_s'))}"
+            left = (
+                f"{free:,.0f} left" if name == "inodes" else f"{say_gib(free)} free{_full_in(read('disk_full_in_s'))}"
+            )
             only, colour = ("only ", "yellow") if part >= _NEARLY_FULL else ("", "")
             yield Chunk(f"{name} {gauge(part, cells, view.glyphs)} {only}{left}", "red" if part >= _FULL else colour)
     used, limit = number(read("memory_used_bytes")), number(read("memory_limit_bytes"))
@@ -298,11 +300,11 @@ def _box(view: WatchView, columns: int) -> Iterator[Chunk]:
     if part is not None and used is not None and limit is not None:
         colour = "red" if part > _MEMORY_HIGH else ""
         soon = _full_in(read("memory_full_in_s"))
-        yield Chunk(f"memory {gauge(part, cells, view.glyphs)} {size(used)} of {size(limit)}{soon}", colour)
+        yield Chunk(f"memory {gauge(part, cells, view.glyphs)} {say_gib(used)} of {say_gib(limit)}{soon}", colour)
     rss, cpu = number(read("trainer_rss_bytes")), number(read("trainer_cpu_percent"))
     if rss is not None and view.phase not in OVER:
         share = f", {cpu:.0f}% of a core" if cpu is not None else ""
-        yield Chunk(f"trainer {size(rss)}{share}", "dim")
+        yield Chunk(f"trainer {say_gib(rss)}{share}", "dim")
 
 
 def _full_in(seconds: Any) -> str:
@@ -327,7 +329,7 @@ def _card(card: Mapping[str, Any], view: WatchView, cells: int) -> Iterator[Chun
         bar = gauge(util / 100, cells, view.glyphs)
         yield Chunk(f"{bar} {util:.0f}%" + (" idle" if idle else ""), "yellow" if idle else "")
     if used is not None and total:
-        yield Chunk(f"{used / _GIB:.0f} / {size(total)}")
+        yield Chunk(f"{used / GIB:.0f} / {say_gib(total)}")
     if heat is not None:
         yield Chunk(f"{heat:.0f} C", "red" if heat >= _HOT_C else "")
     power = number(card.get("power"))
@@ -351,7 +353,7 @@ def _many_cards(cards: Sequence[Mapping[str, Any]], view: WatchView) -> Iterator
         yield Chunk(f"gpu {', '.join(idle)} idle", "yellow")
     used, total = (sum(number(card.get(key)) or 0.0 for card in cards) for key in ("memory_used", "memory_total"))
     if total:
-        yield Chunk(f"{used / _GIB:.0f} / {size(total)}")
+        yield Chunk(f"{used / GIB:.0f} / {say_gib(total)}")
     heat = max((number(card.get("temperature")) or 0.0 for card in cards), default=0.0)
     if heat:
         yield Chunk(f"up to {heat:.0f} C", "red" if heat >= _HOT_C else "")

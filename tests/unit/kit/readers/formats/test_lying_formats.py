@@ -13,7 +13,7 @@ from leasehold.kit.readers.base.result import DEFAULT_LIMITS
 from leasehold.kit.readers.formats.models.hdf5 import _type
 from leasehold.kit.readers.formats.models.keras_config import opaque_layers
 
-GOLDEN = Path(__file__).with_name("golden")
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def varint(value):

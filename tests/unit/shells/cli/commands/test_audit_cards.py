@@ -111,7 +111,7 @@ def test_what_cannot_be_seen_is_unknown_and_said(me: Front, tmp_path: Path) -> N
     assert all(f"?   {said}" in done.said for said in unseen), done.said
     done = me.lease("run", "--detach", **cards)
     assert done.code == 0, done.said
-    line = next(line for line in done.said.splitlines() if line.startswith("gate audit: unknown: "))
+    line = next(line for line in done.said.splitlines() if line.startswith("audit: unknown: "))
     assert all(said in line for said in unseen)
 
 

@@ -1,0 +1,1 @@
+"""Sentences: every journal event and gate outcome, for screens and notices."""
