@@ -78,9 +78,7 @@ def box_show(parser: ArgumentParser) -> None:
 
 def box_tell(parser: ArgumentParser) -> None:
     """lease box tell"""
-    parser.description = (
-        "Record what only the console shows of a box: its account's balance, its price, the size of a billed disk."
-    )
+    parser.description = "Record what only the console shows of a box: balance, price, the size of a billed disk."
     examples(
         parser,
         "  lease box tell gpu1 --balance 37.5CNY\n"

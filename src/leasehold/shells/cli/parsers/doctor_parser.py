@@ -10,7 +10,7 @@ from leasehold.shells.cli.shared_options import examples
 def doctor(parser: ArgumentParser) -> None:
     """lease doctor"""
     parser.description = (
-        "Explain why a run died, from a log, a folder of rank logs, a run or a box. Exit 1 if something was found."
+        "Explain why a run died, from logs of its ranks, a run or a box. Exit 1 if something was found."
     )
     examples(
         parser,

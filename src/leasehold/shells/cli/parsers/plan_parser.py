@@ -54,9 +54,7 @@ def plan(parser: ArgumentParser) -> None:
 
 def fetch(parser: ArgumentParser) -> None:
     """lease run fetch"""
-    parser.description = (
-        "Let a box download the job's data and do nothing else: cheap on a box that was started without its card."
-    )
+    parser.description = "Let a box download the job's data and do nothing else: cheap on a box without its card."
     examples(parser, "  lease run fetch --on gpu1          then switch the card on, and: lease run --on gpu1")
     add_job(parser)
     parser.add_argument("--on", required=True, metavar="BOX", help="the box")

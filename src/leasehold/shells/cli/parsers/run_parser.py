@@ -158,7 +158,7 @@ def adopt(parser: ArgumentParser) -> None:
 def pull(parser: ArgumentParser) -> None:
     """lease pull"""
     parser.description = (
-        "Copy a run's results home and verify them by hash and by loading them; an interrupted copy continues.\n"
+        "Copy a run's results home and verify them by hash and by loading. An interrupted copy continues.\n"
         "Of a live run, copy what is finished."
     )
     examples(parser, "  lease pull myjob\n  lease pull myjob --limit-rate 10MB")

@@ -26,8 +26,6 @@ def handbook(parser: ArgumentParser) -> None:
 
 def forget(parser: ArgumentParser) -> None:
     """lease run forget"""
-    parser.description = (
-        "Remove a run from the lists; its results stay. Refused while anything of it could be lost or could bill."
-    )
+    parser.description = "Remove a run from the lists; its results stay. Refused while any of it could be lost or bill."
     examples(parser, "  lease run forget myjob-0a1b2c3d4e")
     add_run(parser)
