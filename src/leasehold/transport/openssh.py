@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from leasehold.errors import LinkError, UserError
 
-from . import ciphers, ssh_config
 from .process import ProcessLink
+from .ssh import ciphers, ssh_config
 
 _ADDRESS = re.compile(
     r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9._-]*)(?::(?P<port>[0-9]{1,5}))?\Z"
@@ -165,7 +165,7 @@ class SshTransport:
 
     def fingerprint(self) -> str:
         """Say the pinned key's SHA256 fingerprint; empty when ssh trusted the user's own known_hosts."""
-        from . import host_keys  # no connection waits for it
+        from .ssh import host_keys  # no connection waits for it
 
         return host_keys.fingerprint(self.pins)
 
@@ -181,12 +181,12 @@ class SshTransport:
 
         with TemporaryDirectory() as folder:
             copied = Path(folder) / "key"
-            from . import host_keys
+            from .ssh import host_keys
 
             return host_keys.fingerprint(copied) if self._copy_trusted(copied) else ""
 
     def _copy_trusted(self, to: Path) -> bool:
-        from . import host_keys
+        from .ssh import host_keys
 
         said = self.config()
         alias = said.get("hostkeyalias", "")

@@ -13,7 +13,7 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import find_box
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.model.run.verdict import Outcome
-from leasehold.transport import host_keys
+from leasehold.transport.ssh import host_keys
 from tests.support.box_book import add_box, finding, key_of, pasted, try_box
 from tests.support.sshd import HOST, SshBox
 from tests.support.tcp_proxy import TcpProxy

@@ -75,6 +75,11 @@ def corrected(draw: st.DrawFn, base: Profile) -> Profile:
     )  # fmt: skip
 
 
+def stated(profile: Profile) -> Profile:
+    """Leave out what a verb deletes and keeps: that follows from how it ends and from what the tiers survive."""
+    return replace(profile, verbs=tuple(replace(verb, deletes=(), keeps=()) for verb in profile.verbs))
+
+
 def judged(verb: Verb) -> str:
     """Judge the verb on a box with a finished run of which nothing is home, as lifecycle/ending/teardown.py asks."""
     run = RunReadings("r", ("main",), state="finished")
@@ -109,7 +114,7 @@ def test_a_project_never_yields_a_weaker_fact_or_verdict(platform: str, data: st
         assert not verb.reversible and judged(verb) == "refused"
     assert {clock.name for clock in used.clocks} >= {clock.name for clock in base.clocks}
     assert {rule.name for rule in used.environment.rules} >= {rule.name for rule in base.environment.rules}
-    if used != over:
+    if stated(used) != stated(over):
         assert found
 
 

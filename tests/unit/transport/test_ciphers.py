@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.transport import ciphers, ssh_config
 from leasehold.transport.openssh import SshAddress, SshTransport
+from leasehold.transport.ssh import ciphers, ssh_config
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ssh") is None, reason="no ssh here (Debian: apt-get install openssh-client)"

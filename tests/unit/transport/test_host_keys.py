@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.transport import host_keys, parcel
+from leasehold.transport import parcel
+from leasehold.transport.ssh import host_keys
 
 
 def make_key(folder: Path, kind: str) -> str:

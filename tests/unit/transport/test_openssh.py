@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from leasehold.errors import UserError
 from leasehold.lifecycle.home.home import Home
-from leasehold.transport import parcel, ssh_config
+from leasehold.transport import parcel
 from leasehold.transport.openssh import MEANINGS, SshAddress, SshTransport
+from leasehold.transport.ssh import ssh_config
 from tests.conftest import ODD_NAMES
 from tests.support.examples import FEW, MANY
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import BoxError, LinkError
-from leasehold.transport import sharing, ssh_config
+from leasehold.transport import sharing
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
 from leasehold.transport.sharing import Way, first_answer, ways
+from leasehold.transport.ssh import ssh_config
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ssh") is None, reason="no ssh here (Debian: apt-get install openssh-client)"

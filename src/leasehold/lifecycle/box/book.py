@@ -24,8 +24,8 @@ from leasehold.model.values.money import HourlyPrice
 from leasehold.model.values.wording import ago
 from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.flavour import Patience, refuse_shell_only
-from leasehold.transport.host_keys import parse_fingerprint
 from leasehold.transport.paste import PastedSsh, parse_paste
+from leasehold.transport.ssh.host_keys import parse_fingerprint
 
 from .box_paths import refuse_durable, say_places
 from .check_box import examine

@@ -16,9 +16,9 @@ from leasehold.model.platform.platform_wording import say_clock
 from leasehold.model.platform.profile import Clock, Profile, Source
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.verdict import Finding, Outcome
-from leasehold.transport import host_keys
 from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.openssh import SshTransport
+from leasehold.transport.ssh import host_keys
 
 _NEW = "pinned; compare it with the console's, if that shows one"
 _VOUCHED = "is in your own known_hosts; pinned"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from leasehold.errors import UserError
 from leasehold.ledger import box_book
 from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry
-from leasehold.transport import ssh_config
 from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
+from leasehold.transport.ssh import ssh_config
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home

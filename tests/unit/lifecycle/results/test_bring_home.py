@@ -53,7 +53,7 @@ def test_results_come_home_with_a_receipt(scene):
         "main/metrics.json": "json",
         "main/weights/best.bin": "bytes",
     }
-    assert scene.kinds == ["run_planned", "manifest_taken", "receipt_written"]
+    assert scene.kinds == ["run_planned", "run_seen", "manifest_taken", "receipt_written"]
     assert scene.box.open_wires == 0
 
 
