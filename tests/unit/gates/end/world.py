@@ -612,7 +612,8 @@ class World:
         if self.box.dies_after is None:
             return False
         seen = [run for run, _ in self.concerned() if run in self.box.in_sight and not self.there(run).problem]
-        here = 1 + sum(map(self._answers_for, seen)) + (self.platform in DELETES) + (self.platform in WIDE)
+        around = 2 * (self.platform in DELETES)  # which roots there are, and whether a note left at home is seen there
+        here = 1 + sum(map(self._answers_for, seen)) + around
         elsewhere = [run for run, _ in self.concerned() if run in self.other.runs and not self.there(run).problem]
         there = sum(map(self._answers_for, elsewhere)) if self.platform in WIDE else 0
         return self.box.dies_after < max(here, there)
