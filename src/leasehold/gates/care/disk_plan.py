@@ -1,4 +1,4 @@
-"""What may be deleted on a box, in which order, why that is safe and what it costs to get back. Pure."""
+"""Deletion plan for a box: what may go, in which order, why that is safe, what it costs to get back. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from leasehold.model.run.disk_unit import DiskUnit
 from leasehold.model.values.wording import ago
 
-YOUNG_S = 3600.0  # something may just be writing it
-UNFINISHED_S = 86400.0  # an unfinished file that nobody touched for a day
-MANY_FILES = 100_000  # from here on tar shards are worth it
+YOUNG_S = 3600.0  # something may still be writing it
+UNFINISHED_S = 86400.0  # an unfinished file that was not touched for a day
+MANY_FILES = 100_000  # from here on tar shards are recommended
 
 
 @dataclass(frozen=True)
 class Class:
-    """What is true of everything of one class; without a rank it is never proposed."""
+    """What holds for every unit of one class; without a rank it is never proposed."""
 
     title: str
-    rank: int | None = None  # lower goes first
+    rank: int | None = None  # lower is deleted first
     safe: str = ""
     cost: str = ""
     keep: str = ""
@@ -57,12 +57,12 @@ CLASSES: Mapping[str, Class] = {
     "folder": Class("other folders", keep="of no known class"),
 }
 _UNKNOWN = Class("of an unknown class", keep="of no known class")
-Proof = Callable[[str], str]  # a run's name -> why it must stay; empty when it is home
+Proof = Callable[[str], str]  # a run's name -> why it must stay; empty when its results are home
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A unit, and why it may go or must stay."""
+    """A unit with the reason why it may be deleted or must stay."""
 
     unit: DiskUnit
     target: bool
@@ -71,7 +71,7 @@ class Judged:
     rank: int = 99
 
     def as_dict(self) -> dict[str, object]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         unit = self.unit
         return {
             "path": unit.path, "class": unit.kind, "title": class_of(unit.kind).title, "tier": unit.tier,
@@ -83,18 +83,18 @@ class Judged:
 
 
 def class_of(kind: str) -> Class:
-    """Say what is true of a class; one that a newer box knows is never deleted."""
+    """Return what holds for a class; a class that only a newer box knows is never deleted."""
     return CLASSES.get(kind, _UNKNOWN)
 
 
 def judge_units(units: Iterable[DiskUnit], now_unix: float, proof: Proof) -> list[Judged]:
-    """Say of each unit whether it may go; targets first, in the order in which they would."""
+    """Judge whether each unit may be deleted; targets come first, in deletion order."""
     judged = [_judge(unit, now_unix, proof) for unit in units]
     return sorted(judged, key=lambda item: (not item.target, item.rank, -item.unit.frees_bytes))
 
 
 def pick(judged: Sequence[Judged], tiers: set[str], want_bytes: int, want_inodes: int = 0) -> list[Judged]:
-    """Take the cheapest targets of these tiers until they suffice; all of them when they do not."""
+    """Take the cheapest targets of these tiers until they suffice, or all of them if they do not."""
     chosen: list[Judged] = []
     freed = inodes = 0
     for item in judged:
@@ -119,7 +119,7 @@ def _judge(unit: DiskUnit, now_unix: float, proof: Proof) -> Judged:
 
 
 def _held(unit: DiskUnit, now_unix: float) -> str:
-    """Say what holds a unit that its class would let go."""
+    """Return what protects a unit that its class alone would release."""
     if unit.open_by:
         return f"pid {', '.join(map(str, unit.open_by[:5]))} has it open"
     if unit.foreign:
@@ -133,6 +133,6 @@ def _held(unit: DiskUnit, now_unix: float) -> str:
     if not unit.bytes:
         return "it is empty"
     if unit.kind == "ours.run":
-        return ""  # its receipt says more than its age
+        return ""  # its receipt proves more than its age
     age_s, least_s = now_unix - unit.newest_unix, UNFINISHED_S if unit.kind == "temp" else YOUNG_S
     return f"it was written {ago(age_s)} ago; {ago(least_s)} is the least" if age_s < least_s else ""

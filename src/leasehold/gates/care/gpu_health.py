@@ -1,4 +1,4 @@
-"""Is this card healthy? Pure: what was seen of it in, one judgement a thing out. Thresholds stand in one place."""
+"""GPU health checks. Pure: readings in, one judgement per property out. All thresholds are defined here."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where a reading becomes a finding; docs/hygiene.md prints the table."""
+    """Limits beyond which a reading becomes a finding; docs/hygiene.md prints the table."""
 
     hot_c: float = 83.0
-    cool_c: float = 75.0  # the target after cooling
-    clock_share: float = 0.70  # SM clock of its maximum, while hot and under load
-    loaded_percent: float = 60.0  # below this low clocks are normal
-    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process explains
-    power_share: float = 0.90  # a cap below this share of the default slows training
+    cool_c: float = 75.0  # the target temperature after cooling
+    clock_share: float = 0.70  # SM clock as a share of its maximum, while hot and under load
+    loaded_percent: float = 60.0  # below this load low clocks are normal
+    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process accounts for
+    power_share: float = 0.90  # a power cap below this share of the default slows training
 
 
 class Level(Enum):
-    """Fail: stop and rent another card. Warn: know it. Unknown: it could not be seen, so nobody can clear it."""
+    """Fail: stop and rent another card. Warn: worth knowing. Unknown: it could not be read, so nothing is cleared."""
 
     OK = "ok"
     WARN = "warn"
@@ -35,7 +35,7 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Health:
-    """One thing that was looked at."""
+    """The judgement of one property of a card."""
 
     level: Level
     what: str
@@ -43,13 +43,13 @@ class Health:
     card: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         return {"level": self.level.value, "what": self.what, "hint": self.hint, "card": self.card}
 
 
 @dataclass(frozen=True)
 class GpuReadings:
-    """What the box answered."""
+    """The box's answers about its GPUs."""
 
     cards: Sequence[Mapping[str, Any]] = ()
     problem: str = ""
@@ -78,7 +78,7 @@ _SLOWED = {
 
 
 def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> list[Health]:
-    """Judge everything that was seen; what could not be seen is said as unknown, never left out."""
+    """Judge every reading; what could not be read is reported as unknown, never left out."""
     limits = limits or Thresholds()
     if readings.problem or not readings.cards:
         why = readings.problem or "the driver lists no card"
@@ -98,13 +98,13 @@ def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> lis
 
 
 def worst(found: Sequence[Health]) -> Level:
-    """Fail beats warn beats unknown beats ok."""
+    """Return the worst level: fail, then warn, then unknown, then ok."""
     seen = {health.level for health in found}
     return next((level for level in (Level.FAIL, Level.WARN, Level.UNKNOWN) if level in seen), Level.OK)
 
 
 def thresholds() -> dict[str, Any]:
-    """Spell the thresholds for --json."""
+    """Return the thresholds for --json."""
     return asdict(Thresholds())
 
 
@@ -124,7 +124,7 @@ def _driver(readings: GpuReadings) -> list[Health]:
 
 
 def judge_kernel(kernel: Mapping[str, Any]) -> list[Health]:
-    """Judge the kernel log; one that cannot be read clears nothing."""
+    """Judge the kernel log; an unreadable log clears nothing."""
     if not kernel.get("readable"):
         said = f"the kernel log cannot be read ({kernel.get('problem') or 'no reason given'}): Xid errors stay unseen"
         return [Health(Level.UNKNOWN, said, "this does not clear the card; ask the provider, or look as root")]
@@ -133,12 +133,12 @@ def judge_kernel(kernel: Mapping[str, Any]) -> list[Health]:
 
 
 def judge_fitness(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]]) -> list[Health]:
-    """Judge one card by its own counters: memory errors, heat, and whether something slows it down."""
+    """Judge one card by its own counters: memory errors, heat and throttling."""
     return [*_faults(card), *_heat(card, samples, Thresholds())]
 
 
 def judge_xids(kernel: Mapping[str, Any]) -> list[tuple[str, Health]]:
-    """Judge each kind of Xid in a log that was read, with the bus it is of."""
+    """Judge each kind of Xid in a readable log; return it with the bus of its card."""
     seen: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for item in kernel.get("xids", ()):
         seen.setdefault((str(item["bus"]), int(item["xid"])), []).append(item)
@@ -152,7 +152,7 @@ def _xid(bus: str, number: int, items: Sequence[Mapping[str, Any]]) -> Health:
 
 
 def _faults(card: Mapping[str, Any]) -> list[Health]:
-    """Memory errors and what the card did about them."""
+    """Judge memory errors and the card's reaction to them."""
     found = []
     if card.get("ecc_uncorrected"):
         found.append(Health(Level.FAIL, f"{card['ecc_uncorrected']} uncorrectable memory errors since boot", _RENT))
@@ -241,7 +241,7 @@ def _links(card: Mapping[str, Any], limits: Thresholds) -> list[Health]:
 
 
 def _memory(card: Mapping[str, Any], readings: GpuReadings, limits: Thresholds) -> list[Health]:
-    """Memory that is in use, and whether anybody visible uses it."""
+    """Judge memory in use, and whether a visible process accounts for it."""
     used = card.get("memory_used_bytes")
     if used is None:
         return [Health(Level.UNKNOWN, "the card does not say how much of its memory is used")]
