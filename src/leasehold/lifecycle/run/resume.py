@@ -1,4 +1,4 @@
-"""`lease resume`: go on with a run from the plan and code that it began with, whatever the folder holds now."""
+"""`lease resume`: continue a run with its original plan and code, whatever the folder contains now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> RunOutcome:
-    """Start an ended run's unfinished cells again where it is; one that lives is attached to."""
+    """Restart an ended run's unfinished cells where it is; attach to one that is alive."""
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     if not lease.open:
@@ -62,6 +62,6 @@ def _refuse_ended(engine: Engine, record: RunRecord) -> None:
 
 
 def _job_file(home: Home, record: RunRecord) -> str:
-    """Name the job file that the run was planned from, as far as this home wrote it down."""
+    """Name the job file from which the run was planned, if this home recorded it."""
     planned = [event.data for event in home.ledger.events(run=record.run, kind="run_planned")]
     return str(next((data["job_file"] for data in reversed(planned) if data.get("job_file")), "lease.yaml"))
