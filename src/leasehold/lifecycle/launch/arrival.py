@@ -54,7 +54,7 @@ def _refuse_lost(home: Home, lease: Lease, before: RunRecord | None, met: Machin
 
 
 def _was_here(home: Home, lease: Lease, before: RunRecord) -> bool:
-    """Return whether the run worked in this folder of this box, on this lease or on one that a person called stopped."""
+    """Return whether the run worked in this folder of this box, on this lease or one that a person called stopped."""
     if before.lease == lease.id:
         return True
     earlier = books.find_lease(home.ledger, before.lease)

@@ -42,7 +42,7 @@ class PullOrder:
 def pull_home(
     home: Home, record: RunRecord, report: Report, engine: Engine | None = None, order: PullOrder | None = None
 ) -> Receipt:
-    """Bring a run's results home and verify them; return at once if that is done. An open connection may be passed in."""
+    """Bring a run's results home and verify them, unless that is done; an open connection may be passed in."""
 
     persistent = _Persistent(home, record, report, order or PullOrder(), engine)
     from .bring_home import bring_home  # while ssh shakes hands

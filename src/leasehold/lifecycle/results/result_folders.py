@@ -22,7 +22,7 @@ _LOCK_POLL_S = 0.1
 
 
 def private(folder: Path) -> None:
-    """Create a folder private to its owner: logs and checkpoints may hold secrets. An existing folder is not changed."""
+    """Create a folder private to its owner: logs and checkpoints may hold secrets. An existing one is not changed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

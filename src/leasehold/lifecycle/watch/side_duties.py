@@ -44,7 +44,7 @@ class Minder:
             budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)
 
     def knows(self, event: dict[str, Any]) -> bool:
-        """Return whether this journal event was already reported here; if not, remember it: the caller reports it now."""
+        """Return whether this journal event was already reported here; if not, remember it: the caller reports it."""
         percent, name = event.get("percent"), str(event.get("budget", ""))[:40]
         if event.get("k") not in _BUDGET_KINDS or percent not in THRESHOLDS:
             return False
