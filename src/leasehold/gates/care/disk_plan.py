@@ -25,7 +25,7 @@ class Class:
 
 
 CLASSES: Mapping[str, Class] = {
-    "trash": Class("trash", 0, "somebody threw it away", "nothing"),
+    "trash": Class("trash", 0, "it is in the trash already", "nothing"),
     "core": Class("core dumps", 0, "what is left of a crashed process; a debugger alone reads it", "nothing"),
     "temp": Class("unfinished files", 0, "an unfinished write or download, untouched for a day", "the download again"),
     "cache.apt": Class("apt cache", keep="packages that are installed already; as root: apt-get clean"),
@@ -44,19 +44,19 @@ CLASSES: Mapping[str, Class] = {
     "checkpoint.best": Class("best checkpoints", keep="its name or its trainer calls it the best"),
     "checkpoint.last": Class("last checkpoints", keep="the newest of its series, or the only one"),
     "images": Class("image files", keep="samples or data? only you know; many small files are better as tar shards"),
-    "dataset": Class("data sets", keep="what training reads; whether it can be had again only you know"),
+    "dataset": Class("data sets", keep="training data; only you know whether it can be downloaded again"),
     "tensorboard": Class("TensorBoard logs", keep="evidence of runs"),
     "wandb": Class("wandb runs", keep="may not be synced yet: wandb sync --clean removes what is"),
     "environment": Class("environments", keep="installed programs; something may run from it"),
     "ours.data": Class("fetched data ($LEASE_DATA)", keep="jobs of this box read it"),
     "ours.inputs": Class("uploaded data (`data:` of jobs)", keep="lease box prune removes what no run uses"),
     "ours.trees": Class("our code", keep="lease box prune removes what no run uses"),
-    "ours.parcels": Class("our caretaker", keep="it looks after the runs"),
+    "ours.parcels": Class("our caretaker", keep="it supervises the runs"),
     "ours.quarantine": Class("quarantine", keep="lease disk BOX --empty-quarantine STAMP deletes it"),
-    "ours.other": Class("our other files", keep="we work with it"),
-    "folder": Class("other folders", keep="of no known class"),
+    "ours.other": Class("our other files", keep="leasehold uses it"),
+    "folder": Class("other folders", keep="its class is unknown"),
 }
-_UNKNOWN = Class("of an unknown class", keep="of no known class")
+_UNKNOWN = Class("of an unknown class", keep="its class is unknown")
 Proof = Callable[[str], str]  # a run's name -> why it must stay; empty when its results are home
 
 

@@ -72,7 +72,7 @@ _RENT = "bring the results home and rent another machine; tell the provider the 
 _SLOWED = {
     "hw_thermal_slowdown": "the hardware slows it down because it is hot",
     "sw_thermal_slowdown": "the driver slows it down because it is hot",
-    "hw_power_brake": "its power supply brakes it",
+    "hw_power_brake": "its power supply slows it down",
     "hw_slowdown": "the hardware slows it down",
 }
 
@@ -172,7 +172,7 @@ def _faults(card: Mapping[str, Any]) -> list[Health]:
     if card.get("ecc") is None and card.get("ecc_uncorrected") is None:
         return [Health(Level.UNKNOWN, "it counts no memory errors (no ECC): they stay unseen")]
     if card.get("ecc") is False:
-        return [Health(Level.WARN, "ECC is off: memory errors pass unseen", "the provider can turn it on")]
+        return [Health(Level.WARN, "ECC is off: memory errors go unnoticed", "the provider can turn it on")]
     fixed = card.get("ecc_corrected")
     return [Health(Level.OK, "no uncorrectable memory error" + (f"; {fixed} corrected" if fixed else ""))]
 
@@ -190,20 +190,23 @@ def _heat(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], limits:
         if _times(key, samples) and not (key == "hw_slowdown" and _times("hw_thermal_slowdown", samples))
     ]
     if all(sample.get("reasons") is None for sample in samples):
-        found.append(Health(Level.UNKNOWN, "the driver does not say whether it is slowed down"))
+        found.append(Health(Level.UNKNOWN, "the driver does not report whether it is slowed down"))
     hottest = max((sample.get("temperature_c") or 0 for sample in samples), default=0)
     shown = _shown(card, samples)
     if not any(sample.get("temperature_c") is not None for sample in samples):
-        return [*found, Health(Level.UNKNOWN, f"it does not say how hot it is{shown and f' ({shown})'}")]
+        return [*found, Health(Level.UNKNOWN, f"it does not report its temperature{shown and f' ({shown})'}")]
     if hottest < limits.hot_c:
-        warmer = f", above the {limits.cool_c:g} °C one aims at" if hottest > limits.cool_c else ""
+        warmer = f", above the {limits.cool_c:g} °C target" if hottest > limits.cool_c else ""
         return [*found, Health(Level.OK, shown + warmer)]
     slow = [sample for sample in samples if _slow(card, sample, limits)]
     if slow:
         low = min(sample["sm_mhz"] for sample in slow)
         said = f"{shown}: hot, and its clock fell to {low} of {card['sm_mhz_max']} MHz under load"
         return [*found, Health(Level.FAIL, said, "the host cools it badly: " + _RENT)]
-    return [*found, Health(Level.WARN, f"{shown}: hot, with its clock still up", "watch it; it may slow down soon")]
+    return [
+        *found,
+        Health(Level.WARN, f"{shown}: hot, but its clock has not dropped", "watch it; it may slow down soon"),
+    ]
 
 
 def _slow(card: Mapping[str, Any], sample: Mapping[str, Any], limits: Thresholds) -> bool:
@@ -244,7 +247,7 @@ def _memory(card: Mapping[str, Any], readings: GpuReadings, limits: Thresholds) 
     """Judge memory in use, and whether a visible process accounts for it."""
     used = card.get("memory_used_bytes")
     if used is None:
-        return [Health(Level.UNKNOWN, "the card does not say how much of its memory is used")]
+        return [Health(Level.UNKNOWN, "the card does not report how much of its memory is used")]
     here = {int(row["pid"]) for row in readings.holders}
     mine = [item for item in readings.listed if item[1] == card.get("uuid")]
     gone = [item for item in mine if item[0] not in here]

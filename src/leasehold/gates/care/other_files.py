@@ -24,7 +24,7 @@ def _code(kind: str, opaque: tuple[str, ...]) -> Finding:
         named = f"needs code to load: {', '.join(opaque[:_NAMES])}"
         return refuses(named, "save plain data (numbers, text, lists)")
     if kind in MAY_HIDE_CODE:
-        return unknown(f"names no code where it was looked; not looked at: {MAY_HIDE_CODE[kind]}")
+        return unknown(f"names no code in the parts that were read; not looked at: {MAY_HIDE_CODE[kind]}")
     return passes("names no code: plain data only")
 
 
@@ -35,5 +35,5 @@ def _finite(numbers: Any) -> Finding:
         named = ", ".join(str(name) for name, _ in numbers["where"][:_NAMES])
         return refuses(f"NOT FINITE: {numbers['nan']} NaN and {numbers['inf']} infinite, in {named}")
     if numbers["unread"]:
-        return unknown(f"no NaN or infinity where it was looked; not looked at: {numbers['unread']}")
+        return unknown(f"no NaN or infinity in the parts that were read; not looked at: {numbers['unread']}")
     return passes("no NaN or infinity among its numbers")

@@ -65,7 +65,7 @@ def judge_box_copy(
 
 
 def _against(problem: tuple[str, bool], what: str, hint: str) -> Finding:
-    return refuses(what, hint) if problem[1] else unknown(what, "the same command looks again")
+    return refuses(what, hint) if problem[1] else unknown(what, "repeat the command to check again")
 
 
 def _say(files: int, size: int, read: ReadInFull, in_full: bool) -> str:
@@ -74,8 +74,8 @@ def _say(files: int, size: int, read: ReadInFull, in_full: bool) -> str:
         return f"{many} read in full on the box ({say_bytes(read.bytes)} in {read.seconds:.1f} s), hash-equal"
     partly = f"; {len(read.entries):,} with a later ctime read in full, hash-equal" if read.entries else ""
     return (
-        f"{many} on the box as sealed, by size, mtime and inode{partly}; "
-        f"{say_bytes(size)} to be read in full there right before anything that deletes them"
+        f"{many} on the box {'matches' if files == 1 else 'match'} the manifest by size, mtime and inode{partly}; "
+        f"{say_bytes(size)} are read in full right before any deletion"
     )
 
 
@@ -90,11 +90,11 @@ def _problem(was: Entry | None, now: Entry | None, read: Entry | None, in_full: 
         return said, True
     if read is None:
         doubtful = in_full or _ctime_moved(was, now)
-        return ("could have been written since it was sealed, and was not read", False) if doubtful else None
+        return ("may have been written since it was sealed, and was not read", False) if doubtful else None
     if "sha256" not in read:
-        return f"was to be read in full on the box and {read.get('problem') or 'was not'}", False
+        return f"was not read in full on the box: {read.get('problem') or 'no reason given'}", False
     if read["sha256"] != was["sha256"]:
-        return "holds other bytes on the box than came home, though size and mtime are those of then", True
+        return "holds other bytes on the box than came home, though size and mtime are unchanged", True
     if any(read.get(key) != now.get(key) for key in _STATS):
         return "is being changed on the box", False
     return None

@@ -20,7 +20,7 @@ def judge_occupants(run: str, found: Sequence[Occupant], unread: Sequence[str]) 
     if unread:
         more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
         names = ", ".join(one_line(name) for name in unread[:_NAMED])
-        findings.append(passes(f"{run}: not known what these do, since they may not be looked into: {names}{more}"))
+        findings.append(passes(f"{run}: these may not be inspected, so what they do is unknown: {names}{more}"))
     return findings
 
 

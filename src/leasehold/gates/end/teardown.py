@@ -136,8 +136,8 @@ def judge_approval(
         return Verdict("approval", (refuses(f"nobody approved `{readings.verb}` on {readings.lease}"),))
     asked = approval.request
     findings = [
-        _as_said(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, asked is `{readings.verb}`"),
-        _as_said(asked.lease == readings.lease, f"approved lease is {asked.lease}, asked is {readings.lease}"),
+        _as_said(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, requested is `{readings.verb}`"),
+        _as_said(asked.lease == readings.lease, f"approved lease is {asked.lease}, requested is {readings.lease}"),
         _as_said(asked.evidence == readings.evidence, "the receipts are the ones that were approved"),
         _as_said(  # a request is a file: one that claims a longer life was not written by us
             now_unix <= asked.expires_unix <= now_unix + APPROVAL_LIFE_S, "the approval is at most 15 minutes old"

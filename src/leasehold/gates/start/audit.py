@@ -82,7 +82,7 @@ def judge_cluster(answer: Mapping[str, Any]) -> Finding:
     """Judge Slurm's answer to a job with these requirements."""
     problem = str(answer.get("problem") or "")
     if problem:
-        return refuses(f"Slurm would not take it: {problem}", "mend `slurm:` or resources.gpu in the job file")
+        return refuses(f"Slurm would not take it: {problem}", "fix `slurm:` or resources.gpu in the job file")
     return passes(f"Slurm would take it: {answer.get('says')}")
 
 
@@ -249,7 +249,7 @@ def _misfit(wish: GpuWish, card: dict[str, Any]) -> str:
         return f"{card['name']} is not a {wish.name}"
     memory = card["memory_total_bytes"]
     if wish.memory_min_bytes and memory is None:
-        return f"{card['name']} does not say how much memory it has"
+        return f"{card['name']} does not report how much memory it has"
     if wish.memory_min_bytes and memory < wish.memory_min_bytes * 0.97:  # drivers reserve some memory
         return f"{card['name']} has {say_bytes(memory)}, less than {say_bytes(wish.memory_min_bytes)}"
     if wish.memory_max_bytes and memory is not None and memory > wish.memory_max_bytes * 1.03:

@@ -56,14 +56,12 @@ def judge_smoke(readings: SmokeReadings) -> Verdict:
         judge(
             readings.code == 0,
             f"`{readings.command}` exited with {readings.code}",
-            "mend it here, where it costs nothing",
+            "fix it here, where it costs nothing",
         ),
         judge(
             not _TRACEBACK.search(readings.output),
             _traceback_text(readings.output),
-            _missing_module(
-                readings.output, f"{readings.interpreter or 'a python that was not found out'} ran the smoke"
-            ),
+            _missing_module(readings.output, f"{readings.interpreter or 'an unidentified Python'} ran the smoke"),
         ),
     ]
     if readings.timed_out:
@@ -138,7 +136,7 @@ def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, befor
     return Verdict(
         "launch",
         (
-            judge(alive, "the trainer lives" if alive else "the trainer is gone", "lease logs shows its last words"),
+            judge(alive, "the trainer lives" if alive else "the trainer is gone", "lease logs shows its last output"),
             passes("its first line came") if first_line else silent,
             judge(
                 not _TRACEBACK.search(log),
@@ -151,7 +149,7 @@ def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, befor
 
 _SAVE_HINT = "save a checkpoint in the first half of the smoke, and load it at the start"
 _RESUME_HINT = "load the newest checkpoint below $LEASE_OUT at the start; docs/checkpoints.md shows how"
-_PRINT_HINT = "print the step, for example: step 1/6; or say `progress: <regex>` in the job"
+_PRINT_HINT = "print the step, for example: step 1/6; or set `progress: <regex>` in the job"
 _LONGER_HINT = "give the smoke more steps, each printed as it is done: step 1/6"
 _WRITE_HINT = "write it into the folder that $LEASE_OUT names"
 

@@ -17,7 +17,7 @@ from leasehold.model.values.wording import ago
 from .never_rules import command_warnings, judge_commands
 
 _IN_A_ROW = "if its cells run one after the other"
-_COUNT_CARDS = "nobody said how many cards the box has: lease plan --cards N"
+_COUNT_CARDS = "how many cards the box has is not known: lease plan --cards N"
 
 
 def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:

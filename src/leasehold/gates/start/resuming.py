@@ -51,7 +51,7 @@ def _judge_loading(opaque: tuple[str, ...], torch_said: str, beside: list[str]) 
         named = f"needs code to load: {', '.join(opaque[:5])}"
         return refuses(named, "save plain data (state_dicts, numbers, text)")
     if torch_said.startswith("refused"):
-        return unknown("plain data only, and torch.load(weights_only=True) takes it not: see what it said")
+        return unknown("plain data only, but torch.load(weights_only=True) refuses it: see its message")
     if beside:
         return unknown(f"its weights load without running code; {beside[0]}")
     return passes("loads without running code: plain data only")

@@ -134,7 +134,7 @@ def _read_request(path: Path) -> tuple[ApprovalRequest, bytes]:
             "approval.unreadable", f"{path}: {error}", hint="make one with: lease down … --request FILE"
         ) from None
     if canonical(request.as_dict()) + b"\n" != data:
-        raise UserError("approval.unreadable", f"{path} is not as we wrote it")
+        raise UserError("approval.unreadable", f"{path} differs from the request that we wrote")
     return request, data
 
 

@@ -75,4 +75,4 @@ def _seen(before: Machine | None, now: Machine) -> str:
     if before.box_id == now.box_id:
         return f"the folder is the same one (box-id {now.box_id}), only the run is gone from it"
     what = f"another folder: box-id then {before.box_id}, now {now.box_id or 'absent'}"
-    return what + ("" if before.boot == now.boot else "; the machine was booted anew since, or is another")
+    return what + ("" if before.boot == now.boot else "; the machine was rebooted since, or is another")

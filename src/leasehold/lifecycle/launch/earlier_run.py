@@ -35,7 +35,7 @@ def as_begun(ledger: Ledger, plan: Plan, tree: CodeTree, report: Report) -> Plan
         return plan
     changed = _changes(kept_code.entries_of(ledger, begun.tree), tree.entries)
     what = say_changes(changed) if changed else "some files"
-    text = f"it is the same run: of {what} its training knows nothing; it keeps the files that it began with"
+    text = f"the same run: its training does not use {what}; it keeps the files that it began with"
     report(Note("beside", text, {"changed": [path for _, path in changed]}))
     return replace(plan, tree=begun.tree, code=begun.code)
 

@@ -320,7 +320,7 @@ def _begin(engine: Engine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str
     home_id, private = mine
     pushed = engine.uploads.push(tree) if tree.sha256 == plan.tree else None  # else the box has had it since the start
     if pushed:
-        size = f"{pushed.files} of {len(tree.entries)} files, {say_bytes(pushed.bytes)}, had to travel"
+        size = f"{pushed.files} of {len(tree.entries)} files sent, {say_bytes(pushed.bytes)}"
         data = {"files": pushed.files, "bytes": pushed.bytes, "of_files": len(tree.entries)}
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
     seen = engine.work.start(plan, home_id, private)

@@ -99,7 +99,7 @@ def refuse_elsewhere(home: Home, plan: Plan, box: Box, absent_on: str) -> None:
     raise Refusal(
         "run.elsewhere",
         f"{known.run} {_standing(known)} {_place(other, box)}",
-        seen=f"last heard of {ago(time.time() - known.seen_unix)} ago" if known.seen_unix else "never heard of there",
+        seen=f"last seen {ago(time.time() - known.seen_unix)} ago" if known.seen_unix else "never seen there",
         hint=f"{on} {'resumes' if known.state in ('failed', 'stopped') else 'goes on with'} it; "
         "lease run --again starts another here",
     )

@@ -66,7 +66,7 @@ def bring_home(
 
 
 def _seal_error(error: BoxError, run: str) -> VerifyError:
-    hint = f"the run exited 0 without its promise: lease logs {run}; mend the job and run again, or lease waive {run}"
+    hint = f"the run exited 0 without its promise: lease logs {run}; fix the job and run again, or lease waive {run}"
     return VerifyError("artifact.unsealable", error.message, seen=error.seen, hint=hint)
 
 
@@ -199,7 +199,7 @@ class _Homecoming:
                 if not left:
                     hint = "is something on the box still writing it? lease pull again"
                     raise VerifyError("artifact.changed", error.message, seen=error.seen, hint=hint) from None
-                self.report(Note("changed", f"{error.message}; taking the list anew"))
+                self.report(Note("changed", f"{error.message}; reading the list again"))
                 opened = self._open(cells)
         raise AssertionError("the last round raises")
 

@@ -201,7 +201,7 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any], names: Mappi
         error = VerifyError(
             "artifact.does_not_load",
             f"{len(bad)} of {len(requests)} artifacts do not load{first}",
-            hint="mend the promise in the job file and repeat lease run: it checks again, it does not retrain",
+            hint="fix the promise in the job file and repeat lease run: it checks again, it does not retrain",
         )
         root = place / "cells"
         error.cells = tuple(dict.fromkeys(Path(result.path).relative_to(root).parts[0] for result in bad))

@@ -97,7 +97,7 @@ def _pick(found: list[dict[str, Any]], order: AdoptOrder) -> dict[str, Any]:
             return one
     raise UserError(
         "adopt.unknown",
-        f"pid {order.pid} on {order.box} is no training of yours that could be adopted",
+        f"pid {order.pid} on {order.box} is not an adoptable training process",
         hint=f"lease adopt {order.box} lists what is; ours, other users' and tools such as Jupyter are left out",
     )
 

@@ -60,7 +60,7 @@ def _bounded(chunks: Any) -> Any:
     for chunk in chunks:
         total += len(chunk)
         if total > _MAX_PLAN_BYTES:
-            raise BoxError("run.damaged", "the plan on the box is larger than any plan")
+            raise BoxError("run.damaged", "the plan on the box is larger than a plan can be")
         yield chunk
 
 

@@ -29,7 +29,7 @@ def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> Ru
     if not lease.open:
         raise Refusal(
             "run.box_gone",
-            f"{record.run} cannot go on: its lease {lease.id} is closed, and its state lay on that box",
+            f"{record.run} cannot go on: its lease {lease.id} is closed, and its state was on that box",
             hint="lease run --again starts the job anew; what came home: lease show " + record.run,
         )
     plan = plan_from_dict(json.loads(record.plan_json))
@@ -58,7 +58,7 @@ def _refuse_ended(engine: Engine, record: RunRecord) -> None:
         )
     if state == "finished":
         hint = f"lease pull {record.run} brings its results home; lease run --again trains once more"
-        raise UserError("run.finished", f"{record.run} has finished: there is nothing to go on with", hint=hint)
+        raise UserError("run.finished", f"{record.run} has finished: there is nothing to resume", hint=hint)
 
 
 def _job_file(home: Home, record: RunRecord) -> str:

@@ -163,7 +163,7 @@ class Watch:
         if self._beats_alone >= 2:
             raise BoxError(
                 "box.deserted",
-                f"{self.run} has not ended, and nobody is left on {self.box.name} to go on with it",
+                f"{self.run} has not ended, and no process is left on {self.box.name} to continue it",
                 seen="no caretaker, keeper or trainer holds its lock",
                 hint=f"was the box restarted? lease resume {self.run} starts it again",
             )
