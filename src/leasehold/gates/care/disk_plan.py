@@ -15,7 +15,7 @@ MANY_FILES = 100_000  # from here on tar shards are recommended
 
 @dataclass(frozen=True)
 class Class:
-    """What holds for every unit of one class; without a rank it is never proposed."""
+    """A class of units: what holds for all of them; without a rank none is ever proposed for deletion."""
 
     title: str
     rank: int | None = None  # lower is deleted first

@@ -57,7 +57,7 @@ def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
 
 
 def say_grace(sheet: PlanSheet) -> str:
-    """Warn when a checkpoint takes longer to write than an eviction allows; empty when it does not or is not known.
+    """Return a warning if writing a checkpoint takes longer than an eviction allows; empty if not, or not known.
 
     Where the site decides whether capacity is taken away, eviction cannot be ruled out here.
     """

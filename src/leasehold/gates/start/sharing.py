@@ -48,7 +48,7 @@ def judge_sharing(
 
 
 def relied_on(profile: Profile) -> Tier | None:
-    """Return the shared tier on which a plan relies, when the verb that ends the meter deletes the rest."""
+    """Return the shared tier on which a plan relies because the verb that ends the meter deletes the rest."""
     verb, tier = profile.verb(), profile.durable_tier
     if verb is None or tier is None or not tier.shared or profile.state_tier.survives(verb.ends) == YES:
         return None

@@ -55,7 +55,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class AllowedSigners:
-    """The parsed file, read once."""
+    """The parsed allowed_signers file."""
 
     plain: str  # the same lines without our options: the input of ssh-keygen
     signers: tuple[Signer, ...]

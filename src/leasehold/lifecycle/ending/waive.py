@@ -26,7 +26,7 @@ _NAMED = 8  # files listed in the question; the rest are counted
 
 
 class _Left(NamedTuple):
-    """What was found of a cell on the box."""
+    """The files of a cell that were found on the box."""
 
     files: list[dict[str, Any]]
     reached: bool  # the box answered, with our folder on it

@@ -35,7 +35,7 @@ def arrive(
 
 
 def _refuse_lost(home: Home, lease: Lease, before: RunRecord | None, met: Machine) -> None:
-    """Refuse to start from zero a run that this home saw working here, only because its folder is not there now."""
+    """Refuse to start a run from zero on a box where this home saw it working, just because its folder is gone now."""
     if before is None or before.state == "planned" or not _was_here(home, lease, before):
         return
     if books.was_removed(home.ledger, before.run) or not (before.owed() or before.receipt_json):

@@ -35,7 +35,7 @@ class RunOrder:
     cells: tuple[str, ...] = ()  # the cells given to this box in a sweep over several boxes
     part: str = ""  # which of the sweep's runs this is
     generation: int = -1  # of that sweep, if it was computed once for all boxes
-    given: Mapping[str, int] = field(default_factory=dict)  # the number of this assignment of cells
+    given: Mapping[str, int] = field(default_factory=dict)  # by cell, the number of its assignment
     take_over: bool = False  # distribute a sweep that another home has distributed so far
     prepared: tuple[Job, CodeTree] | None = None  # job and code, if they were read once for several boxes
     stored: Plan | None = None  # continue with this exact plan: `lease resume`

@@ -147,7 +147,7 @@ def _names(known: dict[str, dict[str, Any]], folder: Path) -> HomeNames:
 
 
 def _patterns(plan: Plan, *, ended: bool) -> list[str]:
-    """Return the promised patterns and declared checkpoints; of an ended run, everything but its scratch."""
+    """Return the promised patterns and declared checkpoints; `**` for an ended run whose job declares no scratch."""
     path = plan.job.checkpoint.path.strip("/")
     if ended and not plan.job.scratch:
         return ["**"]

@@ -1,4 +1,4 @@
-"""Pull until done: what came is kept, the capped pause grows with each lost link, and progress resets it."""
+"""Pull until done: what came is kept; the pause grows with each attempt that brings nothing, up to a cap."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _begun_on(home: Home, run: str) -> Lease | None:
 
 
 def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], report: Report) -> Chosen | None:
-    """Return to the box where the run was begun; only its answer that it does not know the run frees the choice."""
+    """Go back to the run's box; other candidates are tried only if it answers that it does not know the run."""
     if lease.box not in known:
         raise Refusal(
             "run.elsewhere",
