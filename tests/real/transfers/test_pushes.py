@@ -107,4 +107,4 @@ def test_files_of_any_name_travel_and_the_same_code_travels_once(life: Life) -> 
     assert f"{files} of {files} files" in first.said
     again = life.run("--again")
     assert again.wait() == 0, life.explain()
-    assert "had to travel" not in again.said
+    assert "files sent" not in again.said

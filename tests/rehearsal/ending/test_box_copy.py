@@ -100,7 +100,7 @@ def test_a_store_into_a_mapped_page_is_found_by_reading(person: Front) -> None:
             timeless and on_box(person).stat().st_ctime_ns == before.st_ctime_ns
         ):  # nothing wrote the page back meanwhile
             assert plan.code == 0, "its times say nothing; the plan says what is still to be read"
-            assert "to be read in full" in plan.out + plan.said
+            assert "are read in full right before" in plan.out + plan.said
         assert "'best.bin' holds other bytes on the box than came home" in refused.said or "mtime" in refused.said
     assert root(person).is_dir()
     pulled = person.lease("pull", "toy")

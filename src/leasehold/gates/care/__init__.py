@@ -1,1 +1,1 @@
-"""Judgements about disks, cards and files of a box."""
+"""Pure checks of a box's disks, GPUs and files."""

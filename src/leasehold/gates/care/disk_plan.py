@@ -1,4 +1,4 @@
-"""What may be deleted on a box, in which order, why that is safe and what it costs to get back. Pure."""
+"""Deletion plan for a box: what may go, in which order, why that is safe, what it costs to get back. Pure."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from leasehold.model.run.disk_unit import DiskUnit
 from leasehold.model.values.wording import ago
 
-YOUNG_S = 3600.0  # something may just be writing it
-UNFINISHED_S = 86400.0  # an unfinished file that nobody touched for a day
-MANY_FILES = 100_000  # from here on tar shards are worth it
+YOUNG_S = 3600.0  # something may still be writing it
+UNFINISHED_S = 86400.0  # an unfinished file that was not touched for a day
+MANY_FILES = 100_000  # from here on tar shards are recommended
 
 
 @dataclass(frozen=True)
 class Class:
-    """What is true of everything of one class; without a rank it is never proposed."""
+    """A class of units: what holds for all of them; without a rank none is ever proposed for deletion."""
 
     title: str
-    rank: int | None = None  # lower goes first
+    rank: int | None = None  # lower is deleted first
     safe: str = ""
     cost: str = ""
     keep: str = ""
 
 
 CLASSES: Mapping[str, Class] = {
-    "trash": Class("trash", 0, "somebody threw it away", "nothing"),
+    "trash": Class("trash", 0, "it is in the trash already", "nothing"),
     "core": Class("core dumps", 0, "what is left of a crashed process; a debugger alone reads it", "nothing"),
     "temp": Class("unfinished files", 0, "an unfinished write or download, untouched for a day", "the download again"),
     "cache.apt": Class("apt cache", keep="packages that are installed already; as root: apt-get clean"),
@@ -44,25 +44,25 @@ CLASSES: Mapping[str, Class] = {
     "checkpoint.best": Class("best checkpoints", keep="its name or its trainer calls it the best"),
     "checkpoint.last": Class("last checkpoints", keep="the newest of its series, or the only one"),
     "images": Class("image files", keep="samples or data? only you know; many small files are better as tar shards"),
-    "dataset": Class("data sets", keep="what training reads; whether it can be had again only you know"),
+    "dataset": Class("data sets", keep="training data; only you know whether it can be downloaded again"),
     "tensorboard": Class("TensorBoard logs", keep="evidence of runs"),
     "wandb": Class("wandb runs", keep="may not be synced yet: wandb sync --clean removes what is"),
     "environment": Class("environments", keep="installed programs; something may run from it"),
     "ours.data": Class("fetched data ($LEASE_DATA)", keep="jobs of this box read it"),
     "ours.inputs": Class("uploaded data (`data:` of jobs)", keep="lease box prune removes what no run uses"),
     "ours.trees": Class("our code", keep="lease box prune removes what no run uses"),
-    "ours.parcels": Class("our caretaker", keep="it looks after the runs"),
+    "ours.parcels": Class("our caretaker", keep="it supervises the runs"),
     "ours.quarantine": Class("quarantine", keep="lease disk BOX --empty-quarantine STAMP deletes it"),
-    "ours.other": Class("our other files", keep="we work with it"),
-    "folder": Class("other folders", keep="of no known class"),
+    "ours.other": Class("our other files", keep="leasehold uses it"),
+    "folder": Class("other folders", keep="its class is unknown"),
 }
-_UNKNOWN = Class("of an unknown class", keep="of no known class")
-Proof = Callable[[str], str]  # a run's name -> why it must stay; empty when it is home
+_UNKNOWN = Class("of an unknown class", keep="its class is unknown")
+Proof = Callable[[str], str]  # a run's name -> why it must stay; empty when its results are home
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A unit, and why it may go or must stay."""
+    """A unit with the reason why it may be deleted or must stay."""
 
     unit: DiskUnit
     target: bool
@@ -71,7 +71,7 @@ class Judged:
     rank: int = 99
 
     def as_dict(self) -> dict[str, object]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         unit = self.unit
         return {
             "path": unit.path, "class": unit.kind, "title": class_of(unit.kind).title, "tier": unit.tier,
@@ -83,18 +83,18 @@ class Judged:
 
 
 def class_of(kind: str) -> Class:
-    """Say what is true of a class; one that a newer box knows is never deleted."""
+    """Return what holds for a class; a class that only a newer box knows is never deleted."""
     return CLASSES.get(kind, _UNKNOWN)
 
 
 def judge_units(units: Iterable[DiskUnit], now_unix: float, proof: Proof) -> list[Judged]:
-    """Say of each unit whether it may go; targets first, in the order in which they would."""
+    """Judge whether each unit may be deleted; targets come first, in deletion order."""
     judged = [_judge(unit, now_unix, proof) for unit in units]
     return sorted(judged, key=lambda item: (not item.target, item.rank, -item.unit.frees_bytes))
 
 
 def pick(judged: Sequence[Judged], tiers: set[str], want_bytes: int, want_inodes: int = 0) -> list[Judged]:
-    """Take the cheapest targets of these tiers until they suffice; all of them when they do not."""
+    """Take the cheapest targets of these tiers until they suffice, or all of them if they do not."""
     chosen: list[Judged] = []
     freed = inodes = 0
     for item in judged:
@@ -119,7 +119,7 @@ def _judge(unit: DiskUnit, now_unix: float, proof: Proof) -> Judged:
 
 
 def _held(unit: DiskUnit, now_unix: float) -> str:
-    """Say what holds a unit that its class would let go."""
+    """Return what protects a unit that its class alone would release."""
     if unit.open_by:
         return f"pid {', '.join(map(str, unit.open_by[:5]))} has it open"
     if unit.foreign:
@@ -133,6 +133,6 @@ def _held(unit: DiskUnit, now_unix: float) -> str:
     if not unit.bytes:
         return "it is empty"
     if unit.kind == "ours.run":
-        return ""  # its receipt says more than its age
+        return ""  # its receipt proves more than its age
     age_s, least_s = now_unix - unit.newest_unix, UNFINISHED_S if unit.kind == "temp" else YOUNG_S
     return f"it was written {ago(age_s)} ago; {ago(least_s)} is the least" if age_s < least_s else ""

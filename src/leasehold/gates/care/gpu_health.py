@@ -1,4 +1,4 @@
-"""Is this card healthy? Pure: what was seen of it in, one judgement a thing out. Thresholds stand in one place."""
+"""GPU health checks. Pure: readings in, one judgement per property out. All thresholds are defined here."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where a reading becomes a finding; docs/hygiene.md prints the table."""
+    """Limits beyond which a reading becomes a finding; docs/hygiene.md prints the table."""
 
     hot_c: float = 83.0
-    cool_c: float = 75.0  # the target after cooling
-    clock_share: float = 0.70  # SM clock of its maximum, while hot and under load
-    loaded_percent: float = 60.0  # below this low clocks are normal
-    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process explains
-    power_share: float = 0.90  # a cap below this share of the default slows training
+    cool_c: float = 75.0  # the target temperature after cooling
+    clock_share: float = 0.70  # SM clock as a share of its maximum, while hot and under load
+    loaded_percent: float = 60.0  # below this load low clocks are normal
+    unseen_bytes: int = 512 * _MIB  # memory in use that no visible process accounts for
+    power_share: float = 0.90  # a power cap below this share of the default slows training
 
 
 class Level(Enum):
-    """Fail: stop and rent another card. Warn: know it. Unknown: it could not be seen, so nobody can clear it."""
+    """Fail: stop and rent another card. Warn: worth knowing. Unknown: it could not be read, so nothing is cleared."""
 
     OK = "ok"
     WARN = "warn"
@@ -35,7 +35,7 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Health:
-    """One thing that was looked at."""
+    """The judgement of one property of a card."""
 
     level: Level
     what: str
@@ -43,13 +43,13 @@ class Health:
     card: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         return {"level": self.level.value, "what": self.what, "hint": self.hint, "card": self.card}
 
 
 @dataclass(frozen=True)
 class GpuReadings:
-    """What the box answered."""
+    """The box's answers about its GPUs."""
 
     cards: Sequence[Mapping[str, Any]] = ()
     problem: str = ""
@@ -72,13 +72,13 @@ _RENT = "bring the results home and rent another machine; tell the provider the 
 _SLOWED = {
     "hw_thermal_slowdown": "the hardware slows it down because it is hot",
     "sw_thermal_slowdown": "the driver slows it down because it is hot",
-    "hw_power_brake": "its power supply brakes it",
+    "hw_power_brake": "its power supply slows it down",
     "hw_slowdown": "the hardware slows it down",
 }
 
 
 def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> list[Health]:
-    """Judge everything that was seen; what could not be seen is said as unknown, never left out."""
+    """Judge every reading; what could not be read is reported as unknown, never left out."""
     limits = limits or Thresholds()
     if readings.problem or not readings.cards:
         why = readings.problem or "the driver lists no card"
@@ -98,13 +98,13 @@ def judge_health(readings: GpuReadings, limits: Thresholds | None = None) -> lis
 
 
 def worst(found: Sequence[Health]) -> Level:
-    """Fail beats warn beats unknown beats ok."""
+    """Return the worst level: fail, then warn, then unknown, then ok."""
     seen = {health.level for health in found}
     return next((level for level in (Level.FAIL, Level.WARN, Level.UNKNOWN) if level in seen), Level.OK)
 
 
 def thresholds() -> dict[str, Any]:
-    """Spell the thresholds for --json."""
+    """Return the thresholds for --json."""
     return asdict(Thresholds())
 
 
@@ -124,7 +124,7 @@ def _driver(readings: GpuReadings) -> list[Health]:
 
 
 def judge_kernel(kernel: Mapping[str, Any]) -> list[Health]:
-    """Judge the kernel log; one that cannot be read clears nothing."""
+    """Judge the kernel log; an unreadable log clears nothing."""
     if not kernel.get("readable"):
         said = f"the kernel log cannot be read ({kernel.get('problem') or 'no reason given'}): Xid errors stay unseen"
         return [Health(Level.UNKNOWN, said, "this does not clear the card; ask the provider, or look as root")]
@@ -133,12 +133,12 @@ def judge_kernel(kernel: Mapping[str, Any]) -> list[Health]:
 
 
 def judge_fitness(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]]) -> list[Health]:
-    """Judge one card by its own counters: memory errors, heat, and whether something slows it down."""
+    """Judge one card by its own counters: memory errors, heat and throttling."""
     return [*_faults(card), *_heat(card, samples, Thresholds())]
 
 
 def judge_xids(kernel: Mapping[str, Any]) -> list[tuple[str, Health]]:
-    """Judge each kind of Xid in a log that was read, with the bus it is of."""
+    """Judge each kind of Xid in a readable log; return it with the bus of its card."""
     seen: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for item in kernel.get("xids", ()):
         seen.setdefault((str(item["bus"]), int(item["xid"])), []).append(item)
@@ -152,7 +152,7 @@ def _xid(bus: str, number: int, items: Sequence[Mapping[str, Any]]) -> Health:
 
 
 def _faults(card: Mapping[str, Any]) -> list[Health]:
-    """Memory errors and what the card did about them."""
+    """Judge memory errors and the card's reaction to them."""
     found = []
     if card.get("ecc_uncorrected"):
         found.append(Health(Level.FAIL, f"{card['ecc_uncorrected']} uncorrectable memory errors since boot", _RENT))
@@ -172,7 +172,7 @@ def _faults(card: Mapping[str, Any]) -> list[Health]:
     if card.get("ecc") is None and card.get("ecc_uncorrected") is None:
         return [Health(Level.UNKNOWN, "it counts no memory errors (no ECC): they stay unseen")]
     if card.get("ecc") is False:
-        return [Health(Level.WARN, "ECC is off: memory errors pass unseen", "the provider can turn it on")]
+        return [Health(Level.WARN, "ECC is off: memory errors go unnoticed", "the provider can turn it on")]
     fixed = card.get("ecc_corrected")
     return [Health(Level.OK, "no uncorrectable memory error" + (f"; {fixed} corrected" if fixed else ""))]
 
@@ -190,20 +190,23 @@ def _heat(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], limits:
         if _times(key, samples) and not (key == "hw_slowdown" and _times("hw_thermal_slowdown", samples))
     ]
     if all(sample.get("reasons") is None for sample in samples):
-        found.append(Health(Level.UNKNOWN, "the driver does not say whether it is slowed down"))
+        found.append(Health(Level.UNKNOWN, "the driver does not report whether it is slowed down"))
     hottest = max((sample.get("temperature_c") or 0 for sample in samples), default=0)
     shown = _shown(card, samples)
     if not any(sample.get("temperature_c") is not None for sample in samples):
-        return [*found, Health(Level.UNKNOWN, f"it does not say how hot it is{shown and f' ({shown})'}")]
+        return [*found, Health(Level.UNKNOWN, f"it does not report its temperature{shown and f' ({shown})'}")]
     if hottest < limits.hot_c:
-        warmer = f", above the {limits.cool_c:g} °C one aims at" if hottest > limits.cool_c else ""
+        warmer = f", above the {limits.cool_c:g} °C target" if hottest > limits.cool_c else ""
         return [*found, Health(Level.OK, shown + warmer)]
     slow = [sample for sample in samples if _slow(card, sample, limits)]
     if slow:
         low = min(sample["sm_mhz"] for sample in slow)
         said = f"{shown}: hot, and its clock fell to {low} of {card['sm_mhz_max']} MHz under load"
         return [*found, Health(Level.FAIL, said, "the host cools it badly: " + _RENT)]
-    return [*found, Health(Level.WARN, f"{shown}: hot, with its clock still up", "watch it; it may slow down soon")]
+    return [
+        *found,
+        Health(Level.WARN, f"{shown}: hot, but its clock has not dropped", "watch it; it may slow down soon"),
+    ]
 
 
 def _slow(card: Mapping[str, Any], sample: Mapping[str, Any], limits: Thresholds) -> bool:
@@ -241,10 +244,10 @@ def _links(card: Mapping[str, Any], limits: Thresholds) -> list[Health]:
 
 
 def _memory(card: Mapping[str, Any], readings: GpuReadings, limits: Thresholds) -> list[Health]:
-    """Memory that is in use, and whether anybody visible uses it."""
+    """Judge memory in use, and whether a visible process accounts for it."""
     used = card.get("memory_used_bytes")
     if used is None:
-        return [Health(Level.UNKNOWN, "the card does not say how much of its memory is used")]
+        return [Health(Level.UNKNOWN, "the card does not report how much of its memory is used")]
     here = {int(row["pid"]) for row in readings.holders}
     mine = [item for item in readings.listed if item[1] == card.get("uuid")]
     gone = [item for item in mine if item[0] not in here]

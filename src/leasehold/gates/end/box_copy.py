@@ -1,7 +1,7 @@
-"""What lies on the box beside what was sealed: by size, times and inode first, by every byte before it may be deleted.
+"""Compare the box's files with what was sealed: by size, times and inode; by content before anything is deleted.
 
-Times prove little: whoever writes in place can set mtime back, and a store into a mapped page that is dirty already
-moves no time at all. Only a full read proves that the box holds what came home.
+Times prove little: a process that writes in place can set mtime back, and a store into a mapped page that is already
+dirty changes no time at all. Only a full read proves that the box holds what came home.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STATS = (*_COMPARED, "ctime_ns")
 
 @dataclass(frozen=True)
 class ReadInFull:
-    """Files that the box has read to their end just now, by cell and path: their sums, or why there is none."""
+    """Files that the box has just read in full, by cell and path: their hashes, or why there is none."""
 
     entries: Mapping[tuple[str, str], Entry] = field(default_factory=dict)
     bytes: int = 0
@@ -30,7 +30,7 @@ class ReadInFull:
 
 
 def suspects(sealed: Cells, present: Cells, cells: Collection[str]) -> dict[tuple[str, str], int]:
-    """List files whose times alone no longer prove that they are what was sealed: only their ctime moved."""
+    """List files whose times no longer prove that they are what was sealed: only their ctime changed."""
     found = {}
     for cell in cells:
         before = {str(entry["path"]): entry for entry in sealed.get(cell, ())}
@@ -42,14 +42,14 @@ def suspects(sealed: Cells, present: Cells, cells: Collection[str]) -> dict[tupl
 
 
 def everything(sealed: Cells, cells: Collection[str]) -> dict[tuple[str, str], int]:
-    """List all that came home from these cells: what is read in full before a verb that deletes it."""
+    """List all files of these cells that came home: they are read in full before a verb deletes them."""
     return {(cell, str(one["path"])): int(one["bytes"]) for cell in cells for one in sealed.get(cell, ())}
 
 
 def judge_box_copy(
     run: str, cells: Collection[str], sealed: Cells, present: Cells, read: ReadInFull, in_full: bool
 ) -> list[Finding]:
-    """Compare the files of cells that are home with what lies on the box; in_full: each must have been read."""
+    """Compare the files of cells that are home with those on the box; with in_full each must have been read."""
     findings, files, size = [], 0, 0
     for cell in sorted(cells):
         before = {str(entry["path"]): entry for entry in sealed.get(cell, ())}
@@ -65,7 +65,7 @@ def judge_box_copy(
 
 
 def _against(problem: tuple[str, bool], what: str, hint: str) -> Finding:
-    return refuses(what, hint) if problem[1] else unknown(what, "the same command looks again")
+    return refuses(what, hint) if problem[1] else unknown(what, "repeat the command to check again")
 
 
 def _say(files: int, size: int, read: ReadInFull, in_full: bool) -> str:
@@ -74,13 +74,13 @@ def _say(files: int, size: int, read: ReadInFull, in_full: bool) -> str:
         return f"{many} read in full on the box ({say_bytes(read.bytes)} in {read.seconds:.1f} s), hash-equal"
     partly = f"; {len(read.entries):,} with a later ctime read in full, hash-equal" if read.entries else ""
     return (
-        f"{many} on the box as sealed, by size, mtime and inode{partly}; "
-        f"{say_bytes(size)} to be read in full there right before anything that deletes them"
+        f"{many} on the box {'matches' if files == 1 else 'match'} the manifest by size, mtime and inode{partly}; "
+        f"{say_bytes(size)} are read in full right before any deletion"
     )
 
 
 def _problem(was: Entry | None, now: Entry | None, read: Entry | None, in_full: bool) -> tuple[str, bool] | None:
-    """Say what is wrong with a file, and whether that is certain; None where nothing is."""
+    """Return a file's problem and whether it is certain, or None."""
     if now is None:
         return "is gone from the box since it was sealed", True
     if was is None:
@@ -90,11 +90,11 @@ def _problem(was: Entry | None, now: Entry | None, read: Entry | None, in_full: 
         return said, True
     if read is None:
         doubtful = in_full or _ctime_moved(was, now)
-        return ("could have been written since it was sealed, and was not read", False) if doubtful else None
+        return ("may have been written since it was sealed, and was not read", False) if doubtful else None
     if "sha256" not in read:
-        return f"was to be read in full on the box and {read.get('problem') or 'was not'}", False
+        return f"was not read in full on the box: {read.get('problem') or 'no reason given'}", False
     if read["sha256"] != was["sha256"]:
-        return "holds other bytes on the box than came home, though size and mtime are those of then", True
+        return "holds other bytes on the box than came home, though size and mtime are unchanged", True
     if any(read.get(key) != now.get(key) for key in _STATS):
         return "is being changed on the box", False
     return None

@@ -1,4 +1,4 @@
-"""Processes in a run's folders at the teardown gate: who writes there keeps the box; who merely reads is named."""
+"""Processes in a run's folders at the teardown gate: writers keep the box from going; mere readers are listed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from leasehold.model.run.verdict import Finding, passes, refuses, unknown
 
 Occupant = Mapping[str, Any]
 
-_NAMED = 5  # processes that a line names; more are counted
+_NAMED = 5  # processes listed in one line; the rest are counted
 _HOW_CHARS = 200
 
 
 def judge_occupants(run: str, found: Sequence[Occupant], unread: Sequence[str]) -> list[Finding]:
-    """Say of each process in a run's folders whether it keeps the box; `cleared` ones a person called harmless."""
+    """Judge whether each process in a run's folders keeps the box; a person declared the `cleared` ones harmless."""
     findings = [_judge(run, one) for one in found]
     if unread:
         more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
         names = ", ".join(one_line(name) for name in unread[:_NAMED])
-        findings.append(passes(f"{run}: not known what these do, since they may not be looked into: {names}{more}"))
+        findings.append(passes(f"{run}: these may not be inspected, so what they do is unknown: {names}{more}"))
     return findings
 
 

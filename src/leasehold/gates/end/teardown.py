@@ -1,7 +1,7 @@
-"""The teardown gate: pure. Readings in, a verdict out; it never looks at a log line.
+"""The teardown gate. Pure: readings in, a verdict out; it never looks at a log line.
 
-Nothing may be stopped, released or emptied until every promised cell is home with a receipt, or was waived by a
-person, and the box still holds exactly what was receipted.
+Nothing may be stopped, released or emptied until every promised cell is home with a receipt or was waived by a
+person, and the box still holds exactly what the receipt lists.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .box_copy import ReadInFull, judge_box_copy
 from .occupants import judge_occupants
 from .waivers import judge_absent, judge_given_up
 
-_NAMED = 8  # cells that a line names; more are counted
+_NAMED = 8  # cells listed in one line; the rest are counted
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A cell that a run had once and another box answers for now; without a box, nobody does yet."""
+    """A cell that a run once had and another box now has; without a box, it is not assigned yet."""
 
     cell: str
     box: str = ""
@@ -36,7 +36,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class RunReadings:
-    """What is known of one run on the box that is to go."""
+    """What is known of one run on the box that is to be torn down."""
 
     run: str
     promised: tuple[str, ...]
@@ -47,41 +47,41 @@ class RunReadings:
     alive: tuple[int, ...] = ()
     state: str = "unknown"
     held_by_other_home: bool = False
-    held_by: str = ""  # who and since when, for people
+    held_by: str = ""  # who and since when, for display
     home_damage: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
     given_up: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what each waiver covers, by cell
     remains: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # every file of waived cells on the box now
-    bare: tuple[str, ...] = ()  # cells that wrote no file below the run's folder, promised or not
+    bare: tuple[str, ...] = ()  # cells that wrote no file below the run's folder, whether promised or not
     beside: dict[str, str] = field(default_factory=dict)  # by cell, a file that it wrote into its working folder
-    missed: tuple[str, ...] = ()  # of a run that is absent: cells that a person gave up, or had removed, knowing that
+    missed: tuple[str, ...] = ()  # of an absent run: cells that a person knowingly gave up, or had removed
     read: ReadInFull = field(default_factory=ReadInFull)  # files that the box has just read to their end
-    in_full: bool = False  # each file that is home must have been read so
-    unread: tuple[tuple[str, str], ...] = ()  # what of it could not be read on the box, and what to do about that
-    occupants: tuple[dict[str, Any], ...] = ()  # who works in its folders; `cleared`: a person called it harmless
-    unseen: tuple[str, ...] = ()  # processes that may not be looked into
+    in_full: bool = False  # each file that is home must have been read in full
+    unread: tuple[tuple[str, str], ...] = ()  # what could not be read on the box, and what to do about it
+    occupants: tuple[dict[str, Any], ...] = ()  # those working in its folders; `cleared`: a person declared it harmless
+    unseen: tuple[str, ...] = ()  # processes that may not be inspected
 
 
 @dataclass(frozen=True)
 class TeardownReadings:
-    """Everything the gate rests on."""
+    """All readings that the gate judges."""
 
     lease: str
     verb: str
     reachable: bool
     runs: tuple[RunReadings, ...]
     strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
-    unreadable: tuple[tuple[str, str], ...] = ()  # runs on the box, known or not, that do not say what they are
+    unreadable: tuple[tuple[str, str], ...] = ()  # runs on the box, known or not, that cannot be identified
     unreachable_because: str = ""
-    other_leases: tuple[str, ...] = ()  # open leases on the same machine with runs that are not home
+    other_leases: tuple[str, ...] = ()  # open leases on the same machine whose runs are not home
     harmless: bool = False  # a park: it can be undone and deletes nothing
     doubts: tuple[str, ...] = ()  # facts behind the verb that are stale or were never confirmed
-    facts_checked: str = ""  # what a person saw when looking at them
+    facts_checked: str = ""  # what a person stated after checking them
     around: tuple[Finding, ...] = ()  # of the rest of the machine, and of where the home copies lie
 
     @property
     def evidence(self) -> str:
-        """Digest over receipts and waivers: what an approval is bound to."""
+        """Return the hash of receipts and waivers to which an approval is bound."""
         proof = [
             {
                 "run": r.run,
@@ -95,7 +95,7 @@ class TeardownReadings:
 
 
 def judge_teardown(readings: TeardownReadings) -> Verdict:
-    """Say whether the verb may be asked for at all."""
+    """Judge whether the verb may be requested at all."""
     findings: list[Finding] = []
     if not readings.reachable:
         why = readings.unreachable_because or "no answer"
@@ -131,13 +131,13 @@ def judge_approval(
     simulated: bool,
     irreversible: bool,
 ) -> Verdict:
-    """Say whether this approval covers this very act, now."""
+    """Judge whether this approval covers exactly this act, now."""
     if approval is None:
         return Verdict("approval", (refuses(f"nobody approved `{readings.verb}` on {readings.lease}"),))
     asked = approval.request
     findings = [
-        _as_said(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, asked is `{readings.verb}`"),
-        _as_said(asked.lease == readings.lease, f"approved lease is {asked.lease}, asked is {readings.lease}"),
+        _as_said(asked.verb == readings.verb, f"approved verb is `{asked.verb}`, requested is `{readings.verb}`"),
+        _as_said(asked.lease == readings.lease, f"approved lease is {asked.lease}, requested is {readings.lease}"),
         _as_said(asked.evidence == readings.evidence, "the receipts are the ones that were approved"),
         _as_said(  # a request is a file: one that claims a longer life was not written by us
             now_unix <= asked.expires_unix <= now_unix + APPROVAL_LIFE_S, "the approval is at most 15 minutes old"
@@ -159,7 +159,7 @@ def judge_approval(
 
 
 def ask_for(readings: TeardownReadings, nonce: str, expires_unix: int) -> ApprovalRequest:
-    """Spell the request that an approval answers."""
+    """Build the request that an approval answers."""
     return ApprovalRequest(readings.verb, readings.lease, readings.evidence, nonce, expires_unix)
 
 
@@ -181,7 +181,7 @@ def _judge_run(run: RunReadings, reachable: bool) -> list[Finding]:
 
 
 def _judge_moved(run: RunReadings, looked: bool) -> list[Finding]:
-    """Say which cells went where, and what of them lies here still."""
+    """Report which cells moved where, and which of their files are still here."""
     findings = []
     for box in dict.fromkeys(moved.box for moved in run.moved):
         gone = [moved for moved in run.moved if moved.box == box]
@@ -220,7 +220,7 @@ def _judge_life(run: RunReadings, reachable: bool = True) -> list[Finding]:
 
 
 def _judge_parked(run: RunReadings) -> list[Finding]:
-    """A park deletes nothing: what is not home stays where it is. It only must not end what still works."""
+    """Check only that a park ends no running work: it deletes nothing, so what is not home stays where it is."""
     findings = []
     covered = set(run.receipt.cells) if run.receipt else set()
     for cell in run.promised:
@@ -230,7 +230,7 @@ def _judge_parked(run: RunReadings) -> list[Finding]:
 
 
 def _home(run: RunReadings, cell: str) -> str:
-    """Say what the receipt proves; numbers that are not finite shut no gate, and are never passed over."""
+    """Describe what the receipt proves; non-finite numbers close no gate, and are always mentioned."""
     named = run.receipt.nonfinite if run.receipt else ()
     held = summary(entry for entry in named if str(entry.get("path", "")).startswith(f"{cell}/"))
     loads = run.receipt.loads if run.receipt else ()

@@ -1,4 +1,4 @@
-"""Whether the home copy and the box are two places: pure. Readings in, findings out."""
+"""Check that the home copy and the box are two places. Pure: readings in, findings out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leasehold.model.lease.machine import Machine, one_system
 from leasehold.model.run.verdict import Finding, passes, refuses, unknown
 
-# File systems whose bytes lie on a disk (or in the memory) of the machine that mounts them.
+# File systems that store their bytes on a disk (or in the memory) of the machine that mounts them.
 _LOCAL_DISKS = (
     "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "tmpfs", "overlay", "vfat", "exfat",
     "ntfs3", "ramfs",
@@ -17,41 +17,41 @@ _LOCAL_DISKS = (
 
 @dataclass(frozen=True)
 class HomeFolder:
-    """A folder at home that must outlive the box, and what was found out of it."""
+    """A folder at home that must outlive the box, with what was read about it."""
 
     folder: str
-    what: str  # what lies in it
-    disk: str = ""  # the kind of its file system
-    source: str = ""  # where that is mounted from
-    from_box: bool = False  # that names the box
-    below: str = ""  # where the note that was left in it lies below the box's folder
+    what: str  # its contents
+    disk: str = ""  # the type of its file system
+    source: str = ""  # its mount source
+    from_box: bool = False  # that name the box
+    below: str = ""  # path, below the box's folder, of the note that was left in it
     seen_as: str = ""  # where else the box sees that note
-    inside: bool = False  # the box's folder is one of those above it, by device and inode
+    inside: bool = False  # the box's folder is one of its parents, by device and inode
     problem: str = ""  # why no note could be left
 
 
 @dataclass(frozen=True)
 class PlaceReadings:
-    """Home and box side by side."""
+    """Readings of home and box side by side."""
 
     home: Machine
     box: Machine
     folders: tuple[HomeFolder, ...]
-    whole: bool = False  # every folder of the box's root was looked into
+    whole: bool = False  # every folder in the box's root was searched
 
 
 def judge_places(readings: PlaceReadings) -> list[Finding]:
-    """Say of each folder whether it lies in the box's folder; what was not proven is unknown."""
+    """Judge for each folder whether it lies in the box's folder; what is not proven is unknown."""
     return [_judge(readings, folder) for folder in readings.folders]
 
 
 def lie_on_box(readings: PlaceReadings) -> list[Finding]:
-    """Take only what is proven to lie in the box's folder: for an early word, after a quick look."""
+    """Return only folders proven to lie in the box's folder, for an early error after a quick check."""
     return [finding for folder in readings.folders if (finding := _on_box(readings, folder)) is not None]
 
 
 def doubts_of(readings: PlaceReadings) -> list[str]:
-    """Say what home and box share outside the box's folder: whether that outlives the box, a person must look."""
+    """List what home and box share outside the box's folder; a person must check whether it outlives the box."""
     if one_system(readings.home, readings.box):
         return [
             "this home runs on the box itself (one boot, one process table): what ends the box may end this home too"
@@ -99,11 +99,11 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _own_disk(readings: PlaceReadings, folder: HomeFolder) -> bool:
-    """A local disk of a machine whose kernel is not the box's cannot be the box's."""
+    """Return whether the folder is on a local disk of a machine whose kernel is not the box's: that proves it apart."""
     boots = (readings.home.boot, readings.box.boot)
     return folder.disk in _LOCAL_DISKS and all(boots) and boots[0] != boots[1]
 
 
 def refusal_words(findings: Sequence[Finding]) -> str:
-    """Join what was found for one error."""
+    """Join the findings for one error message."""
     return "\n".join(finding.what for finding in findings)

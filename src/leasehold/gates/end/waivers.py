@@ -1,4 +1,4 @@
-"""A waived cell at the teardown gate: a waiver covers the files that were seen when it was typed, and no others."""
+"""Waived cells at the teardown gate: a waiver covers the files that existed when it was typed, and no others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from leasehold.model.values.units import say_bytes
 
 Entry = Mapping[str, Any]
 
-_NAMED = 5  # files that a line names; more are counted
-_COMPARED = ("bytes", "mtime_ns", "ctime_ns", "inode")  # the last three where the waiver noted them
+_NAMED = 5  # files listed in one line; the rest are counted
+_COMPARED = ("bytes", "mtime_ns", "ctime_ns", "inode")  # the last three only if the waiver recorded them
 
 
 def judge_given_up(run: str, cell: str, covered: Sequence[Entry], present: Sequence[Entry]) -> Finding:
-    """Compare every file of the cell that is on the box now with those that the waiver covers."""
+    """Compare every file of the cell now on the box with those that the waiver covers."""
     known = {str(entry["path"]): entry for entry in covered}
     stray = [_stray(known.get(str(entry["path"])), entry) for entry in present]
     named = [text for text in stray if text]
@@ -35,7 +35,7 @@ def judge_given_up(run: str, cell: str, covered: Sequence[Entry], present: Seque
 
 
 def judge_absent(run: str, cell: str) -> Finding:
-    """A run that was on the box when the cell was given up, or might have been, and that is not there now.
+    """Judge a cell that was given up while its run was, or may have been, on the box, when the run is now absent.
 
     Its disk may be missing, with files on it that nobody has seen since.
     """
@@ -45,12 +45,12 @@ def judge_absent(run: str, cell: str) -> Finding:
 
 
 def count(files: int) -> str:
-    """Say how many files."""
+    """Format a number of files."""
     return "1 file" if files == 1 else f"{files:,} files"
 
 
 def _stray(known: Entry | None, entry: Entry) -> str:
-    """Say what is wrong with a file; empty when the waiver covers it as it is."""
+    """Return what is wrong with a file; empty when the waiver covers it unchanged."""
     if known is None:
         return f"{str(entry['path'])!r} (not known when it was given up)"
     same = all(known[key] == entry.get(key) for key in _COMPARED if key in known)

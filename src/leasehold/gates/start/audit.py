@@ -1,4 +1,4 @@
-"""The audit gate: is this box fit for this job? Pure: what was measured in, a verdict with evidence out."""
+"""The audit gate: is this box fit for this job? Pure: measurements in, a verdict with evidence out."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ REFUSE_FULL = 0.95
 _SHM_REFUSE_BYTES = 64 << 20
 _SHM_WARN_BYTES = 1 << 30
 _NOFILE_WARN = 1024
-_LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache, the code itself
+_LOG_AND_CACHE_BYTES = 1 << 30  # logs, tracker cache and the code itself
 # Files and folders that our own work makes, counted on 2026-11-15 with 1 and 11 cells that do nothing (local, ssh,
 # Slurm): 352 for a run of any size, 323 of them the parcel; for each cell 10 under one caretaker and 15 on Slurm,
 # without its code and results; 5 for a further attempt, 4 for marks of set-up, gate and saving.
 _INODES_A_RUN = 2000  # and what caches and a trainer's own logs add
-_INODES_A_CELL = 48  # twice what Slurm takes with a second attempt: a tracker keeps a few files too
-_INODES_A_PATTERN = 100  # of a promise with a wildcard nobody knows how many files it is; 100 is a guess
+_INODES_A_CELL = 48  # twice Slurm's use with a second attempt: a tracker keeps a few files too
+_INODES_A_PATTERN = 100  # a promise with a wildcard has no known file count; 100 is a guess
 _WILD = "*?["
-_DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs none
+_DETACH_TOOLS = {"tmux": "tmux", "systemd": "systemctl"}  # setsid needs no tool
 _BUDGETS = ("disk budget", "inode budget", COPY)
 _FULL = f" >= {REFUSE_FULL:.0%} used"
 
 
 @dataclass(frozen=True)
 class AuditReadings:
-    """What was measured on the box."""
+    """The measurements taken on the box."""
 
     disks: tuple[dict[str, Any], ...]  # the state tier first, then the profile's other tiers
-    probes: dict[str, str]  # path -> what went wrong when writing, or nothing
+    probes: dict[str, str]  # path -> the write error, or empty
     memory: dict[str, Any] = field(default_factory=dict)
     cpu: dict[str, Any] = field(default_factory=dict)
     shm: dict[str, Any] | None = None
     nofile: int = 0
     gpus: tuple[dict[str, Any], ...] = ()
     gpu_problem: str = ""
-    gpu_health: Mapping[str, Any] | None = None  # one look at their faults and at the kernel log
+    gpu_health: Mapping[str, Any] | None = None  # one reading of their faults and of the kernel log
     tools: dict[str, Any] = field(default_factory=dict)
     shared: tuple[SharedReading, ...] = ()  # what a second box saw of shared tiers; empty when none was asked
     code_inodes: int = 0  # files and folders of the code: every cell has its own copy
@@ -79,27 +79,27 @@ def judge_audit(job: Job, profile: Profile, readings: AuditReadings, cells: int 
 
 
 def judge_cluster(answer: Mapping[str, Any]) -> Finding:
-    """Read what Slurm says of a job that asks for this."""
+    """Judge Slurm's answer to a job with these requirements."""
     problem = str(answer.get("problem") or "")
     if problem:
-        return refuses(f"Slurm would not take it: {problem}", "mend `slurm:` or resources.gpu in the job file")
+        return refuses(f"Slurm would not take it: {problem}", "fix `slurm:` or resources.gpu in the job file")
     return passes(f"Slurm would take it: {answer.get('says')}")
 
 
 def lacks_room(verdict: Verdict) -> bool:
-    """Whether bytes or inodes are what is missing."""
+    """Return whether bytes or inodes are what is missing."""
     refused = [finding.what for finding in verdict.against() if finding.outcome is Outcome.REFUSED]
     return any(what.startswith(_BUDGETS) or _FULL in what for what in refused)
 
 
 def disk_need_bytes(job: Job, cells: int) -> int:
-    """Checkpoint × (cells + one being written) + what the job asks for beside that + logs."""
+    """Return checkpoint × (cells + one being written) + the job's other declared need + logs."""
     return job.checkpoint.size_bytes * (cells + 1) + job.disk_bytes + _LOG_AND_CACHE_BYTES
 
 
 @dataclass(frozen=True)
 class InodeNeed:
-    """Files and folders that a run may make: some whatever its size, and some for each cell."""
+    """Files and folders that a run may create: a fixed number, and a number for each cell."""
 
     cells: int
     a_cell: int
@@ -107,7 +107,7 @@ class InodeNeed:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Return the total for all cells."""
         return self.a_run + self.cells * self.a_cell
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class InodeNeed:
 
 
 def inode_need(job: Job, cells: int, code_inodes: int = 0) -> InodeNeed:
-    """Count a cell's own files, its copy of the code with the bytecode of it, its promises and two checkpoints."""
+    """Count a cell's own files, its copy of the code with bytecode, its promises and two checkpoints."""
     promised = sum(_INODES_A_PATTERN if set(_WILD) & set(one.pattern) else 1 for one in job.artifacts)
     checkpoints = 2 if job.checkpoint.path else 0
     return InodeNeed(cells, _INODES_A_CELL + 2 * code_inodes + promised + checkpoints)
@@ -147,7 +147,7 @@ def _fullness(disk: dict[str, Any], what: str) -> Finding:
 
 
 def _judge_mounts(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[Finding]:
-    """A tier whose mount is missing is just a folder on the system disk, and dies with it."""
+    """Check the mounts: a tier whose mount is missing is just a folder on the system disk, and is lost with it."""
     findings = []
     by_path = {str(disk["path"]): disk for disk in disks}
     for tier in profile.tiers:
@@ -161,7 +161,7 @@ def _judge_mounts(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[F
 
 
 def judge_apart(profile: Profile, disks: tuple[dict[str, Any], ...]) -> list[Finding]:
-    """A durable folder that a person named must be on another file system than our own folder, the first disk."""
+    """Check that a durable folder named by a person is on another file system than our own folder, the first disk."""
     tier = copy_tier(profile)
     disk = next((disk for disk in disks if tier and tier.stated and disk["path"] == tier.path), None)
     if tier is None or disk is None or not disk.get("exists") or not disks[0].get("exists"):
@@ -249,8 +249,8 @@ def _misfit(wish: GpuWish, card: dict[str, Any]) -> str:
         return f"{card['name']} is not a {wish.name}"
     memory = card["memory_total_bytes"]
     if wish.memory_min_bytes and memory is None:
-        return f"{card['name']} does not say how much memory it has"
-    if wish.memory_min_bytes and memory < wish.memory_min_bytes * 0.97:  # drivers keep some back
+        return f"{card['name']} does not report how much memory it has"
+    if wish.memory_min_bytes and memory < wish.memory_min_bytes * 0.97:  # drivers reserve some memory
         return f"{card['name']} has {say_bytes(memory)}, less than {say_bytes(wish.memory_min_bytes)}"
     if wish.memory_max_bytes and memory is not None and memory > wish.memory_max_bytes * 1.03:
         return f"{card['name']} has {say_bytes(memory)}, more than {say_bytes(wish.memory_max_bytes)}"
@@ -267,7 +267,7 @@ def _spell(wish: GpuWish) -> str:
 
 
 def _detach_tool(profile: Profile, tools: dict[str, Any]) -> Finding:
-    """Name the way that will really be taken; a second connection proves it after the launch."""
+    """Name the detach method that will be used; a second connection proves it after the launch."""
     there = [way for way in profile.detach if way not in _DETACH_TOOLS or tools.get(_DETACH_TOOLS[way])]
     missing = [way for way in profile.detach if way not in there]
     if not there:

@@ -1,4 +1,4 @@
-"""Does somebody else use the card that the job will use? Pure: what was read of the cards in, findings out."""
+"""Check whether others use the GPUs that the job will use. Pure: readings of the cards in, findings out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What a free card may show: the driver's own memory, a moment's work of a tool that looks at it."""
+    """What a free card may show: the driver's own memory, and a moment's load from a monitoring tool."""
 
     memory_share: float = 0.10
     process_bytes: int = 64 << 20  # a listed process with less is a monitor
@@ -25,7 +25,7 @@ class Tolerance:
 
 
 def judge_company(job: Job, cards: Sequence[Mapping[str, Any]], limits: Tolerance | None = None) -> list[Finding]:
-    """Refuse when a card that the job will use is used; cards that it will not see do not matter."""
+    """Refuse when a card that the job will use is in use; cards that it will not see do not matter."""
     limits = limits or Tolerance()
     count, named = job.gpu.count if job.gpu else 1, visible_devices(job)
     taken = used_cards(job, cards)
@@ -41,7 +41,7 @@ def judge_company(job: Job, cards: Sequence[Mapping[str, Any]], limits: Toleranc
 
 
 def used_cards(job: Job, cards: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """List the cards that the job will use: those it names, else the first ones, as frameworks take them."""
+    """List the cards that the job will use: those it names, else the first ones, as frameworks choose them."""
     named = visible_devices(job)
     if named is not None:
         return [card for card in cards if _is_named(card, named)]
@@ -49,7 +49,7 @@ def used_cards(job: Job, cards: Sequence[Mapping[str, Any]]) -> list[Mapping[str
 
 
 def visible_devices(job: Job) -> tuple[str, ...] | None:
-    """Which cards the job restricts itself to, by its env or in its command; None: all."""
+    """Return the cards to which the job restricts itself, by its env or in its command; None means all."""
     said = _NAMED.search(job.run)
     text = said.group(1) if said else job.env.get("CUDA_VISIBLE_DEVICES")
     if text is None:

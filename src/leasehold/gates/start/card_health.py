@@ -1,6 +1,6 @@
-"""May the job use these cards? The audit's look at their health. Pure: one look at each card in, findings out.
+"""The audit's check of GPU health. Pure: one reading of each card in, findings out.
 
-A card that fails refuses. What could not be seen is unknown, never healthy.
+A card that fails refuses the launch. What could not be read is unknown, never healthy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NOWHERE = "; the driver lists no card there: it is lost to this box, or it is a
 
 
 def judge_card_health(used: Sequence[Mapping[str, Any]], seen: Mapping[str, Any] | None) -> list[Finding]:
-    """Judge the cards that the job will use; of the others a fault is said and does not refuse."""
+    """Judge the cards that the job will use; faults of the others are reported and do not refuse."""
     rows = {str(row["index"]): row for row in (seen or {}).get("cards", ()) if row.get("index") is not None}
     if seen is None or not rows:
         why = str((seen or {}).get("problem") or "nothing was asked")
@@ -31,7 +31,7 @@ def judge_card_health(used: Sequence[Mapping[str, Any]], seen: Mapping[str, Any]
 
 
 def _judge_kernel(kernel: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], wanted: set[str]) -> list[Finding]:
-    """Give each Xid to the card of its bus."""
+    """Assign each Xid to the card on its bus."""
     if not kernel.get("readable"):
         return [unknown(health.what, health.hint) for health in judge_kernel(kernel)]
     places = {_place(str(row.get("bus") or "")): index for index, row in rows.items()}
@@ -49,7 +49,7 @@ def _judge_kernel(kernel: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any
 
 
 def _spell(name: str, judged: Sequence[Health]) -> list[Finding]:
-    """What fails refuses, what is unknown is said so, all else is one line."""
+    """Turn judgements into findings: failures refuse, unknowns are reported as unknown, the rest share one line."""
     found = [refuses(f"{name}: {health.what}", health.hint) for health in judged if health.level is Level.FAIL]
     found += [unknown(f"{name}: {health.what}") for health in judged if health.level is Level.UNKNOWN]
     rest = [health.what for health in judged if health.level in (Level.OK, Level.WARN)]
@@ -62,7 +62,7 @@ def _aside(index: str, judged: Sequence[Health]) -> list[Finding]:
 
 
 def _place(bus: str) -> tuple[int, ...]:
-    """0000:3b:00 of the kernel and 00000000:3B:00.0 of the tool are one place."""
+    """Parse a PCI address: 0000:3b:00 from the kernel and 00000000:3B:00.0 from the tool are the same slot."""
     try:
         return tuple(int(part, 16) for part in bus.partition(".")[0].split(":"))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Will the copy of the results fit on the durable tier? Bytes and inodes, free and by the platform's cap. Pure.
+"""Check that the copy of the results fits on the durable tier: bytes and inodes, free and by the platform's cap. Pure.
 
-The copy is made when training is done: room that is missing then fails a run that trained to its end.
+The copy is made when training is done: missing room would then fail a run whose training completed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from leasehold.model.values.units import say_bytes
 COPY = "durable copy"
 _SPARE_BYTES = 64 << 20  # as the copier keeps free
 _SPARE_INODES = 16
-_INODES_A_PATTERN = 100  # of a promise with a wildcard nobody knows how many files it is
+_INODES_A_PATTERN = 100  # a promise with a wildcard has no known file count
 _WILD = "*?["
 
 
 @dataclass(frozen=True)
 class Room:
-    """What a tier has of one thing: bytes or inodes."""
+    """A tier's room of one kind: bytes or inodes."""
 
     what: str
     total: int  # 0: the filesystem does not count it
@@ -32,27 +32,27 @@ class Room:
 
     @property
     def sure(self) -> int:
-        """The least that is free whoever filled the rest: the filesystem may be larger than our share of it."""
+        """Return the room that is free whoever filled the rest: the filesystem may be larger than our share of it."""
         return min(self.free, max(0, self.cap - (self.total - self.free))) if self.cap else self.free
 
     @property
     def most(self) -> int:
-        """The most that can be free."""
+        """Return the most that can be free."""
         return min(self.free, self.cap) if self.cap else self.free
 
     def say(self, count: int) -> str:
-        """Say an amount of it."""
+        """Format an amount of it."""
         return say_bytes(count) if self.what == "bytes" else f"{count:,} inodes"
 
 
 def judge_durable(job: Job, profile: Profile, disks: Sequence[Mapping[str, Any]], cells: int) -> list[Finding]:
-    """Compare what will be copied to the durable tier with the room there; nothing where no copy is made."""
+    """Compare what will be copied to the durable tier with the room there; empty where no copy is made."""
     tier = profile.durable_tier
     if tier is None or tier is profile.state_tier or not job.artifacts:
         return []
     disk = next((disk for disk in disks if disk["path"] == tier.path and disk.get("exists")), None)
     if disk is None or tier.own_mount and not disk["is_mount"]:
-        return []  # nothing is copied there, and that is said elsewhere
+        return []  # nothing is copied there, which another check reports
     need, parts = _inodes(job, cells)
     return [_judge_bytes(job, tier, disk, cells), _judge(tier, room_of(tier, disk, "inodes"), need, parts)]
 
@@ -66,7 +66,7 @@ def judge_cap(tier: Tier, disk: Mapping[str, Any], need_bytes: int, need_inodes:
 
 
 def room_of(tier: Tier, disk: Mapping[str, Any], what: str) -> Room:
-    """Read the room of one thing."""
+    """Return the room of one kind."""
     cap = tier.cap_bytes if what == "bytes" else tier.cap_inodes
     return Room(what, int(disk[f"total_{what}"]), int(disk[f"free_{what}"]), cap)
 
@@ -80,7 +80,7 @@ def _judge_bytes(job: Job, tier: Tier, disk: Mapping[str, Any], cells: int) -> F
 
 
 def _inodes(job: Job, cells: int) -> tuple[int, str]:
-    """Each promised file and its folder, for every cell."""
+    """Count each promised file and its folder, for every cell."""
     files = sum(_INODES_A_PATTERN if set(_WILD) & set(one.pattern) else 1 for one in job.artifacts)
     folders = 1 + sum(one.pattern.count("/") for one in job.artifacts)
     return cells * (files + folders) + _SPARE_INODES, f"{cells:,} × {files + folders:,} files and folders"

@@ -1,6 +1,6 @@
-"""The environment gate: will the interpreter that gets launched find its framework, its card and its tracker? Pure.
+"""The environment gate: will the launched interpreter find its framework, its GPU and its tracker? Pure.
 
-The rules themselves live in kit/tables/env_rules.py: after a set-up the box applies them without us.
+The rules live in kit/tables/env_rules.py: after a set-up the box applies them without us.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ _AGAIN = "asked again on the box after `setup`, before the trainer starts"
 
 
 def judge_environment(job: Job, wanted: tuple[str, ...], answer: dict[str, Any]) -> Verdict:
-    """Check what the job's own interpreter said of itself."""
+    """Check what the job's own interpreter reported about itself."""
     found = env_rules.judge_interpreter(job.gpu.count if job.gpu else 0, wanted, answer)
     return verdict_of(_before_setup(job, answer, found) if job.setup else found)
 
 
 def judge_credentials(answers: Sequence[dict[str, Any]]) -> Verdict:
-    """Check what the trackers said of the job's keys; a tracker that could not be asked is unknown, not refused."""
+    """Check the trackers' answers about the job's keys; a tracker that could not be asked is unknown, not refused."""
     return verdict_of([_credential(answer) for answer in answers])
 
 
 def verdict_of(findings: Any) -> Verdict:
-    """Read findings that came from the rules, at home or on a box (which is not trusted to spell them well)."""
+    """Convert findings from the rules, applied at home or on a box (whose format is not trusted)."""
     listed = findings if isinstance(findings, list) else []
     return Verdict("env", tuple(_finding(one) for one in listed if isinstance(one, dict)))
 
 
 def wanted_modules(imports: set[str]) -> tuple[str, ...]:
-    """Of what the project imports, the frameworks worth asking for."""
+    """Return the frameworks worth asking for among the project's imports."""
     return tuple(name for name in _FRAMEWORKS if name in imports)
 
 
 def _before_setup(job: Job, answer: dict[str, Any], found: list[env_rules.Finding]) -> list[env_rules.Finding]:
-    """Before set-up a missing thing may still come; what is there and will be kept is judged as it is."""
+    """Relax findings before set-up, which may still add what is missing; what it will keep is judged as it is."""
     frameworks = answer.get("facts", {}).get("frameworks") or {}
     kept = "torch" in frameworks and job.setup_frameworks == "keep"
     mended = []

@@ -16,17 +16,17 @@ _RAISED = re.compile(_RANK + r"((?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?::.*
 
 @dataclass(frozen=True)
 class Continuation:
-    """What a smoke that was killed and started again in the same folders did."""
+    """What a smoke did after it was killed and started again in the same folders."""
 
-    killed: bool  # False: it ended before it could be killed, and was not started again
+    killed: bool  # False: it ended before it could be killed, and was not restarted
     code: int = 0
     reached: str = ""  # the last step or epoch read before the kill
     first_before: str = ""
     first_after: str = ""  # the first step or epoch read after the second start
     further: bool = False  # first_after is past first_before
-    from_zero: bool = False  # first_after is a progress bar's 0, which one that continues may show too
+    from_zero: bool = False  # first_after is a progress bar's 0, which a run that continues may show too
     restored_step: int = 0  # by our own Checkpointer, from this smoke's own folders
-    wrote: bool = False  # whether any file was there when it was killed
+    wrote: bool = False  # whether any file existed when it was killed
 
 
 @dataclass(frozen=True)
@@ -38,32 +38,30 @@ class SmokeReadings:
     output: str
     loss: float | None = None
     missing: tuple[str, ...] = ()
-    delayed: str = ""  # which flag seems to decide when a missing file is written
+    delayed: str = ""  # the flag that seems to decide when a missing file is written
     unloadable: tuple[str, ...] = ()
     loaded: int = 0
-    continuation: Continuation | None = None  # None: the kill check was not asked for
+    continuation: Continuation | None = None  # None: the kill check was not requested
     timed_out: bool = False
-    interpreter: str = ""  # that ran it
+    interpreter: str = ""  # the machine that ran it
     notes: tuple[str, ...] = field(default_factory=tuple)
     twins: tuple[
         tuple[str, str, str], ...
-    ] = ()  # an artifact, whose name it would take at home, what it is called there
+    ] = ()  # an artifact, the reserved name that it would take at home, and what that name is there
 
 
 def judge_smoke(readings: SmokeReadings) -> Verdict:
-    """Exit 0, no traceback, finite loss when seen, and the promised artifacts, loading."""
+    """Check exit 0, no traceback, a finite loss where one is seen, and loadable promised artifacts."""
     findings = [
         judge(
             readings.code == 0,
             f"`{readings.command}` exited with {readings.code}",
-            "mend it here, where it costs nothing",
+            "fix it here, where it costs nothing",
         ),
         judge(
             not _TRACEBACK.search(readings.output),
             _traceback_text(readings.output),
-            _missing_module(
-                readings.output, f"{readings.interpreter or 'a python that was not found out'} ran the smoke"
-            ),
+            _missing_module(readings.output, f"{readings.interpreter or 'an unidentified Python'} ran the smoke"),
         ),
     ]
     if readings.timed_out:
@@ -91,7 +89,7 @@ def _twin(path: str, other: str, name: str) -> Finding:
 
 
 def judge_no_smoke(job: str, box: str, meter: str) -> Verdict:
-    """Refuse a job without a smoke where time costs money; `meter` says how it is billed."""
+    """Refuse a job without a smoke where time costs money; `meter` describes the billing."""
     hint = "add to the job file, for example: smoke: python train.py --steps 3 (docs/gates.md); else say why not: "
     return Verdict(
         "smoke",
@@ -100,7 +98,7 @@ def judge_no_smoke(job: str, box: str, meter: str) -> Verdict:
 
 
 def judge_continuation(seen: Continuation) -> Finding:
-    """Continuing must be read, not inferred from exit 0: a script that starts at step 0 finishes too."""
+    """Judge whether it continued by what was read, not by exit 0: a script that starts at step 0 finishes too."""
     if not seen.killed:
         return unknown("the smoke ended before it could be killed: nothing shows whether it continues", _LONGER_HINT)
     again = f"killed {f'at {seen.reached}' if seen.reached else 'halfway'} and started again"
@@ -131,14 +129,14 @@ def _of_second(place: str) -> str:
 
 
 def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, before: str = "") -> Verdict:
-    """Alive, a first line, no traceback; `before` says what comes first and may take hours."""
+    """Check that it is alive, wrote a first line and no traceback; `before`: what comes first and may take hours."""
     silent = unknown(f"no output yet after {waited_s:.0f} s", "unbuffered output? A slow start?")
     if before:
         silent = unknown(before)
     return Verdict(
         "launch",
         (
-            judge(alive, "the trainer lives" if alive else "the trainer is gone", "lease logs shows its last words"),
+            judge(alive, "the trainer lives" if alive else "the trainer is gone", "lease logs shows its last output"),
             passes("its first line came") if first_line else silent,
             judge(
                 not _TRACEBACK.search(log),
@@ -151,13 +149,13 @@ def judge_launch(alive: bool, first_line: bool, log: str, waited_s: float, befor
 
 _SAVE_HINT = "save a checkpoint in the first half of the smoke, and load it at the start"
 _RESUME_HINT = "load the newest checkpoint below $LEASE_OUT at the start; docs/checkpoints.md shows how"
-_PRINT_HINT = "print the step, for example: step 1/6; or say `progress: <regex>` in the job"
+_PRINT_HINT = "print the step, for example: step 1/6; or set `progress: <regex>` in the job"
 _LONGER_HINT = "give the smoke more steps, each printed as it is done: step 1/6"
 _WRITE_HINT = "write it into the folder that $LEASE_OUT names"
 
 
 def _missing_module(output: str, who: str) -> str:
-    """Hint at the interpreter where a module is missing: it is installed in another, more often than nowhere."""
+    """Suggest checking the interpreter when a module is missing: usually it is installed in another one."""
     found = _MISSING.findall(output)
     return f"{who}: install {found[-1]} for it, or start the job with the python that has it" if found else ""
 

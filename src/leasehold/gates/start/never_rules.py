@@ -1,7 +1,7 @@
-"""Commands that a platform's profile forbids (`environment.never`), found in a job's own commands. Pure.
+"""Find commands that a platform's profile forbids (`environment.never`) in a job's own commands. Pure.
 
-A rule is about commands, not about words: `echo shutdown` and `python shutdown_test.py` break none. Scripts that a
-command starts are not read.
+A rule matches commands, not words: `echo shutdown` and `python shutdown_test.py` break none. Scripts that a command
+starts are not read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CONDAS = ("conda", "mamba", "micromamba")
 
 @dataclass(frozen=True)
 class _Hit:
-    """A command of the job that breaks a rule, and where it stands."""
+    """A command of the job that breaks a rule, with its place in the job file."""
 
     key: str
     cell: str
@@ -43,7 +43,7 @@ class _Hit:
 
 @dataclass(frozen=True)
 class _Wrapper:
-    """A program that runs another: its options that take a value, and its own arguments before the command."""
+    """A program that runs another one: its options that take a value, and its own arguments before the command."""
 
     valued: tuple[str, ...] = ()
     skip: int = 0
@@ -79,22 +79,22 @@ _WRAPPERS = {
 
 
 def judge_commands(job: Job, profile: Profile) -> list[Finding]:
-    """Refuse what the profile says must never be run there."""
+    """Refuse commands that the profile says must never be run there."""
     return _refusals(profile, _hits(job, profile, _ON_THE_BOX))
 
 
 def command_warnings(job: Job, profile: Profile) -> list[str]:
-    """Say what the profile advises against."""
+    """Return the profile's advice against commands of the job."""
     return _warnings(profile, _hits(job, profile, _ON_THE_BOX))
 
 
 def judge_smoke_command(job: Job, here: Profile) -> list[Finding]:
-    """Refuse the same of the smoke, which runs on this machine and so is held against this machine's profile."""
+    """Apply the rules of this machine's profile to the smoke, which runs on this machine."""
     return _refusals(here, _hits(job, here, ("smoke",)))
 
 
 def smoke_warnings(job: Job, here: Profile) -> list[str]:
-    """Say what this machine's profile advises against in the smoke."""
+    """Return the advice of this machine's profile against commands of the smoke."""
     return _warnings(here, _hits(job, here, ("smoke",)))
 
 
@@ -127,7 +127,7 @@ def _hits(job: Job, profile: Profile, keys: tuple[str, ...]) -> Iterator[_Hit]:
 
 
 def _variables(job: Job, text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The variables whose values are known: the job's env and, for a text that names parameters, each cell's own."""
+    """Yield the known variables: the job's env and, for a text that names parameters, each cell's own."""
     env = dict(job.env)
     if PARAM not in text or not job.cells:
         yield "", env
@@ -167,7 +167,7 @@ def _breaks(words: Words, rule: NeverRule) -> bool:
 
 
 def _matches(pattern: list[str], words: Words) -> bool:
-    """The program's name, then its sub-command, then any further words among the arguments."""
+    """Match the program's name, then its sub-command, then any further words among the arguments."""
     if not _names(words[0]) & set(pattern[0].split("|")):
         return False
     wanted, arguments = pattern[1:], list(words[1:])
@@ -180,7 +180,7 @@ def _matches(pattern: list[str], words: Words) -> bool:
 
 
 def _names(word: str) -> set[str]:
-    """The names a program goes by; a file of the project (./shutdown, tools/halt) is not the system's program."""
+    """Return the names of a program; a project file (./shutdown, tools/halt) is not the system's program."""
     if "/" in word and not word.startswith(("/", "~", UNKNOWN)):
         return {word}
     name = word.rpartition("/")[2]
@@ -188,7 +188,7 @@ def _names(word: str) -> set[str]:
 
 
 def _sub_commands(arguments: list[str]) -> Iterator[int]:
-    """Where a sub-command may stand: the first word that is no option, or the next if that may be an option's value."""
+    """Yield where a sub-command may be: the first non-option word, or the next if that may be an option's value."""
     after_option = False
     for at, word in enumerate(arguments):
         if word.startswith("-"):
@@ -215,7 +215,7 @@ def _commands(text: str, known: Mapping[str, str], depth: int) -> Iterator[Words
 
 
 def _unwrapped(words: Words, known: Mapping[str, str], depth: int) -> Iterator[Words]:
-    """Yield a command and those it starts: sudo, env, bash -c, eval, trap, python -m and their like."""
+    """Yield a command and those it starts: through sudo, env, bash -c, eval, trap, python -m and the like."""
     if not words:
         return
     yield words
@@ -229,7 +229,7 @@ def _unwrapped(words: Words, known: Mapping[str, str], depth: int) -> Iterator[W
 
 
 def _script(name: str, rest: Words) -> str:
-    """The shell text among a program's arguments."""
+    """Return the shell text among a program's arguments."""
     if name in _SHELLS:
         return _after_c(rest)
     if name in ("su", "runuser"):
@@ -245,8 +245,8 @@ def _script(name: str, rest: Words) -> str:
 
 
 def _after_c(rest: Words) -> str:
-    """The text of `bash -lc TEXT`; the arguments of a script file are none."""
-    told = False  # -c was seen: the first word that is no option is the text
+    """Return the text of `bash -lc TEXT`; a script file's arguments are not shell text."""
+    told = False  # -c was seen: the first non-option word is the text
     at = 0
     while at < len(rest):
         word = rest[at]
@@ -258,7 +258,7 @@ def _after_c(rest: Words) -> str:
 
 
 def _started(name: str, rest: Words) -> Words:
-    """The command that a program starts, as words."""
+    """Return the command that a program starts, as words."""
     if name in _WRAPPERS:
         if name == "command" and rest[:1] and rest[0] in ("-v", "-V"):
             return ()
@@ -271,7 +271,7 @@ def _started(name: str, rest: Words) -> Words:
 
 
 def _module(rest: Words) -> Words:
-    """python -m pip … is pip …"""
+    """Return the words of a module run with -m: `python -m pip …` is `pip …`."""
     for at, word in enumerate(rest):
         if word == "-m":
             return rest[at + 1 :]

@@ -17,11 +17,11 @@ from leasehold.model.values.wording import ago
 from .never_rules import command_warnings, judge_commands
 
 _IN_A_ROW = "if its cells run one after the other"
-_COUNT_CARDS = "nobody said how many cards the box has: lease plan --cards N"
+_COUNT_CARDS = "how many cards the box has is not known: lease plan --cards N"
 
 
 def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
-    """Check that the promises outlive the verb that will end the lease and the clocks before, and what is run there."""
+    """Check that the promises outlive the verb that ends the lease and the clocks before it, and what is run there."""
     findings = [_judge_engine(sheet), *judge_commands(job, sheet.profile)]
     if sheet.verb is None:
         findings.append(_no_verb(job, sheet))
@@ -35,7 +35,7 @@ def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
 
 
 def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
-    """Say what does not stand in the way and still should be known."""
+    """List facts that do not block the launch but should be known."""
     said = command_warnings(job, sheet.profile)
     said += [line for line in (say_grace(sheet),) if line]
     total, budget = sheet.forecast.total, _budget(job)
@@ -57,9 +57,9 @@ def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
 
 
 def say_grace(sheet: PlanSheet) -> str:
-    """Say that a checkpoint takes longer to write than an eviction leaves; empty where that is not so or not known.
+    """Return a warning if writing a checkpoint takes longer than an eviction allows; empty if not, or not known.
 
-    Where the site decides whether capacity is taken away, nobody here can say that it is not.
+    Where the site decides whether capacity is taken away, eviction cannot be ruled out here.
     """
     spot, cadence = sheet.profile.spot, sheet.cadence
     may_be_taken = sheet.wishes.spot or spot.available not in (YES, NO)
@@ -72,7 +72,7 @@ def say_grace(sheet: PlanSheet) -> str:
 
 
 def copies(job: Job, sheet: PlanSheet, path: str) -> tuple[str, ...]:
-    """Name every place where a promised path exists when the intended verb is carried out."""
+    """List every place where a promised path exists when the intended verb is carried out."""
     verb = sheet.verb
     if verb is None:
         return ()
@@ -86,7 +86,7 @@ def copies(job: Job, sheet: PlanSheet, path: str) -> tuple[str, ...]:
 
 
 def promised(job: Job, path: str) -> bool:
-    """Whether an artifact pattern covers this path, or everything below it."""
+    """Return whether an artifact pattern covers this path, or everything below it."""
     return any(_covers(artifact.pattern, path) for artifact in job.artifacts)
 
 
@@ -198,7 +198,7 @@ def _fate(tier: Tier, verb: Verb) -> str:
 
 
 def _named(sheet: PlanSheet) -> str:
-    """Name the tier of the folder, and the folder where the tier's place does not already show it."""
+    """Name the tier of the folder, and the folder itself where the tier's path does not already show it."""
     tier = sheet.state
     seen = not tier.path.startswith("/") or tier.path != "/" and holds(tier.path, sheet.root)
     folder = "" if seen else f", with {sheet.root}"

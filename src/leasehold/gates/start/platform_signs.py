@@ -1,4 +1,4 @@
-"""Does the box contradict the platform that it is booked as? Pure: signs as they were read in, findings out."""
+"""Check whether the box contradicts the platform that it is booked as. Pure: signs as read in, findings out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SignReadings:
 
 
 def judge_signs(profile: Profile, readings: SignReadings) -> list[Finding]:
-    """Refuse a priced run on a box that shows it is another platform's; warn where nothing is known to bill."""
+    """Refuse a priced run on a box that shows signs of another platform; warn where no billing is known."""
     if profile.landlord == "simulated" or profile.traits.kind == "workstation":
         return []  # nothing is rented
     own = match(PlatformSigns(profile.id, profile.title, profile.signs), readings.read)
@@ -59,7 +59,7 @@ def _against(profile: Profile, why: str, others: list[Match], readings: SignRead
 
 
 def rebook_hint(box: str, names: str, profile: Profile) -> str:
-    """Say how the right platform is written down."""
+    """Explain how to book the box under the right platform."""
     first = names.partition(" or ")[0]
     if box.startswith("ssh:"):
         hint = f"lease run --on {box} --platform {first}"

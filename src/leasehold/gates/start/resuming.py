@@ -1,4 +1,4 @@
-"""What a checkpoint must hold for a resume that changes nothing. Pure: names in, a verdict out."""
+"""What a checkpoint must hold for an exact resume. Pure: names in, a verdict out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from leasehold.model.run.verdict import Finding, Verdict, passes, refuses, unknown
 
-# What a full resume needs; by which names it goes in the wild; and whether every training has one.
+# What a full resume needs, the names in common use, and whether every training has one.
 _NEEDS = (
     ("model weights", r"(ema_)?model|model_state(_dict)?|state_dict|net(work)?|weights|params|module|state", True),
     ("optimizer", r"optim(izer)?s?(_states?)?(_state_dict)?|opt(_state)?|optimizer_states|state", True),
@@ -26,12 +26,12 @@ _PARAMETER = re.compile(r"(.*\.)?(weight|bias|running_mean|running_var|num_batch
 def judge_checkpoint(
     kind: str, keys: tuple[str, ...], opaque: tuple[str, ...], notes: tuple[str, ...], torch_said: str = ""
 ) -> Verdict:
-    """Say what is there, what a full resume would miss, whether its numbers are finite and whether it loads safely."""
-    # These formats are made for weights alone: their names are those of tensors.
+    """Report what is there, what a full resume would miss, whether numbers are finite and whether it loads safely."""
+    # These formats hold weights only: their names are those of tensors.
     bare = kind in ("safetensors", "hf", "npy", "npz")
     findings = [passes("model weights: all tensors")] if bare else []
     named = [key for key in keys if _PARAMETER.fullmatch(key)]
-    if not bare and len(named) * 2 > len(keys):  # what model.state_dict() gives, saved as it is
+    if not bare and len(named) * 2 > len(keys):  # the output of model.state_dict(), saved as it is
         findings, bare = [passes(f"model weights: tensors by their names, such as {named[0]}")], True
     findings += [_judge_need(name, pattern, always, keys) for name, pattern, always in _NEEDS[bare:]]
     bad = [note for note in notes if note.startswith("NOT FINITE")]
@@ -46,12 +46,12 @@ def judge_checkpoint(
 
 
 def _judge_loading(opaque: tuple[str, ...], torch_said: str, beside: list[str]) -> Finding:
-    """Say whether it loads without running code; not what torch itself contradicts."""
+    """Judge whether it loads without running code, unless torch itself reports otherwise."""
     if opaque:
         named = f"needs code to load: {', '.join(opaque[:5])}"
         return refuses(named, "save plain data (state_dicts, numbers, text)")
     if torch_said.startswith("refused"):
-        return unknown("plain data only, and torch.load(weights_only=True) takes it not: see what it said")
+        return unknown("plain data only, but torch.load(weights_only=True) refuses it: see its message")
     if beside:
         return unknown(f"its weights load without running code; {beside[0]}")
     return passes("loads without running code: plain data only")

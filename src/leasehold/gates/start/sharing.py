@@ -1,4 +1,4 @@
-"""Is a shared disk really shared? What a second box saw of a note that the first one left. Pure."""
+"""Check whether a shared disk is really shared: whether a second box saw the first one's note. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leasehold.model.run.verdict import Finding, Outcome
 
 
 class Sight(Enum):
-    """What came of the note."""
+    """The outcome of looking for the note."""
 
     SAME = "same bytes"
     ABSENT = "absent"
@@ -23,7 +23,7 @@ class Sight(Enum):
 
 @dataclass(frozen=True)
 class SharedReading:
-    """One tier, looked at from a second box."""
+    """One tier, as seen from a second box."""
 
     path: str
     here: str  # the box that left the note
@@ -36,7 +36,7 @@ class SharedReading:
 def judge_sharing(
     profile: Profile, shared: tuple[SharedReading, ...], disks: tuple[dict[str, Any], ...]
 ) -> list[Finding]:
-    """Judge what was seen; unasked, say so only where losing the box leaves the shared disk as the one way back."""
+    """Judge the reading; without one, warn only where the shared disk is the one way back after losing the box."""
     if shared:
         return [_judge(reading, _tier(profile, reading.path)) for reading in shared]
     tier = relied_on(profile)
@@ -48,7 +48,7 @@ def judge_sharing(
 
 
 def relied_on(profile: Profile) -> Tier | None:
-    """The shared tier that a plan rests on: the verb that ends the meter deletes the rest."""
+    """Return the shared tier on which a plan relies because the verb that ends the meter deletes the rest."""
     verb, tier = profile.verb(), profile.durable_tier
     if verb is None or tier is None or not tier.shared or profile.state_tier.survives(verb.ends) == YES:
         return None

@@ -1,4 +1,4 @@
-"""Which commands does a shell text run? Far enough for rules about commands: quotes, operators, substitutions, blocks.
+"""Find the commands that a shell text runs, as far as rules about commands need: quotes, operators, blocks.
 
 Arguments, strings, comments, here-documents and file names are not commands. What only the shell can know is NUL.
 """
@@ -39,7 +39,7 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
 
 
 class ShellReader:
-    """Walks a shell text once and collects its simple commands."""
+    """A reader that walks a shell text once and collects its simple commands."""
 
     def __init__(self, text: str, known: Mapping[str, str] | None = None, depth: int = 0) -> None:
         self.found: list[Words] = []
@@ -56,7 +56,7 @@ class ShellReader:
         self._cases: list[str] = []  # of nested `case`: pattern or body
 
     def read(self) -> list[Words]:
-        """List the commands, in the order of the text; a function that the text defines is no command."""
+        """List the commands in text order; a function that the text defines is not a command."""
         while self._at < len(self._text):
             self._step()
         self._end_command()
@@ -144,7 +144,7 @@ class ShellReader:
             self._at += 1
 
     def _expand(self, inner: str, quoted: bool) -> None:
-        """Put in the value of a variable where the text gives it; unquoted it may be several words."""
+        """Substitute a variable's value where the text gives it; unquoted it may be several words."""
         defaulted = _DEFAULTED.match(inner)
         value = self.known.get(defaulted[1], defaulted[2]) if defaulted else self.known.get(inner, UNKNOWN)
         if quoted:
@@ -156,7 +156,7 @@ class ShellReader:
             self._add(part)
 
     def _substitute(self, at: int) -> None:
-        """Read the commands of $( … ), <( … ) or >( … ); $(( … )) is arithmetic and has none."""
+        """Read the commands in $( … ), <( … ) or >( … ); $(( … )) is arithmetic and has none."""
         inner, self._at = self._balanced(at, "(", ")")
         if not (inner.startswith("(") and inner.endswith(")")):
             self._inner(inner)
@@ -176,7 +176,7 @@ class ShellReader:
         self.found += reader.read()
 
     def _balanced(self, at: int, opening: str, closing: str) -> tuple[str, int]:
-        """Return what stands between the bracket at this place and its partner, and the place behind that."""
+        """Return the text between the bracket at this place and its partner, and the place after it."""
         depth, here = 0, at
         while here < len(self._text):
             char = self._text[here]
@@ -246,7 +246,7 @@ class ShellReader:
 
     def _open(self) -> None:
         so_far = "".join(self._word or ())
-        if so_far.endswith("=") and self._plain:  # an array's elements are no commands
+        if so_far.endswith("=") and self._plain:  # an array's elements are not commands
             _, self._at = self._balanced(self._at, "(", ")")
             self._add(UNKNOWN)
             return
@@ -298,7 +298,7 @@ class ShellReader:
             self.found.append(tuple(texts))
 
     def _assigned(self, texts: list[str]) -> list[str]:
-        """Take off assignments; those without a command, and those of `export`, give variables their value."""
+        """Remove assignments; those without a command, and those of `export`, set variables."""
         count = next((at for at, text in enumerate(texts) if not _ASSIGNMENT.match(text)), len(texts))
         rest = texts[count:]
         telling = texts if not rest else rest[1:] if rest[0] in _DECLARING else []
@@ -308,7 +308,7 @@ class ShellReader:
         return rest
 
     def _skip_heredocs(self) -> None:
-        """A here-document is data, but for a shell that reads its commands from it."""
+        """Skip here-documents: they are data, except for a shell that reads its commands from one."""
         for end in self._heredocs:
             last = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(self._text, self._at)
             stop = last.start() if last else len(self._text)

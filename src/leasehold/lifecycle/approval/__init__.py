@@ -1,1 +1,1 @@
-"""Approvals: typed or signed, how long they last, who may sign."""
+"""Approvals: typed or signed, their lifetime, and who may sign."""

@@ -1,6 +1,6 @@
-"""The home's allowed_signers: what ssh-keygen is given of it, and which keys must prove a PIN or a fingerprint.
+"""Parse the home's allowed_signers: the part for ssh-keygen, and which keys must prove a PIN or a fingerprint.
 
-ssh-keygen refuses a line with an option that it does not know, so ours are taken out before it reads the file.
+ssh-keygen refuses a line with an option that it does not know, so ours are removed before it reads the file.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ class SignersError(ValueError):
 
 @dataclass(frozen=True)
 class Signer:
-    """One line: a key, and what of ours it demands."""
+    """One line: a key, and our options on it."""
 
     number: int
     key: bytes
-    options: tuple[str, ...]  # those of ours, in lower case
+    options: tuple[str, ...]  # our options, in lower case
     cert_authority: bool = False
     line: str = ""  # its text
-    name: str = ""  # whom it speaks of, as it stands there
+    name: str = ""  # its principals, as written
 
     @property
     def mark(self) -> str:
-        """The hash by which the ledger knows the line."""
+        """Return the hash by which the ledger knows the line."""
         return mark_of(self.line)
 
     @property
     def kind(self) -> str:
-        """The key's kind."""
+        """Return the key's type."""
         size = int(struct.unpack(">I", self.key[:4])[0])
         return self.key[4 : 4 + size].decode("ascii", "replace")
 
     @property
     def fingerprint(self) -> str:
-        """The key's fingerprint as ssh-keygen prints it."""
+        """Return the key's fingerprint as ssh-keygen prints it."""
         return "SHA256:" + base64.b64encode(hashlib.sha256(self.key).digest()).decode().rstrip("=")
 
     def made(self, key: bytes, authority: bytes) -> bool:
-        """Whether it speaks of a key, or of the authority that certified it."""
+        """Return whether the line names this key, or the authority that certified it."""
         return self.key == (authority if self.cert_authority else key)
 
 
 @dataclass(frozen=True)
 class AllowedSigners:
-    """The file, read once."""
+    """The parsed allowed_signers file."""
 
-    plain: str  # the same lines without our options: what ssh-keygen reads
+    plain: str  # the same lines without our options: the input of ssh-keygen
     signers: tuple[Signer, ...]
 
     def lines_of(self, key: bytes, authority: bytes, option: str) -> list[int]:
-        """Number the lines of a key, or of the authority that certified it, that have an option."""
+        """List the numbers of the lines that name a key, or the authority that certified it, and have an option."""
         return [signer.number for signer in self.signers if option in signer.options and signer.made(key, authority)]
 
     def only(self, marks: Container[str]) -> AllowedSigners:
-        """Leave the other lines empty; what they demand of a key holds all the same."""
+        """Blank all other lines for ssh-keygen; what they require of a key still applies."""
         kept = {signer.number for signer in self.signers if signer.mark in marks}
         lines = [line if number in kept else "" for number, line in enumerate(self.plain.split("\n"), 1)]
         return AllowedSigners("\n".join(lines), self.signers)
@@ -77,7 +77,7 @@ def mark_of(line: str) -> str:
 
 
 def parse_signers(content: str) -> AllowedSigners:
-    """Parse an allowed_signers file as ssh-keygen does; lines that do not concern us stay as they are."""
+    """Parse an allowed_signers file as ssh-keygen does; lines without our options stay as they are."""
     plain, signers = [], []
     for number, line in enumerate(content.split("\n"), 1):
         try:
@@ -116,7 +116,7 @@ def _parse_line(line: str, number: int) -> tuple[str, Signer | None]:
 
 
 def _principals(line: str) -> tuple[str, str]:
-    """Split the first field off, quotes kept."""
+    """Split off the first field, with its quotes."""
     if line.startswith('"'):
         end = line.find('"', 1) + 1
         if not end:
@@ -129,7 +129,7 @@ def _principals(line: str) -> tuple[str, str]:
 
 
 def _past_options(text: str) -> tuple[str, str]:
-    """Split the options off at the first blank outside quotes."""
+    """Split off the options at the first blank outside quotes."""
     quoted = False
     at = 0
     while at < len(text) and (quoted or text[at] not in _BLANK):
@@ -159,7 +159,7 @@ def _split(options: str) -> list[str]:
 
 
 def _key(text: str) -> bytes | None:
-    """Decode `kind base64`, where the base64 names that kind."""
+    """Decode `kind base64`, if the base64 names that kind."""
     words = text.replace("\t", " ").split(" ")
     words = [word for word in words if word][:2]
     if len(words) < 2:

@@ -1,4 +1,4 @@
-"""How a person says yes: typed on the terminal, signed with an ssh key, or in a rehearsal."""
+"""Ways for a person to approve: typed on the terminal, signed with an ssh key, or in a rehearsal."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ Ask = Callable[[str], str]
 
 
 def require_phrase(ask: Ask, question: str, phrase: str, undone: str = "nothing was done") -> None:
-    """Have a person type a phrase after a question; any other answer refuses, and says what was not done."""
+    """Require a person to type a phrase after a question; any other answer refuses and names what was not done."""
     answer = ask(f"{question}, type exactly:  {phrase}\n> ").strip()
     if answer != phrase:
         raise Refusal("approval.not_given", f"{answer!r} is not the phrase; {undone}")
 
 
 def new_request(readings: TeardownReadings) -> ApprovalRequest:
-    """Spell what is to be approved; it dies after 15 minutes."""
+    """Build the request for approval; it expires after 15 minutes."""
     return ask_for(readings, secrets.token_hex(8), int(time.time()) + APPROVAL_LIFE_S)
 
 
 def typed(request: ApprovalRequest, phrase: str, ask: Ask) -> Approval:
-    """Have a person type the verb and the lease on the controlling terminal."""
+    """Require a person to type the verb and the lease on the controlling terminal."""
     require_phrase(ask, "to approve", phrase)
     return Approval(request, Strength.TYPED, person(), time.time())
 
@@ -64,7 +64,7 @@ def write_request(request: ApprovalRequest, path: Path) -> None:
 
 
 def signed(path: Path, signers: Path, enrolled: Mapping[str, float]) -> Approval:
-    """Check PATH and PATH.sig against those lines of a file that were enrolled, by mark, each with since when."""
+    """Check PATH and PATH.sig against the enrolled lines of a file, given as mark -> enrolment time."""
     request, data = _read_request(path)
     signature = path.with_name(path.name + ".sig")
     if not signature.exists():
@@ -134,13 +134,13 @@ def _read_request(path: Path) -> tuple[ApprovalRequest, bytes]:
             "approval.unreadable", f"{path}: {error}", hint="make one with: lease down … --request FILE"
         ) from None
     if canonical(request.as_dict()) + b"\n" != data:
-        raise UserError("approval.unreadable", f"{path} is not as we wrote it")
+        raise UserError("approval.unreadable", f"{path} differs from the request that we wrote")
     return request, data
 
 
 @dataclass(frozen=True)
 class _Checked:
-    """What ssh-keygen reads, and the files it stands for."""
+    """The private copies that ssh-keygen reads, and the files they stand for."""
 
     signature: Path
     signers: Path
@@ -148,7 +148,7 @@ class _Checked:
     signers_file: Path
 
     def words(self, text: str) -> str:
-        """Put the person's own file names into ssh-keygen's words."""
+        """Replace our paths by the person's own file names in ssh-keygen's output."""
         named = text.replace(str(self.signers), str(self.signers_file))
         return named.replace(str(self.signature), str(self.signature_file)).strip()
 
@@ -184,7 +184,7 @@ def _read_signers(path: Path) -> AllowedSigners:
 def _require_enrolled(
     signature: SshSignature, everyone: AllowedSigners, enrolled: Mapping[str, float], file: Path
 ) -> float:
-    """Say since when a key is allowed; a line that nobody enrolled allows none."""
+    """Return since when a key is allowed; refuse a key whose line nobody enrolled."""
     mine = [signer for signer in everyone.signers if signer.made(signature.key, signature.authority)]
     since = [enrolled[signer.mark] for signer in mine if signer.mark in enrolled]
     if mine and not since:
@@ -230,9 +230,9 @@ def _keygen(what: str, files: _Checked, words: list[str], data: bytes) -> subpro
 
 
 def _require_person(signature: SshSignature, allowed: AllowedSigners, files: _Checked) -> None:
-    """Demand a touch of a security key, and its PIN or fingerprint where the signer's line says so.
+    """Require a touch of a security key, and its PIN or fingerprint where the signer's line demands it.
 
-    ssh-keygen -Y verify looks at neither: an agent could sign with a key that nobody touched.
+    ssh-keygen -Y verify checks neither: an agent could sign with a key that nobody touched.
     """
     key = f"{signature.key_kind} key {signature.fingerprint}"
     if signature.algorithm == WEBAUTHN:

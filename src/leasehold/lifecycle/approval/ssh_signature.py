@@ -11,7 +11,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-PRESENT, VERIFIED = 0x01, 0x04  # flags of an authenticator: somebody touched it; it checked a PIN or a fingerprint
+PRESENT, VERIFIED = 0x01, 0x04  # flags of an authenticator: it was touched; it checked a PIN or a fingerprint
 WEBAUTHN = "webauthn-sk-ecdsa-sha2-nistp256@openssh.com"
 MAX_FILE_BYTES = 64 << 10
 
@@ -19,7 +19,7 @@ _BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 _MAGIC, _VERSION = b"SSHSIG", 1
 _SECURITY_KEYS = ("sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com")
 _CERTIFICATE = "-cert-v01@openssh.com"
-# How many fields stand for the key itself in a certificate, by the certificate's kind without its ending.
+# The number of fields of the key itself in a certificate, by the certificate's type without its ending.
 _KEY_FIELDS = {
     "ssh-ed25519": 1, "ssh-rsa": 2, "ecdsa-sha2-nistp256": 2, "ecdsa-sha2-nistp384": 2, "ecdsa-sha2-nistp521": 2,
     "sk-ssh-ed25519": 2, "sk-ecdsa-sha2-nistp256": 3,
@@ -32,10 +32,10 @@ class SignatureError(ValueError):
 
 @dataclass(frozen=True)
 class SshSignature:
-    """What a signature file says of itself; true only once ssh-keygen verified it."""
+    """The content of a signature file; it proves something only after ssh-keygen verified it."""
 
     blob: bytes
-    key: bytes  # the public key without a certificate, as it stands in allowed_signers
+    key: bytes  # the public key without a certificate, as in allowed_signers
     key_kind: str
     algorithm: str  # that of the signature; a browser's differs from its key's
     flags: int | None = None  # None: not a security key
@@ -44,19 +44,19 @@ class SshSignature:
 
     @property
     def fingerprint(self) -> str:
-        """The key's fingerprint as ssh-keygen prints it."""
+        """Return the key's fingerprint as ssh-keygen prints it."""
         return "SHA256:" + base64.b64encode(hashlib.sha256(self.key).digest()).decode().rstrip("=")
 
     @property
     def armored(self) -> bytes:
-        """The parsed bytes as a signature file, so that ssh-keygen reads what we read."""
+        """Return the parsed bytes as a signature file, so that ssh-keygen reads what we read."""
         coded = base64.b64encode(self.blob)
         lines = [coded[start : start + 70] for start in range(0, len(coded), 70)]
         return b"\n".join([_BEGIN, *lines, _END, b""])
 
 
 def parse_signature(data: bytes) -> SshSignature:
-    """Parse a signature file; SignatureError says what is wrong with it."""
+    """Parse a signature file; SignatureError describes what is wrong with it."""
     blob = _unarmored(data)
     fields = _Fields(blob, "the signature")
     if fields.take(len(_MAGIC), "the magic bytes") != _MAGIC:
@@ -75,7 +75,7 @@ def parse_signature(data: bytes) -> SshSignature:
 
 
 class _Fields:
-    """The fields of an SSH structure, one after the other."""
+    """A sequential reader of an SSH structure's fields."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self._data, self._at, self._name = data, 0, name
@@ -119,7 +119,7 @@ def _unarmored(data: bytes) -> bytes:
 
 
 def _read_key(public: bytes) -> tuple[bytes, str, bytes, tuple[str, ...]]:
-    """Return the plain key, its kind, and the certificate's authority and critical options."""
+    """Return the plain key, its type, and the certificate's authority and critical options."""
     fields = _Fields(public, "the public key")
     kind = fields.name("the key's kind")
     if not kind.endswith(_CERTIFICATE):
@@ -149,7 +149,7 @@ def _read_key(public: bytes) -> tuple[bytes, str, bytes, tuple[str, ...]]:
 
 
 def _read_flags(signature: bytes, kind: str) -> tuple[str, int | None]:
-    """Return the signature's algorithm, and its flags where a security key made it."""
+    """Return the signature's algorithm, and its flags if a security key made it."""
     fields = _Fields(signature, "the signature proper")
     algorithm = fields.name("its algorithm")
     if not kind.startswith("sk-") and not algorithm.startswith(("sk-", "webauthn-")):

@@ -1,4 +1,4 @@
-"""Have the box read files in full before it may go, and say how much was read and how long that took."""
+"""Have the box read files in full before it may go, and report how much was read and how long it took."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_READ = "the box did not answer for it"
 
 
 def read_in_full(engine: Engine, run: str, wanted: Mapping[tuple[str, str], int], report: Report) -> ReadInFull:
-    """Read these files of a run on the box, given with the bytes that each should have; none is nothing to read."""
+    """Read these files of a run in full on the box; wanted maps each file to its expected size and may be empty."""
     items, total = sorted(wanted), sum(wanted.values())
     if not items:
         return ReadInFull()

@@ -1,4 +1,4 @@
-"""A person's word that a process in a run's folders is harmless: typed, recorded, and of that very process alone."""
+"""Record a person's typed statement that a process in a run's folders is harmless; it covers that process alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IDENTITY = ("pid", "started", "boot")
 
 
 def call_harmless(home: Home, record: RunRecord, pid: int, ask: Ask) -> dict[str, Any]:
-    """Look at the process on the box, have a person type that it is harmless, and record that on both ends."""
+    """Show the process on the box, have a person type that it is harmless, and record that on both ends."""
     with box_of(home, books.find_lease(home.ledger, record.lease)).connect() as engine:
         found = engine.proof.occupants(record.run)["occupants"]
         one = next((one for one in found if one.get("pid") == pid), None)
@@ -35,7 +35,7 @@ def call_harmless(home: Home, record: RunRecord, pid: int, ask: Ask) -> dict[str
 
 
 def with_word(home: Home, run: str, found: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Mark those that this home's ledger has a person's word for; the box's own note counts for nothing here."""
+    """Mark the processes that this home's ledger records as harmless; the box's own note counts for nothing."""
     listed = list(found)
     events = home.ledger.events(run=run, kind="process_cleared") if listed else ()
     cleared = {tuple(event.data.get(key) for key in _IDENTITY) for event in events}

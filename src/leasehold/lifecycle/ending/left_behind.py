@@ -1,4 +1,4 @@
-"""What lies on the box and is not home: files that no artifact names, and promised ones without a receipt."""
+"""List what is on the box and not home: files that no artifact names, and promised ones without a receipt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GIVEN_UP, UNPROMISED, NOT_HOME = "given up", "no artifact names it", "promised, 
 def left_behind(
     run: RunReadings, present: dict[str, list[dict[str, Any]]], rest: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """List run, cell, path, bytes and why of every file that is not home; what the box only counted has `files`."""
+    """List run, cell, path, bytes and reason of each file that is not home; what the box only counted has `files`."""
     home = set(run.receipt.cells) if run.receipt else set()
     left = [
         {"cell": cell, **_brief(entry), "why": GIVEN_UP}

@@ -1,4 +1,4 @@
-"""What the teardown gate must know beyond the lease's own folder: the rest of the machine, and where home lies."""
+"""Readings for the teardown gate beyond the lease's own folder: the rest of the machine, and where home lies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ReadRun = Callable[["Engine", RunRecord, set[str]], RunReadings]
 
 @dataclass(frozen=True)
 class Around:
-    """Runs of other roots on the machine, and what else was found out of it."""
+    """Runs of other roots on the machine, and findings about the rest of it."""
 
     runs: tuple[RunReadings, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -36,7 +36,7 @@ class Around:
 def read_around(
     home: Home, at: tuple[Lease, Verb, Box], engine: Engine, own: Sequence[RunRecord], read: ReadRun
 ) -> Around:
-    """Read every other root of ours there, and prove that the home copies lie elsewhere, where the verb deletes."""
+    """Read our other roots on the machine; where the verb deletes, prove that the home copies lie elsewhere."""
     lease, verb, box = at
     runs: list[RunReadings] = []
     roots, findings = roots_at_stake(engine, home, lease, verb)
@@ -54,7 +54,7 @@ def read_around(
 def _read_root(
     home: Home, at: tuple[Lease, Verb, Box], root: OtherRoot, read: ReadRun
 ) -> tuple[list[RunReadings], list[Finding]]:
-    """Judge runs that this home knows as any other run of the box; name those that it does not."""
+    """Read runs that this home knows like any other run of the box; name those that it does not know."""
     lease, _, box = at
     names = {str(run["run"]) for run in root.runs}
     known = [record for name in sorted(names) if (record := books.run_called(home.ledger, name))]

@@ -1,4 +1,4 @@
-"""Which cells of a run went to other boxes of its sweep, by what this home wrote down."""
+"""Find the cells of a run that went to other boxes of its sweep, according to this home's ledger."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from leasehold.model.lease.lease import RunRecord
 
 
 def moved_from(home: Home, record: RunRecord) -> tuple[Moved, ...]:
-    """List the cells that a run promised once and no longer does, each with the box that has it now."""
+    """List the cells that a run once promised and no longer does, each with the box that has it now."""
     sweep = sweep_of(record.run)
-    if sweep == record.run:  # one box has it all
+    if sweep == record.run:  # one box has them all
         return ()
     has: dict[str, RunRecord] = {}
     for other in books.runs(home.ledger):

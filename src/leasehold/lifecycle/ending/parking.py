@@ -1,4 +1,4 @@
-"""Park a box: by hand, or by itself once every result is home and a person said so beforehand."""
+"""Park a box: by hand, or automatically once every result is home and a person approved that beforehand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_S = 31 * 86400.0
 
 @dataclass(frozen=True)
 class Standing:
-    """A yes that was given beforehand: to park this box, until a day."""
+    """A standing approval to park this box until a given time."""
 
     box: str
     verb: str
@@ -40,7 +40,7 @@ class Standing:
 
 
 def park_verb(home: Home, lease: Lease) -> Verb:
-    """Return the platform's way to park, or say that it has none."""
+    """Return the platform's verb that parks, or refuse if it has none."""
     profile = platform_of(home, lease)
     if profile.parking is None:
         known = ", ".join(verb.name for verb in profile.verbs)
@@ -49,7 +49,7 @@ def park_verb(home: Home, lease: Lease) -> Verb:
 
 
 def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
-    """Choose who carries the verb out: the box itself where it can, else a person."""
+    """Choose who carries out the verb: the box itself where it can, else a person."""
     if verb.by == "api":
         return landlord_named(platform_of(home, lease).landlord, lease)
     if verb.by != "box":
@@ -73,7 +73,7 @@ def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
 
 
 def grant(home: Home, lease: Lease, for_s: float, ask: Ask) -> Standing:
-    """Have a person type that this box may be parked after receipts, for a while."""
+    """Have a person type that this box may be parked once receipts exist, for a limited time."""
     verb = park_verb(home, lease)
     if not verb.reversible or verb.deletes:
         raise Refusal("standing.unsafe", f"`{verb.name}` deletes {', '.join(verb.deletes)}: it needs a yes each time")
@@ -93,7 +93,7 @@ def grant(home: Home, lease: Lease, for_s: float, ask: Ask) -> Standing:
 
 
 def revoke(home: Home, lease: Lease) -> bool:
-    """Take a standing approval back; says whether there was one."""
+    """Revoke a standing approval; return whether there was one."""
     held = standing(home, lease) is not None
     home.ledger.append("standing_revoked", lease=lease.id, box=lease.box)
     return held
@@ -107,14 +107,14 @@ def standing(home: Home, lease: Lease) -> Standing | None:
         if data["box"] == lease.box:
             found = Standing(data["box"], data["verb"], float(data["until_unix"]), data["by"])
             granted = event.t
-    if found is None or not granted <= time.time() <= found.until_unix:  # a clock set back revives none
+    if found is None or not granted <= time.time() <= found.until_unix:  # setting the clock back revives none
         return None
     taken_back = [e.t for e in home.ledger.events(kind="standing_revoked") if e.data["box"] == lease.box]
     return None if any(moment >= granted for moment in taken_back) else found
 
 
 def park_when_done(home: Home, record: RunRecord, report: Report) -> None:
-    """After a receipt: park the box if the job says so and a person said so before; otherwise say what to type."""
+    """After a receipt, park the box if the job asks for it and a person approved it; otherwise report what to type."""
     if json.loads(record.plan_json)["job"].get("when_done") != "park":
         return
     lease = books.find_lease(home.ledger, record.lease)
@@ -128,7 +128,7 @@ def park_when_done(home: Home, record: RunRecord, report: Report) -> None:
         return
     try:
         tear_down(home, lease, Wanted(verb.name), landlord_of(home, lease, verb), _stands(given), report)
-    except LeaseholdError as error:  # results are home; a park that is not possible now is no failure of the run
+    except LeaseholdError as error:  # results are home; a park that is not possible now is not a failure of the run
         report(Note("warning", f"not parked: {error.message}; {error.seen or error.hint}"))
 
 

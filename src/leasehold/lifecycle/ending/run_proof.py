@@ -1,4 +1,4 @@
-"""Whether one run's folder on a box may go: the same proof that the teardown gate asks for, for that run alone."""
+"""Prove that one run's folder on a box may be deleted: the teardown gate's proof, for that run alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def why_kept(home: Home, engine: Engine, record: RunRecord) -> str:
-    """Say why a run must stay on the box; empty when every cell is home or waived and nothing changed since."""
+    """Return why a run must stay on the box; empty when every cell is home or waived and nothing changed since."""
     if not record.receipt_json and not record.waived:
         return f"its results are not home: lease pull {record.run}"
     readings = read_run(engine, home, record, {record.run}, [], Look(in_full=True))

@@ -1,4 +1,4 @@
-"""A person's word that the meter stopped, where no landlord can be asked; whoever can be asked is asked first."""
+"""Record a person's statement that the meter stopped, where no API can confirm it; what can be asked is asked first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from leasehold.transport.early_calls import EarlyCalls
 from .teardown import platform_of
 
 _LIVE = ("running", "stopping")
-# Something answers: the box, a relay of the provider that outlives it, or whoever has its address now.
+# Something answers: the box, a relay of the provider that outlives it, or a machine that has its address now.
 _ANSWERED = (
     "link.auth_failed", "link.host_key_changed", "link.host_key_unexpected", "link.noise", "link.strange",
     "link.turned_away",
@@ -29,9 +29,9 @@ _ANSWERED = (
 
 
 def refuse_while_on(home: Home, lease: Lease, landlord: Landlord | None) -> str:
-    """Ask the platform, where it has an API, and the box; refuse while either says that it is on.
+    """Ask the platform, where it has an API, and the box; refuse while either reports that it is on.
 
-    Returns what was seen instead, for the person who is about to say that it is stopped.
+    Return what was seen instead, for the person who is about to state that it is stopped.
     """
     if landlord is not None:
         state = landlord.poll(lease)
@@ -44,7 +44,7 @@ def refuse_while_on(home: Home, lease: Lease, landlord: Landlord | None) -> str:
         what = f"{lease.id} is this very machine, which is on"
         raise Refusal("lease.answers", what, hint=f"lease down {lease.id}")
     seen = _refuse_if_it_answers(home, lease)
-    for twin in sorted(twins_of(home, lease)):  # the same machine: it is asked by every name that it has
+    for twin in sorted(twins_of(home, lease)):  # the same machine: it is asked under each of its names
         other = books.find_lease(home.ledger, twin)
         seen += f"; as {other.box}: {_refuse_if_it_answers(home, other)}"
     return seen
@@ -71,9 +71,9 @@ def _refuse_if_it_answers(home: Home, lease: Lease) -> str:
 def record_stopped(
     home: Home, lease: Lease, by: str, verb_name: str = "", since_unix: float = 0.0, report: Report = silent
 ) -> Verb | None:
-    """Record a person's word that the meter stopped: a park goes on counting its disks, anything else is the end.
+    """Record a person's statement that the meter stopped: after a park its disks keep billing, any other verb ends it.
 
-    since_unix: when it stopped, where the person saw that too; otherwise it counts until now.
+    since_unix: when it stopped, if the person saw that too; otherwise it bills until now.
     """
     EarlyCalls(home.path).forget()
     name = verb_name or _last_asked(home, lease)
@@ -91,6 +91,6 @@ def record_stopped(
 
 
 def _last_asked(home: Home, lease: Lease) -> str:
-    """The verb that was begun last; without any, none is assumed."""
+    """Return the verb that was begun last; if there was none, none is assumed."""
     begun = [event for event in home.ledger.events(lease=lease.id) if event.kind in ("verb_asked", "intent_recorded")]
     return str(begun[-1].data["verb"]) if begun else ""

@@ -1,4 +1,4 @@
-"""Tear down: read everything again, pass the gate, get a person's yes, write the intent, act, poll."""
+"""Tear down: read everything again, pass the gate, get a person's approval, write the intent, act, poll."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _POLL_LIMIT_S = 120.0
 
 @dataclass(frozen=True)
 class TeardownPlan:
-    """What a teardown would do, lose and cost, and whether the gate lets it."""
+    """What a teardown would do, lose and cost, and whether the gate allows it."""
 
     lease: Lease
     profile: Profile
@@ -56,7 +56,7 @@ class TeardownPlan:
         return f"{name} ({tier.place}{'; not known to survive' if unsure else ''})"
 
     def _folder(self) -> dict[str, str]:
-        """Say where our folder lies and what the verb does to it; whatever is not known to survive is not kept."""
+        """Describe where our folder lies and what the verb does to it; what is not known to survive is not kept."""
         tier = self.profile.state_tier
         fate = "keeps" if tier.name in self.verb.keeps else "deletes"
         if fate == "deletes" and self.verb.ends != "nothing" and tier.survives(self.verb.ends) == UNKNOWN:
@@ -64,7 +64,7 @@ class TeardownPlan:
         return {"root": self.lease.root or DEFAULT_ROOT, "tier": tier.name, "place": tier.place, "fate": fate}
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         return {
             "lease": self.lease.id,
             "box": self.lease.box,
@@ -88,14 +88,14 @@ class TeardownPlan:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person wants done: the verb (empty: what stops the meter), and what they saw of doubtful facts."""
+    """A person's request: the verb (empty: the one that stops the meter), and what they saw of doubtful facts."""
 
     verb: str = ""
     facts_checked: str = ""
 
 
 def plan_teardown(home: Home, lease: Lease, wanted: Wanted, look: Look | None = None) -> TeardownPlan:
-    """Read the box, the ledger and the home copies, and judge; changes nothing on the box."""
+    """Read the box, the ledger and the home copies, and judge; nothing on the box is changed."""
     verb_name, facts_checked = wanted.verb, wanted.facts_checked
     records = books.runs(home.ledger, lease=lease.id)
     profile = platform_of(home, lease)
@@ -120,7 +120,7 @@ def plan_teardown(home: Home, lease: Lease, wanted: Wanted, look: Look | None = 
 
 
 def clocks_after(profile: Profile, verb: Verb) -> list[str]:
-    """Say which clocks the verb starts, with the date on which each fires."""
+    """List the clocks that the verb starts, each with the date on which it fires."""
     starts = {"stop": "stopped", "destroy": "released"}.get(verb.ends)
     said = []
     for clock in profile.clocks:
@@ -132,7 +132,7 @@ def clocks_after(profile: Profile, verb: Verb) -> list[str]:
 
 
 def platform_of(home: Home, lease: Lease) -> Profile:
-    """Load the facts of a lease's platform as they hold for its folder, with the overlays of the project there."""
+    """Load the facts of a lease's platform as they hold for its folder, with the project's overlays there."""
     projects = [Path(record.project) for record in books.runs(home.ledger, lease=lease.id) if record.project]
     profile = home.shelf(projects[0] if projects else None).load(lease.platform)
     entry = box_book.find(home.ledger, lease.box)
@@ -145,12 +145,12 @@ Approve = Callable[[TeardownPlan], Approval]
 def tear_down(
     home: Home, lease: Lease, wanted: Wanted, landlord: Landlord, approve: Approve, report: Report
 ) -> BoxState:
-    """Carry the verb out, if the gate passes before AND after the person's yes."""
+    """Carry out the verb if the gate passes both before AND after the person's approval."""
     if not lease.open:
         report(Note("already_down", f"{lease.id} is already closed"))
         return BoxState.GONE
     begun = books.pending_intent(home.ledger, lease.id)
-    if begun and landlord.poll(lease) is BoxState.GONE:  # approved, carried out, and killed before we wrote that down
+    if begun and landlord.poll(lease) is BoxState.GONE:  # approved, carried out, and killed before that was recorded
         report(Note("intent_resumed", f"{approved_words(begun, lease.id)}, and the platform reports {lease.box} gone"))
         _close(home, lease, begun["verb"], report)
         return BoxState.GONE
@@ -169,7 +169,7 @@ def tear_down(
         text = f"{approved_words(begun, lease.id)} and was not finished; that approval is no longer valid"
         report(Note("intent_expired", text))
     approval = approve(plan)
-    approved_unix = time.time()  # what follows may take longer than an approval lives: it was given in time
+    approved_unix = time.time()  # what follows may outlast the approval, which was given in time
     covers = partial(judge_approval, simulated=landlord.simulated, irreversible=not plan.verb.reversible)
     uncovered = "the approval does not cover this; nothing was done"
     _require(covers(plan.readings, approval, approved_unix), "approval.refused", uncovered)
@@ -186,9 +186,9 @@ def tear_down(
 
 
 def _look_again(home: Home, lease: Lease, wanted: Wanted, report: Report) -> TeardownPlan:
-    """Look once more right before the act, and have the box read all that the act deletes and that is home.
+    """Read everything once more right before the act; the box reads in full all home files that the act deletes.
 
-    A person may have thought for minutes, and times prove nothing about what was written behind them.
+    A person may have thought for minutes, and times prove nothing about what was written meanwhile.
     """
     plan = plan_teardown(home, lease, wanted, Look(in_full=True, report=report))
     _require(plan.verdict, "teardown.refused", "something changed while the approval was given; nothing was done")
@@ -196,7 +196,7 @@ def _look_again(home: Home, lease: Lease, wanted: Wanted, report: Report) -> Tea
 
 
 def _hush(home: Home, lease: Lease, plan: TeardownPlan) -> None:
-    """The person is here: the box need not nag any more. Best effort; the box may be going already."""
+    """Silence the box's reminders: the person is here. Best effort, since the box may already be going."""
     with contextlib.suppress(LeaseholdError), box_of(home, lease).connect() as engine:
         for run in plan.readings.runs:
             if run.state != "absent":
@@ -228,7 +228,7 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
 
 
 def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxState, report: Report) -> None:
-    """Write down that nobody knows whether the verb took effect: the lease counts on, clocks that it may start too."""
+    """Record that the verb's effect is unknown: the lease goes on billing, and clocks that it may have started run."""
     EarlyCalls(home.path).forget()
     rate = f" at {lease.price}" if lease.price else ""
     home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)

@@ -1,4 +1,4 @@
-"""What the teardown gate rests on: every run of the box, read at home and on the box."""
+"""Collect the teardown gate's readings: every run of the box, at home and on the box."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 
-_NAMED = 100  # files that an event names; more are counted
+_NAMED = 100  # files listed in an event; the rest are counted
 
 
 @dataclass(frozen=True)
 class Look:
-    """How closely the box is looked at: in_full has it read every file that is home, which may take long."""
+    """How closely to read the box; with in_full it reads every file that is home, which may take long."""
 
     in_full: bool = False
     report: Report = silent
@@ -47,19 +47,19 @@ class Look:
 def read_all(
     home: Home, lease: Lease, verb: Verb, records: list[RunRecord], look: Look
 ) -> tuple[TeardownReadings, list[dict[str, Any]]]:
-    """Read every run of the lease and of the box, at home and on the box; and list what no promise names."""
+    """Read every run of the lease and of the box, at home and on the box; also list the files that no promise names."""
     left: list[dict[str, Any]] = []
     box = box_of(home, lease)
     try:
         engine = box.connect()
-    except (BoxError, LinkError) as error:  # a disk that is gone with our folder: what lay on it is unknown
+    except (BoxError, LinkError) as error:  # a disk that is gone with our folder: its contents are unknown
         runs = tuple(_read_home(home, record) for record in records)
         return TeardownReadings(lease.id, verb.name, False, runs, (), unreachable_because=error.message), left
     with engine:
         try:
             there = {str(run["run"]): one_line(str(run.get("problem") or "")) for run in engine.observe.runs()}
             on_box = {run for run, problem in there.items() if not problem}
-            # What this home ran here under an earlier lease goes down with the box too: it is judged, not trusted.
+            # What this home ran here under an earlier lease is torn down with the box too: it is judged, not trusted.
             earlier = [run for run in books.runs(home.ledger) if run.run in on_box and run.lease != lease.id]
             known = [record for record in [*records, *earlier] if not there.get(record.run)]
             runs = tuple(read_run(engine, home, record, on_box, left, look) for record in known)
@@ -81,7 +81,7 @@ def read_all(
 def _read_home(home: Home, record: RunRecord) -> RunReadings:
     receipt = books.receipt_of(record)
     if receipt is not None and receipt.plan_sha256 != json.loads(record.plan_json)["plan_sha256"]:
-        receipt = None  # it proves an earlier promise; the job file was mended since
+        receipt = None  # it proves an earlier promise; the job file was changed since
     export = Path(record.home_since) if record.home_since else None
     never_started = record.state == "planned" and record.seq == 0
     return RunReadings(
@@ -107,11 +107,11 @@ def read_run(
 ) -> RunReadings:
     """Read one run at home and on the box; files that no promise names are added to left.
 
-    Files are read in full before their stats are taken: whoever writes them meanwhile is seen by one or the other.
+    Files are read in full before their stats are taken: a write meanwhile shows up in one or the other.
     """
     readings = replace(_read_home(home, record), in_full=look.in_full)
     if record.run not in on_box:
-        # What was sealed and is absent now counts as changed, unless a person had it removed after its receipt.
+        # A sealed file that is absent now counts as changed, unless a person had it removed after its receipt.
         if books.was_removed(home.ledger, record.run):
             return replace(readings, state="absent", sealed={}, missed=readings.waived)
         return replace(readings, state="absent", missed=missed_by(home, record))
@@ -148,7 +148,7 @@ def read_run(
 def _bare(cells: tuple[str, ...], present: dict[str, list[dict[str, Any]]], rest: dict[str, Any]) -> tuple[str, ...]:
     """List the cells that wrote no file below the run's folder; none where files were only counted, or work was saved.
 
-    What a cell wrote into its working folder counts as well: a script may not know of $LEASE_OUT.
+    A cell's files in its working folder count as well: a script may not know of $LEASE_OUT.
     """
     if (rest.get("other_more") or {}).get("files", 1):
         return ()
@@ -179,7 +179,7 @@ def _unread(run: str, seen: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _note_differing(home: Home, record: RunRecord, readings: RunReadings, read: ReadInFull) -> None:
-    """Write down that the receipt is of other bytes than the box has now: the next pull must not find it done."""
+    """Record that the box now has other bytes than the receipt: the next pull must not consider it done."""
     sealed = {(cell, one["path"]): one["sha256"] for cell, entries in readings.sealed.items() for one in entries}
     differing = [key for key, one in read.entries.items() if one.get("sha256", sealed[key]) != sealed[key]]
     if differing:
@@ -188,7 +188,7 @@ def _note_differing(home: Home, record: RunRecord, readings: RunReadings, read: 
 
 
 def neighbours(home: Home, lease: Lease, verb: Verb) -> tuple[str, ...]:
-    """Other open leases on this machine (another --root): a verb that deletes the machine deletes them too."""
+    """List other open leases on this machine (another --root): a verb that deletes the machine deletes them too."""
     if not verb.deletes or lease.platform == "rehearsal":
         return ()
     twins = twins_of(home, lease)

@@ -1,4 +1,4 @@
-"""Sentences on where a box's results are when its verb is carried out, from what was read."""
+"""Describe where a box's results are when its verb is carried out, from what was read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.model.platform.profile import Verb
 from leasehold.model.values.units import say_bytes
 
-_NAMED = 5  # files that a line names; more are counted
+_NAMED = 5  # files listed in one line; the rest are counted
 
 
 def where_results_are(readings: TeardownReadings, left: Sequence[dict[str, Any]], verb: Verb) -> str:
-    """Say that everything is home, or what is not."""
+    """State that everything is home, or list what is not."""
     lost = not_home(readings, left, verb)
     proven = all(set(run.promised) <= set(run.receipt.cells if run.receipt else ()) for run in readings.runs)
     if not lost:
@@ -24,7 +24,7 @@ def where_results_are(readings: TeardownReadings, left: Sequence[dict[str, Any]]
 
 
 def not_home(readings: TeardownReadings, left: Sequence[dict[str, Any]], verb: Verb) -> list[str]:
-    """List what is given up or lies on the box alone, and what becomes of it."""
+    """List what is given up or exists only on the box, and what happens to it."""
     fate = "deleted with the box" if verb.deletes or not verb.reversible else "left on the box"
     lines = []
     for run in readings.runs:

@@ -1,4 +1,4 @@
-"""Waive: a person's typed abandonment of a cell's results, after what exists was salvaged."""
+"""Waive a cell's results: a person types that they are given up, after what exists was salvaged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from leasehold.model.run.plan import Plan, plan_from_dict
 
 from . import waivers
 
-_NAMED = 8  # files that the question names; more are counted
+_NAMED = 8  # files listed in the question; the rest are counted
 
 
 class _Left(NamedTuple):
-    """What was found of a cell on the box."""
+    """The files of a cell that were found on the box."""
 
     files: list[dict[str, Any]]
     reached: bool  # the box answered, with our folder on it
@@ -57,7 +57,7 @@ def waive(home: Home, record: RunRecord, cell: str, ask: Ask, report: Report) ->
 def waive_failed(home: Home, word: str, ask: Ask, report: Report) -> list[tuple[str, str, Path]]:
     """Salvage every failed cell of a box or lease, then have a person type once that all of them are given up.
 
-    What finished and is not home is no part of it; a cell that left no file needs no waiver.
+    Finished cells that are not home are not included; a cell that left no file needs no waiver.
     """
     leases = [one for one in books.leases(home.ledger, only_open=True) if word in (one.id, one.box)]
     if not leases:
@@ -91,7 +91,7 @@ def waive_failed(home: Home, word: str, ask: Ask, report: Report) -> list[tuple[
 
 
 def _failed_cells(home: Home, leases: list[Lease], records: list[RunRecord]) -> list[tuple[RunRecord, str]]:
-    """List what failed by the box's own word of now; a box that does not answer is asked about one run at a time."""
+    """List the failed cells as the box reports them now; an unreachable box is asked about one run at a time."""
     found = []
     for lease in leases:
         with box_of(home, lease).connect() as engine:
@@ -147,7 +147,7 @@ def _salvage(home: Home, record: RunRecord, cell: str, place: Path, report: Repo
         engine = box.connect()
         with closed_on_failure(engine):
             seen = engine.observe.look(record.run)
-    except (BoxError, LinkError) as error:  # a box whose disk with our folder is gone answers, and has nothing to read
+    except (BoxError, LinkError) as error:  # a box that lost the disk with our folder answers, and has nothing to read
         what = "cannot be reached" if isinstance(error, LinkError) else "answers, and our folder there cannot be used"
         report(Note("unreachable", f"{box.name} {what} ({error.message}); nothing can be salvaged now"))
         return _Left([], reached=False)

@@ -1,6 +1,6 @@
 """What a waiver covers: the files that were seen on the box when it was typed, and no others.
 
-The list lies beside what was salvaged (`waiver.json`); the ledger has its hash. Waivers from before that list cover
+The list lies beside what was salvaged (`waiver.json`); the ledger has its hash. Waivers older than that list cover
 what they salvaged, by path and size; one whose list is gone or changed covers no file.
 """
 
@@ -16,7 +16,7 @@ from leasehold.kit.files.canonical_json import canonical
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import RunRecord
 
-Files = list[dict[str, Any]]  # path, bytes; of newer waivers mtime_ns, ctime_ns, inode, salvaged, sha256 too
+Files = list[dict[str, Any]]  # path, bytes; newer waivers also have mtime_ns, ctime_ns, inode, salvaged, sha256
 
 
 def record(home: Home, run: RunRecord, facts: dict[str, Any], files: Files) -> None:

@@ -1,4 +1,4 @@
-"""Before a run is put on a box: is this the box that had it, is it another machine's name, where do results go?"""
+"""Checks before a run is put on a box: is it the run's earlier box, is it a known machine, where do results go?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def arrive(
 
 
 def _refuse_lost(home: Home, lease: Lease, before: RunRecord | None, met: Machine) -> None:
-    """A run that this home saw at work here must not begin at zero only because its folder is not there now."""
+    """Refuse to start a run from zero on a box where this home saw it working, just because its folder is gone now."""
     if before is None or before.state == "planned" or not _was_here(home, lease, before):
         return
     if books.was_removed(home.ledger, before.run) or not (before.owed() or before.receipt_json):
@@ -54,7 +54,7 @@ def _refuse_lost(home: Home, lease: Lease, before: RunRecord | None, met: Machin
 
 
 def _was_here(home: Home, lease: Lease, before: RunRecord) -> bool:
-    """Whether the run was at work in this folder of this box: on this lease, or on one that a person called stopped."""
+    """Return whether the run worked in this folder of this box, on this lease or one that a person called stopped."""
     if before.lease == lease.id:
         return True
     earlier = books.find_lease(home.ledger, before.lease)
@@ -75,4 +75,4 @@ def _seen(before: Machine | None, now: Machine) -> str:
     if before.box_id == now.box_id:
         return f"the folder is the same one (box-id {now.box_id}), only the run is gone from it"
     what = f"another folder: box-id then {before.box_id}, now {now.box_id or 'absent'}"
-    return what + ("" if before.boot == now.boot else "; the machine was booted anew since, or is another")
+    return what + ("" if before.boot == now.boot else "; the machine was rebooted since, or is another")

@@ -1,4 +1,4 @@
-"""The run that the identical command meant before something changed: it is named, and nothing starts at zero unsaid."""
+"""Find the run that the identical command meant before something changed, so that nothing silently starts at zero."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _ENDED = ("stopped", "failed")
 _SHOWN = 6
-_MOST_CELLS = 20  # that are looked into for what an earlier run left
+_MOST_CELLS = 20  # cells that are searched for what an earlier run left
 
 
 def as_begun(ledger: Ledger, plan: Plan, tree: CodeTree, report: Report) -> Plan:
-    """Keep to the code that a run began with where only such files changed as make no other run; say which."""
+    """Keep a run's original code if only files changed that do not affect its identity; report which."""
     known = books.run_called(ledger, plan.run)
     if known is None or known.state in ("planned", "absent"):
         return plan
@@ -35,7 +35,7 @@ def as_begun(ledger: Ledger, plan: Plan, tree: CodeTree, report: Report) -> Plan
         return plan
     changed = _changes(kept_code.entries_of(ledger, begun.tree), tree.entries)
     what = say_changes(changed) if changed else "some files"
-    text = f"it is the same run: of {what} its training knows nothing; it keeps the files that it began with"
+    text = f"the same run: its training does not use {what}; it keeps the files that it began with"
     report(Note("beside", text, {"changed": [path for _, path in changed]}))
     return replace(plan, tree=begun.tree, code=begun.code)
 
@@ -43,7 +43,7 @@ def as_begun(ledger: Ledger, plan: Plan, tree: CodeTree, report: Report) -> Plan
 def refuse_lost_thread(
     ledger: Ledger, engine: Engine, plan: Plan, lease: Lease, tree: CodeTree, report: Report
 ) -> None:
-    """Refuse to start at zero beside a run of this job that was stopped and left something to go on from."""
+    """Refuse to start at zero beside a run of this job that was stopped and left something to resume from."""
     earlier = _earlier(ledger, plan, lease, tree)
     if earlier is None:
         return
@@ -67,7 +67,7 @@ def refuse_lost_thread(
 
 
 def say_changes(changes: Sequence[tuple[str, str]]) -> str:
-    """Name the files that changed, came or went."""
+    """List the files that changed, were added or were removed."""
     shown = ", ".join(f"{path}{_HOW[how]}" for how, path in changes[:_SHOWN])
     more = len(changes) - _SHOWN
     return shown + (f" and {more} more" if more > 0 else "")
@@ -86,7 +86,7 @@ def _earlier(ledger: Ledger, plan: Plan, lease: Lease, tree: CodeTree) -> RunRec
 
 
 def _what_changed(ledger: Ledger, jobs: tuple[Plan, Job], tree: CodeTree) -> str:
-    """Say what of the job and of the files that count is not as it was."""
+    """Describe what changed in the job and in the files that count."""
     begun, job = jobs
     before, now = begun.job.identity(), job.identity()
     keys = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
@@ -103,7 +103,7 @@ def _what_changed(ledger: Ledger, jobs: tuple[Plan, Job], tree: CodeTree) -> str
 
 
 def _changes(old: Iterable[Mapping[str, Any]] | None, new: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Compare two lists of files: (how, path), in order of their paths."""
+    """Compare two lists of files; return (how, path) in path order."""
     before = {str(entry["path"]): entry for entry in old or ()}
     now = {str(entry["path"]): entry for entry in new}
     found = []
@@ -118,7 +118,7 @@ def _changes(old: Iterable[Mapping[str, Any]] | None, new: Iterable[Mapping[str,
 
 
 def _left_by(engine: Engine, run: str, seen: Mapping[str, Any]) -> str:
-    """Say what an ended run left that another start could go on from; empty when there is nothing."""
+    """Describe what an ended run left that another start could resume from; empty when there is nothing."""
     unfinished = [name for name, cell in seen["cells"].items() if cell["state"] != "finished"]
     begun = [name for name in unfinished if seen["cells"][name].get("attempt")]
     files = sum(len(engine.proof.salvageable(run, name)) for name in begun[:_MOST_CELLS])

@@ -65,23 +65,23 @@ class Launch:
     box: Box
     results: Path
     seen: StartAnswer
-    known_seq: int  # how far this home had read the journal before
+    known_seq: int  # how far this home had already read the journal
 
 
 @dataclass(frozen=True)
 class Met:
-    """An open wire to a box, and how it was judged when it was chosen; no verdict where the run was found there."""
+    """An open connection to a box, and the verdict when it was chosen; no verdict where the run was found there."""
 
     engine: Engine
     audit: Verdict | None = None
     hogs: tuple[dict[str, Any], ...] = ()
     disks: tuple[dict[str, Any], ...] = ()
-    signs: SignReadings | None = None  # what the audit is to hold against the box's platform
+    signs: SignReadings | None = None  # what the audit compares with the box's platform
 
 
 @dataclass(frozen=True)
 class LaunchOrder:
-    """What a person asked for; and what is known already of a box that was chosen from candidates."""
+    """A person's request, and what is already known of a box that was chosen from candidates."""
 
     box: Box
     results: Path
@@ -95,8 +95,8 @@ class LaunchOrder:
     share: Share = Share()
     job_file: str = "lease.yaml"
     trains: bool = True  # downloads alone need no smoke
-    absent_on: str = ""  # a lease whose box answered that it knows nothing of the run
-    stored: Plan | None = None  # go on with this very plan and the code that it began with
+    absent_on: str = ""  # a lease whose box answered that it does not know the run
+    stored: Plan | None = None  # continue with this exact plan and the code that it began with
 
 
 def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], report: Report) -> tuple[Launch, Engine]:
@@ -105,7 +105,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
     box, ledger = order.box, home.ledger
     profile = profile_on(home, box, tree.project)
     _refuse_foreign_engine(profile)
-    if box.root.startswith("/"):  # known before anything is written down; a link there is only seen on the box
+    if box.root.startswith("/"):  # known before anything is recorded; a link there is only seen on the box
         refuse_shared(profile, box.root, job.secrets)
     engine = order.met.engine if order.met else None
     try:
@@ -125,7 +125,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
         refuse_company(engine, plan, alongside=order.alongside)
         state = engine.observe.look(plan.run)["state"]
         if state == "absent":
-            plan = plan.with_code_of(wanted)  # what it began with, if it ever began, lies nowhere any more
+            plan = plan.with_code_of(wanted)  # the code that it began with, if it ever began, is gone
             if order.trains and not (order.again or order.alongside or order.share.part):
                 refuse_lost_thread(ledger, engine, plan, lease, tree, report)
             arrive(home, lease, (box, engine), before, order.results, report)
@@ -161,7 +161,7 @@ def _ask_to_start(
     home: Home, asked: tuple[LaunchOrder, Plan, Lease], engine: Engine, profile: Profile, tree: CodeTree,
     state: str, report: Report,
 ) -> tuple[dict[str, Any], dict[str, Any], StartAnswer]:  # fmt: skip
-    """Push the code and have the box start, attach or resume; return the handbook's facts, what was sent, its word."""
+    """Push the code; have the box start, attach or resume; return the handbook's facts, what was sent, the answer."""
     order, plan, lease = asked
     box, job = order.box, plan.job
     starts = state in ("absent", "failed", "stopped")
@@ -181,7 +181,7 @@ def _ask_to_start(
 
 
 def prove_detached(home: Home, launched: Launch, report: Report) -> Engine:
-    """Look over a second connection whether the run lives on without the first; return that connection."""
+    """Check over a second connection whether the run lives on without the first; return that connection."""
     engine = launched.box.connect()
     with closed_on_failure(engine):
         _look_for_life(home, launched, engine.observe.look(launched.plan.run), report)
@@ -205,7 +205,7 @@ def _look_for_life(home: Home, launched: Launch, seen: RunSeen, report: Report) 
 
 
 def connect(home: Home, box: Box, report: Report) -> Engine:
-    """Open one wire, and say the key of a box that was never met."""
+    """Open one connection, and report the host key of a box that was never met."""
     first_contact = getattr(box.transport, "pinned", True) is False
     engine = box.connect()
     fingerprint = box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
@@ -224,7 +224,7 @@ def connect(home: Home, box: Box, report: Report) -> Engine:
 def _refuse_shared(
     engine: Engine, profile: Profile, job: Job, wishes: Mapping[str, Any], report: Report | None
 ) -> None:
-    """Nothing private goes to a box that has only a shared disk for it; notification addresses are private too."""
+    """Refuse to send private data, notification addresses included, to a box that has only a shared disk for it."""
     private = (*job.secrets, *(("the addresses of lease notify",) if wishes else ()))
     if private:
         seen = engine.box.probe()
@@ -234,7 +234,7 @@ def _refuse_shared(
 
 
 def refuse_company(engine: Engine, plan: Plan, *, alongside: bool) -> None:
-    """A changed project must not quietly start a second trainer beside the first."""
+    """Refuse to start a second trainer beside the first just because the project changed."""
     if alongside:
         return
     family = re.compile(re.escape(plan.job.name[:60]) + r"-[0-9a-f]{10}(?:-\d+)?(?:-b[0-9a-f]{6})?\Z")
@@ -260,7 +260,7 @@ def _refuse_foreign_engine(profile: Profile) -> None:
 def _pass_plan(
     home: Home, order: LaunchOrder, engine: Engine, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper
 ) -> None:
-    """Pass the plan gate with what is known of the box, its folder as the box itself resolves it."""
+    """Pass the plan gate with what is known of the box and its folder, as the box itself resolves it."""
     job, tree = job_tree
     seen = engine.box.probe()
     given = [cell for cell in job.cells if not order.share.cells or cell.name in order.share.cells]
@@ -278,7 +278,7 @@ def _pass_plan(
 def _pass_gates(
     met: Met, profile: Profile, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, lease: Lease
 ) -> None:
-    """Is the box fit, and does its interpreter find what the job needs? Asked over the same connection."""
+    """Check over the same connection that the box is fit and that its interpreter finds what the job needs."""
     job, tree = job_tree
     engine = met.engine
     disks = list(met.disks)
@@ -301,7 +301,7 @@ def _pass_gates(
 
 
 def secret_values(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Take the job's secrets from this home's environment; a missing one is named before anything starts."""
+    """Read the job's secrets from this home's environment; a missing one is reported before anything starts."""
     missing = [name for name in job.secrets if not environ.get(name)]
     if missing:
         raise UserError(
@@ -318,9 +318,9 @@ def _private(home: Home, plan: Plan, lease: Lease) -> dict[str, Any]:
 
 def _begin(engine: Engine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str, Any]], report: Report) -> StartAnswer:
     home_id, private = mine
-    pushed = engine.uploads.push(tree) if tree.sha256 == plan.tree else None  # else the box has it since the run began
+    pushed = engine.uploads.push(tree) if tree.sha256 == plan.tree else None  # else the box has had it since the start
     if pushed:
-        size = f"{pushed.files} of {len(tree.entries)} files, {say_bytes(pushed.bytes)}, had to travel"
+        size = f"{pushed.files} of {len(tree.entries)} files sent, {say_bytes(pushed.bytes)}"
         data = {"files": pushed.files, "bytes": pushed.bytes, "of_files": len(tree.entries)}
         report(Note("code_pushed", f"code {tree.sha256[:12]} pushed: {size}; hash checked on the box", data))
     seen = engine.work.start(plan, home_id, private)
@@ -341,13 +341,13 @@ def _begin(engine: Engine, plan: Plan, tree: CodeTree, mine: tuple[str, dict[str
 
 
 def _is_owed(seen: RunSeen, given_up: list[str]) -> bool:
-    """Whether a cell that nobody gave up has not finished; without cells the run only fetches."""
+    """Return whether a cell that nobody gave up has not finished; without cells the run only fetches."""
     unfinished = {name for name, cell in seen["cells"].items() if cell["state"] != "finished"}
     return not unfinished or not unfinished <= set(given_up)
 
 
 def _train_again(seen: StartAnswer, given_up: list[str], report: Report) -> list[str]:
-    """List the given-up cells that this start trains anew, and say so: their waivers are over."""
+    """List the given-up cells that this start trains again, and report them: their waivers end."""
     if not given_up or seen["did"] not in ("opened", "resumed"):
         return []
     kept = [name for name in given_up if seen["did"] == "resumed" and name in seen.get("kept", ())]

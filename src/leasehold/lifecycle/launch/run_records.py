@@ -1,4 +1,4 @@
-"""A run in this home's books: which one a command means, where it was begun; a refused launch leaves none."""
+"""Runs in this home's ledger: which one a command means, where it was begun; a refused launch leaves none."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _LIVE = ("opened", "running", "stopping")
 
 
 def generation(home: Home, job: Job, tree: CodeTree, *, again: bool) -> int:
-    """Count earlier runs of this very job and code; again asks for one more."""
+    """Count earlier runs of this very job and code; `again` asks for one more."""
     found = _generations(home, job, tree)
     newest = max(found, default=0)
     return newest + 1 if again and found else newest
 
 
 def generation_on(home: Home, job: Job, tree: CodeTree, box: Box, report: Report, *, again: bool) -> int:
-    """Count them as seen from one box: a run that finished elsewhere blocks nothing here: another one is meant."""
+    """Count earlier runs as seen from one box: one that finished elsewhere does not block another run here."""
     found = _generations(home, job, tree)
     newest = max(found, default=0)
     if again or not found or newest not in found:
@@ -60,7 +60,7 @@ def generation_on(home: Home, job: Job, tree: CodeTree, box: Box, report: Report
 
 
 def still_promised(home: Home, plan: Plan) -> Plan:
-    """Keep promising what left the job file: its box may have run it; `lease waive` gives a cell up."""
+    """Keep promising cells that left the job file: the box may have run them; `lease waive` gives a cell up."""
     known = books.run_called(home.ledger, plan.run) if plan.job.cells else None
     before = plan_from_dict(json.loads(known.plan_json)) if known else plan
     named = {cell.name for cell in plan.job.cells}
@@ -72,7 +72,7 @@ def still_promised(home: Home, plan: Plan) -> Plan:
 
 
 def open_lease_on(home: Home, box: Box, price: str, engine: Engine) -> Lease:
-    """Return the open lease of a box that has answered; one that was called stopped, and was not, is open again."""
+    """Return the open lease of a box that has answered; one wrongly recorded as stopped is open again."""
     held = books.lease_held(home.ledger, box.name, box.root)
     if held is None:
         closed = [one for one in books.leases(home.ledger) if (one.box, one.root) == (box.name, box.root)]
@@ -87,7 +87,7 @@ def open_lease_on(home: Home, box: Box, price: str, engine: Engine) -> Lease:
 
 
 def refuse_elsewhere(home: Home, plan: Plan, box: Box, absent_on: str) -> None:
-    """A run lives in one place: say precisely where it is, if that is not here."""
+    """Refuse a run that lives in another place, and name that place: a run lives in one place only."""
     known = books.run_called(home.ledger, plan.run)
     if known is None or known.lease == absent_on or _is_here(home, known.lease, box):
         return
@@ -99,7 +99,7 @@ def refuse_elsewhere(home: Home, plan: Plan, box: Box, absent_on: str) -> None:
     raise Refusal(
         "run.elsewhere",
         f"{known.run} {_standing(known)} {_place(other, box)}",
-        seen=f"last heard of {ago(time.time() - known.seen_unix)} ago" if known.seen_unix else "never heard of there",
+        seen=f"last seen {ago(time.time() - known.seen_unix)} ago" if known.seen_unix else "never seen there",
         hint=f"{on} {'resumes' if known.state in ('failed', 'stopped') else 'goes on with'} it; "
         "lease run --again starts another here",
     )
@@ -107,9 +107,9 @@ def refuse_elsewhere(home: Home, plan: Plan, box: Box, absent_on: str) -> None:
 
 @contextmanager
 def written_down(home: Home, plan: Plan, lease: Lease, tree: CodeTree, places: tuple[Path, str]) -> Iterator[int]:
-    """Write the plan down while its box is asked to start; a refusal takes it back, for then nothing runs.
+    """Record the plan while its box is asked to start; a refusal removes it, for then nothing runs.
 
-    Gives how far this home knew the run before. A link that breaks leaves it: whether it started is unknown.
+    Yield how far this home knew the run before. A broken link keeps the record: whether the run started is unknown.
     """
     known = books.run_called(home.ledger, plan.run)
     if known and known.lease == lease.id and known.plan_json == _spelled(plan):
@@ -151,7 +151,7 @@ def _generations(home: Home, job: Job, tree: CodeTree) -> dict[int, RunLine]:
 
 
 def _is_absent(home: Home, lease: Lease, run: str) -> bool:
-    """Whether the box that was to have the run answers that it knows nothing of it."""
+    """Return whether the box that was to have the run answers that it does not know it."""
     try:
         with box_of(home, lease).connect() as engine:
             return bool(engine.observe.look(run)["state"] == "absent")

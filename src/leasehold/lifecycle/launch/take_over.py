@@ -1,4 +1,4 @@
-"""Take a run over from another home: a person types it, the box counts it, and the old home may only look."""
+"""Take a run over from another home: a person types it, the box counts it, and the old home may then only read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from leasehold.model.run.plan import plan_from_dict
 
 
 def whoami() -> str:
-    """Name this home for people."""
+    """Return this home's name for display."""
     return f"{person()} on {socket.gethostname()}"
 
 
 def holder_words(holder: Mapping[str, Any]) -> str:
-    """Say who holds a run and since when, as far as the box knows."""
+    """Describe who holds the run and since when, as far as the box knows."""
     if holder.get("unreadable"):
         return f"somebody unknown ({one_line(str(holder['unreadable']))[:120]})"
     if not holder.get("home"):
@@ -39,7 +39,7 @@ def holder_words(holder: Mapping[str, Any]) -> str:
 
 
 def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
-    """Show who holds the run, have a person type the take-over, and let the box write it down."""
+    """Show who holds the run, have a person type the take-over, and have the box record it."""
     lease = books.find_lease(home.ledger, record.lease)
     box = box_of(home, lease)
     with box.connect() as engine:
@@ -53,7 +53,7 @@ def take_over(home: Home, record: RunRecord, ask: Ask, report: Report) -> None:
         wishes = notify.wishes(home, lease, plan.job)
         stay = handbook.Stay(plan, lease, box, Path(record.project or "."), Path(record.results), "lease.yaml")
         facts = handbook.facts_of(home, stay, profile_on(home, box), len(wishes.get("channels", ())))
-        facts = {**facts, "project": record.project}  # whoever attached may not have the project
+        facts = {**facts, "project": record.project}  # the home that attached may not have the project
         private = {"who": whoami(), "version": leasehold.__version__, "notify": wishes, "handbook": facts}
         seen = engine.hold.take_over(record.run, int(holder.get("epoch", 0)), home.ledger.home_id, private)
     home.ledger.append("run_taken_over", lease=lease.id, run=record.run, epoch=seen["holder"]["epoch"], before=held)

@@ -1,4 +1,4 @@
-"""Bring a job's data to a box: once, with progress, on through cut links, refused before a byte on a full disk."""
+"""Upload a job's data to a box: once, with progress, resumed after cut links, refused at once on a full disk."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 _SAY_EVERY_S = 5.0
-_TRIES = 5  # one after the other in which nothing went on
+_TRIES = 5  # consecutive attempts without progress
 _PAUSE_S = 2.0
 
 
 def upload(box: Box, engine: Engine, trees: Sequence[DataTree], report: Report) -> Engine:
-    """Bring what the box lacks; return the connection that is open then: a cut one was replaced."""
+    """Upload what the box lacks; return the connection that is open then, since a cut one is replaced."""
     first = engine
     for tree in trees:
         try:
@@ -77,7 +77,7 @@ def _say_there(tree: DataTree, box: str, went: bool, report: Report) -> None:
 
 
 class _Progress:
-    """Says how far an upload is, every few seconds."""
+    """Progress reports of an upload, every few seconds."""
 
     def __init__(self, tree: DataTree, box: str, report: Report, clock: Callable[[], float] = time.monotonic) -> None:
         self.sent = 0
@@ -89,7 +89,7 @@ class _Progress:
         self._begun = self._due = clock()
 
     def begin(self, lacking: Sequence[Lacking]) -> None:
-        """Say what will travel."""
+        """Report what will be sent."""
         self._total = sum(one.missing for one in lacking)
         there = sum(one.offset for one in lacking)
         files = "1 file" if len(lacking) == 1 else f"{len(lacking):,} files"
@@ -100,7 +100,7 @@ class _Progress:
         self._due = self._begun + _SAY_EVERY_S
 
     def more(self, count: int) -> None:
-        """Count what went out; what the link still holds is in it."""
+        """Count the bytes sent, including those still buffered in the link."""
         self.sent += count
         now = self._clock()
         if now < self._due:

@@ -1,1 +1,1 @@
-"""Orders and sweep parts as the ledger records them."""
+"""Records: what a command was asked for and how it ended, and the parts of a sweep."""

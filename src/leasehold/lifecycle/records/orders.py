@@ -1,4 +1,4 @@
-"""What a person asked for, and how it ended."""
+"""Parameters of commands, and how they ended."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunOrder:
-    """What `lease run` was asked for."""
+    """The parameters of `lease run`."""
 
     job_file: Path
     on: str = ""  # empty: the job's candidates, or this machine when it names none
     root: str = ""
-    platform: str = ""  # of an ssh: address, where a person names it
+    platform: str = ""  # of an ssh: address, if a person names it
     rehearse: bool = False
     price: str = ""
     balance: str = ""
@@ -32,15 +32,15 @@ class RunOrder:
     alongside: bool = False
     skip_gates: tuple[str, ...] = ()
     because: str = ""
-    cells: tuple[str, ...] = ()  # of a sweep over several boxes: those that this one is given
-    part: str = ""  # which of its runs that is
-    generation: int = -1  # of that sweep, where it was reckoned once for all boxes
-    given: Mapping[str, int] = field(default_factory=dict)  # which giving of these cells it is
-    take_over: bool = False  # share out a sweep that another home has shared out so far
-    prepared: tuple[Job, CodeTree] | None = None  # job and code, where they were read once for several boxes
-    stored: Plan | None = None  # go on with this very plan: `lease resume`
-    at_risk_s: float = 600.0  # so much finished work may lie on a box alone while the others of a sweep go on
-    patience_s: float = 0.0  # how long a silent box is waited for; 0 is as long as it takes a person to notice
+    cells: tuple[str, ...] = ()  # the cells given to this box in a sweep over several boxes
+    part: str = ""  # which of the sweep's runs this is
+    generation: int = -1  # of that sweep, if it was computed once for all boxes
+    given: Mapping[str, int] = field(default_factory=dict)  # by cell, the number of its assignment
+    take_over: bool = False  # distribute a sweep that another home has distributed so far
+    prepared: tuple[Job, CodeTree] | None = None  # job and code, if they were read once for several boxes
+    stored: Plan | None = None  # continue with this exact plan: `lease resume`
+    at_risk_s: float = 600.0  # how much finished work may lie on a box alone while the sweep's others go on
+    patience_s: float = 0.0  # seconds to wait for a silent box; 0 is as long as it takes a person to notice
 
 
 @dataclass(frozen=True)
@@ -64,27 +64,27 @@ class Evacuation:
     bytes: int
     new_files: int
     at_unix: float
-    state: str = "running"  # how the run stood then; of one that has ended all that it left is taken
+    state: str = "running"  # the run's state then; everything that an ended run left is taken
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class DownOrder:
-    """What `lease down` was asked for, and how the yes is given."""
+    """The parameters of `lease down`, and how it is approved."""
 
     word: str
     verb: str = ""
     approve: str = "typed"  # typed, rehearsal, or a signed request's path
     show: Callable[[Any], None] = lambda plan: None
-    facts_checked: str = ""  # what a person saw when looking at doubtful facts
+    facts_checked: str = ""  # what a person stated after checking doubtful facts
 
 
 @dataclass(frozen=True)
 class BoxOrder:
-    """What `lease box add` was asked for; with replace, what is left empty stays as it was."""
+    """The parameters of `lease box add`; with replace, what is empty stays as it was."""
 
     name: str
     pasted: str = ""
@@ -93,17 +93,17 @@ class BoxOrder:
     root: str = ""
     contact: bool = True
     replace: bool = False
-    fingerprint: str = ""  # what the console shows; then no other key is accepted
-    balance: str = ""  # what the account holds, as the console shows it
-    spot: bool | None = None  # whether it can be taken away; None: not said
+    fingerprint: str = ""  # the host key that the console shows; then no other key is accepted
+    balance: str = ""  # the account's balance, as the console shows it
+    spot: bool | None = None  # whether it can be taken away; None: not stated
     durable: str = ""  # a folder on it that outlives it; results are copied there
 
 
 @dataclass(frozen=True)
 class BoxWord:
-    """What `lease box tell` was told: things only the console shows."""
+    """The parameters of `lease box tell`: facts that only the console shows."""
 
-    box: str  # of the book, or of an open lease, or that lease's id
+    box: str  # a box of the book or of an open lease, or that lease's id
     balance: str = ""
     price: str = ""
     disks: tuple[str, ...] = ()  # TIER=SIZE
@@ -111,7 +111,7 @@ class BoxWord:
 
 @dataclass(frozen=True)
 class DiskOrder:
-    """What `lease disk` was asked for."""
+    """The parameters of `lease disk`."""
 
     box: str
     free_bytes: int = 0
@@ -123,7 +123,7 @@ class DiskOrder:
 
 @dataclass(frozen=True)
 class AdoptOrder:
-    """What `lease adopt` was asked for: the process, its name here, where it writes and what of that is promised."""
+    """The parameters of `lease adopt`: the process, its name here, where it writes and which files are promised."""
 
     box: str
     pid: int = 0

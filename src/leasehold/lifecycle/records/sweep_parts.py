@@ -12,12 +12,12 @@ _PART = re.compile(r"-b[0-9a-f]{6}\Z")
 
 
 def sweep_of(run: str) -> str:
-    """Name the sweep that a run is a part of."""
+    """Return the sweep of which a run is a part."""
     return _PART.sub("", run)
 
 
 def parts_of(home: Home, word: str) -> list[RunRecord]:
-    """Find every run of the sweep that a run, a sweep or a job's name stands for."""
+    """List every run of the sweep that a run, a sweep or a job's name stands for."""
     known = books.runs(home.ledger)
     whole = [record for record in known if word and sweep_of(record.run) == sweep_of(word)]
     if not whole:

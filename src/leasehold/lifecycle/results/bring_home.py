@@ -1,4 +1,4 @@
-"""Bring home: the list first, then the bytes, resumable; export/.partial becomes export by one rename."""
+"""Bring results home: the list first, then the bytes, resumable; export/.partial becomes export by one rename."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 _FAR_FUTURE_UNIX = 1e11
-_CHANGES = 3  # how often the list is taken anew because a file changed under the pull
+_CHANGES = 3  # how often the list is read again because a file changed during the pull
 
 
 @dataclass(frozen=True)
 class PullWish:
-    """How to pull: further connections on demand, a limit, who counts what came, who keeps how far it was."""
+    """Options of a pull: extra connections on demand, a rate limit, a byte counter, and a cache of the link's speed."""
 
     more: Callable[[], Engine] | None = None
     limit_bytes_per_s: float = 0.0
@@ -57,7 +57,7 @@ class PullWish:
 def bring_home(
     ledger: Ledger, record: RunRecord, engine: Engine, report: Report, wish: PullWish | None = None
 ) -> Receipt:
-    """Pull what the run promised, verify it, and leave a receipt; the second call finds it done."""
+    """Pull what the run promised, verify it, and write a receipt; a second call finds it done."""
     folders = Folders(Path(record.results), record.run)
     folders.make()
     with folders.one_at_a_time(report):
@@ -66,12 +66,12 @@ def bring_home(
 
 
 def _seal_error(error: BoxError, run: str) -> VerifyError:
-    hint = f"the run exited 0 without its promise: lease logs {run}; mend the job and run again, or lease waive {run}"
+    hint = f"the run exited 0 without its promise: lease logs {run}; fix the job and run again, or lease waive {run}"
     return VerifyError("artifact.unsealable", error.message, seen=error.seen, hint=hint)
 
 
 class _Homecoming:
-    """One run on its way home."""
+    """One run whose results are being brought home."""
 
     def __init__(self, ledger: Ledger, record: RunRecord, folders: Folders, engine: Engine, report: Report) -> None:
         self.ledger = ledger
@@ -86,7 +86,7 @@ class _Homecoming:
         seen, begun = self._look()
         receipt = self._receipt(wish, seen, begun)
         if seen.get("notifies") and seen["terminal"] and not books.find_run(self.ledger, self.record.run).owed():
-            with contextlib.suppress(LeaseholdError):  # it nags a while longer
+            with contextlib.suppress(LeaseholdError):  # the box then sends reminders a while longer
                 self.engine.hold.pulled(self.record.run, self.ledger.home_id, int(seen["seq"]))
         return receipt
 
@@ -99,7 +99,7 @@ class _Homecoming:
             raise
         cells = [
             cell for cell in finished if not self.record.waives(cell)
-        ] or finished  # what was given up may lack all
+        ] or finished  # what was given up need not be complete
         done = _already_home(self.ledger, self.record, self.folders, self.engine, (self.plan, cells))
         if done is not None:
             held = summary(done.nonfinite)
@@ -114,20 +114,20 @@ class _Homecoming:
             if error.code == "artifact.unsealable":
                 error.cells = self._incomplete(cells)
             good = [cell for cell in cells if cell not in error.cells]
-            if error.cells and good:  # one broken cell keeps none of the others from coming home; its files stay aside
+            if error.cells and good:  # one broken cell keeps no other cell from coming home; its files stay aside
                 self._bring(good, seen, wish)
             raise
 
     def _look(self) -> tuple[RunSeen, Begun | None]:
-        """Ask how the run stands; where it has one cell that is not home, its list in the same breath."""
+        """Read the run's state and, if it has one cell that is not home, its file list in the same round trip."""
         if len(self.plan.cells) == 1 and read_receipt(self.folders.export) is None:
-            with contextlib.suppress(BoxError):  # there is no such list: looking says why
+            with contextlib.suppress(BoxError):  # there is no such list: the state shows why
                 begun = begin_chart(self.engine, self._asked(list(self.plan.cells)), look=True)
                 return self._said(begun.seen), begun
         return self._said(self.engine.observe.look(self.record.run)), None
 
     def _said(self, seen: RunSeen) -> RunSeen:
-        """Record how the run ended, and report what of its journal cannot be read and what its state rests on."""
+        """Record how the run ended; report unreadable parts of its journal and what its state rests on."""
         state = str(seen.get("state", ""))
         if seen.get("terminal") and state != self.record.state:
             facts = {"state": state, "reason": one_line(str(seen.get("reason") or "")), "seq": int(seen.get("seq", 0))}
@@ -138,7 +138,7 @@ class _Homecoming:
         return seen
 
     def _incomplete(self, cells: list[str]) -> tuple[str, ...]:
-        """Name cells that lack something of what was promised, by what lies on the box now."""
+        """Name cells that lack a part of what was promised, by the files now on the box."""
         present, _ = self.engine.proof.fingerprint(self.record.run, self.plan.patterns)
         bad = []
         for cell in cells:
@@ -164,7 +164,7 @@ class _Homecoming:
                 names=pulled.home_names,
             )  # fmt: skip
         except VerifyError as error:
-            if error.code != "artifact.unsealable":  # of that nothing that came is suspect
+            if error.code != "artifact.unsealable":  # nothing that came from them is suspect
                 _to_quarantine(self.ledger, self.record, self.folders, error)
             raise
         forget_marks(self.folders.partial)
@@ -179,7 +179,7 @@ class _Homecoming:
         return Asked(self.record.run, cells, self.plan.patterns)
 
     def _open(self, cells: list[str], begun: Begun | None = None) -> Opened:
-        """Have the box begin its list, which is checked against what this home planned, not what the box says was."""
+        """Have the box begin its list; check it against this home's plan, not against what the box says was planned."""
         begun = begun or begin_chart(self.engine, self._asked(cells))
         try:
             return open_list(begun, _Promises(self.plan, cells))
@@ -199,12 +199,12 @@ class _Homecoming:
                 if not left:
                     hint = "is something on the box still writing it? lease pull again"
                     raise VerifyError("artifact.changed", error.message, seen=error.seen, hint=hint) from None
-                self.report(Note("changed", f"{error.message}; taking the list anew"))
+                self.report(Note("changed", f"{error.message}; reading the list again"))
                 opened = self._open(cells)
         raise AssertionError("the last round raises")
 
     def _read_manifest(self, pulled: Pulled, cells: list[str]) -> dict[str, Any]:
-        """Check the sealed manifest, and that it speaks of exactly what was listed, summed and pulled."""
+        """Check the sealed manifest: it must list exactly what was listed, hashed and pulled."""
         data, run = pulled.manifest, self.record.run
         try:
             manifest = manifests.parse(json.loads(data), run)
@@ -239,7 +239,7 @@ def _finished_cells(seen: RunSeen, plan: Plan) -> list[str]:
 
 
 class _Promises:
-    """Every promise has its file, and every file was promised, whatever patterns the box says it used."""
+    """A check that every promise has its file and every file was promised, whatever patterns the box claims."""
 
     def __init__(self, plan: Plan, cells: list[str]) -> None:
         self._patterns = [artifact.pattern for artifact in plan.job.artifacts]
@@ -247,7 +247,7 @@ class _Promises:
         self._missing = {cell: set(range(len(self._patterns))) for cell in cells}
 
     def check(self, named: Iterable[tuple[str, str]]) -> None:
-        """Look at files, as (cell, path)."""
+        """Check files, given as (cell, path)."""
         for cell, path in named:
             missing = self._missing.get(cell)
             if missing is None:
@@ -260,7 +260,7 @@ class _Promises:
             missing.difference_update(hits)
 
     def complete(self) -> None:
-        """There are no more."""
+        """Check that nothing is missing, once all files were given."""
         for cell, missing in self._missing.items():
             for number in sorted(missing):
                 what = f"nothing of {cell} for the promised {self._patterns[number]!r}"
@@ -270,13 +270,13 @@ class _Promises:
 def _already_home(
     ledger: Ledger, record: RunRecord, folders: Folders, engine: Engine, wanted: tuple[Plan, list[str]]
 ) -> Receipt | None:
-    """Accept an earlier receipt only for the same promises, the same files on the box and a whole home copy."""
+    """Accept an earlier receipt only for the same promises, the same files on the box and a complete home copy."""
     plan, cells = wanted
     receipt = read_receipt(folders.export)
     if receipt is None or sorted(receipt.cells) != sorted(cells) or receipt.plan_sha256 != plan.sha256:
         return None
     if books.latest_on_run(ledger, record.run, "box_differs", "receipt_written") == "box_differs":
-        return None  # the box was read in full, and holds other bytes than came home
+        return None  # the box was read in full, and its bytes differ from those at home
     present, _ = engine.proof.fingerprint(record.run, plan.patterns)
     for cell, entries in sealed_entries(folders.export).items():
         names = _compared(entries)
@@ -290,25 +290,25 @@ def _already_home(
 
 
 def _compared(sealed: Iterable[dict[str, Any]]) -> list[str]:
-    """Name what tells a file from a later one; older manifests have no ctime, and are compared without."""
+    """Name the fields that tell a file from a later version; older manifests lack ctime, and are compared without."""
     known = ("path", "bytes", "mtime_ns", "inode")
     return [*known, *(["ctime_ns"] if all("ctime_ns" in entry for entry in sealed) else [])]
 
 
 def _states(entries: Iterable[dict[str, Any]], names: list[str]) -> list[tuple[Any, ...]]:
-    """Return what lies on a box so that two looks at it can be compared; they may list it in another order."""
+    """Return comparable states of the files on a box; two listings may be in different order."""
     return sorted(tuple(entry.get(name) for name in names) for entry in entries)
 
 
 def _trained_s(seen: RunSeen, cells: list[str]) -> float:
-    """Add up how long the cells that are home ran, as far as the box says it."""
+    """Add up how long the cells that are home ran, as far as the box reports it."""
     spans = [seen["cells"].get(cell, {}) for cell in cells]
     took = (_moment(one.get("ended_unix")) - _moment(one.get("started_unix")) for one in spans)
     return round(sum(max(0.0, seconds) for seconds in took), 1)
 
 
 def _moment(said: Any) -> float:
-    """Read a time that an untrusted box says; nonsense is none."""
+    """Parse a time from an untrusted box; an invalid one is 0."""
     plain = isinstance(said, (int, float)) and not isinstance(said, bool) and abs(said) < _FAR_FUTURE_UNIX
     return float(said) if plain else 0.0
 
@@ -337,7 +337,7 @@ def _into_export(ledger: Ledger, record: RunRecord, folders: Folders, proved: tu
     os.rename(folders.partial, folders.export)
     _record_receipt(ledger, record, folders, proved)
     if place is not None and holds_all_of(folders.export, place):
-        shutil.rmtree(place, ignore_errors=True)  # a sweep grew: every file of the older export stands in this one
+        shutil.rmtree(place, ignore_errors=True)  # the sweep grew: the new export contains every file of the older one
 
 
 def _record_receipt(ledger: Ledger, record: RunRecord, folders: Folders, proved: tuple[Receipt, float]) -> None:

@@ -1,4 +1,4 @@
-"""Evacuate: what a running trainer has finished writing, or a stopped one left, comes home. A copy, never a receipt."""
+"""Evacuate: copy home what a running trainer has finished writing, or a stopped one left. Never a receipt."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 
-_QUIET_S = 5.0  # a file that nobody has written for so long is taken to be whole
+_QUIET_S = 5.0  # a file that was not written for this long is taken to be complete
 _NAMED = 20
 _COMING = ".coming"
 
 
 def evacuate(ledger: Ledger, record: RunRecord, engine: Engine, report: Report, wish: PullWish) -> Evacuation:
-    """Take home what is whole of a run that goes on, or all that an ended one left in its unfinished cells.
+    """Copy home the complete files of a run that goes on, or all that an ended one left in its unfinished cells.
 
-    The second call takes only what is new.
+    A second call takes only what is new.
     """
     folders = Folders(Path(record.results), record.run)
     folders.make()
@@ -70,19 +70,19 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: Engine, report: Report, 
         coming = folders.evacuated / _COMING
         place = Place(coming, folders.roofs, folders.check_room)
         pulled = pull(engine, opened, place, way, wish.pace or Pace(report), report)
-        if not ended:  # a run that has finished nothing yet leaves no folder here
+        if not ended:  # a run that has finished nothing yet creates no folder here
             _keep_evidence(ledger, engine, plan, folders, seen)
         return _record(ledger, record, folders, (pulled, str(seen["state"])), report)
 
 
 def _keep_evidence(ledger: Ledger, engine: Engine, plan: Plan, folders: Folders, seen: RunSeen) -> None:
-    """Bring the journal and the logs home, and lay the code beside them."""
+    """Bring the journal and the logs home, and store the code beside them."""
     pull_evidence(engine, plan, folders.evacuated, seen)
     keep_origin(ledger, plan.run, plan.tree, folders.evacuated)
 
 
 def _nothing_left(record: RunRecord, folders: Folders, state: str, report: Report) -> Evacuation:
-    """An ended run that wrote no file has at least its journal and its logs."""
+    """Report an ended run that wrote no file: it has at least its journal and its logs."""
     text = f"{record.run} {state} and left no file in its $LEASE_OUT; its logs and journal: {folders.evacuated}"
     done = Evacuation(record.run, str(folders.evacuated), 0, 0, 0, time.time(), state)
     report(Note("evacuated", text, done.as_dict()))
@@ -92,7 +92,7 @@ def _nothing_left(record: RunRecord, folders: Folders, state: str, report: Repor
 def _record(
     ledger: Ledger, record: RunRecord, folders: Folders, came: tuple[Pulled, str], report: Report
 ) -> Evacuation:
-    """Let what came take the place of older copies, and write into the ledger what the box no longer holds alone."""
+    """Replace older copies by what came, and record in the ledger what the box no longer holds alone."""
     pulled, state = came
     known = _entries(folders.evacuated, record.run)
     fresh = _sealed(pulled, record.run)
@@ -127,7 +127,7 @@ def _record(
 
 
 def _sealed(pulled: Pulled, run: str) -> dict[str, dict[str, Any]]:
-    """Check the box's manifest of what came; return its entries of the files that were proved."""
+    """Check the box's manifest of what came; return its entries of the proved files."""
     try:
         cells = manifests.parse(json.loads(pulled.manifest), run)["cells"]
     except (ValueError, RecursionError, manifests.ManifestError) as error:
@@ -139,7 +139,7 @@ def _sealed(pulled: Pulled, run: str) -> dict[str, dict[str, Any]]:
 
 
 def _names(known: dict[str, dict[str, Any]], folder: Path) -> HomeNames:
-    """What was evacuated before keeps its name."""
+    """Keep the names of files that were evacuated before."""
     names = HomeNames(Probe(folder))
     for key, entry in known.items():
         names.keep(key.split("/", 1)[0], entry["path"], str(entry.get("home", entry["path"])))
@@ -147,7 +147,7 @@ def _names(known: dict[str, dict[str, Any]], folder: Path) -> HomeNames:
 
 
 def _patterns(plan: Plan, *, ended: bool) -> list[str]:
-    """What is promised, and the checkpoints where the job says they are; all that an ended run left but its scratch."""
+    """Return the promised patterns and declared checkpoints; `**` for an ended run whose job declares no scratch."""
     path = plan.job.checkpoint.path.strip("/")
     if ended and not plan.job.scratch:
         return ["**"]
@@ -155,7 +155,7 @@ def _patterns(plan: Plan, *, ended: bool) -> list[str]:
 
 
 def _entries(folder: Path, run: str) -> dict[str, dict[str, Any]]:
-    """What was evacuated before, by cell/path."""
+    """Return the entries of what was evacuated before, by cell/path."""
     try:
         cells = manifests.parse(json.loads((folder / "manifest.json").read_bytes()), run)["cells"]
     except (OSError, ValueError, RecursionError, manifests.ManifestError):

@@ -1,4 +1,4 @@
-"""Evidence beside the results: journal, status, readings, and each attempt's log and exit record; bounded."""
+"""Evidence beside the results: journal, status, readings, and each attempt's log and exit record; limited in size."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FOLDER = "evidence"
 JOURNAL, STATUS, READINGS = "journal.jsonl", "status.json", "readings"
 _MAX_LOGS = 1000
 _HEAD_BYTES, _TAIL_BYTES = 1 << 20, 31 << 20  # of one log
-_MOST_BYTES = 512 << 20  # of all of it: what comes after that is left out
+_MOST_BYTES = 512 << 20  # in total: anything beyond that is left out
 
 
 def pull_evidence(engine: Engine, plan: Plan, place: Path, seen: RunSeen) -> None:
-    """Keep what shows how the run went; it is evidence, not promises."""
+    """Save what shows how the run went; it is evidence, not promised results."""
     wanted = [("run", "", name) for name in (JOURNAL, "plan.json", STATUS)]
     wanted += [("run", "", f"{READINGS}/{level.name}") for level in LEVELS]
     for cell in plan.cells:  # never the box's own names: they would choose where we write
@@ -40,7 +40,7 @@ def pull_evidence(engine: Engine, plan: Plan, place: Path, seen: RunSeen) -> Non
 
 
 def _write(target: Path, chunks: Iterable[bytes], tail_bytes: int) -> int:
-    """Write a file's beginning and its end; what lies between in a huge one is left out, and counted in its place."""
+    """Write a file's beginning and end; the middle of a huge one is replaced by the number of bytes left out."""
     target.parent.mkdir(parents=True, exist_ok=True)
     head, held, left_out = 0, 0, 0
     tail: deque[bytes] = deque()

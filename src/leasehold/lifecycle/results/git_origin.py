@@ -1,4 +1,4 @@
-"""Where a run's code came from: commit, branch and whether files differed, kept with the code beside the results."""
+"""The origin of a run's code: commit, branch and changed files, kept with the code beside the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIMIT_S = 20.0
 
 
 def git_facts(project: Path) -> dict[str, Any]:
-    """Ask git what the project stands on; empty where it is no repository, or git is not there or slow."""
+    """Ask git for the project's state; empty if it is no repository, or git is missing or slow."""
     asked = ["git", "-C", str(project), "status", "--porcelain=v2", "--branch", "-z"]
     try:
         done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_LIMIT_S)
@@ -38,14 +38,14 @@ def git_facts(project: Path) -> dict[str, Any]:
 
 
 def keep_origin(ledger: Ledger, run: str, tree: str, place: Path) -> None:
-    """Lay the code that a run began with and what git said of it beside its evidence, as far as this home knows."""
+    """Store a run's original code and git's facts about it beside its evidence, as far as this home knows them."""
     folder = place / FOLDER
-    with contextlib.suppress(OSError):  # it is evidence: a full disk is told where results need the room
+    with contextlib.suppress(OSError):  # it is evidence: a full disk is reported where results need the room
         folder.mkdir(parents=True, exist_ok=True)
         archive = kept_code.archive_of(ledger, tree)
         if archive is not None:
             shutil.copyfile(archive, folder / CODE)
         told = [event.data.get("git") for event in ledger.events(run=run, kind="run_planned")]
-        facts = next((facts for facts in told if facts), None)  # of its beginning
+        facts = next((facts for facts in told if facts), None)  # from the run's beginning
         if facts:
             write_json(str(folder / GIT), facts)

@@ -1,4 +1,4 @@
-"""A run as it came home: its journal, readings and logs, for when its box is gone. It answers as the box would."""
+"""A run's home copy: its journal, readings and logs, for when its box is gone. It offers the box's interface."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FOREVER_UNIX = 1e12
 
 @dataclass(frozen=True)
 class HomeCopy:
-    """The evidence of one run at home, and when it was taken from the box."""
+    """The evidence of one run at home, and when it was copied from the box."""
 
     folder: Path
     taken_unix: float
@@ -56,21 +56,21 @@ class HomeCopy:
 
     @property
     def observe(self) -> HomeCopy:
-        """Look at the run as it stood then."""
+        """Return the run's state at the time of the copy."""
         return self
 
     @property
     def words(self) -> str:
-        """Say what is shown, of when, and why."""
+        """Describe what is shown, from when, and why."""
         clock = local_second(self.taken_unix)
         return f"home copy of {clock} ({ago(max(0.0, time.time() - self.taken_unix))} ago): {self.why}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         return {"taken_unix": self.taken_unix, "folder": str(self.folder), "why": self.why}
 
     def look(self, run: str) -> RunSeen:
-        """Say how the run stood then."""
+        """Return the run's state at the time of the copy."""
         state = fold(journal.read_from(str(self.folder / JOURNAL), 0)[0])
         status = self._status
         known = {key: status.get(key) for key in ("heartbeat_unix", "work", "standing", "health")}
@@ -95,7 +95,7 @@ class HomeCopy:
             return
 
     def series(self, run: str, last_s: int = 0) -> Iterator[SeriesPart]:
-        """Yield what the patrol measured, to the moment when the copy was taken."""
+        """Yield what the patrol measured, up to the time of the copy."""
         records = list(read_window(str(self.folder / READINGS), 0.0, _FOREVER_UNIX))
         newest = records[-1]["t"] if records else 0.0  # by the box's clock, which may differ from ours
         records = [record for record in records if not last_s or record["t"] >= newest - last_s]
@@ -126,9 +126,9 @@ def copy_of(record: RunRecord, why: str) -> HomeCopy | None:
 
 
 def seen_from(home: Home, record: RunRecord, *, alone: bool = False) -> Engine | HomeCopy:
-    """Look into the box; where that is gone or does not answer, into the home copy, if there is one.
+    """Connect to the box; if it is gone or does not answer, return the home copy, if there is one.
 
-    With alone, over a connection of its own.
+    With alone, use a connection of its own.
     """
     lease = books.find_lease(home.ledger, record.lease)
     if not lease.open:
@@ -146,7 +146,7 @@ def seen_from(home: Home, record: RunRecord, *, alone: bool = False) -> Engine |
 
 
 def tell_copy(seen: View, report: Report) -> None:
-    """Say that a screen shows the home copy, and of when; of a box there is nothing to say."""
+    """Report that a screen shows the home copy, and from when; report nothing for a box."""
     if isinstance(seen, HomeCopy):
         report(Note("home_copy", seen.words, seen.as_dict()))
 

@@ -1,4 +1,4 @@
-"""Look into a checkpoint without trusting it, and reckon how often to write one."""
+"""Inspect a checkpoint without trusting it, and compute how often to write one."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _STEP = re.compile(r"step-\d+\.(safetensors|dcp)\Z")
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a checkpoint was found to hold, and what that means for a resume."""
+    """What a checkpoint contains, and what that means for a resume."""
 
     path: str
     load: LoadResult
     verdict: Verdict
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         return {
             "path": self.path,
             **self.load.reading,
@@ -51,7 +51,7 @@ def inspect(path: Path) -> Inspection:
         raise UserError("ckpt.absent", f"{path} is not there", hint="name a file, or a folder of checkpoints")
     form = "" if chosen.is_dir() else guess_format(chosen.name)
     load = _load(chosen, form or "checkpoint")
-    if form and load.reading.get("kind") == "torch":  # torch.save wrote it under another ending
+    if form and load.reading.get("kind") == "torch":  # torch.save wrote it under another extension
         form, load = "", _load(chosen, "checkpoint")
     if not load.ok:
         reader = "" if chosen.is_dir() or guess_loader(chosen.name) != "bytes" else reason_unread(chosen.name)
@@ -85,7 +85,7 @@ def _newest(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Reckoned:
-    """A cadence, where its numbers come from, and what it loses."""
+    """A checkpoint interval, the source of its numbers, and what it loses."""
 
     cost_s: float
     gap_s: float
@@ -97,16 +97,16 @@ class Reckoned:
 
     @property
     def every_steps(self) -> int:
-        """Whole steps between saves; 0 when their length is not known."""
+        """Return whole steps between saves; 0 when their length is not known."""
         return whole_steps(self.every_s, self.step_s)
 
     @property
     def lost_per_day(self) -> Money | None:
-        """What a day of running loses in money."""
+        """Return the money lost per day of running."""
         return None if self.hour is None else self.hour.times(24 * self.loss.share)
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the fields for --json."""
         lost = self.lost_per_day
         return {
             "every_s": round(self.every_s, 1), "every_steps": self.every_steps, "cost_s": self.cost_s,
@@ -119,7 +119,7 @@ class Reckoned:
 
 @dataclass(frozen=True)
 class CadenceWishes:
-    """What a person states instead of measuring."""
+    """Values that a person states instead of measuring."""
 
     write: str = ""
     step: str = ""

@@ -1,6 +1,6 @@
-"""The code of a run as it was when it began, kept at home: its list, and its files where they are not too much.
+"""A run's original code, kept at home: its file list, and the files themselves unless they are too large.
 
-`lease resume` goes on with it and `lease run` says by it what has changed since, whatever the folder looks like now.
+`lease resume` continues with it and `lease run` reports what has changed since, whatever the folder contains now.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIST, _FILES = ".list", ".tar.gz"
 
 
 def keep(ledger: Ledger, tree: CodeTree) -> None:
-    """Keep the list and the files of a project's code; a home that is full or read-only keeps none."""
+    """Keep the list and the files of a project's code; a full or read-only home keeps none."""
     folder = _folder(ledger)
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def keep(ledger: Ledger, tree: CodeTree) -> None:
 
 
 def entries_of(ledger: Ledger, tree: str) -> tuple[dict[str, Any], ...] | None:
-    """Return the list of files that goes by this hash; None where it is not known here."""
+    """Return the list of files with this hash, or None if it is not known here."""
     try:
         packed = (_folder(ledger) / (tree + _LIST)).read_bytes()
         return tuple(read_tree_text(zlib.decompressobj().decompress(packed, _MOST_LIST_BYTES), tree))
@@ -57,7 +57,7 @@ def archive_of(ledger: Ledger, tree: str) -> Path | None:
 
 @contextlib.contextmanager
 def unpacked(ledger: Ledger, tree: str, project: Path) -> Iterator[CodeTree]:
-    """Lay out a tree as it was kept; where its files are not known here, an empty one that stands for the project."""
+    """Unpack a kept tree; if its files are not known here, yield an empty one that stands for the project."""
     entries, archive = entries_of(ledger, tree), archive_of(ledger, tree)
     if entries is None or archive is None:
         yield CodeTree(project, ())
@@ -77,7 +77,7 @@ def _folder(ledger: Ledger) -> Path:
 
 
 def _pack(tree: CodeTree, target: Path) -> None:
-    """Write the files into an archive, unless one of them is no longer what was hashed."""
+    """Write the files into an archive, unless one of them no longer has its hash."""
     staging = target.with_name(f"{target.name}.{os.getpid()}")
     try:
         with tarfile.open(staging, "w:gz", compresslevel=1) as packed:
@@ -98,7 +98,7 @@ def _pack(tree: CodeTree, target: Path) -> None:
 
 
 def _make_room(folder: Path, newest: Path) -> None:
-    """Let the oldest archives go when all of them are too much; their lists stay."""
+    """Delete the oldest archives while the total is too large; their lists stay."""
     found = sorted(((path.stat().st_mtime_ns, path) for path in folder.glob("*" + _FILES)), reverse=True)
     total = 0
     for _, path in found:

@@ -1,4 +1,4 @@
-"""What the readers found of numbers that are not finite, for the receipt and the screen. It refuses nothing."""
+"""Non-finite numbers found by the readers, for the receipt and the screen. Nothing is refused for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def facts_of(root: Path, results: Sequence[LoadResult]) -> tuple[dict[str, Any],
 
 
 def word_of(result: LoadResult) -> str:
-    """Say what is known of a file's numbers."""
+    """Return what is known of a file's numbers."""
     numbers = result.reading.get("numbers")
     if not isinstance(numbers, dict):
         return UNREAD
@@ -36,6 +36,6 @@ def word_of(result: LoadResult) -> str:
 
 
 def notes_of(nonfinite: Iterable[dict[str, Any]]) -> Iterator[Note]:
-    """Warn of each file, once for the screen."""
+    """Yield one warning for each file."""
     for line in lines(nonfinite):
         yield Note("nonfinite", f"not finite: {line}")

@@ -1,4 +1,4 @@
-"""Pull through lost links: what came is kept, the pause grows and is capped, and a stall that ends starts it anew."""
+"""Pull until done: what came is kept; the pause grows with each attempt that brings nothing, up to a cap."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from .bring_home import PullWish
 
 _T = TypeVar("_T")
-_FRUITLESS = 8  # attempts in a row that brought nothing
+_FRUITLESS = 8  # consecutive attempts that brought nothing
 
 
 @dataclass(frozen=True)
 class PullOrder:
-    """What `lease pull` was asked for."""
+    """The parameters of `lease pull`."""
 
     limit_bytes_per_s: float = 0.0
 
@@ -42,7 +42,7 @@ class PullOrder:
 def pull_home(
     home: Home, record: RunRecord, report: Report, engine: Engine | None = None, order: PullOrder | None = None
 ) -> Receipt:
-    """Bring a run's results home and verify them; finds a finished pull done. An open wire may be handed in."""
+    """Bring a run's results home and verify them, unless that is done; an open connection may be passed in."""
 
     persistent = _Persistent(home, record, report, order or PullOrder(), engine)
     from .bring_home import bring_home  # while ssh shakes hands
@@ -54,7 +54,7 @@ def pull_home(
 
 
 def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullOrder) -> Receipt | Evacuation:
-    """Bring results home; of a run that still works, what is finished so far; of one that has failed, what it left."""
+    """Bring results home; of a working run, what is finished so far; of a failed one, what it left."""
 
     persistent = _Persistent(home, record, report, order, None)
     from .bring_home import bring_home  # while ssh shakes hands
@@ -77,12 +77,12 @@ def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullO
 
 
 class _Persistent:
-    """Repeats a pull until it is done, or until several attempts in a row bring nothing."""
+    """A loop that repeats a pull until it is done, or until several attempts in a row bring nothing."""
 
     def __init__(self, home: Home, record: RunRecord, report: Report, order: PullOrder, engine: Engine | None) -> None:
         self._box: Box = box_of(home, books.find_lease(home.ledger, record.lease))
         self._report = report
-        self._record: RunRecord | None = record if engine is None else None  # whoever launched it has looked
+        self._record: RunRecord | None = record if engine is None else None  # the command that launched it has checked
         self._pace = Pace(report)
 
         answered = EarlyCalls(home.path).remembering(record.name, record.run)
@@ -95,14 +95,14 @@ class _Persistent:
         self._wish = PullWish(self._calls.more, order.limit_bytes_per_s, self._pace, self._calls.remember)
 
     def keep_on(self, once: Callable[[Engine, PullWish], _T]) -> _T:
-        """Call until it returns; a lost link is told, waited for and taken up again."""
+        """Call until it returns; a lost link is reported, waited for and replaced."""
         try:
             return self._keep_on(once)
         finally:
             self._calls.hang_up()
 
     def _look_where_it_goes(self, engine: Engine) -> None:
-        """Results that come home to the box itself are no copy: say so once, before the bytes."""
+        """Check once, before any bytes, that results do not come home to the box itself: that would be no copy."""
         record, self._record = self._record, None
         if record is not None:
             from leasehold.lifecycle.machine.two_places import warn_results_on_box

@@ -1,4 +1,4 @@
-"""Where a run's results stand at home, one `lease` at a time, and whether there is room for more."""
+"""A run's result folders at home, used by one `lease` at a time, and the check for room."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ _LOCK_POLL_S = 0.1
 
 
 def private(folder: Path) -> None:
-    """Make a folder that is its owner's: logs and checkpoints may hold secrets. One that is there stays as it is."""
+    """Create a folder private to its owner: logs and checkpoints may hold secrets. An existing one is not changed."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Where a run's results stand at home."""
+    """A run's result folders at home."""
 
     results: Path
     run: str
 
     @property
     def export(self) -> Path:
-        """Sealed and verified."""
+        """Return the folder of sealed and verified results."""
         return self.results / "export" / self.run
 
     @property
     def partial(self) -> Path:
-        """On its way; same filesystem as export."""
+        """Return the folder of an unfinished pull; it is on the same filesystem as export."""
         return self.results / "export" / ".partial" / self.run
 
     @property
     def evacuated(self) -> Path:
-        """Taken from a run that still works; no receipt speaks of it."""
+        """Return the folder of files taken from a run that still works; no receipt covers them."""
         return self.results / "evacuated" / self.run
 
     def quarantine(self, why: str) -> Path:
-        """A fresh folder for what failed."""
+        """Return a fresh folder for what failed."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         return self.results / "quarantine" / f"{self.run}--{why}-{stamp}-{os.urandom(6).hex()}"
 
     @property
     def roofs(self) -> tuple[Path, ...]:
-        """Every folder at home that may hold files of this run."""
+        """List every folder at home that may hold files of this run."""
         aside = self.results / "quarantine"
         kept = sorted(path for path in aside.glob(f"{self.run}--*") if path.is_dir()) if aside.is_dir() else []
         return (self.export, self.evacuated, *reversed(kept))
 
     def make(self) -> None:
-        """Make the folders; refused with a way out where nothing can be written."""
+        """Create the folders; refuse with a way out if nothing can be written."""
         try:
             self.results.mkdir(parents=True, exist_ok=True)
             private(self.export.parent)
@@ -76,8 +76,8 @@ class Folders:
 
     @contextlib.contextmanager
     def one_at_a_time(self, report: Report) -> Iterator[None]:
-        """Let only one `lease` bring this run home at once; the others wait and then find it done."""
-        if sys.platform == "win32":  # two pulls of one run at once are not fenced there
+        """Lock the folders: one `lease` at a time brings this run home; the others wait and then find it done."""
+        if sys.platform == "win32":  # no lock here: two simultaneous pulls of one run are not fenced
             yield
             return
         path = str(self.partial.parent / f".{self.run}.lock")
@@ -93,7 +93,7 @@ class Folders:
             os.close(lock)
 
     def check_room(self, folder: Path, need_bytes: int, need_files: int) -> None:
-        """Refuse before a byte is fetched when what is missing does not fit, by bytes or by inodes."""
+        """Refuse before any byte is fetched if what is missing does not fit, by bytes or by inodes."""
         free = shutil.disk_usage(folder).free
         if need_bytes + _SPARE_BYTES > free:
             raise HomeError(
@@ -112,7 +112,7 @@ class Folders:
 
 
 def _free_inodes(folder: Path) -> int | None:
-    """Count them where the filesystem does; Windows and some filesystems do not."""
+    """Count free inodes, or return None; Windows and some filesystems do not count them."""
     if sys.platform == "win32":
         return None
     disk = os.statvfs(folder)

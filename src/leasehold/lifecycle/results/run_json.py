@@ -1,4 +1,4 @@
-"""run.json: the facts by which a reader can retrace a number later."""
+"""run.json: the facts that let a reader trace a number back later."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _wall_s(seen: Mapping[str, Any]) -> float:
 
 
 def _attempts(place: Path) -> list[dict[str, Any]]:
-    """Read how each attempt ended from the journal that came along; the box may have torn or forged it."""
+    """Read how each attempt ended from the journal that was pulled; the box may have torn or forged it."""
     events, _ = read_from(str(place / "evidence" / "journal.jsonl"), 0)
     kept = ("cell", "attempt", "code", "signal", "lost", "cpu_s", "max_rss_kib", "at")
     return [{key: event[key] for key in kept if key in event} for event in events if event.get("k") == "attempt_ended"]

@@ -1,4 +1,4 @@
-"""Salvage: everything a cell left, promised or not, into quarantine, before anyone gives it up."""
+"""Salvage: copy everything a cell left, promised or not, into quarantine before it is given up."""
 
 from __future__ import annotations
 

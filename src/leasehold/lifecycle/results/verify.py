@@ -1,4 +1,4 @@
-"""Verify: roster exact both ways, hashes equal, every artifact loads; only then is there a receipt."""
+"""Verify: roster exact both ways, hashes equal, every artifact loads; only then is a receipt written."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def write_receipt(
 ) -> Receipt:  # fmt: skip
     """Check a pulled run in place and write receipt.json and run.json beside it.
 
-    proved: sums that were taken of the home copy while it came, by cell/path; those files are not read once more.
-    names: files that are called otherwise here than on the box, as cell/path.
+    proved: hashes computed of the home copy while it came, by cell/path; those files are not read again.
+    names: files that have another name here than on the box, as cell/path.
     """
     _check_roster(place, manifest, names)
     _check_hashes(place, manifest, names, proved)
@@ -75,7 +75,7 @@ def write_receipt(
 
 
 def read_receipt(export: Path) -> Receipt | None:
-    """Return the receipt that lies beside an export, if it is one."""
+    """Return the receipt beside an export, or None if there is no valid one."""
     value = read_json(str(export / "receipt.json"))
     try:
         return receipt_from_dict(value) if value else None
@@ -86,7 +86,7 @@ def read_receipt(export: Path) -> Receipt | None:
 
 
 def home_damage(export: Path, receipt: Receipt) -> tuple[str, ...]:
-    """Read the home copy again: what is missing or differs from what the receipt was written for."""
+    """Read the home copy again; list what is missing or differs from what the receipt covers."""
     try:
         data = (export / "manifest.json").read_bytes()
     except OSError:
@@ -103,7 +103,7 @@ def home_damage(export: Path, receipt: Receipt) -> tuple[str, ...]:
 
 
 def sealed_entries(export: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return the manifest's entries by cell, as kept at home; {} when what lies there is no manifest."""
+    """Return the manifest's entries by cell, as kept at home; {} if there is no valid manifest."""
     try:
         value = read_json(str(export / "manifest.json")) or {}
         cells: dict[str, list[dict[str, Any]]] = manifests.parse(value, value.get("run", ""))["cells"]
@@ -113,7 +113,7 @@ def sealed_entries(export: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def holds_all_of(newer: Path, older: Path) -> bool:
-    """Whether every file of an older export stands in a newer one, and nobody put anything of their own into it."""
+    """Return whether a newer export has every file of an older one, and the older one has no files added by others."""
     mine, before = _sums(newer), _sums(older)
     if not before or before.items() - mine.items():
         return False
@@ -129,7 +129,7 @@ def holds_all_of(newer: Path, older: Path) -> bool:
 
 
 def names_at(export: Path) -> Mapping[str, str]:
-    """Say which files of an export are called otherwise there than on the box, as cell/path."""
+    """Return which files of an export have another name there than on the box, as cell/path."""
     receipt = read_receipt(export)
     return receipt.home_names if receipt else _NONE
 
@@ -140,7 +140,7 @@ def _sums(export: Path) -> dict[str, str]:
 
 
 def _at_home(place: Path, cell: str, path: str, names: Mapping[str, str]) -> str:
-    """Return where a file of the manifest lies here."""
+    """Return the local path of a manifest's file."""
     key = f"{cell}/{path}"
     return join_checked(str(place / "cells"), names.get(key, key))
 
@@ -201,7 +201,7 @@ def _check_loads(place: Path, plan: Plan, manifest: dict[str, Any], names: Mappi
         error = VerifyError(
             "artifact.does_not_load",
             f"{len(bad)} of {len(requests)} artifacts do not load{first}",
-            hint="mend the promise in the job file and repeat lease run: it checks again, it does not retrain",
+            hint="fix the promise in the job file and repeat lease run: it checks again, it does not retrain",
         )
         root = place / "cells"
         error.cells = tuple(dict.fromkeys(Path(result.path).relative_to(root).parts[0] for result in bad))
@@ -237,7 +237,7 @@ def _load_fact(place: Path, result: LoadResult) -> dict[str, Any]:
 
 
 def _loads_words(results: list[LoadResult]) -> str:
-    """Say what was read; files without a reader are hash-equal, and no more is known of them."""
+    """Describe what was loaded; files without a reader are hash-equal, and no more is known of them."""
     passed_over = summary_unread(result.path for result in results if result.reading.get("kind") == "bytes")
     if not passed_over:
         return f"every artifact loads: {_counted(results)}"

@@ -1,4 +1,4 @@
-"""Adopt training that was started without us: find it, let a person pick, watch it, bring its results home."""
+"""Adopt training that was started without us: find it, let a person choose, watch it, bring its results home."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def candidates(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:
-    """List what may be training on the box, the likeliest first; changes nothing."""
+    """List what may be training on the box, most likely first; changes nothing."""
     with connect(home, box_called(home, order.box, root=order.root), report) as engine:
         return [_checked(item) for item in engine.box.adoptable(order.young_s)]
 
 
 def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
-    """Make a run of a live process: it is watched from now on, and its results come home as any run's do."""
+    """Make a run of a live process: from now on it is watched, and its results come home like those of any run."""
     box = find_box(home, order.box, root=order.root)
     price = str(HourlyPrice.parse(order.price)) if order.price else box.price
     results = (Path(order.results) if order.results else Path.cwd() / RESULTS).absolute()
@@ -74,7 +74,7 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
             "who": whoami(),
             "environment": dict(plan.environment),
         }
-        private = {**private, "alongside": True}  # the process runs already: nothing is started beside anything
+        private = {**private, "alongside": True}  # the process already runs: nothing is started beside anything
         seen = engine.work.start(plan, home.ledger.home_id, private)
     home.ledger.append("run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=0, did=seen["did"])
     handbook.keep(home, plan.run, facts, seen)
@@ -83,7 +83,7 @@ def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
 
 
 def _warn_of_plan(home: Home, box: Box, plan: Plan, lease: Lease, report: Report) -> None:
-    """Judge as a launch is judged, by the folder that the process writes to; it runs already, so this only warns."""
+    """Judge it like a launch, by the folder that the process writes to; it already runs, so this only warns."""
     asked = Wishes(lease.price, root=str(plan.adopted["out"]))
     planned = judge_on_box(home, box, plan.job, asked, time.time())
     Gatekeeper(home.ledger, report, lease.id, plan.run).record(planned.verdict)
@@ -97,7 +97,7 @@ def _pick(found: list[dict[str, Any]], order: AdoptOrder) -> dict[str, Any]:
             return one
     raise UserError(
         "adopt.unknown",
-        f"pid {order.pid} on {order.box} is no training of yours that could be adopted",
+        f"pid {order.pid} on {order.box} is not an adoptable training process",
         hint=f"lease adopt {order.box} lists what is; ours, other users' and tools such as Jupyter are left out",
     )
 
@@ -136,7 +136,7 @@ def _say(plan: Plan, picked: dict[str, Any], box: Box) -> str:
 
 
 def _checked(item: dict[str, Any]) -> dict[str, Any]:
-    """Take what a box says of a process as text and numbers, nothing else."""
+    """Accept only text and numbers from what a box reports of a process."""
     words = {key: one_line(str(item.get(key) or "")) for key in ("command", "cwd", "log", "out", "started")}
     numbers = {key: int(item.get(key) or 0) for key in ("pid", "age_s", "workers", "cpu_s")}
     lists = {key: [one_line(str(one)) for one in item.get(key) or []][:20] for key in ("gpus", "outputs")}

@@ -1,4 +1,4 @@
-"""Attach to a run that another home started: read its plan from the box, and believe it only if its name proves it."""
+"""Attach to a run that another home started: read its plan from the box; accept it only if the run's name proves it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_PLAN_BYTES = 4 << 20
 
 
 def adopt_run(home: Home, box: Box, word: str, results: Path, report: Report) -> RunRecord:
-    """Find a run on the box by id, beginning or job name, and write it into this home's ledger."""
+    """Find a run on the box by id, prefix or job name, and record it in this home's ledger."""
     with box.connect() as engine:
         there = {str(run["run"]): str(run.get("problem") or "") for run in engine.observe.runs()}
         run = _choose(list(there), word, box.name)
@@ -60,12 +60,12 @@ def _bounded(chunks: Any) -> Any:
     for chunk in chunks:
         total += len(chunk)
         if total > _MAX_PLAN_BYTES:
-            raise BoxError("run.damaged", "the plan on the box is larger than any plan")
+            raise BoxError("run.damaged", "the plan on the box is larger than a plan can be")
         yield chunk
 
 
 def _check_plan(data: bytes, run: str) -> dict[str, Any]:
-    """A run's name holds the hash of its job and code: a plan that does not fit its name is not its plan."""
+    """Check that a plan fits its run's name, which holds the hash of the job and code; refuse any other."""
     try:
         value = json.loads(data)
         require(value, PLAN, f"the plan of {run}")

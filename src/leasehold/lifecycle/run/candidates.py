@@ -1,6 +1,6 @@
-"""Which box takes the job, when the person names none: the job's candidates in order, each with its reason.
+"""Choose the box for a job when the person names none: try its candidates in order and report a reason for each.
 
-A box that this home may already have started the run on is never passed over for being silent: unknown is not absent.
+A box that this home may already have started the run on is never skipped for being silent: unknown is not absent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from leasehold.model.run.verdict import Outcome
 
 @dataclass(frozen=True)
 class Chosen:
-    """The box that takes the job, already spoken to; and the lease on which the run was begun and is not, if any."""
+    """The chosen box, already connected; and the lease on which the run was begun but is not, if any."""
 
     box: Box
     met: Met | None = None
@@ -77,7 +77,7 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
 
 
 def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
-    """Spell out the candidates: a platform stands for the boxes it has in the book; a word that is none says so."""
+    """Expand the candidates: a platform stands for its boxes in the book; a word that matches none is reported."""
     seen: set[str] = set()
     for word in job.candidates:
         names, shown = [word], one_line(word)
@@ -100,7 +100,7 @@ def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
 
 
 def _refuse_unnamed(home: Home, box: Box) -> None:
-    """An ssh: address of a known platform is no candidate until a person says which platform it is."""
+    """Refuse an ssh: address of a known platform as a candidate until a person says which platform it is."""
     if not box.name.startswith(SSH) or box.chosen:
         return
     if any(lease.box == box.name for lease in books.leases(home.ledger, only_open=True)):
@@ -110,7 +110,7 @@ def _refuse_unnamed(home: Home, box: Box) -> None:
 
 
 def _begun_on(home: Home, run: str) -> Lease | None:
-    """The open lease on which this home began the run, or meant to."""
+    """Return the open lease on which this home began the run, or meant to."""
     for record in books.runs(home.ledger):
         if record.run == run:
             lease = books.find_lease(home.ledger, record.lease)
@@ -119,7 +119,7 @@ def _begun_on(home: Home, run: str) -> Lease | None:
 
 
 def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], report: Report) -> Chosen | None:
-    """Go back to where the run was begun; only a box that answers, and knows nothing of it, sets us free."""
+    """Go back to the run's box; other candidates are tried only if it answers that it does not know the run."""
     if lease.box not in known:
         raise Refusal(
             "run.elsewhere",
@@ -148,7 +148,7 @@ def _where_it_began(home: Home, lease: Lease, plan: Plan, known: list[str], repo
 
 
 def _try(home: Home, box: Box, plan: Plan, order: RunOrder, report: Report) -> Met | str:
-    """Plan on it, speak to it and audit it; return why not."""
+    """Plan on the box, connect to it and audit it; return a reason if it does not take the job."""
     project = order.job_file.absolute().parent
     shelf, profile = home.shelf(project), profile_on(home, box, project)
     asked = Wishes(order.price, order.balance, spot=order.spot)

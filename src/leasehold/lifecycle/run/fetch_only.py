@@ -1,4 +1,4 @@
-"""Fetch a job's downloads and do nothing else: on a box without its card, a fraction of the price."""
+"""Fetch only a job's downloads: on a box without its GPU, at a fraction of the price."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fetch_only(home: Home, order: RunOrder, box: Box, report: Report) -> RunOutc
 
 
 def only_downloads(job: Job) -> Job:
-    """A job of the same downloads that promises and trains nothing."""
+    """Return a job with the same downloads that promises and trains nothing."""
     return replace(
         job, name=f"{job.name[:50]}-fetch", run="true", setup="", data=(), smoke="", artifacts=(), gpu=None, scratch=(),
         checkpoint=CheckpointFacts(), expect_s=0.0, when_done="ask",

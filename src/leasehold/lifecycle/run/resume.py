@@ -1,4 +1,4 @@
-"""`lease resume`: go on with a run from the plan and code that it began with, whatever the folder holds now."""
+"""`lease resume`: continue a run with its original plan and code, whatever the folder contains now."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> RunOutcome:
-    """Start an ended run's unfinished cells again where it is; one that lives is attached to."""
+    """Restart an ended run's unfinished cells where it is; attach to one that is alive."""
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     if not lease.open:
         raise Refusal(
             "run.box_gone",
-            f"{record.run} cannot go on: its lease {lease.id} is closed, and its state lay on that box",
+            f"{record.run} cannot go on: its lease {lease.id} is closed, and its state was on that box",
             hint="lease run --again starts the job anew; what came home: lease show " + record.run,
         )
     plan = plan_from_dict(json.loads(record.plan_json))
@@ -58,10 +58,10 @@ def _refuse_ended(engine: Engine, record: RunRecord) -> None:
         )
     if state == "finished":
         hint = f"lease pull {record.run} brings its results home; lease run --again trains once more"
-        raise UserError("run.finished", f"{record.run} has finished: there is nothing to go on with", hint=hint)
+        raise UserError("run.finished", f"{record.run} has finished: there is nothing to resume", hint=hint)
 
 
 def _job_file(home: Home, record: RunRecord) -> str:
-    """Name the job file that the run was planned from, as far as this home wrote it down."""
+    """Name the job file from which the run was planned, if this home recorded it."""
     planned = [event.data for event in home.ledger.events(run=record.run, kind="run_planned")]
     return str(next((data["job_file"] for data in reversed(planned) if data.get("job_file")), "lease.yaml"))

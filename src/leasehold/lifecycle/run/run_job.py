@@ -1,4 +1,4 @@
-"""The whole way through the house: launch, watch, bring home, verify."""
+"""Run a job from start to end: launch, watch, bring home, verify."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 _ATTACH_TAIL_BYTES = 2000
 _LAUNCH_PROBE_S = 60.0
 _SETTLE_S = 1.5
-_SIGN_OF_LIFE_S = 20.0  # a caretaker that was just continued needs a moment, on a busy box more
+_SIGN_OF_LIFE_S = 20.0  # a caretaker that was just continued needs a moment, longer on a busy box
 _LOG_LOOK_BYTES = 200_000
 
 
 class End(NamedTuple):
-    """How a run ended, as its journal tells."""
+    """A run's end, according to its journal."""
 
     state: str
     reason: str
@@ -83,7 +83,7 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
     second: Engine | None = engine
     probe: Verdict | None = None
     if seen["did"] != "opened":
-        watch.quiet_to_seq = launched.known_seq  # what happened while this home was away is told
+        watch.quiet_to_seq = launched.known_seq  # what happened while this home was away is reported
     if seen["did"] == "resumed":
         watch.pass_over(seen["cells"])
     if seen["did"] != "attached":
@@ -101,14 +101,14 @@ def run_through(home: Home, order: RunOrder, box: Box | None, report: Report) ->
 
 
 def give_more(home: Home, order: RunOrder, box: Box) -> None:
-    """Have a run that is at work take up more cells; whoever watches it will see them."""
+    """Give a working run more cells; whoever watches it will see them."""
     launch_order, job_tree = _prepare(home, order, box, silent)
     engine = launch(home, launch_order, job_tree, silent)[1]
     engine.close()
 
 
 def _first_line(home: Home, watch: Watch, engine: Engine, launched: Launch, skips: Skips, report: Report) -> Verdict:
-    """Wait on the first connection for the trainer's first sign; then that connection has done its work."""
+    """Wait on the first connection for the trainer's first output; that connection is not needed afterwards."""
     heard: list[str] = []
 
     def listen(note: Note) -> None:
@@ -134,13 +134,13 @@ def _first_line(home: Home, watch: Watch, engine: Engine, launched: Launch, skip
 def _second_connection(home: Home, launched: Launch, watch: Watch, report: Report) -> Engine | None:
     try:
         return prove_detached(home, launched, report)
-    except LinkError as error:  # launched for all we know; the watch will find out
+    except LinkError as error:  # it counts as launched; the watch will find out
         watch.say_unknown(error, 0, report)
         return None
 
 
 def _settle(engine: Engine, plan: Plan, watch: Watch) -> Verdict | None:
-    """Before leaving, stay a moment: most broken starts print a line first and die in the next second."""
+    """Wait a moment before detaching: most broken starts print a line first and die within the next second."""
     cell = plan.cells[0]
     deadline = time.monotonic() + _SETTLE_S
     seen = engine.observe.look(plan.run)
@@ -164,7 +164,7 @@ def _is_silent(seen: Mapping[str, Any]) -> bool:
 
 
 def _require_sign_of_life(seen: Mapping[str, Any], run: str, box: str) -> None:
-    """Nobody is told that a run goes on when only its box answers."""
+    """Refuse to report that a run goes on if only its box answers."""
     if seen["terminal"] or not _is_silent(seen):
         return
     age = ago(float(seen["proof_age_s"]))
@@ -176,7 +176,7 @@ def _require_sign_of_life(seen: Mapping[str, Any], run: str, box: str) -> None:
 
 
 def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
-    """A run that shows a traceback in its first lines must not be left alone with a smile."""
+    """Refuse to report success for a run that shows a traceback in its first lines."""
     if probe is None or probe.outcome is not Outcome.REFUSED or "launch" in order.skip_gates:
         return
     seen, _ = probe.objections("")
@@ -189,7 +189,7 @@ def _refuse_bad_start(probe: Verdict | None, order: RunOrder, run: str) -> None:
 
 
 def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tuple[LaunchOrder, tuple[Job, CodeTree]]:
-    refuse_links()  # nothing is written down where nothing could be launched
+    refuse_links()  # nothing is recorded where nothing could be launched
     job = order.prepared[0] if order.prepared else read_job(order.job_file)
     if order.stored is None:
         refuse_unfilled(job, order.job_file)
@@ -207,7 +207,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         report(Note("warning", stays))
     if not order.prepared and (missed := say_of_job(home, job, order.job_file, results)):
         report(Note("warning", missed))
-    if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet says it once
+    if job.cells and not order.cells and (warning := unread(job, tree)):  # a fleet reports it once
         report(Note("warning", warning))
     if order.stored is None:
         pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
@@ -226,7 +226,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
 
 
 def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeeper, *, kill_check: bool = False) -> None:
-    """Smoke before anything is rented or launched, once per code and job."""
+    """Run the smoke before anything is rented or launched, once per code and job."""
     job, tree = job_tree
     if not job.smoke:
         return
@@ -249,7 +249,7 @@ def pass_smoke(home: Home, job_tree: tuple[Job, CodeTree], gatekeeper: Gatekeepe
 
 
 def _save_what_is_done(home: Home, run_id: str, engine: Engine, report: Report) -> None:
-    """A run may fail though a cell did not: then what is finished comes home before the failure is told."""
+    """Bring home what is finished before a failure is reported: a run may fail although a cell did not."""
     cells = engine.observe.look(run_id)["cells"].values()
     finished = sum(cell["state"] == "finished" for cell in cells)
     if not finished:
@@ -259,7 +259,7 @@ def _save_what_is_done(home: Home, run_id: str, engine: Engine, report: Report) 
     report(Note("warning", f"{what}, so {'its' if finished == len(cells) else 'their'} results come home now"))
     try:
         pull_home(home, books.find_run(home.ledger, run_id), report, engine)
-    except VerifyError as error:  # the failure itself is what is raised
+    except VerifyError as error:  # the failure itself is raised
         report(Note("warning", f"{error.message}; {error.hint}"))
 
 
@@ -282,13 +282,13 @@ def _finish(home: Home, run_id: str, end: End, engine: Engine, report: Report) -
     else:
         receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
-    if new:  # a box that was powered on again to look at an old run stays on
+    if new:  # a box that was powered on again to read an old run stays on
         park_when_done(home, record, report)
     return RunOutcome(run_id, record.lease, end.state, record.home_since, receipt)
 
 
 def _settled_by_waivers(home: Home, run_id: str, end: End, report: Report) -> Receipt:
-    """Return the receipt of a run whose cells are all home but those that a person gave up; else it failed."""
+    """Return the receipt of a run whose cells are all home or given up by a person; otherwise the run failed."""
     record = books.find_run(home.ledger, run_id)
     receipt = books.receipt_of(record)
     if record.owed() or end.cause or not record.waived:

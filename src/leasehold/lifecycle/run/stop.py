@@ -1,4 +1,4 @@
-"""Stop a run and see it end. Where its caretaker gives no sign of life, the box ends the trainers without it."""
+"""Stop a run and see it end. If its caretaker gives no sign of life, the box ends the trainers without it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from leasehold.transport import patience
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import RunSeen
 
-_AFTER_GRACE_S = 10.0  # the caretaker kills when the grace is over, and writes that down
+_AFTER_GRACE_S = 10.0  # the caretaker kills when the grace period is over, and records that
 _UNREACHED_S = 120.0
 _STATES = {"D": "hangs in the kernel", "T": "is suspended", "t": "is held by a debugger"}
 
 
 def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> Mapping[str, Any]:
-    """End exactly this run's processes and wait until they are gone; bounded, and it says what it could not do."""
+    """End exactly this run's processes and wait until they are gone; the wait is bounded, and failures are reported."""
     lease = books.find_lease(home.ledger, record.lease)
     box = box_of(home, lease)
     with box.connect() as engine:
@@ -53,7 +53,7 @@ def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> M
 
 
 def _await_record(home: Home, watch: Watch, record: RunRecord, report: Report) -> RunState:
-    """See the end journaled after all; otherwise the trainers are gone, and the run's state is unknown."""
+    """Wait for the end in the journal; otherwise the trainers are gone, and the run's state is unknown."""
     try:
         return watch.until_end(home.ledger, None, report)
     except NotOver as slow:

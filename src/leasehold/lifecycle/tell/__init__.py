@@ -1,1 +1,1 @@
-"""What people get: the handbook, notification channels, signers."""
+"""Information for people: the handbook, notification channels, signers."""

@@ -1,4 +1,4 @@
-"""The handbook at home: the same page as on the box, beside the results, for when the box is out of reach."""
+"""The handbook at home: the box's page, stored beside the results for when the box is out of reach."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_WORDS = 12
 
 @dataclass(frozen=True)
 class Stay:
-    """Where a run is: its plan, its lease, its box, and the two folders at home."""
+    """A run's place: its plan, its lease, its box, and the two folders at home."""
 
     plan: Plan
     lease: Lease
@@ -41,7 +41,7 @@ class Stay:
 
 
 def facts_of(home: Home, stay: Stay, profile: Profile, channels: int) -> dict[str, Any]:
-    """Collect what home knows and the box does not; nothing of it is secret."""
+    """Collect what home knows and the box does not; none of it is secret."""
     return {
         **blank_facts(stay.plan.as_dict()),
         "box": stay.box.name,
@@ -144,7 +144,7 @@ def _usual_place(home: Home, record: RunRecord) -> dict[str, Any]:
 
 
 def _checked(place: Any) -> dict[str, Any]:
-    """Accept from the box only valid paths: they go into commands, quoted."""
+    """Accept only valid paths from the box: they go into commands, quoted."""
     if not isinstance(place, dict):
         return {}
     words = place.get("care")

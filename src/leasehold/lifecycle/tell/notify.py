@@ -28,7 +28,7 @@ Channel = dict[str, str]
 
 
 def channels(home: Home) -> list[Channel]:
-    """List the channels by name; their values are for sending, not for showing."""
+    """List the channels by name; their values are for sending, not for display."""
     try:
         value = json.loads(_path(home).read_text("utf-8"))
         found = [{str(key): str(item) for key, item in one.items()} for one in value.get("channels", [])]
@@ -45,7 +45,7 @@ def channels(home: Home) -> list[Channel]:
 
 
 def add(home: Home, kind: str, fields: Mapping[str, str], name: str = "") -> dict[str, str]:
-    """Add a channel; the same one again replaces it."""
+    """Add a channel; adding the same one again replaces it."""
     known = _kind(kind)
     values = {key: value.strip() for key, value in fields.items() if value.strip()}
     _check_fields(known, values)
@@ -68,7 +68,7 @@ def remove(home: Home, word: str) -> dict[str, str]:
 
 
 def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
-    """Collect what the box needs for notices: channels, topics, and what an hour costs."""
+    """Collect what the box needs for notices: channels, topics, and the price per hour."""
     wish = job.notify if job else None
     bills = lease.box != "local" or bool(lease.price)
     if not bills and wish is None:
@@ -80,7 +80,7 @@ def wishes(home: Home, lease: Lease, job: Job | None = None) -> dict[str, Any]:
         return {}
     said: dict[str, Any] = {"channels": [resolved(one) for one in found], "price": lease.price, "box": lease.box}
     if bills and not lease.price and not facts_of(home, lease).metered:
-        said["free"] = True  # there is no meter to warn of
+        said["free"] = True  # there is no meter to warn about
     return {**said, "on": list(wish.on)} if wish is not None else said
 
 
@@ -102,7 +102,7 @@ def resolved(channel: Channel, environ: Mapping[str, str] = os.environ) -> Chann
 
 
 def chosen(home: Home, word: str = "") -> list[Channel]:
-    """List the channels a person means: the named one, or all."""
+    """Return the channels that a person means: the named one, or all."""
     found = channels(home)
     if not found:
         raise UserError("notify.none", "no channel is set up", hint=_FIRST)
@@ -115,7 +115,7 @@ def summary(channel: Channel) -> dict[str, str]:
 
 
 def shown(channel: Mapping[str, str]) -> str:
-    """Show where a channel goes without its secret; a few characters of its hash tell two of them apart."""
+    """Format a channel's target without its secret; a few characters of its hash tell two of them apart."""
     if channel.get("kind") == "smtp":
         return f"{channel.get('to')} by {channel.get('host')}"
     if channel.get("kind") == "telegram":
@@ -170,7 +170,7 @@ def _good_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # no number for a port, or too large a one
+    except ValueError:  # the port is not a number, or is too large
         return False
 
 

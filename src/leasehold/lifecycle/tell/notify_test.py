@@ -1,4 +1,4 @@
-"""Try the notification channels: from this home, or from a box, which may have no outbound network."""
+"""Test the notification channels: from this home, or from a box, which may have no outbound network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .notify import Channel, channels, chosen, resolved, shown
 
 @dataclass(frozen=True)
 class Tried:
-    """The number of channels, and what went wrong with which."""
+    """The number of channels tested, and the errors by channel."""
 
     channels: int
     problems: tuple[str, ...]
@@ -38,7 +38,7 @@ def try_channels(home: Home, word: str = "", box: str = "") -> Tried:
 
 
 def announce(home: Home, title: str, text: str, event: str) -> tuple[int, list[str]]:
-    """Send a message from this home to every channel; return how many took it, and what went wrong with which."""
+    """Send a message from this home to every channel; return how many took it, and the errors by channel."""
     sent, problems = 0, []
     message = {"title": title, "text": text, "event": event, "run": "", "state": event, "priority": "high"}
     for one in channels(home):

@@ -1,4 +1,4 @@
-"""Who may approve by a signature: keys that a person enrolled on a terminal, by name, announced and recorded.
+"""People who may approve by signature: keys enrolled on a terminal, by name, announced and recorded.
 
 A line in allowed_signers alone allows nothing: whatever can write to that file could have put it there.
 """
@@ -46,11 +46,11 @@ class Enrolled:
 
     @property
     def mark(self) -> str:
-        """The hash by which the ledger knows the line: its text could look like a secret."""
+        """Return the hash by which the ledger knows the line, whose text could look like a secret."""
         return mark_of(self.line)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for --json and for the ledger."""
+        """Return the fields for --json and the ledger."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -63,13 +63,13 @@ class Enrolled:
 
     @property
     def words(self) -> str:
-        """Name the key for people."""
+        """Describe the key for display."""
         demands = f" ({', '.join(self.options)})" if self.options else ""
         return f"{one_line(self.name)}, {self.kind} key {self.fingerprint}{demands}"
 
 
 def allowed_lines(ledger: Ledger) -> dict[str, float]:
-    """Return the lines that a person enrolled, by the hash of their text, each with since when."""
+    """Return the lines that a person enrolled, as hash of the text -> enrolment time."""
     known: dict[str, float] = {}
     told = [*ledger.events(kind="signer_allowed"), *ledger.events(kind="signer_removed")]
     for event in sorted(told, key=lambda one: one.seq):
@@ -81,7 +81,7 @@ def allowed_lines(ledger: Ledger) -> dict[str, float]:
 
 
 def listing(home: Home) -> list[Enrolled]:
-    """List the keys of the file, those that nobody confirmed too."""
+    """List the keys of the file, including those that nobody confirmed."""
     since = allowed_lines(home.ledger)
     return [_entry(signer, since.get(signer.mark, 0.0)) for signer in _read(home).signers]
 
@@ -119,7 +119,7 @@ def confirm(home: Home, word: str, ask: Ask, report: Report) -> Enrolled:
 
 
 def remove(home: Home, word: str, report: Report) -> Enrolled:
-    """Take a key out of the file; what it tightens needs no typed word."""
+    """Remove a key from the file; a removal only tightens the rules, so no phrase is typed."""
     found = _find(home, word)
     home.ledger.append("signer_removed", line_sha256=found.mark, by=person(), key=found.as_dict())
     lines = [line for line in _text(home).split("\n") if line.strip() != found.line]
@@ -129,7 +129,7 @@ def remove(home: Home, word: str, report: Report) -> Enrolled:
 
 
 def _allow(home: Home, entry: Enrolled, ask: Ask, report: Report) -> None:
-    """Ask, announce, and only then record: no key is allowed that was not announced, as far as that could be done."""
+    """Ask, announce, and only then record: no key is allowed before it was announced, as far as possible."""
     proves = "proves a touch" if entry.kind.startswith("sk-") else (
         "proves no person: whatever may use it (an ssh-agent, an unencrypted file) can approve what deletes data"
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Follow a run: its events, curves and readings, and the duties of whoever watches."""
+"""Follow a run: its events, curves and readings, and the duties beside a watch."""

@@ -1,4 +1,4 @@
-"""A box's readings the way screens and --json show them; what was not read is absent, and nothing is trusted."""
+"""Shape a box's readings for screens and --json; what was not read is absent, and nothing is trusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_CARDS = 64
 
 
 def shape(taken: dict[str, Any]) -> dict[str, Any]:
-    """Spell a box's readings the way screens and --json show them; what was not read is absent."""
+    """Return a box's readings as screens and --json show them; what was not read is absent."""
     disk: dict[str, Any] = next(iter(taken.get("disks") or []), {})
     memory: dict[str, Any] = taken.get("memory") or {}
     flat = {
@@ -40,7 +40,7 @@ def shape(taken: dict[str, Any]) -> dict[str, Any]:
 
 
 def newest(beat: Mapping[str, Any]) -> dict[str, Any]:
-    """Spell the patrol's newest sample as a beat brings it; empty when there is none, or none that is fresh."""
+    """Return the patrol's newest sample from a beat; empty when there is none, or none that is fresh."""
     sample, now = beat.get("readings"), number(beat.get("beat_unix"))
     taken = number(sample.get("t")) if isinstance(sample, dict) else None
     if not isinstance(sample, dict) or taken is None or now is None or now - taken > _FRESH_S:
@@ -63,7 +63,7 @@ def newest(beat: Mapping[str, Any]) -> dict[str, Any]:
     }
     alarms = [plain(str(name))[:120] for name in _listed_any(_mapping(beat, "health"), "alarms")[:32]]
     known = {name: value for name, value in flat.items() if value not in (None, [], "")}
-    return {**known, "alarms": alarms}  # an empty list too: it takes back what was shown
+    return {**known, "alarms": alarms}  # an empty list too: it clears what was shown
 
 
 def _card(card: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _card(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _worst_disk(sample: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tier that is about to fill up, else the first: where the run itself lies."""
+    """Return the tier that is about to fill up, else the first: where the run itself lies."""
     disks = _listed(sample, "disks")
     full = [disk for disk in disks if (_part(disk) or 0.0) >= _NEARLY_FULL]
     return max(full, key=lambda disk: _part(disk) or 0.0) if full else next(iter(disks), {})

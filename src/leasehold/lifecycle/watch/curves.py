@@ -1,4 +1,4 @@
-"""From the box's series to curves: nothing in it is trusted, every figure may be missing."""
+"""Build curves from the box's series: nothing in it is trusted, every figure may be missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Find = Callable[[Record], Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """What a box measured: its records, oldest first, its newest sample, and its own clock."""
+    """A box's measurements: its records, oldest first, its newest sample, and its own clock."""
 
     now_unix: float = 0.0
     records: Sequence[Record] = ()
@@ -59,7 +59,7 @@ def read_series(engine: View, run: str, last_s: float) -> Measured:
 
 
 def curves_of(seen: Measured, wanted: Sequence[str] = ()) -> list[Curve]:
-    """Draw out what was asked for; without a wish, of the usual figures those that were measured."""
+    """Build the requested curves; without a request, those usual figures that were measured."""
     found = [curve for what in wanted or DEFAULT for curve in _panel(seen, what)]
     if not wanted:
         found = [*_beside_loss(seen, found), *(curve for curve in found if curve.panel != "loss")]
@@ -76,7 +76,7 @@ def curves_of(seen: Measured, wanted: Sequence[str] = ()) -> list[Curve]:
 
 
 def number(value: Any) -> float | None:
-    """Trust nothing that a box sends to be a number."""
+    """Return a value as a number, or None: nothing that a box sends is trusted to be one."""
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if good else None
 
@@ -100,7 +100,7 @@ def _panel(seen: Measured, what: str) -> Iterator[Curve]:
 
 
 def _by_cell(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
-    """Part the records of a sweep: one cell's loss is no continuation of another's."""
+    """Split the records of a sweep by cell: one cell's loss does not continue another's."""
     found: dict[str, list[Record]] = {}
     for record in records:
         cell = record.get("c")
@@ -111,7 +111,7 @@ def _by_cell(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
 
 
 def _beside_loss(seen: Measured, found: Sequence[Curve]) -> list[Curve]:
-    """Draw the losses of validation in one frame with the training's, one point for each evaluation."""
+    """Add validation losses to the panel of the training's loss, one point for each evaluation."""
     mine = [curve for curve in found if curve.panel == "loss"]
     names = {name for record in seen.records if isinstance(record.get("m"), dict) for name in record["m"]}
     for name in sorted(str(name) for name in names if _VAL_LOSS.search(str(name))):
@@ -122,19 +122,19 @@ def _beside_loss(seen: Measured, found: Sequence[Curve]) -> list[Curve]:
 
 
 def _changes(curve: Curve) -> Curve:
-    """Keep the readings in which a value is new: between two evaluations the last one is only repeated."""
+    """Keep only readings with a new value: between two evaluations the last one is just repeated."""
     kept = [place for place, (_, value) in enumerate(curve.points) if not place or value != curve.points[place - 1][1]]
     steps = tuple(curve.steps[place] for place in kept) if curve.steps else ()
     return replace(curve, points=tuple(curve.points[place] for place in kept), steps=steps)
 
 
 def _says_something(curve: Curve) -> bool:
-    """Nobody asked for it: a figure that was always zero fills a screen and says nothing."""
+    """Return whether a curve is worth showing unasked: one that was always zero is not."""
     return any(value for _, value in curve.points)
 
 
 def _rows(seen: Measured, what: str, row: _Row) -> Iterator[Curve]:
-    """One curve for each card or disk."""
+    """Yield one curve for each card or disk."""
     widest = max((len(_listed(record, row.of)) for record in seen.records), default=0)
     for place in range(min(widest, _MOST_LINES)):
         points = _points(seen.records, lambda record, at=place: row.read(record, at))  # type: ignore[misc]
@@ -179,7 +179,7 @@ def _listed(record: Record, name: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Row:
-    """Where a figure of cards or disks lies in a record."""
+    """The place of a figure of cards or disks in a record."""
 
     of: str  # gpus or disks
     column: int
@@ -188,7 +188,7 @@ class _Row:
     divide_by: float = 1.0
 
     def read(self, record: Record, place: int) -> Any:
-        """Take one figure of one card or disk."""
+        """Return one figure of one card or disk."""
         rows = _listed(record, self.of)
         row = rows[place] if place < len(rows) else None
         if not isinstance(row, list) or self.column >= len(row):
@@ -251,7 +251,7 @@ _VAL_LOSS = re.compile(
 
 
 def _there(seen: Measured) -> list[str]:
-    """Name everything that could be drawn, the job's own metrics included."""
+    """List everything that could be drawn, including the job's own metrics."""
     metrics = {name for record in seen.records for name in record.get("m") or {} if isinstance(record.get("m"), dict)}
     known = [what for what in NAMES if next(_panel(seen, what), None) is not None]
     return known + sorted(plain(str(name)) for name in metrics)[:16]

@@ -1,4 +1,4 @@
-"""Lines of the patrol: one a minute, also when nothing changed."""
+"""Format the patrol's readings: one line a minute, also when nothing changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lines_of(seen: Measured, after_unix: float, whole: bool) -> Iterator[tuple[f
         over = whole if record is None else held is not None and _minute(record) != _minute(held)
         if held is not None and over and float(held["t"]) > after_unix:
             yield float(held["t"]), say(held), dict(held)
-        # Cards and disks are asked more seldom than the rest: the minute's last answer counts.
+        # Cards and disks are sampled less often than the rest: the minute's last answer counts.
         asked = {} if over or held is None else {name: held[name] for name in ("gpus", "disks") if name in held}
         held = None if record is None else {**asked, **record}
 

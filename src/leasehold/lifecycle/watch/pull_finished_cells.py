@@ -1,7 +1,7 @@
-"""Finished cells come home while the others go on, so that a box's death costs little.
+"""Pull finished cells home while the others go on, so that a box's death costs little.
 
 A pull begins once enough finished work lies on the box alone: more than a person accepts to lose, and a fair part of
-what is home already, since every pull looks at all of it again.
+what is home already, since every pull checks all of it again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SHARE = 0.25  # of what is home
 
 
 class Harvest:
-    """Brings one run's finished cells home, beside whoever follows it."""
+    """A background puller of one run's finished cells, beside its watch."""
 
     def __init__(self, home: Home, run: str, report: Report, at_risk_s: float = AT_RISK_S) -> None:
         self._home, self._run, self._report, self._at_risk_s = home, run, report, at_risk_s
         self._thread: threading.Thread | None = None
 
     def stands(self, state: RunState) -> None:
-        """Look at how the cells stand, and begin a pull if it is worth one and none is under way."""
+        """Check the cells' states, and begin a pull if it is worthwhile and none is under way."""
         if state.terminal or len(state.cells) < 2 or (self._thread is not None and self._thread.is_alive()):
             return
         if self._due(state):
@@ -36,7 +36,7 @@ class Harvest:
             self._thread.start()
 
     def end(self) -> None:
-        """Wait for the pull that is under way: what it brought is not brought again."""
+        """Wait for the pull that is under way, so that its files are not fetched again."""
         if self._thread is not None:
             self._thread.join()
 
@@ -55,7 +55,7 @@ class Harvest:
         home = replace(self._home)
         try:
             pull_home(home, books.find_run(home.ledger, self._run), self._report)
-        except LeaseholdError as error:  # the end of the run pulls again, and tells it as an error
+        except LeaseholdError as error:  # the end of the run pulls again, and reports it as an error
             self._report(Note("warning", f"finished cells could not be brought home yet: {error.message}"))
         finally:
             home.ledger.close()

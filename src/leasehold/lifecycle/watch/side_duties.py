@@ -17,25 +17,25 @@ from leasehold.model.run.note import Report
 
 _KEEP_EVERY_S = 300.0
 _FEW_CELLS = 8
-_PAGE_EVERY_S = 5.0  # a page of very many cells, while they end one after the other
-_KEEP_AT_MOST_S = 20.0  # a new checkpoint is written down sooner, but not for every second
+_PAGE_EVERY_S = 5.0  # limits the page of very many cells while they end one after the other
+_KEEP_AT_MOST_S = 20.0  # a new checkpoint is recorded sooner, but not every second
 _BUDGET_EVERY_S = 10.0
 _BUDGET_KINDS = ("budget_warned", "budget_reached")
 
 
 class Minder:
-    """One run's, for as long as it is watched."""
+    """The side duties for one watched run."""
 
     def __init__(self, home: Home, run: str) -> None:
         self._home, self._run = home, run
         self._kept_at = self._budget_at = float("-inf")
         self._unsaved_s = 0.0
-        self._cells = (1, 0)  # and how many have finished
+        self._cells = (1, 0)  # total, and how many have finished
         self._page_state = ""
         self._page_at = 0.0
 
     def beat(self, beat: Mapping[str, Any], report: Report, proof_age_s: float | None = None) -> None:
-        """Take a beat: it tells how much is trained and saved, and how old the caretaker's sign of life is."""
+        """Process a beat: how much is trained and saved, and how old the caretaker's sign of life is."""
         work = checked_work(beat.get("work"))
         if work:
             self._keep(with_progress(work, beat.get("readings"), *self._cells), proof_age_s)
@@ -44,7 +44,7 @@ class Minder:
             budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)
 
     def knows(self, event: dict[str, Any]) -> bool:
-        """Whether this journal event says what was told here already; what was not is told now, and remembered."""
+        """Return whether this journal event was already reported here; if not, remember it: the caller reports it."""
         percent, name = event.get("percent"), str(event.get("budget", ""))[:40]
         if event.get("k") not in _BUDGET_KINDS or percent not in THRESHOLDS:
             return False
@@ -54,14 +54,14 @@ class Minder:
         return False
 
     def stands(self, state: RunState) -> None:
-        """Write the handbook at home again: the run's state has changed."""
+        """Update the handbook at home after the run's state changed."""
         self._cells = len(state.cells), sum(cell.state == FINISHED for cell in state.cells.values())
         if not self._page_due(state):
             return
         handbook.refresh(self._home, books.find_run(self._home.ledger, self._run), state.as_dict())
 
     def _page_due(self, state: RunState) -> bool:
-        """Whether the page is to be written: at once for few cells or when the run itself has turned, else seldom."""
+        """Return whether to write the page: at once for few cells or a change of the run itself, else seldom."""
         now = time.monotonic()
         turned = state.state != self._page_state or len(state.cells) <= _FEW_CELLS
         if not turned and now - self._page_at < _PAGE_EVERY_S:

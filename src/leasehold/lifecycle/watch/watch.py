@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 
-_WHOLE_LOG = 1 << 60  # where nothing is left to read of any log
+_WHOLE_LOG = 1 << 60  # an offset past the end of any log
 _GIVE_UP_S = 24 * 3600.0
 _FETCH_LOOK_S = 5.0
 
@@ -44,7 +44,7 @@ class NotOver(Exception):
 
 @dataclass
 class Watch:
-    """Where a watcher is in a run's journal and logs."""
+    """A watcher's position in a run's journal and logs."""
 
     run: str
     lease: str
@@ -54,15 +54,15 @@ class Watch:
     state: RunState = field(default_factory=RunState)
     seen_unix: float = 0.0
     quiet_to_seq: int = 0  # events up to here are folded but not shown
-    tail_bytes: int = -1  # of a log met for the first time, show only this much; -1 shows all
+    tail_bytes: int = -1  # of a newly found log, show only this much; -1 shows all
     wants_readings: bool = False
     started_log: bool = False
     minder: Minder | None = None  # records what beats report, and warns of the budget
     on_change: Sequence[Callable[[RunState], None]] = ()  # further duties, called when the run's state has changed
     patience_s: float = _GIVE_UP_S  # for a box that does not answer
-    deadline_s: float = float("inf")  # monotonic: from then on a run that cannot end is not waited for
-    proof_age_s: float | None = None  # of the caretaker's last sign of life, as the box told it last
-    fetching: bool = False  # downloads are under way: the trainer's first line may be hours off
+    deadline_s: float = float("inf")  # monotonic: after it, a run that cannot end is not waited for
+    proof_age_s: float | None = None  # of the caretaker's last sign of life, as last reported by the box
+    fetching: bool = False  # downloads are under way: the trainer's first line may take hours
 
     def until_end(self, ledger: Ledger, engine: Engine | None, report: Report) -> RunState:
         """Follow until the run has ended, then close the connection."""
@@ -71,9 +71,9 @@ class Watch:
         return state
 
     def follow_to_end(self, ledger: Ledger, engine: Engine | None, report: Report) -> tuple[RunState, Engine]:
-        """Follow until the run has ended; reconnect with capped back-off, saying unknown meanwhile.
+        """Follow until the run has ended; reconnect with capped back-off, reporting unknown meanwhile.
 
-        Returns the state and the open connection that saw it; the caller closes that.
+        Return the state and the open connection that saw it; the caller closes that.
         """
         failures = 0
         heard = time.monotonic()
@@ -88,7 +88,7 @@ class Watch:
                 if self.state.terminal:
                     return self.state, engine
             except LinkError as error:
-                heard = time.monotonic() if not failures else heard  # it spoke until now
+                heard = time.monotonic() if not failures else heard  # it answered until now
                 if error.code in _HOPELESS or time.monotonic() - heard > limit_s:
                     raise
                 self.say_unknown(error, failures, report)
@@ -100,7 +100,7 @@ class Watch:
                     engine = None
 
     def until_first_line(self, ledger: Ledger, engine: Engine, report: Report, limit_s: float = 60) -> bool:
-        """Follow until the trainer's first output line or its end; tell whether it came within limit_s."""
+        """Follow until the trainer's first output line or its end; return whether it came within limit_s."""
         deadline = time.monotonic() + limit_s
         for item in engine.observe.follow(self.run, self.offset, self.logs, self.tail_bytes):
             self._take(item, ledger, report)
@@ -110,14 +110,14 @@ class Watch:
         return self.started_log or self.state.terminal
 
     def pass_over(self, cells: dict[str, Any]) -> None:
-        """Leave out the logs of attempts that ended before a resume: they say nothing of how it starts now."""
+        """Skip the logs of attempts that ended before a resume: they do not show how it starts now."""
         for name, cell in cells.items():
             for attempt in range(1, int(cell["attempt"]) - int(cell["tries"]) + 1):
                 self.logs[f"{name}/{attempt}"] = _WHOLE_LOG
 
     @property
     def comes_first(self) -> str:
-        """Say what must happen before the trainer's first line, which may be hours off; empty when nothing must."""
+        """Return what must happen before the trainer's first line and may take hours; empty when nothing must."""
         if self.fetching:
             return "downloads are still under way; the trainer starts after them"
         return say_waits(self.state)
@@ -151,7 +151,7 @@ class Watch:
                 self.minder.beat(item, report, self.proof_age_s)
 
     def _take_beat(self, item: Followed) -> None:
-        """Two beats in a row without anybody on the box: waiting longer would be waiting for ever."""
+        """Refuse to wait on after two beats in a row without any process on the box: the wait would never end."""
         self._beats_alone = self._beats_alone + 1 if item.get("deserted") else 0
         if self._beats_alone >= 2 and self.state.detach == "sbatch":
             raise BoxError(
@@ -163,7 +163,7 @@ class Watch:
         if self._beats_alone >= 2:
             raise BoxError(
                 "box.deserted",
-                f"{self.run} has not ended, and nobody is left on {self.box.name} to go on with it",
+                f"{self.run} has not ended, and no process is left on {self.box.name} to continue it",
                 seen="no caretaker, keeper or trainer holds its lock",
                 hint=f"was the box restarted? lease resume {self.run} starts it again",
             )
@@ -173,7 +173,7 @@ class Watch:
         self.proof_age_s = float(age_s) if isinstance(age_s, int | float) else None
 
     def _take_proof(self, item: Followed, ledger: Ledger, report: Report) -> None:
-        """Say when the caretaker falls silent though the box answers, and when it is heard again."""
+        """Report when the caretaker falls silent although the box answers, and when it is alive again."""
         self._hear_proof(item)
         if not self.is_silent:
             if self._silent:
@@ -191,7 +191,7 @@ class Watch:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the caretaker's last sign of life is too old to prove anything."""
+        """Return whether the caretaker's last sign of life is too old to prove anything."""
         return self.proof_age_s is not None and self.proof_age_s > STALE_BEAT_S
 
     def _silence(self) -> str:
@@ -243,7 +243,7 @@ class Watch:
             report(Note("log", text, {"log": self._log_key}))
 
     def say_unknown(self, error: LinkError, failures: int, report: Report) -> None:
-        """Say that the state is unknown, since when, and when we try again."""
+        """Report that the state is unknown, since when, and when the next attempt is."""
         seen = (
             f"last seen {self.state.state} {ago(time.time() - self.seen_unix)} ago"
             if self.seen_unix

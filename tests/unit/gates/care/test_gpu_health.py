@@ -120,8 +120,8 @@ def test_a_card_that_says_nothing_of_itself_is_neither_broken_nor_healthy() -> N
     assert worst(found) is Level.UNKNOWN
     assert bad(found) == [
         "unknown: it counts no memory errors (no ECC): they stay unseen",
-        "unknown: the driver does not say whether it is slowed down",
-        "unknown: it does not say how hot it is",
+        "unknown: the driver does not report whether it is slowed down",
+        "unknown: it does not report its temperature",
     ]
 
 

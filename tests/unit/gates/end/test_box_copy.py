@@ -26,7 +26,7 @@ MOVED = {**STATS, "ctime_ns": 9}
 @pytest.mark.parametrize(
     ("present", "read", "in_full", "outcome", "what"),
     [
-        ([STATS], None, False, Outcome.PASSED, "to be read in full there right before"),
+        ([STATS], None, False, Outcome.PASSED, "3 B are read in full right before any deletion"),
         ([STATS], READ, True, Outcome.PASSED, "read in full on the box (3 B in 1.0 s), hash-equal"),
         ([STATS], None, True, Outcome.UNKNOWN, "was not read"),
         ([MOVED], None, False, Outcome.UNKNOWN, "was not read"),

@@ -321,7 +321,7 @@ def test_a_card_that_fits_passes(asked: Job, seen: Any) -> None:
         (wish(memory="24GB-32GB"), card(), "has 42.9 GB, more than 32.0 GB"),
         (wish(memory="24GB"), card(), "has 42.9 GB, more than 26.4 GB"),
         (wish(count=2), card(), "only 1 fit"),
-        (wish(memory="40GB+"), card("NVIDIA GB10", mib=None), "NVIDIA GB10 does not say how much memory it has"),
+        (wish(memory="40GB+"), card("NVIDIA GB10", mib=None), "NVIDIA GB10 does not report how much memory it has"),
     ],
 )
 def test_a_card_that_does_not_fit_says_why(asked: Job, seen: Any, why: str) -> None:

@@ -315,7 +315,7 @@ def test_plain_data_is_not_said_of_what_was_not_looked_at(
     write(tmp_path / name)
     (code,) = (finding for finding in inspect(tmp_path / name).verdict.findings if "code" in finding.what)
     assert code.outcome is Outcome.UNKNOWN and "plain data" not in code.what, code
-    assert "names no code where it was looked; not looked at: " in code.what
+    assert "names no code in the parts that were read; not looked at: " in code.what
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "training_args.bin", "modeling_own.py"])

@@ -33,7 +33,7 @@ _FAULTS = {
     "the driver asks for recovery: Reset": {"gpu_recovery_action": "Reset"},
     "the hardware slows it down because it is hot": reason("hw_thermal_slowdown"),
     "the driver slows it down because it is hot": reason("sw_thermal_slowdown"),
-    "its power supply brakes it": reason("hw_power_brake_slowdown"),
+    "its power supply slows it down": reason("hw_power_brake_slowdown"),
     "the hardware slows it down": reason("hw_slowdown"),
 }
 
@@ -99,8 +99,8 @@ def test_what_cannot_be_seen_is_unknown_and_said(me: Front, tmp_path: Path) -> N
     ]
     unseen = [
         "GPU 0: it counts no memory errors (no ECC): they stay unseen",
-        "GPU 1: the driver does not say whether it is slowed down",
-        "GPU 2: it does not say how hot it is",
+        "GPU 1: the driver does not report whether it is slowed down",
+        "GPU 2: it does not report its temperature",
         "the kernel log cannot be read",
     ]
     me.job(resources={"gpu": {"count": 3}})
