@@ -1,4 +1,4 @@
-"""Find files that live processes have open, run in, or have mapped (never to be moved); and deleted files still held."""
+"""Find files that live processes have open, run in, or have mapped (never to be moved); and deleted files in use."""
 
 from __future__ import annotations
 

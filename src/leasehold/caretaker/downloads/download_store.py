@@ -41,7 +41,7 @@ class Store:
         return os.path.join(self.data, *name.split("/"))
 
     def part(self, name: str) -> str:
-        """Return the path where it grows until it is complete and checked: on the same disk, so that a rename suffices."""
+        """Return the path where it grows until complete and checked: on the same disk, so that a rename suffices."""
         return os.path.join(self._hidden, _key(name) + ".part")
 
     def lock(self, to: str) -> str:

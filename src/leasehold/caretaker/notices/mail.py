@@ -1,4 +1,4 @@
-"""Send a notice by mail: the line is private before a password goes over it."""
+"""Send a notice by mail: the connection is encrypted before a password goes over it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PORTS = {"starttls": 587, "ssl": 465, "none": 25}
 
 
 def mail(channel: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-    """Hand the mail to the server; raises Trouble, or OSError where nobody answers."""
+    """Hand the mail to the server; raises Trouble, or OSError where no server answers."""
     security = str(channel.get("security") or "starttls")
     if security not in _PORTS:
         raise Trouble("security is starttls, ssl or none")
@@ -50,13 +50,13 @@ def _letter(channel: Mapping[str, Any], message: Mapping[str, Any]) -> EmailMess
     letter["From"] = str(channel.get("from") or (channel.get("user") if "@" in str(channel.get("user")) else to[0]))
     letter["To"] = ", ".join(to)
     letter["Date"] = email.utils.localtime()
-    if message.get("id"):  # one that came twice shows once
+    if message.get("id"):  # a mail that arrives twice shows once
         letter["Message-ID"] = "<%s@leasehold.invalid>" % "".join(
             c if c.isalnum() or c in "-." else "-" for c in str(message["id"])
         )
     letter["Auto-Submitted"] = "auto-generated"
     text = cut(str(message.get("text", "")), KINDS["smtp"].limit)
-    letter.set_content(text, cte="quoted-printable")  # not every server takes eight bits
+    letter.set_content(text, cte="quoted-printable")  # not every server accepts 8-bit text
     return letter
 
 

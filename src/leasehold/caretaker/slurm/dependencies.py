@@ -1,4 +1,4 @@
-"""What a run waits for before it starts: jobs by number, or another run of ours by name."""
+"""Dependencies of a run before it starts: jobs by number, or another run of ours by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 8
 
 
 def dependency(folder: RunFolder, wishes: Dict[str, Any]) -> str:
-    """Spell what sbatch is to wait for; "" when nothing is left to wait for."""
+    """Build sbatch's dependency list; "" when nothing is left to wait for."""
     found: List[str] = []
     for word in wishes.get("after") or []:
         if _NUMBER.match(word):
@@ -33,7 +33,7 @@ def dependency(folder: RunFolder, wishes: Dict[str, Any]) -> str:
 
 
 def _run_named(folder: RunFolder, word: str) -> RunFolder:
-    """Find a run on this cluster by its id, or the newest of the job of that name."""
+    """Find a run on this cluster by its id, or the newest one of the job of that name."""
     place = os.path.join(folder.root, "active")
     names = [name for name in os.listdir(place) if NAME.match(name) and name != folder.run]
     known = {name: read_json(os.path.join(place, name, "plan.json")) for name in names}
@@ -50,7 +50,7 @@ def _begun(path: str) -> float:
 
 
 def _after_run(other: RunFolder) -> List[str]:
-    """Wait for every job that still works on the run's cells; a run that ended badly is not waited for."""
+    """Wait for every job that still works on the run's cells; a run that ended badly is refused."""
     run = Gatherer(other).gather()
     if run.state == FINISHED:
         return []
