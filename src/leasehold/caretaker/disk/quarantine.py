@@ -249,7 +249,7 @@ def _opened(request: Request) -> Tuple[str, str, Dict[str, Any]]:
     stamp = str(request.args.get("stamp", ""))
     root = os.path.realpath(request.root)
     if not _STAMP.match(stamp):
-        raise Refused("wire.bad_request", "%r is no stamp of a quarantine" % stamp)
+        raise Refused("wire.bad_request", "%r is not the stamp of a quarantine" % stamp)
     manifest: Optional[Dict[str, Any]] = read_json(os.path.join(root, "quarantine", stamp, "manifest.json"))
     if manifest is None:
         known = ", ".join(item["stamp"] for item in stamps(root)) or "none"

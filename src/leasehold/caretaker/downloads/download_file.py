@@ -154,7 +154,7 @@ class FileFetch:
             raise Gone("it serves %s bytes, %d were promised" % (answer.total, self.wanted.size))
         total = answer.total if answer.total is not None else self.wanted.size or None
         if total is None and not self.wanted.sha256:
-            raise Gone("the server does not say how long it is; give `size` or `sha256`")
+            raise Gone("the server does not report the length; give `size` or `sha256`")
         return total
 
     def _take(self, answer: Answer, total: Optional[int], route: Route) -> bool:

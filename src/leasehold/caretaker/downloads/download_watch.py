@@ -43,7 +43,7 @@ class Downloads:
                 self.note("downloads_found", items=len(self.items))
             self.ready = True
         elif self._lost >= _MOST_WORKERS:
-            self.problem = "download.failed: the download process died %d times without a word" % self._lost
+            self.problem = "download.failed: the download process died %d times without an error message" % self._lost
         else:
             self._worker.start(before_exec, "fetch", self.folder.path)
         return self.ready

@@ -108,7 +108,7 @@ def _ask(routes: Sequence[Route], limits: Mapping[str, float]) -> Dict[str, Any]
             left.append(left.pop(0))
             if tries < limits["tries"]:
                 time.sleep(limits["pause_s"])
-    raise Failed("the list of files could not be had: %s" % last, tries)
+    raise Failed("the list of files could not be fetched: %s" % last, tries)
 
 
 def _entries(listed: Any, key: str, source: Source) -> List[Dict[str, Any]]:

@@ -213,7 +213,7 @@ class Nvml:
 
 def say(code: int) -> str:
     """Format an error code of the library."""
-    return "the NVIDIA driver says: %s" % _WORDS.get(code, "error %d" % code)
+    return "the NVIDIA driver reports: %s" % _WORDS.get(code, "error %d" % code)
 
 
 def _held(one: Any) -> Dict[str, Any]:

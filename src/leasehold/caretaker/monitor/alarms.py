@@ -194,7 +194,7 @@ def _killed(memory: Dict[str, Any], kept: Recall) -> Iterator[Sign]:
 def _card(card: Dict[str, Any], kept: Recall, limits: Limits) -> Iterator[Sign]:
     where = str(card.get("index"))
     if card.get("lost"):
-        hint = "bring home what is whole (lease pull RUN); %s" % kept.leaving
+        hint = "bring home what is complete (lease pull RUN); %s" % kept.leaving
         yield Sign("gpu_lost", where, True, False, ALARM, "card %s is lost" % where, str(card.get("problem")), hint)
         return
     yield from _slowed(card, where, limits)

@@ -38,7 +38,7 @@ def mail(channel: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         raise Trouble(_said(error.smtp_code, error.smtp_error), 400 <= error.smtp_code < 500) from None
     except smtplib.SMTPRecipientsRefused as error:
         code, words = next(iter(error.recipients.values()))
-        raise Trouble("no recipient was taken: " + _said(code, words), 400 <= code < 500) from None
+        raise Trouble("every recipient was refused: " + _said(code, words), 400 <= code < 500) from None
     except smtplib.SMTPException as error:
         raise Trouble("%s: %s" % (type(error).__name__, error)) from None
 
@@ -63,7 +63,7 @@ def _letter(channel: Mapping[str, Any], message: Mapping[str, Any]) -> EmailMess
 def _addresses(text: Any) -> List[str]:
     found = [word.strip() for word in str(text).split(",") if word.strip()]
     if not found:
-        raise Trouble("`to` names nobody")
+        raise Trouble("`to` has no recipient")
     return found
 
 

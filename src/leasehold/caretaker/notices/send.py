@@ -58,7 +58,7 @@ def send(channel: Channel, message: Message, sleep: Callable[[float], None] = ti
 def _send_once(channel: Channel, message: Message) -> None:
     kind = str(channel.get("kind"))
     if kind not in KINDS:
-        raise Trouble("no such kind of channel: %s" % kind[:40])
+        raise Trouble("unknown kind of channel: %s" % kind[:40])
     if kind == "smtp":
         from .mail import mail  # few send mail
 

@@ -52,7 +52,7 @@ def send_dressed(outfit: Outfit, sends: List[Dict[str, Any]]) -> List[Dict[str, 
     except subprocess.TimeoutExpired:
         why = "no answer in %d s" % LIMIT_S
     except (OSError, ValueError, KeyError, IndexError):
-        why = "the sender ended without a word"
+        why = "the sender ended without a result"
     return [{"problem": why, "wait_s": 0.0} for _ in sends]
 
 

@@ -118,7 +118,7 @@ def _by_code(name: str, hurried: Mapping[int, float]) -> Callable[[Answer], None
 def _judge_slack(answer: Answer) -> None:
     taken(answer)
     if answer.body.strip() != b"ok":
-        raise Trouble("it did not say ok: %s" % answer.body.decode("utf-8", "replace").strip())
+        raise Trouble("the answer is not ok: %s" % answer.body.decode("utf-8", "replace").strip())
 
 
 def _judge_telegram(answer: Answer) -> None:
@@ -162,7 +162,7 @@ def _object(answer: Answer) -> Dict[str, Any]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise Trouble("HTTP %d, and not the answer of this vendor" % answer.status)
+        raise Trouble("HTTP %d, but no answer of this vendor" % answer.status)
     return said
 
 

@@ -58,7 +58,7 @@ class Refusal(Exception):
 def install(way: str, hook: Hook) -> str:
     """Install by one mechanism, once; return where it lies. Raises Refusal with the reason if it cannot."""
     if any("\n" in word or "\0" in word for word in hook.argv):
-        raise Refusal("a path of ours holds a line break")
+        raise Refusal("a path of ours contains a line break")
     name, _, place = way.partition(":")
     if name == "cron":
         return _install_cron(hook)
@@ -66,7 +66,7 @@ def install(way: str, hook: Hook) -> str:
         return _install_systemd(hook)
     if name == "onstart" and place.startswith("/"):
         return _install_onstart(hook, place)
-    raise Refusal("%r is no way that is known here" % way)
+    raise Refusal("%r is not a known mechanism" % way)
 
 
 def remove(way: str, tag: str) -> bool:

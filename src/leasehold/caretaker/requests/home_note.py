@@ -40,7 +40,7 @@ def look_for(root: str, asked: List[Dict[str, Any]], limit_s: float) -> Dict[str
 def _note(value: Any) -> Tuple[str, str, List[str], List[str]]:
     name, text = str(value.get("name", "")), str(value.get("text", ""))
     if not _NAME.match(name) or not text:
-        raise Refused("wire.bad_request", "a witness has a name of its own and a text, not %r" % name)
+        raise Refused("wire.bad_request", "a note needs a valid name and a text, not %r" % name)
     places = [str(place) for place in value.get("places") or [] if str(place).startswith("/")]
     return name, text, places, [str(tail) for tail in value.get("tails") or []]
 

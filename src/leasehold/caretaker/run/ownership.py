@@ -121,7 +121,7 @@ def take_over(folder: RunFolder, args: Mapping[str, Any]) -> None:
 def say(run: str, holder: Mapping[str, Any], mine: str) -> str:
     """Format who holds a run, since when, and whether it was taken from the home that asks."""
     if "unreadable" in holder:
-        return "who holds %s cannot be known: its %s" % (run, holder["unreadable"])
+        return "who holds %s is unknown: its %s" % (run, holder["unreadable"])
     who = holder.get("who") or "home %s" % str(holder.get("home", ""))[:8]
     at = holder.get("at_unix")
     when = time.strftime(" at %Y-%m-%d %H:%M:%S UTC", time.gmtime(at)) if isinstance(at, (int, float)) else ""

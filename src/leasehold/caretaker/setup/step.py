@@ -137,7 +137,7 @@ def _set_up(place: Place, before: Dict[str, Any]) -> int:
     _say("setup failed with exit code %d" % code)
     if "torch" in present:
         _say(
-            "hint: the box's torch %s was kept; if pip spoke of a conflict, something asks for another one: install "
+            "hint: the box's torch %s was kept; if pip reports a conflict, a package needs another one: install "
             'from "$LEASE_REQUIREMENTS", or say `setup_frameworks: replace` in the job'
             % present["torch"].get("version", "")
         )

@@ -47,7 +47,7 @@ def ask_all(secrets: Mapping[str, str], outfit: Outfit) -> List[Dict[str, Any]]:
     env = {name: value for name, value in outfit.env.items() if name not in known}
     outfit = outfit._replace(env=env, without=tuple(known))
     body = json.dumps({"secrets": known}).encode("utf-8")
-    problem = "the asking process gave no answer"
+    problem = "the process that asks gave no answer"
     try:
         done, hooked = run_dressed(outfit, own_argv("whoami"), TIMEOUT_S + _GRACE_S, body)
         problem = hooked or problem

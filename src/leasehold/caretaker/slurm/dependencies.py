@@ -41,7 +41,7 @@ def _run_named(folder: RunFolder, word: str) -> RunFolder:
     matching = [name for name, plan in ours.items() if name == word or plan.get("job", {}).get("name") == word]
     if not matching:
         shown = ", ".join(sorted(ours)[:_SHOWN]) or "none"
-        raise SlurmRefused("slurm.after names %r, and no run of this cluster is called so; it has: %s" % (word, shown))
+        raise SlurmRefused("slurm.after names %r, but no run on this cluster has that name; it has: %s" % (word, shown))
     return RunFolder(os.path.join(place, max(matching, key=lambda name: _begun(os.path.join(place, name)))))
 
 
@@ -56,7 +56,7 @@ def _after_run(other: RunFolder) -> List[str]:
         return []
     if run.terminal:
         raise SlurmRefused(
-            "slurm.after waits for %s, which has %s (%s): mend and run it first" % (other.run, run.state, run.reason)
+            "slurm.after waits for %s, which has %s (%s): fix and run it first" % (other.run, run.state, run.reason)
         )
     left = {name for name, cell in run.cells.items() if cell.state not in (FINISHED, FAILED)}
     newest = {cell: one.job for one in submissions(other) if one.job and not one.withdrawn for cell in one.cells}

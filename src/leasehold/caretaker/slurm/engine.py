@@ -204,4 +204,4 @@ def _refusals() -> Any:
     except SlurmDown as error:
         raise Refused("slurm.down", "Slurm does not answer: %s" % error) from None
     except SlurmRefused as error:
-        raise Refused("slurm.refused", "Slurm said no: %s" % error) from None
+        raise Refused("slurm.refused", "Slurm refused: %s" % error) from None

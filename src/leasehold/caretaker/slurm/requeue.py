@@ -33,13 +33,13 @@ def go_on(run: RunFolder, number: int, cell: str, environ: Mapping[str, str]) ->
     name = "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", ""))
     try:
         if _patiently(lambda: _is_cancelled(run, name)):
-            _say("somebody cancelled it: it is not put back")
+            _say("somebody cancelled it: it is not requeued")
             return 0
         _patiently(lambda: ask(["scontrol", "requeue", name]))
     except SlurmRefused as error:
         if "pending" in str(error):
             return 0  # Slurm has requeued it by itself
-        _say("Slurm does not put it back: %s" % error)
+        _say("Slurm does not requeue it: %s" % error)
     except SlurmDown:
         return EX_TEMPFAIL
     else:

@@ -16,11 +16,11 @@ _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html
     "Cleaning": "its last start is still being cleaned up; it starts after that",
     "Prolog": "its node is being prepared",
     "NodeDown": "a node it needs is down: wait for the site, or change slurm.constraint",
-    "BeginTime": "it was put back, and Slurm waits a moment before it starts it again",
+    "BeginTime": "it was requeued, and Slurm waits a moment before it starts it again",
     "JobArrayTaskLimit": "as many of its cells run as `cells.at_once` allows",
     "Dependency": "it waits for another job to end (slurm.after)",
     "DependencyNeverSatisfied": (
-        "it waits for a job that failed, and will not start by itself: mend and run that one, then the same lease run"
+        "it waits for a job that failed, and will not start by itself: fix and run that one, then the same lease run"
     ),
     "PartitionTimeLimit": "it asks for more time than its partition allows, and will not start: lower slurm.time",
     "PartitionNodeLimit": "it asks for more nodes than its partition gives, and will not start: change slurm.flags",
@@ -40,7 +40,7 @@ _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html
     "InvalidAccount": "the account is not yours: check slurm.account (sacctmgr show assoc user=$USER)",
     "JobHeldUser": "you hold it: scontrol release lets it start",
     "JobHeldAdmin": "the site holds it: ask them",
-    "JobHoldMaxRequeue": "Slurm put it back too often and holds it: look at its node, then scontrol release",
+    "JobHoldMaxRequeue": "Slurm requeued it too often and holds it: look at its node, then scontrol release",
     "launch_failed_requeued_held": (
         "Slurm could not start it and holds it: look at the node (scontrol show node), then scontrol release"
     ),

@@ -104,7 +104,7 @@ class Gatherer:
         return new
 
     def _from_queue(self, run: RunState, events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-        """Build events for what only Slurm knows: why cells wait, how unrecorded ones ended; equal ones share one event."""
+        """Build events for what only Slurm knows: why cells wait, how unrecorded ones ended. Equal ones share one."""
         if self.problem:
             return []
         said = _last_word(events)
@@ -183,7 +183,7 @@ def say_standing(run: RunState, lent: str, problem: str) -> str:
     of = " of %d cells" % len(states) if len(states) > 1 else ""
     parts = ["%s %s" % ("%d%s run" % (running, of) if of else "it runs", lent)] if running and lent else []
     if waiting:
-        why = next((one for one in waiting if one), "nothing was said of it yet")
+        why = next((one for one in waiting if one), "Slurm gave no reason yet")
         parts.append(in_queue(len(waiting), len(states), why))
     return "; ".join(part.strip() for part in parts)
 

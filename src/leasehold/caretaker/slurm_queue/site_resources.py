@@ -40,7 +40,7 @@ def settle(wishes: Dict[str, Any]) -> Dict[str, Any]:
     if features:
         both = [str(wishes["constraint"]), features[0]] if wishes.get("constraint") else [features[0]]
         return dict(wishes, constraint="&".join(both))
-    raise SlurmRefused("no card here is called %r (resources.gpu.name): %s" % (name, say_offers(offers)))
+    raise SlurmRefused("no card here is named %r (resources.gpu.name): %s" % (name, say_offers(offers)))
 
 
 def read_offers() -> List[Offer]:

@@ -69,15 +69,13 @@ def _problem(path: str, name: str) -> str:
     if NAME.match(name):
         return problem_of(RunFolder(path))
     ours = any(os.path.lexists(os.path.join(path, part)) for part in _PARTS)
-    return "its name is none of a run" if ours else ""
+    return "its name is not a run's name" if ours else ""
 
 
 def observe(folder: RunFolder) -> RunSeen:
     """Fold the journal and check it against locks and processes."""
     cluster = gatherer_of(folder)
-    cared = cluster is None and is_held(
-        folder.caretaker_lock
-    )  # first: one that ends its run meanwhile did not desert it
+    cared = cluster is None and is_held(folder.caretaker_lock)  # read first: a caretaker may end its run meanwhile
     status = read_json(folder.status) or {}  # before the journal, which is then at least as new
     run, offset, journal_words, unproven = _folded(folder, cluster, status)
     if cluster is not None:

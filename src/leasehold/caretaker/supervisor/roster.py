@@ -50,14 +50,14 @@ def leave_alone(folder: RunFolder, names: Any) -> List[str]:
 
 
 def wish_for(folder: RunFolder, new: List[str], given: Any) -> None:
-    """Build the request to add cells, with the stamp of this assignment: a later one elsewhere outranks it."""
+    """Leave the request to add cells, with the stamp of this assignment: a later one elsewhere outranks it."""
     stamps = {name: int(stamp) for name, stamp in given.items()} if isinstance(given, dict) else {}
     if new or stamps:
         write_json(folder.roster, {"add": new, "given": stamps})
 
 
 def give_back(folder: RunFolder, wish: Dict[str, Any]) -> List[str]:
-    """Ask the caretaker to release cells that go elsewhere; the caller holds the start lock. Return those released."""
+    """Have the caretaker release cells that go elsewhere; return those the run has no more. The start lock is held."""
     write_json(folder.roster, wish)
     if not _hear_alone(folder):
         wake(folder)

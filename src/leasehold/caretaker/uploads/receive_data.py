@@ -132,4 +132,4 @@ def _unpack(packed: bytes) -> bytes:
     try:
         return zlib.decompressobj().decompress(packed, 1 << 30)
     except zlib.error as error:
-        raise Refused("wire.bad_request", "not packed as it should be: %s" % error) from None
+        raise Refused("wire.bad_request", "cannot be decompressed: %s" % error) from None

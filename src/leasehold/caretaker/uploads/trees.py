@@ -224,7 +224,7 @@ def _unpack(packed: bytes) -> bytes:
     try:
         return zlib.decompressobj().decompress(packed, _MOST_LISTING_BYTES)
     except zlib.error as error:
-        raise Refused("wire.bad_request", "not packed as it should be: %s" % error) from None
+        raise Refused("wire.bad_request", "cannot be decompressed: %s" % error) from None
 
 
 def _checked(entries: Entries) -> Entries:

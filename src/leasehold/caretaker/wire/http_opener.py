@@ -44,7 +44,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         target = urljoin(req.full_url, newurl)
         old, new = urlsplit(req.full_url), urlsplit(target)
         if new.scheme not in ("http", "https") or (old.scheme == "https" and new.scheme != "https"):
-            raise UnsafeRedirect("it is sent on to %s://, which is not safe" % new.scheme)
+            raise UnsafeRedirect("it redirects to %s://, which is not safe" % new.scheme)
         request = urllib.request.Request(escaped(target), headers=dict(req.headers))
         auth = req.unredirected_hdrs.get("Authorization")
         if auth and (old.scheme, old.netloc) == (new.scheme, new.netloc):
