@@ -37,7 +37,7 @@ class Listener(Protocol):
 
     @property
     def gone(self) -> bool:
-        """Whether nobody listens any more."""
+        """Whether the listener is gone."""
 
     def reply(self, value: Dict[str, Any]) -> None:
         """Send one object."""

@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Span of an open file that is sent without passing through Python."""
+    """A range of an open file that is sent without reading it."""
 
     fd: int
     offset: int

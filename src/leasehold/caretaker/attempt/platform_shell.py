@@ -38,7 +38,7 @@ _PARCEL = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".
 
 
 class Outfit(NamedTuple):
-    """What a command is started with: our paths, the platform's variables, the job's, and our own."""
+    """The environment that a command is started with: our paths, the platform's variables, the job's, and our own."""
 
     root: str
     platform: Mapping[str, Any]

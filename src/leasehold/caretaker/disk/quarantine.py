@@ -117,7 +117,7 @@ def _users(target: Dict[str, Any], opened: OpenFiles) -> str:
 
 
 def _protected(root: str, path: str) -> str:
-    """Protect mounts, our own root, home folders and all parents of these; of runs, all but sound ones that ended."""
+    """Return why a path is protected: a mount, our root, a home, a parent of these, part of a run, a run not over."""
     home = os.path.realpath(os.path.expanduser("~"))
     if os.path.ismount(path) or path.count("/") < 2:
         return "it is a disk or a folder of the system"

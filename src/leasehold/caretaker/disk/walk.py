@@ -1,4 +1,4 @@
-"""Walk one filesystem and sort its contents into units: bounded in time and memory, following no link off the disk."""
+"""Walk one filesystem and sort its contents into units: bounded in time and memory, on one disk, without links."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def end(targets: List[Dict[str, Any]], still: Iterable[Dict[str, Any]], grace_s:
 
 
 class _Kept:
-    """Which processes are somebody's work, whatever they hold."""
+    """Decides which processes are somebody's work, whatever they hold."""
 
     def __init__(self, root: str, table: ProcessTable, listed: Set[int], found: Iterable[int]) -> None:
         self._table = table

@@ -2,11 +2,11 @@
 
 Counted value by value as the log prints them, for one attempt. The rules prefer a miss to a false alarm:
 - Not finite: once a finite loss was seen, one value is enough; before, two in a row, and none at step 0, where bars
-print a loss that nobody has computed yet.
-- Jumped: over 5 times the median of the last 50 finite losses and over all of them, 5 in a row. Judged after 10 losses,
-and only while all of them are positive: a loss that crosses 0 has no ratio.
+  print a loss that nobody has computed yet.
+- Jumped (`loss_leapt`): over 5 times the median of the last 50 finite losses and over all of them, 5 in a row. Judged
+  after 10 losses, and only while all of them are positive: a loss that crosses 0 has no ratio.
 - Stuck at exactly 0: 20 in a row, for the loss (not if it came down to 0 in small steps) and for metrics whose worst
-value is 0. A learning rate, an epoch, a count of errors may be 0. Reported once an attempt.
+  value is 0. A learning rate, an epoch, a count of errors may be 0. Reported once an attempt.
 A value that a bar draws again at the same step is no new value.
 """
 

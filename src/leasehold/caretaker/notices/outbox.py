@@ -55,7 +55,7 @@ class Outbox:
 
     @property
     def flight(self) -> Optional[Dict[str, Any]]:
-        """What a child of ours is sending now."""
+        """The messages that a child of ours is sending now."""
         return self.value.get("flight")
 
     def add(self, item: Item) -> None:

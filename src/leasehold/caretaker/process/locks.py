@@ -34,7 +34,7 @@ def wait_lock(path: str, timeout_s: float) -> Optional[int]:
 def is_held(path: str, fresh: bool = True) -> bool:
     """Return whether a process holds the lock now; observers lock shared, so they never take each other for a holder.
 
-    The holder of a deleted file is cached for a tenth of a second, for a look at thousands of cells.
+    Unless `fresh`, the holder of a deleted file is cached for a tenth of a second, for a look at thousands of cells.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)

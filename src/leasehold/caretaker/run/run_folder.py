@@ -146,7 +146,7 @@ class RunFolder:
         return os.path.join(self.cell(cell), "env-passed")
 
     def env_known(self, key: str) -> str:
-        """What an interpreter answered when it last passed for this key, on this box, for every run."""
+        """The answer of an interpreter when it last passed for this key, on this box, for every run."""
         return os.path.join(self.root, "environments", key + ".json")
 
     @property

@@ -16,7 +16,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Place(NamedTuple):
-    """Where secrets of a run lie, and what keeps others out."""
+    """The folder of a run's secrets, and what keeps others out."""
 
     path: str  # empty: below our own folder
     private: bool

@@ -24,7 +24,7 @@ Phase = Tuple[str, int, bool]  # cell, attempt, whether its trainer still lives
 
 
 class Preemption:
-    """What was announced, and what was saved since."""
+    """An announced preemption, and what was saved since."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self.folder = folder

@@ -1,9 +1,9 @@
 """Data that homes uploaded: every file once, by content; runs see it through read-only folders that are never changed.
 
-inputs/blobs/<aa>/<sha256>   a file, complete and checked
-inputs/parts/<sha256>        one on its way: it resumes where it was, over whichever connection
-inputs/trees/<sha256>/       view of a job's entry of `data:`: the same files by their names
-inputs/trees/<sha256>.list   written last: that folder is complete. `.coming` before that
+    inputs/blobs/<aa>/<sha256>   a file, complete and checked
+    inputs/parts/<sha256>        one on its way: it resumes where it was, over whichever connection
+    inputs/trees/<sha256>/       view of a job's entry of `data:`: the same files by their names
+    inputs/trees/<sha256>.list   written last: that folder is complete. `.coming` before that
 
 A file whose bytes were checked and synced gets one fixed time. A later write changes that time, so a look
 at sizes and times shows which files must be hashed again.
