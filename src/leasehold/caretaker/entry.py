@@ -1,4 +1,4 @@
-"""The parcel's doors: serve a connection, care for a run, keep an attempt and make it ready, tell, nag, whoami."""
+"""The parcel's entry points: serve a connection, care for a run, keep an attempt, set it up, send, remind, whoami."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import sys
 
 from leasehold.kit.startup.typing_stub import unhinted
 
-TYPE_CHECKING = False  # typing itself would be half of what a short process loads
+TYPE_CHECKING = False  # typing itself would take half the time of a short process
 if TYPE_CHECKING:
     from typing import List
 
 
 def main(argv: List[str]) -> int:
-    """Dispatch; imports stay behind each door so that keeper and caretaker stay small."""
+    """Dispatch; each entry point imports its own modules, so that keeper and caretaker stay small."""
     door = argv[0] if argv else ""
-    os.umask(0o077)  # whoever started us: a log may hold a secret before anything can write over it
+    os.umask(0o077)  # whichever process started us: a log may hold a secret until it is scrubbed
     if door == "serve" and len(argv) == 2:
         with unhinted():
             from leasehold.caretaker.wire.connection import serve
@@ -72,10 +72,10 @@ def main(argv: List[str]) -> int:
 
 
 def _run_task(path: str, words: List[str]) -> int:
-    """Care for a cell of a cluster's array; most are many and short, so nothing is tidied that ends with us anyway."""
+    """Care for a cell of a cluster's array; most are many and short, so skip clean-up that the process's end does."""
     import gc
 
-    gc.disable()  # until it is seen to be a longer life
+    gc.disable()  # until the task has proved to be a longer one
     with unhinted():
         from leasehold.caretaker.process.own_command import Becoming
         from leasehold.caretaker.run.run_folder import RunFolder
@@ -92,7 +92,7 @@ def _run_task(path: str, words: List[str]) -> int:
 
 
 def _run_errand(door: str, words: List[str]) -> int:
-    """Find something out for a caretaker: the answer goes to stdout, and so does nothing else."""
+    """Answer one question for a caretaker; only the answer goes to stdout."""
     with unhinted():
         from leasehold.caretaker.run.run_folder import folder_at
 
@@ -121,7 +121,7 @@ def _run_errand(door: str, words: List[str]) -> int:
 
 
 def _for_run(door: str, path: str) -> int:
-    """Do something long for a run, beside its caretaker; or bring that back after a restart of the box."""
+    """Do a long piece of work for a run beside its caretaker, or revive the run after a restart of the box."""
     from leasehold.caretaker.run.run_folder import RunFolder
 
     folder = RunFolder(path)
@@ -142,7 +142,7 @@ _OF_A_RUN = ("fetch", "pull", "copy", "revive")
 
 
 def _tell(door: str, words: List[str]) -> int:
-    """Tell a person something: one notice, what a run has to say, or again and again that a box still bills."""
+    """Send to people: one notice, a run's pending notices, or reminders that a box still bills."""
     if door == "notice":
         from leasehold.caretaker.notices.send import notice
 

@@ -1,4 +1,4 @@
-"""Which function answers which request; each is imported when it is first asked for, and most never are."""
+"""Map each request to its function; modules are imported on first use, most of them never."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _BY_PLACE = {
 
 
 def ping(request: Request) -> None:
-    """Answer at once: home measures how far it is."""
+    """Answer at once: home measures the round trip."""
 
 
 def found(place: str, name: str) -> Operation:

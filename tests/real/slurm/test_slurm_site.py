@@ -219,7 +219,7 @@ def test_a_failed_first_run_is_named_and_the_second_follows_once_mended(
     _until(lambda: "NeverSatisfied" in site.run("squeue", "-h", "-o", "%r", "--me"), "Slurm did not give it up")
     assert "will not start by itself" in _status(person, "second")["reason"]
     done = person.lease("run", "--on", "cluster", "--detach")
-    assert "first-" in done.said and "mend and run it first" in done.said
+    assert "first-" in done.said and "fix and run it first" in done.said
     go.touch()
     _job(person, name="first", env={"UNTIL": str(go)})
     assert person.lease("run", "--on", "cluster").code == 0
@@ -304,7 +304,7 @@ def test_a_card_the_cluster_lacks_is_refused_with_what_it_has(person: Front) -> 
     _job(person, resources={"gpu": {"name": "H100"}})
     done = person.lease("run", "--on", "cluster")
     assert done.code != 0
-    assert "no card here is called 'H100'" in done.said
+    assert "no card here is named 'H100'" in done.said
     assert "main has gpu:a100, 4 on each of 2 nodes" in done.said
 
 

@@ -84,7 +84,7 @@ def test_a_run_whose_plan_cannot_be_read_is_no_empty_folder(person: Front) -> No
     (other / "plan.json").write_text(json.dumps({**plan, "schema": "leasehold.plan/99"}))
     refused(person, "run theirs-0123456789 on this box cannot be read", "leasehold.plan/99")
     other.rename(other.with_name("theirs (copy)"))
-    refused(person, "run theirs (copy) on this box cannot be read: its name is none of a run")
+    refused(person, "run theirs (copy) on this box cannot be read: its name is not a run's name")
 
     shutil.rmtree(other.with_name("theirs (copy)"))
     (root(person) / "active" / "empty-0123456789").mkdir()
@@ -102,7 +102,7 @@ def test_a_run_s_folder_that_was_renamed_is_not_passed_over(person: Front, part:
     kept = folder(person) / part
     other.mkdir()
     (shutil.copytree if kept.is_dir() else shutil.copy)(kept, other / part)
-    refused(person, "its name is none of a run")
+    refused(person, "its name is not a run's name")
     shutil.rmtree(other)
     (root(person) / "active" / ".ipynb_checkpoints").mkdir()
     goes(person)
@@ -162,7 +162,7 @@ def test_a_holder_that_cannot_be_read_lets_nobody_end_or_resume_the_run(person: 
     (folder(person) / "holder.json").write_text("garbage")
     stopped = person.lease("stop", "toy")
     assert stopped.code == 3, stopped.said
-    assert "cannot be known: its holder.json is garbled" in stopped.said
+    assert "is unknown: its holder.json is garbled" in stopped.said
     assert (folder(person) / "holder.json").read_text() == "garbage"
 
 

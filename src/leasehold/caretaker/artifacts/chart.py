@@ -1,7 +1,7 @@
-"""The chart of a run's artifacts: what is there at once, then sums as they are taken; bytes travel meanwhile.
+"""Chart a run's artifacts: list the files at once, then hash them while their bytes already travel.
 
-The sender follows the hasher: a block that was just hashed lies in memory, so each byte is read from the disk once.
-Equal blocks are found by a thin sample and then compared byte by byte; nothing rests on a weak sum.
+The sender follows the hasher: a block that was just hashed is still in memory, so each byte is read from the disk once.
+Equal blocks are found by a thin sample and then compared byte by byte; nothing depends on a weak checksum.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from leasehold.kit.wire.frames import BLOCK_BYTES, ENTRIES_A_FRAME, NO_SUM
 
 from .hash_cache import HashMemory
 
-_FIRST_ROWS = 250  # home begins to fetch with these, while the rest is still looked for
+_FIRST_ROWS = 250  # home starts to fetch with these while the rest is still being listed
 _ROWS = 1000
 _TELL_EVERY_BYTES = 32 << 20
 _TELL_EVERY_S = 0.05
 _STRIDE = 1021
 _ZEROS = bytes(BLOCK_BYTES)
 
-Place = Tuple[int, int]  # which file of the chart, which block of it
+Place = Tuple[int, int]  # file index in the chart, block index
 
 
 class Listener(Protocol):
-    """Who is told as it goes."""
+    """Receives the chart as it grows."""
 
     @property
     def gone(self) -> bool:
-        """Whether nobody listens any more."""
+        """Whether the listener is gone."""
 
     def reply(self, value: Dict[str, Any]) -> None:
-        """Tell one thing."""
+        """Send one object."""
 
     def data(self, chunk: bytes) -> None:
         """Send bytes."""
 
     def body(self) -> Iterator[frames.Frame]:
-        """Hear what is said meanwhile."""
+        """Receive what is sent meanwhile."""
 
 
 class Chart:
-    """Lists and hashes artifacts in the order they are found, and tells home as it goes."""
+    """Lists and hashes artifacts in the order they are found, and reports each step to home."""
 
     def __init__(self, request: Listener, roots: Dict[str, str], memory: HashMemory) -> None:
         self._request = request
@@ -58,22 +58,22 @@ class Chart:
         self._files: List[Tuple[str, Found]] = []
         self._names: List[str] = []
         self._memory = memory
-        self._turn: Iterator[int] = iter(())  # the files whose sums home says now, or leaves to us
-        self._part = b""  # of a sum that was cut in two
+        self._turn: Iterator[int] = iter(())  # files whose sums home reports now, or leaves to us
+        self._part = b""  # a sum that was split between two chunks
         self._samples: Dict[bytes, Place] = {}
         self._done: List[List[Any]] = []
         self._told_at = time.monotonic()
         self._entries: Dict[int, Dict[str, Any]] = {}
         self._left_out: Set[int] = set()
-        self._known: Dict[str, int] = {}  # files whose sums and equal blocks are told, by name
+        self._known: Dict[str, int] = {}  # files whose sums and equal blocks are reported, by name
 
     def add(self, cell: str, found: Found) -> None:
-        """Take one more file."""
+        """Add one more file."""
         self._files.append((cell, found))
         self._names.append(cell + "/" + found.path)
 
     def tell_files(self, files: Iterable[Tuple[str, Found]]) -> None:
-        """Say every file with its size and time, unread, as it is found: packed, since over a long way bytes count."""
+        """Report every file with its size and time, unread, as it is found; packed, since bytes count on slow links."""
         rows: List[List[Any]] = []
         for cell, found in files:
             self.add(cell, found)
@@ -86,7 +86,7 @@ class Chart:
         self._request.reply({"listed": len(self._files)})
 
     def _tell_rows(self, rows: List[List[Any]]) -> None:
-        """Say these in one frame, which is a list by itself; in two, if their names are that long."""
+        """Report these in one frame, which is a list by itself; in two, if their names are that long."""
         packed = zlib.compress(json.dumps(rows, separators=(",", ":")).encode("ascii"), 1)
         if len(packed) <= frames.MAX_PAYLOAD_BYTES:
             self._request.data(packed)
@@ -95,15 +95,15 @@ class Chart:
         self._tell_rows(rows[len(rows) // 2 :])
 
     def take_sums(self, lenient: bool = False) -> Optional[Dict[str, List[Dict[str, Any]]]]:
-        """Hash each file; return manifest entries by cell. Lenient leaves out what changes meanwhile.
+        """Hash each file; return manifest entries by cell. Lenient leaves out files that change meanwhile.
 
-        Small ones are summed by whoever sends them: home says which of them it wants summed here, and as they come
-        what the others came to. None: home wants no manifest any more.
+        Small files are hashed by the side that sends them: home names those that it wants hashed here, and reports the
+        sums of the others as they arrive. None: home does not want a manifest any more.
         """
         for number in range(len(self._files)):
             self._sum_early(number, lenient)
         self._tell_done()
-        if self._entries:  # what took long to read
+        if self._entries:  # files that took long to read
             self._memory.save()
         if not self._hear(lenient):
             return None
@@ -127,7 +127,7 @@ class Chart:
             self._sum(number, lenient)
 
     def _hear(self, lenient: bool) -> bool:
-        """Take the sums that home asks for, and those that it was sent; tell whether it still wants a manifest."""
+        """Read which sums home asks for and which it received; return whether it still wants a manifest."""
         for frame in self._request.body():
             if frame.type == frames.DATA:
                 self._note_told(frame.payload)
@@ -150,7 +150,7 @@ class Chart:
             yield from range(max(0, int(start)), min(int(start) + int(count), len(self._files)))
 
     def _note_told(self, digests: bytes) -> None:
-        """Note the sums of the next files, 32 bytes each, zeros where home was sent none."""
+        """Record the sums of the next files, 32 bytes each, zeros where home received none."""
         digests = self._part + digests
         whole = len(digests) - len(digests) % 32
         for at, number in zip(range(0, whole, 32), self._turn):
@@ -194,7 +194,7 @@ class Chart:
         sha = new_sha256(found.info.st_size)
         try:
             fd = open_below(self._roots[cell], found.path)
-        except (OSError, UnsafePath) as error:  # swapped since it was listed
+        except (OSError, UnsafePath) as error:  # replaced since it was listed
             raise ManifestError("%s cannot be read: %s" % (where, error)) from None
         same = _Same()
         with os.fdopen(fd, "rb", buffering=0) as file:
@@ -238,7 +238,7 @@ class Chart:
         return [[block, self._names[of], at] for block, of, at in copies]
 
     def _request_blocks(self, number: int, size: int, noted: Dict[str, Any]) -> None:
-        """Repeat what was told of a file's blocks when it was hashed; a source that changed since is left out."""
+        """Repeat what was reported of a file's blocks when it was hashed; leave out a source that changed since."""
         if size <= BLOCK_BYTES:
             return
         here = {**self._known, self._names[number]: number} if noted.get("copies") else {}
@@ -253,7 +253,7 @@ class Chart:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytearray]:
-    """Read a file block by block into the same memory, which is good until the next one: new memory costs as much."""
+    """Read a file block by block into one buffer, which is valid until the next block: allocating costs as much."""
     buffer = bytearray(BLOCK_BYTES)
     while True:
         got = file.readinto(buffer)  # type: ignore[attr-defined]
@@ -263,7 +263,7 @@ def _blocks(file: BinaryIO) -> Iterator[bytearray]:
 
 
 class _Same:
-    """Blocks of one file that need not travel, and how many of them were told."""
+    """Blocks of one file that need not travel, and how many of them were reported."""
 
     def __init__(self) -> None:
         self.zeros: List[int] = []
@@ -278,7 +278,7 @@ class _Same:
 
 
 def settled(cells: Dict[str, str], patterns: List[str], quiet_s: float, now: float) -> Iterator[Tuple[str, Found]]:
-    """Yield plain files that nobody has written for a while: what may be taken from under a running trainer."""
+    """Yield non-empty plain files that nobody has written for a while: these can be fetched while a trainer runs."""
     for cell, root in sorted(cells.items()):
         for found in Matches(root, patterns):
             whole = found.is_file and found.info.st_size and now - found.info.st_mtime >= quiet_s

@@ -1,4 +1,4 @@
-"""The checked copy to the durable tier: hashed while it is read, read back and hashed again, then renamed whole.
+"""Checked copy to the durable tier: hashed while it is read, read back and hashed again, then renamed as a whole.
 
 A log line is no proof: only bytes that were read back count. A failed copy is a failure of the run, even after
 training exited 0; resuming the run tries the copy again and trains nothing.
@@ -30,23 +30,23 @@ _SPARE_BYTES = 64 << 20
 _SPARE_INODES = 16
 _SMALL_BYTES = 1 << 20
 _LOCK_WAIT_S = 3600.0
-_SYNC_EVERY_BYTES = 64 << 20  # so that a slow mount shows progress, and not one long silence at the end of a file
+_SYNC_EVERY_BYTES = 64 << 20  # a slow mount then shows progress, not one long silence at the end of a file
 _TELL_EVERY_S = 1.0
 _GONE = (errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.ENOENT)
 
 
 class CopyFailed(Exception):
-    """The copy is not whole; str() says why and what to do."""
+    """The copy is not complete; str() gives the reason and the remedy."""
 
 
 def why_not(platform: Dict[str, Any], beside: str = "") -> str:
-    """Say why there is nothing to copy to; empty when there is. `beside` is the folder that is copied from."""
+    """Return why there is no destination to copy to; empty when there is one. `beside` is the source folder."""
     tier = str(platform.get("durable", ""))
     if not tier:
         return "the platform has no durable tier"
     if not os.path.isdir(tier):
         return "%s is not attached" % tier
-    if platform.get("durable_apart"):  # a person named it: it may lie below a mount, but not on the run's own disk
+    if platform.get("durable_apart"):  # named by a person: it may lie below a mount, but not on the run's own disk
         same = os.stat(tier).st_dev == os.stat(beside or tier).st_dev
         return "%s is on the same file system as the run: a copy there would go with it" % tier if same else ""
     if not platform.get("durable_is_folder") and not os.path.ismount(tier):
@@ -55,14 +55,14 @@ def why_not(platform: Dict[str, Any], beside: str = "") -> str:
 
 
 def copy_run(folder: RunFolder, lag_s: float = LAG_S) -> int:
-    """Copy every finished cell's artifacts; leave the outcome in durable.json. One copier at a time."""
+    """Copy every finished cell's artifacts; record the outcome in durable.json. One copier at a time."""
     lock = wait_lock(folder.durable_lock, _LOCK_WAIT_S)
     if lock is None:
         return 1
     platform = folder.platform()
     progress = Progress(folder)
     try:
-        progress.begin("looking", 0, 0)  # the first look at a mount that hangs never returns
+        progress.begin("looking", 0, 0)  # the first look at a hanging mount never returns
         why = why_not(platform, folder.path)
         outcome = {"ok": True, "skipped": why} if why else Copier(folder, progress, lag_s).copy()
     except (CopyFailed, manifest.ManifestError, OSError) as error:
@@ -73,7 +73,7 @@ def copy_run(folder: RunFolder, lag_s: float = LAG_S) -> int:
 
 
 class Progress:
-    """How far the copier is, for the caretaker to see: it must notice a mount that answers no more."""
+    """Reports how far the copier is, so that the caretaker can detect a mount that no longer answers."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._path = folder.durable_progress
@@ -82,12 +82,12 @@ class Progress:
         self._lock = threading.Lock()
 
     def begin(self, phase: str, files: int, total_bytes: int) -> None:
-        """Say what is done now, and how much of it there is."""
+        """Report the current step and its total."""
         self._shown = {"phase": phase, "bytes": 0, "of_bytes": total_bytes, "files": files}
         self._tell()
 
     def tick(self, count: int) -> None:
-        """Count bytes; tell them now and then."""
+        """Count bytes; report them at intervals."""
         with self._lock:
             self._shown["bytes"] += count
             if time.monotonic() - self._told_at > _TELL_EVERY_S:
@@ -99,7 +99,7 @@ class Progress:
 
 
 class Copier:
-    """One run's way to the durable tier."""
+    """Copies one run to the durable tier."""
 
     def __init__(self, folder: RunFolder, progress: Progress, lag_s: float) -> None:
         self.folder = folder
@@ -112,7 +112,7 @@ class Copier:
         self.partial = os.path.join(self.target, ".partial", folder.run)
 
     def copy(self) -> Dict[str, Any]:
-        """Copy, read back, and only then give it the name that says it is whole."""
+        """Copy, read back, and only then rename to the name that marks a complete copy."""
         plan = self.folder.read_plan() or {}
         cells = {name: self.folder.out(name) for name in plan["cells"]}
         sealed = manifest.build(self.folder.run, plan["plan_sha256"], cells, plan["patterns"])
@@ -137,7 +137,7 @@ class Copier:
         return _outcome(sealed, self.export, "copied and read back")
 
     def _each(self, sealed: Dict[str, Any], work: Callable[[Any], Any]) -> Iterator[Any]:
-        """Do it for every file: small ones several at once, since a slow mount answers each of them late."""
+        """Process every file: small ones several at once, since a slow mount answers each of them late."""
         small = [pair for pair in _entries(sealed) if pair[1]["bytes"] <= _SMALL_BYTES]
         yield from ahead(work, small)
         for pair in _entries(sealed):
@@ -150,12 +150,12 @@ class Copier:
         self._copy_file(self.folder.out(cell), entry, os.path.join(self.partial, "cells", cell, entry["path"]))
 
     def _same_disk(self) -> None:
-        """A tier that was unmounted meanwhile leaves a folder behind that takes files, on the disk that dies."""
+        """Detect a tier that was unmounted meanwhile: its empty mount point takes files, on the box's own disk."""
         if os.stat(self.tier).st_dev != self.disk:
             raise CopyFailed("%s is another disk now than when the copy began; was it detached?" % self.tier)
 
     def _copy_file(self, root: str, entry: Dict[str, Any], to: str) -> None:
-        """Copy one file beside its name and rename it; one that is there with the right bytes is kept."""
+        """Copy one file to a temporary name beside its own and rename it; keep one that already has the right bytes."""
         if size_of(to) == entry["bytes"] and sha256_of(to, self.progress.tick) == entry["sha256"]:
             return
         os.makedirs(os.path.dirname(to), exist_ok=True)
@@ -174,7 +174,7 @@ class Copier:
         os.replace(temp, to)
 
     def _pour(self, source: int, to: int) -> str:
-        """Move the bytes, hashing them; have them on the disk every so often and at the end."""
+        """Copy the bytes and hash them; sync them to disk at intervals and at the end."""
         unsynced = 0
 
         def write(block: bytes) -> None:
@@ -192,7 +192,7 @@ class Copier:
         return sha256
 
     def _damage(self, folder: str, sealed: Dict[str, Any], lag_s: float) -> str:
-        """Re-read everything; say the first file that is not what was sealed."""
+        """Re-read everything; return the first file that differs from the sealed one."""
         self.progress.begin("reading back", sealed["totals"]["files"], sealed["totals"]["bytes"])
         return next(filter(None, self._each(sealed, lambda pair: self._damage_of(folder, pair, lag_s))), "")
 
@@ -207,7 +207,7 @@ class Copier:
         return "%s/%s differs from what was written" % (cell, entry["path"]) if differs else ""
 
     def _see_in_place(self, sealed: Dict[str, Any], spelled: bytes) -> None:
-        """The name is the claim: look at it as the next reader will, and take it back if it does not hold."""
+        """Check the copy under its final name as the next reader will see it; take the name back if the check fails."""
         marker = os.path.join(self.export, "manifest.json")
         wanted = {os.path.join(self.export, "cells", cell, e["path"]): e["bytes"] for cell, e in _entries(sealed)}
         shown = wait_for(lambda: read_small(marker) == spelled, self.lag_s)
@@ -230,7 +230,7 @@ def _entries(sealed: Dict[str, Any]) -> Iterator[Any]:
 
 
 def _check_space(target: str, partial: str, sealed: Dict[str, Any]) -> None:
-    """Bytes and inodes, before the first byte: network disks run out of inodes while bytes are plenty."""
+    """Check bytes and inodes before the first byte: network disks run out of inodes while bytes are plenty."""
     disk = os.statvfs(target)
     missing = [
         entry for cell, entry in _entries(sealed)
@@ -247,7 +247,7 @@ def _check_space(target: str, partial: str, sealed: Dict[str, Any]) -> None:
 
 
 def _drop_strangers(partial: str, sealed: Dict[str, Any]) -> None:
-    """Remove what an earlier, interrupted copy left and this one does not promise."""
+    """Remove files that an earlier, interrupted copy left and this one does not promise."""
     wanted = {os.path.join("cells", cell, entry["path"]) for cell, entry in _entries(sealed)}
     for place, _, names in os.walk(partial):
         for name in names:
@@ -257,7 +257,7 @@ def _drop_strangers(partial: str, sealed: Dict[str, Any]) -> None:
 
 
 def _put_in_place(partial: str, export: str) -> None:
-    """Rename the whole; a former export of the same run steps aside and is never deleted by us."""
+    """Rename the complete copy; move a former export of the same run aside and never delete it."""
     os.makedirs(os.path.dirname(export), exist_ok=True)
     if os.path.isdir(export):
         aside = "%s--%d" % (export, os.stat(export).st_mtime_ns)

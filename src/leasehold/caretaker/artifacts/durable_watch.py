@@ -1,7 +1,7 @@
-"""The caretaker's side of the durable copy: start the copier once training is done, and know how it ended.
+"""The caretaker's side of the durable copy: start the copier after training and find out how it ended.
 
-Only the copier (durable_copier.py) touches the tier: a process that looks at a hanging mount hangs too, and no
-signal ends it. It is not imported here either: what hashing weighs must not weigh on the caretaker.
+Only the copier (durable_copier.py) touches the tier: a process that accesses a hanging mount hangs too, and no
+signal ends it. It is not imported here either, so that the caretaker does not carry the memory of hashing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAY_AFTER_S = 30.0
 
 
 class DurableCopy:
-    """Results on their way to the tier that outlives the box."""
+    """Copies results to the tier that outlives the box."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class DurableCopy:
         self._announced = False
 
     def step(self, before_exec: Callable[[], None]) -> bool:
-        """Go on with it; tell whether it is over, one way or the other."""
+        """Take the next step; return whether the copy is over, successful or not."""
         if self._done:
             return True
         if self._worker.busy():
@@ -60,11 +60,11 @@ class DurableCopy:
 
     @property
     def under_way(self) -> bool:
-        """Whether a copier was started and has not been judged."""
+        """Return whether a copier was started and its outcome is not judged yet."""
         return bool(self._worker.pid) and not self._done
 
     def end(self) -> None:
-        """End the copier: the run is to stop. What was copied is found again."""
+        """End the copier because the run is to stop. What was copied is reused next time."""
         if self._worker.pid and self._worker.busy():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._worker.pid, signal.SIGKILL)
@@ -78,7 +78,7 @@ class DurableCopy:
         self._worker.start(before_exec, "copy", self.folder.path)
 
     def _mind(self) -> None:
-        """Tell how far it is, ever more rarely; give it up when it has stood still for too long."""
+        """Report progress, at growing intervals; give the copy up when it has not moved for too long."""
         now, shown = self._clock(), read_json(self.folder.durable_progress) or {}
         if shown != self._shown:
             self._shown, self._moved_at, self._silence_told_s = shown, now, 0.0
@@ -122,11 +122,11 @@ class DurableCopy:
 
 
 def target_of(platform: Dict[str, Any]) -> str:
-    """Name our folder on the durable tier, or nothing when the platform has none."""
+    """Return our folder on the durable tier, or nothing when the platform has none."""
     tier = str(platform.get("durable", ""))
     return os.path.join(tier, "leasehold") if tier.startswith("/") else ""
 
 
 def outcome_of(folder: RunFolder) -> Dict[str, Any]:
-    """Read what the last copier left; a copier that left nothing died."""
+    """Read the outcome that the last copier left; a copier that left none has died."""
     return read_json(folder.durable) or {"ok": False, "problem": "the copier ended without an outcome"}

@@ -1,4 +1,4 @@
-"""Hashes that the box has taken before: a file that has not changed since is not read again for its sum."""
+"""Cache of file hashes on the box: a file that has not changed since is not read again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAVE_EVERY_S = 5.0
 
 
 class HashMemory:
-    """What was hashed, by name, bound to size, times and inode; lost or broken, it is only slower."""
+    """Hashes by file name, valid for one size, times and inode; losing the cache only costs time."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class HashMemory:
         self._saved_at = time.monotonic()
 
     def find(self, key: str, info: os.stat_result) -> Optional[Dict[str, Any]]:
-        """Return what was noted of this very file, if it is still the same."""
+        """Return the hash of this very file, if it has not changed since."""
         noted = self._known.get(key)
         if not isinstance(noted, dict) or noted.get("is") != _identity(info):
             return None
@@ -34,7 +34,7 @@ class HashMemory:
         return noted
 
     def note(self, key: str, info: os.stat_result, what: Dict[str, Any]) -> None:
-        """Remember a file's sum; one that was written a moment ago is not to be trusted to its times."""
+        """Remember a file's sum, unless it was written a moment ago: its times cannot be trusted then."""
         if time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) < _RACY_NS:
             return
         self._fresh[key] = {"is": _identity(info), **what}
@@ -42,19 +42,19 @@ class HashMemory:
             self.save()
 
     def doubt(self, key: str, sha256: str) -> None:
-        """Forget a sum that a full read contradicts: the file was changed behind its own times."""
+        """Forget a sum that a full read contradicts: the file changed without a change of its times."""
         noted = self._known.get(key)
         if isinstance(noted, dict) and noted.get("sha256") != sha256:
             del self._known[key]
             self._doubted = True
 
     def save_doubts(self) -> None:
-        """Keep what was forgotten, if anything was."""
+        """Save the removals, if there were any."""
         if self._doubted:
             self.save()
 
     def save(self) -> None:
-        """Keep it for the next connection; a full disk only costs time later."""
+        """Save the cache for the next connection; a full disk only costs time later."""
         self._saved_at = time.monotonic()
         try:
             write_json(self._path, {"schema": SCHEMA, "files": {**self._known, **self._fresh}}, durable=False)

@@ -1,4 +1,4 @@
-"""Ranges of a run's artifacts as home asks for them, in order; on a slow mount small files are read ahead."""
+"""Read ranges of a run's artifacts in the order home asks for them; read small files ahead on a slow mount."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SURE_AFTER = 8  # files
 
 
 class Asked(NamedTuple):
-    """A range; or a small file whole, with its sum behind it."""
+    """A range, or a small file as a whole followed by its sum."""
 
     cell: str
     path: str
@@ -31,12 +31,12 @@ class Asked(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """Name for messages."""
         return "%s/%s" % (self.cell, self.path)
 
 
 class Span(NamedTuple):
-    """A range of an open file that is sent without being looked at."""
+    """A range of an open file that is sent without reading it."""
 
     fd: int
     offset: int
@@ -45,7 +45,7 @@ class Span(NamedTuple):
 
 
 class Artifacts:
-    """Opens a run's artifacts; the folder of the last one stays open."""
+    """Opens a run's artifacts; keeps the last folder open."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -56,7 +56,7 @@ class Artifacts:
 
     @property
     def slow(self) -> bool:
-        """Whether small files have taken so long that waiting for several at once pays."""
+        """Return whether small files take so long that reading several at once pays."""
         return self._small >= _SURE_AFTER and self._small_s > _SLOW_S * self._small
 
     def open(self, cell: str, path: str) -> Tuple[int, os.stat_result]:
@@ -73,11 +73,11 @@ class Artifacts:
         return self._below
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         self._below.close()
 
     def small(self, asked: Asked) -> List[bytes]:
-        """Read a small file and its sum; how long that takes decides how the next ones are read."""
+        """Read and hash a small file; how long that takes decides how the next ones are read."""
         begun = time.monotonic()
         try:
             return _with_sum(self._below_of(asked.cell), asked)
@@ -86,13 +86,13 @@ class Artifacts:
             self._small_s += time.monotonic() - begun
 
     def small_alone(self, asked: Asked) -> List[bytes]:
-        """The same for any thread: nothing is shared with another file."""
+        """Read and hash a small file from any thread: nothing is shared with another file."""
         with OpenedBelow(self._folder.out(asked.cell)) as below:
             return _with_sum(below, asked)
 
 
 def ranges(opened: Artifacts, items: Sequence[Any], size: int, look: bool) -> Iterator[Union[bytes, Span]]:
-    """Yield what is asked for in blocks; large ranges as spans, unless somebody will look at the bytes."""
+    """Yield the requested ranges in blocks; large ranges as spans, unless the caller needs the bytes."""
     asked = [_parse(item) for item in items]
     at = 0
     while at < len(asked):
@@ -108,7 +108,7 @@ def ranges(opened: Artifacts, items: Sequence[Any], size: int, look: bool) -> It
 
 
 def filled(blocks: Iterator[Union[bytes, Span]], size: int) -> Iterator[Union[List[bytes], Span]]:
-    """Put small blocks beside each other until they fill a frame."""
+    """Join small blocks until they fill a frame."""
     held: List[bytes] = []
     held_bytes = 0
     for block in blocks:
@@ -164,7 +164,7 @@ def _read(fd: int, asked: Asked, size: int) -> Iterator[bytes]:
 
 
 def _with_sum(below: OpenedBelow, asked: Asked) -> List[bytes]:
-    """Read a small file whole; its sum is of exactly what is sent, and of a file as it was listed."""
+    """Read a small file as a whole; hash exactly what is sent, and only a file that is as it was listed."""
     if asked.length > manifest.TINY_BYTES:
         raise Refused("wire.bad_request", "%s is too large to be sent with its sum" % asked.name)
     try:

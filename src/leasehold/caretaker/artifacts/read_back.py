@@ -1,4 +1,4 @@
-"""Read back what was written, from the disk where the system allows it, and with patience for slow shared mounts.
+"""Read back what was written, from the disk where the system allows it, with retries for slow shared mounts.
 
 A network disk may show a new file, or its size, a while after it was written; and a plain read may be answered from
 memory, which proves nothing about the disk.
@@ -25,7 +25,7 @@ Tick = Callable[[int], None]
 
 
 def size_of(path: str) -> int:
-    """Return a file's size as the folder shows it; -1 when it is not there."""
+    """Return a file's size as its folder shows it; -1 when it is not there."""
     try:
         return os.lstat(path).st_size
     except OSError:
@@ -33,7 +33,7 @@ def size_of(path: str) -> int:
 
 
 def wait_for(holds: Callable[[], bool], lag_s: float) -> bool:
-    """Look again, ever more rarely, until it holds or the mount's lag cannot be the reason any more."""
+    """Check repeatedly, at growing intervals, until it holds or the mount's lag can no longer be the reason."""
     deadline = time.monotonic() + lag_s
     pause_s = _FIRST_PAUSE_S
     while not holds():
@@ -45,7 +45,7 @@ def wait_for(holds: Callable[[], bool], lag_s: float) -> bool:
 
 
 def sha256_of(path: str, tick: Tick) -> str:
-    """Hash a file past the cache where that can be; what cannot be read has no hash but a reason."""
+    """Hash a file, bypassing the page cache where possible; return a reason instead when it cannot be read."""
     try:
         return hash_blocks(_blocks(path), each=lambda block: tick(len(block)))[1]
     except OSError as error:
@@ -53,7 +53,7 @@ def sha256_of(path: str, tick: Tick) -> str:
 
 
 def forget_cached(fd: int) -> None:
-    """Have the next read come from the disk and not from memory, where the system can."""
+    """Drop cached pages, where the system can, so that the next read comes from the disk."""
     with contextlib.suppress(OSError, AttributeError):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -69,7 +69,7 @@ def _blocks(path: str) -> Iterator[Union[bytes, memoryview]]:
             while True:
                 try:
                     count = os.readv(direct, [aligned])
-                except OSError:  # some filesystems take the flag and then refuse the last, crooked block
+                except OSError:  # some filesystems accept the flag and then refuse the last, unaligned block
                     break
                 if not count:
                     return
@@ -86,7 +86,7 @@ def _open_direct(path: str) -> Union[int, None]:
         return None
     try:
         return os.open(path, os.O_RDONLY | _NO_FOLLOW | _DIRECT)
-    except OSError:  # not every filesystem knows it; whether the file itself can be opened is seen next
+    except OSError:  # not every filesystem supports it; the next open shows whether the file itself can be read
         return None
 
 

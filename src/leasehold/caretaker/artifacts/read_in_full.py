@@ -1,6 +1,6 @@
-"""Read files in full and say what they hash to: times and inodes prove nothing about bytes that were mapped.
+"""Read files in full and return their hashes: times and inodes prove nothing about bytes written through mmap.
 
-Read as any program on this box reads them, so that what somebody has written and the disk has not yet is seen too.
+Files are read through the page cache, so that writes that have not reached the disk yet are seen too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SAY_EVERY_S = 0.5
 
 
 class _Abandoned(Exception):
-    """Home hung up or wants no more."""
+    """Home disconnected or wants no more."""
 
 
 def prove(request: Request) -> None:
     """Read each of `items` [cell, path]; reply {entries} of path, sums and stats, and {upto} bytes as it goes.
 
-    A sum that was remembered and is not so is forgotten: the next pull reads that file anew.
+    A cached sum that turns out wrong is forgotten: the next pull reads that file anew.
     """
     folder = folder_of(request)
     memory = HashMemory(os.path.join(folder.path, "hashes.json"))
@@ -62,7 +62,7 @@ def prove(request: Request) -> None:
 
 
 def read_whole(root: str, path: str, tick: Callable[[int], None]) -> Dict[str, Any]:
-    """Hash one file to its end; return its stats and sum, or the `problem` that kept it from being read."""
+    """Hash one file to its end; return its stats and sum, or the `problem` that prevented reading it."""
     try:
         fd = open_below(root, path)
     except (OSError, UnsafePath) as error:

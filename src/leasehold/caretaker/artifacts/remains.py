@@ -1,4 +1,4 @@
-"""What a run left: every file of a cell, what no artifact pattern names, what it wrote beside its code."""
+"""List what a run left: all files of a cell, files that no artifact pattern matches, files written beside the code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from leasehold.caretaker.wire.refused import Refused
 from leasehold.kit.files.globbing import Found, compile_pattern, walk
 from leasehold.kit.files.manifest import stat_entry
 
-_LISTED = 1000  # files without a promise that are named; more are counted
+_LISTED = 1000  # unmatched files that are listed by name; more are only counted
 
 
 def batches(root: str, size: int) -> Iterator[List[Dict[str, Any]]]:
-    """Yield the stats of every plain file below a folder, so many at a time."""
+    """Yield the stats of every plain file below a folder in batches of this size."""
     batch: List[Dict[str, Any]] = []
     for found in walk(root) if os.path.isdir(root) else ():
         if found.is_file:
@@ -28,7 +28,7 @@ def batches(root: str, size: int) -> Iterator[List[Dict[str, Any]]]:
 
 
 def unpromised(places: Dict[str, str], patterns: List[str]) -> Dict[str, Any]:
-    """List files that no artifact pattern names, which will not come home; what is not listed is counted."""
+    """List files that no artifact pattern matches and that will not come home; count those that are not listed."""
     regexes = [compile_pattern(pattern) for pattern in patterns]
     listed, more = _listed(
         (name, entry.path, entry.info.st_size)
@@ -40,7 +40,7 @@ def unpromised(places: Dict[str, str], patterns: List[str]) -> Dict[str, Any]:
 
 
 def astray(folder: RunFolder, plan: Dict[str, Any], cells: Sequence[str]) -> Dict[str, Any]:
-    """List what no artifact can name: files that the run wrote beside its code, and those in `out` that are of no cell.
+    """List files that no artifact pattern can match: written beside the code, or in `out` but in no cell.
 
     Their paths begin at the run's folder; `problem` says why they could not be listed.
     """
@@ -77,7 +77,7 @@ def _files(place: str) -> Iterator[Found]:
 
 
 def beside_the_code(folder: RunFolder, plan: Dict[str, Any], cells: Sequence[str]) -> Dict[str, Optional[str]]:
-    """Name for each cell the first file of its working folder that did not come with the code; None: it cannot be read.
+    """Return for each cell the first file of its working folder that is not from the code; None: it cannot be read.
 
     No file is the empty text. Python's own caches do not count; what has another size than the code's file does.
     """
@@ -90,7 +90,7 @@ def beside_the_code(folder: RunFolder, plan: Dict[str, Any], cells: Sequence[str
 
 
 def _came_with(folder: RunFolder, plan: Dict[str, Any]) -> Tuple[Dict[str, Any], Set[str]]:
-    """Return the code's files with their sizes, and the places of the job's data."""
+    """Return the code's files with their sizes, and the paths of the job's data."""
     given = {str(item["to"]) for item in (plan.get("job") or {}).get("data") or ()}
     return {str(entry["path"]): entry.get("bytes") for entry in read_tree(folder.root, str(plan["tree"]))}, given
 

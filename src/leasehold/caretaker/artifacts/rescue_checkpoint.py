@@ -36,7 +36,7 @@ def rescue(folder: RunFolder, cell: str) -> int:
 
 
 def newest_state(root: str, pattern: str) -> List[Found]:
-    """List the files of the newest checkpoint: one file, or all in the folder of a sharded one."""
+    """List the files of the newest checkpoint: one file, or all files in the folder of a sharded one."""
     if not pattern:
         return []
     try:
@@ -53,7 +53,7 @@ def newest_state(root: str, pattern: str) -> List[Found]:
 
 
 def _is_sharded(folder: str) -> bool:
-    """A folder that is one checkpoint: torch's DCP, a framework's own, or what trainers call checkpoint-500."""
+    """Return whether a folder is one checkpoint: torch DCP, a framework's own, or named like checkpoint-500."""
     name = os.path.basename(folder)
     return name.endswith((".dcp", ".saved")) or name.startswith(("checkpoint-", "step-", "global_step"))
 

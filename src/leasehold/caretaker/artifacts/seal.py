@@ -1,7 +1,7 @@
 """Seal a cell: every promised artifact exists, is a plain file, is not empty, was made by this run, and is hashed.
 
-Runs in a child of its own. What is lacking is listed whole, so that one look tells all. The sums are remembered, so
-that bringing the results home need not read them again.
+Runs in its own child. The list of what is missing is complete, so that one check shows everything. The sums are
+cached, so that bringing the results home need not read the files again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from leasehold.kit.files.paths import UnsafePath, check_relative
 if TYPE_CHECKING:
     from leasehold.kit.wire.frames import Frame
 
-_SLACK_S = 2.0  # what a filesystem's own clock may be behind
+_SLACK_S = 2.0  # how far a filesystem's own clock may lag
 _MOST_LISTED = 100
 
 
 def seal(folder: RunFolder, cell: str) -> int:
-    """Answer {ok, files, bytes, sha256, from_before}, {lacking}, or {occupied} while somebody still writes there.
+    """Answer {ok, files, bytes, sha256, from_before}, {lacking}, or {occupied} while a process still writes there.
 
     In a child, since it may take hours.
     """
@@ -38,7 +38,7 @@ def seal(folder: RunFolder, cell: str) -> int:
 
 
 def sealed(folder: RunFolder, cell: str, most_bytes: Optional[int] = None) -> Optional[Dict[str, Any]]:
-    """Seal a cell; None, and nothing done, where there is more to read than most_bytes."""
+    """Seal a cell; return None, with nothing done, where there is more to read than most_bytes."""
     plan = folder.read_plan() or {}
     patterns = promises(folder, plan)
     root = folder.out(cell)
@@ -69,7 +69,7 @@ def sealed(folder: RunFolder, cell: str, most_bytes: Optional[int] = None) -> Op
 
 
 def promises(folder: RunFolder, plan: Dict[str, Any]) -> List[str]:
-    """List the promised patterns: as home last mended them, else as planned."""
+    """Return the promised patterns: as home last corrected them, else as planned."""
     mended = (read_json(folder.promises) or {}).get("patterns")
     if isinstance(mended, list) and mended and all(isinstance(item, str) for item in mended):
         return mended
@@ -100,12 +100,12 @@ def _faults(found: Found, born_unix: float) -> List[str]:
 
 
 def _made_unix(found: Found) -> float:
-    """When it came to be what it is here: a copy may keep its source's mtime, no copy keeps its ctime."""
+    """Return when the file came to be here: a copy may keep its source's mtime, but never its ctime."""
     return max(found.info.st_mtime, found.info.st_ctime)
 
 
 def _births(folder: RunFolder, cell: str) -> Tuple[float, float]:
-    """When the cell's first and its newest training began, by a clock that may have been set back since."""
+    """Return when the cell's first and newest training began, in today's clock, which may have been set back since."""
     events, _ = journal.read_from(folder.journal, 0)
     mine = [event for event in events if event["k"] == "attempt_started" and event.get("cell") == cell]
     starting = {event.get("attempt"): event for event in events if event["k"] == "attempt_starting"}
@@ -116,7 +116,7 @@ def _births(folder: RunFolder, cell: str) -> Tuple[float, float]:
 
 
 def _then(event: Dict[str, Any]) -> float:
-    """Spell an attempt's start in today's clock, where the machine has not been started again since."""
+    """Convert an attempt's start to today's clock, unless the machine was restarted since."""
     at, up_s = float(event.get("at", 0.0)), event.get("up_s")
     if not isinstance(up_s, (int, float)) or up_s > time.monotonic():
         return at
@@ -125,23 +125,23 @@ def _then(event: Dict[str, Any]) -> float:
 
 
 class _Nobody:
-    """Stands where home stands when a chart is drawn for it: here only the sums and their memory are wanted."""
+    """Listener that ignores everything: a chart is drawn here only for the sums and their cache."""
 
     gone = False
 
     def reply(self, value: Dict[str, Any]) -> None:
-        """Hear it and forget it."""
+        """Ignore a reply."""
 
     def data(self, chunk: bytes) -> None:
-        """Hear them and forget them."""
+        """Ignore bytes."""
 
     def body(self) -> "Iterator[Frame]":
-        """Say nothing: every sum is taken here."""
+        """Send nothing: every sum is taken here."""
         return iter(())
 
 
 def _hashed(folder: RunFolder, cell: str, found: List[Found]) -> List[Dict[str, Any]]:
-    """Hash much: what is remembered of it need not be read again when it is brought home."""
+    """Hash many bytes at once; cached sums need not be read again when the results are brought home."""
     from .chart import Chart
     from .hash_cache import HashMemory
 

@@ -1,4 +1,4 @@
-"""What leaves the box: the chart of the artifacts, and ranges of files as one stream of bytes."""
+"""Send artifacts from the box: their chart, and ranges of files as one stream of bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .hash_cache import HashMemory
 from .ranges import Artifacts, Span, filled, ranges
 
 _SAMPLE_BYTES = 16 << 10
-_PAYS_BELOW = 0.8  # of its size; above it the box's CPU is better spent on the next block
+_PAYS_BELOW = 0.8  # fraction of its size; above it the box's CPU is better spent on the next block
 _LEAST_FRAME_BYTES = 4 << 10
 _TRIES = 3
 
@@ -40,7 +40,7 @@ def seal(request: Request) -> None:
 def chart(request: Request) -> None:
     """List the artifacts, hash them while home already fetches, then send the manifest. With quiet_s, of a live run.
 
-    With look, say first how the run stands, and list only cells that have finished by then: so the list is whole.
+    With look, first report the state of the run, and list only cells finished by then: so the list is complete.
     """
     folder, plan, places = _asked(request)
     if request.args.get("look") and not _have_finished(request, folder, places):
@@ -62,14 +62,14 @@ def chart(request: Request) -> None:
     data = manifest.encode(manifest.assemble(folder.run, plan["plan_sha256"], plan["patterns"], cells))
     _send(request, zlib.compress(data, 1))
     if not lenient:
-        write_atomic(folder.manifest, data)  # for who looks here by hand; home goes by its own
+        write_atomic(folder.manifest, data)  # for people who look here by hand; home uses its own copy
     drawn.remember()
 
 
 def fetch(request: Request) -> None:
     """Send ranges [cell, path, offset, length, mtime_ns] of a run's artifacts, one after the other, as one stream.
 
-    A sixth element that is true asks for a small file whole, with the 32 bytes of its sha256 behind it.
+    A true sixth element asks for a small file as a whole, followed by the 32 bytes of its sha256.
     """
     opened = Artifacts(folder_of(request))
     size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), frames.BLOCK_BYTES))
@@ -130,17 +130,17 @@ def _send(request: Request, data: bytes) -> None:
 
 
 def _emit(span: Span, request: Request) -> None:
-    """Send a range unread; a file that became shorter is refused after what it still had."""
+    """Send a range without reading it; a file that became shorter is refused after the rest it still had."""
     if request.file_data(span.fd, span.offset, span.length) < span.length:
         raise Refused("artifact.changed", "%s became shorter on the box" % span.name)
 
 
 class _Packing:
-    """Sends blocks, packed where home's link is slow and samples say that they shrink."""
+    """Sends blocks, compressed where home's link is slow and samples show that they shrink."""
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
-        self._tries = _TRIES if wanted else 0  # that many samples in a row did not shrink: the rest will not either
+        self._tries = _TRIES if wanted else 0  # after this many incompressible samples in a row, stop trying
 
     def emit(self, request: Request, parts: List[bytes]) -> None:
         """Send the parts of one block."""

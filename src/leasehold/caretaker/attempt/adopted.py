@@ -1,4 +1,4 @@
-"""The keeper of a trainer that somebody else started: it watches, never starts, and says what it saw of the end."""
+"""The keeper of a trainer that was started elsewhere: it watches, never starts, and records what it saw of the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_SECOND = 69  # an adopted trainer is not started again
 def watch_adopted(
     place: str, adopted: Mapping[str, Any], attempt: int, pause: Callable[[float], None]
 ) -> Dict[str, Any]:
-    """Stay until that very process is gone; return its exit record, in which the code may be unknown."""
+    """Wait until that very process is gone; return its exit record, in which the code may be unknown."""
     pid, started = int(adopted["pid"]), str(adopted["started"])
     log = os.path.join(place, "log")
     if not os.path.lexists(log):
@@ -31,14 +31,14 @@ def watch_adopted(
 
 
 def _write_started(place: str, pid: int, started: str) -> None:
-    age_s = age_of(started) if started.isdigit() else 0.0  # also of one that has ended by now
+    age_s = age_of(started) if started.isdigit() else 0.0  # also one that has ended by now
     facts: Dict[str, Any] = {"pid": pid, "started": started, "at": round(time.time() - age_s, 3), "boot": boot_id()}
     facts["up_s"] = round(time.monotonic() - age_s, 3)
     write_json(os.path.join(place, "started.json"), facts)
 
 
 def _last_status(pid: int, started: str) -> Any:
-    """Read the exit status of a zombie that its parent has not asked for yet; whoever is gone tells nothing."""
+    """Read the exit status of a zombie that its parent has not reaped; a process that is gone has none."""
     process = look(pid)
     if process is None or process.started != started:
         return None, None

@@ -15,7 +15,7 @@ _WITH_SETUP = (
 
 
 def in_image(folder: RunFolder, plan: Dict[str, Any], cell: str, line: str) -> List[str]:
-    """Spell the command line that runs a shell line inside the job's image, with our folders where they are outside."""
+    """Build the command line that runs a shell line inside the job's image; our folders keep their paths."""
     wishes, job = plan["slurm"], plan["job"]
     inside = ["/bin/sh", "-c", line]
     if job.get("setup"):
@@ -28,7 +28,7 @@ def in_image(folder: RunFolder, plan: Dict[str, Any], cell: str, line: str) -> L
 
 
 def runtime() -> str:
-    """Find the program, modules included; a node without either is said to be one."""
+    """Find the program, environment modules included; report a node that has neither."""
     for name in _RUNTIMES:
         for place in os.environ.get("PATH", os.defpath).split(os.pathsep):
             path = os.path.join(place, name)

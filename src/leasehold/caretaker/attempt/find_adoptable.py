@@ -1,4 +1,4 @@
-"""Find training that was started without us: long-lived processes of our user, what they write, where they log."""
+"""Find training started without us: long-lived processes of our user, their output files, their logs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SLACK_S = 5.0  # reading every process takes a while
 
 
 def answer(request: Request) -> None:
-    """List candidates, the likeliest first; changes nothing."""
+    """List candidates, the likeliest first; change nothing."""
     young_s = float(request.args.get("young_s", _YOUNG_S))
     for found in candidates(ProcessTable(), young_s)[:_MOST]:
         request.reply(found)
 
 
 def candidates(table: ProcessTable, young_s: float = _YOUNG_S) -> List[Dict[str, Any]]:
-    """Find processes that may be training; of a tree of them, its top, which counts the rest as its workers."""
+    """Find processes that may be training; of a process tree only its top, with the rest counted as its workers."""
     fitting = {entry.pid: entry for entry in table.entries.values() if _fits(table, entry, young_s)}
     tops = [entry for pid, entry in fitting.items() if not any(above in fitting for above in table.above(pid))]
     found = [_describe(table, entry, [pid for pid in fitting if entry.pid in table.above(pid)]) for entry in tops]
@@ -44,7 +44,7 @@ def candidates(table: ProcessTable, young_s: float = _YOUNG_S) -> List[Dict[str,
 
 
 def identity(pid: int) -> Optional[Entry]:
-    """Look one process up, as the kernel knows it now."""
+    """Look up one process as the kernel knows it now."""
     return ProcessTable().entries.get(pid)
 
 
@@ -79,7 +79,7 @@ def _describe(table: ProcessTable, entry: Entry, workers: List[int]) -> Dict[str
 
 
 def _writes(table: ProcessTable, pids: List[int]) -> Tuple[str, List[str]]:
-    """Say where stdout goes, if to a file, and which other files are open for writing."""
+    """Return where stdout goes, if to a file, and which other files are open for writing."""
     log, outputs = "", []
     for pid in pids:
         for number, path in _written(pid):
@@ -111,9 +111,9 @@ def _written(pid: int) -> Iterator[Tuple[int, str]]:
 
 
 def _guess_out(cwd: str, outputs: List[str], born_unix: float) -> str:
-    """Guess the output folder: where weights were written since it began; else where it has files open."""
+    """Guess the output folder: where weights were written since the start; else where files are open."""
     newest, folder = 0.0, ""
-    with contextlib.suppress(OSError):  # its folder was deleted, or is not ours to read
+    with contextlib.suppress(OSError):  # its folder was deleted, or we may not read it
         for number, found in enumerate(walk(cwd) if cwd.startswith("/") and cwd != "/" else ()):
             if number >= _MOST_WALKED:
                 break

@@ -14,7 +14,7 @@ SUSPENDED = "T"
 
 
 def keeper_of(folder: RunFolder, cell: str) -> Optional[Process]:
-    """Find the keeper of a cell's newest attempt: it wrote its pid into the claim, and is ours by its command line."""
+    """Find the keeper of a cell's newest attempt by the pid in the claim and by its command line."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         newest = sorted(name for name in os.listdir(folder.cell(cell)) if name.startswith("attempt-"))[-1]
         with open(os.path.join(folder.cell(cell), newest, "claim")) as file:
@@ -27,7 +27,7 @@ def keeper_of(folder: RunFolder, cell: str) -> Optional[Process]:
 
 
 def continue_keeper(folder: RunFolder, cell: str) -> int:
-    """Continue the keeper if it is suspended; return its pid, 0 where there was nothing to do."""
+    """Continue the keeper if it is suspended; return its pid, 0 if there was nothing to do."""
     keeper = keeper_of(folder, cell)
     if keeper is None or keeper.state != SUSPENDED:
         return 0

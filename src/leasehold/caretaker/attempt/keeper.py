@@ -1,8 +1,8 @@
-"""The tiny parent of one attempt.
+"""The small parent process of one attempt.
 
-Five steps: take the cell's lock; claim the attempt; start the trainer in a session of its own with the lock
-inherited; wait, respawning a dead caretaker; write the exit record. The lock lives as long as keeper or
-trainer does, so no second trainer of a cell can start while one runs, whoever died in between.
+Five steps: take the cell's lock; claim the attempt; start the trainer in its own session with the lock
+inherited; wait, and respawn a dead caretaker; write the exit record. The lock lives as long as keeper or
+trainer does, so no second trainer of a cell can start while one runs, whichever process died in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from leasehold.kit.startup.typing_stub import unhinted
 if TYPE_CHECKING:
     import resource
 
-_ROOM = ".room"  # an inode and a block, kept for the exit record
+_ROOM = ".room"  # an inode and a block, reserved for the exit record
 _ROOM_BYTES = 4096
 _LOCK_WAIT_S = 2.0
 _CARETAKER_CHECK_S = 2.0
@@ -37,16 +37,16 @@ _LEFTOVER_GRACE_S = 5.0
 
 
 class Attempt(NamedTuple):
-    """Which try of which cell, and at which of its commands."""
+    """Number of the attempt, its cell, and the command (stage) that it runs."""
 
     cell: str
     number: int
     stage: str = "train"
-    cards: str = ""  # that are its own on a box with several
+    cards: str = ""  # those of this cell on a box with several cards
 
 
 class Kept(NamedTuple):
-    """An attempt that is ours: the cell's lock, and its trainer once there is one."""
+    """An attempt that we own: the cell's lock, and its trainer once there is one."""
 
     what: Attempt
     lock: int
@@ -77,7 +77,7 @@ def keep(folder: RunFolder, cell: str, attempt: int, *how: str) -> int:
 
 
 def begin(folder: RunFolder, plan: Dict[str, Any], what: Attempt, before_exec: Callable[[], None]) -> Optional["Kept"]:
-    """Start an attempt's trainer as a child of the caller, who must `end` it; None when somebody else has the cell."""
+    """Start an attempt's trainer as a child of the caller, who must `end` it; None when another process has it."""
     lock = _take(folder, what)
     return None if lock is None else _start(folder, plan, Kept(what, lock), before_exec)
 
@@ -85,7 +85,7 @@ def begin(folder: RunFolder, plan: Dict[str, Any], what: Attempt, before_exec: C
 def end(
     folder: RunFolder, kept: "Kept", status: int, usage: "resource.struct_rusage", told: bool = False, below: int = 0
 ) -> None:
-    """Write down how a trainer exited, once nothing of it is left, and let go of its cell."""
+    """Record how a trainer exited, once nothing of it is left, and release its cell."""
     record = exit_record(status, "keeper")
     record["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 3)
     record["max_rss_kib"] = usage.ru_maxrss
@@ -98,7 +98,7 @@ def end(
 
 
 def _keep_adopted(folder: RunFolder, adopted: Dict[str, Any], what: Attempt, signals: "Wakeups") -> int:
-    """Watch a trainer that somebody else started; nothing of it is ours to end."""
+    """Watch a trainer that was started elsewhere; never end any process of it."""
     from .adopted import watch_adopted  # few runs are
 
     place = folder.attempt(what.cell, what.number)
@@ -116,7 +116,7 @@ def _keep_adopted(folder: RunFolder, adopted: Dict[str, Any], what: Attempt, sig
 
 
 def write_exit(folder: RunFolder, place: str, record: Dict[str, Any]) -> None:
-    """Write the attempt's exit record once; the first writer is the one who saw the exit."""
+    """Write the attempt's exit record once; the first writer is the one that saw the exit."""
     path, room = os.path.join(place, "exit.json"), os.path.join(place, _ROOM)
     if not os.path.exists(path):
         try:
@@ -129,17 +129,17 @@ def write_exit(folder: RunFolder, place: str, record: Dict[str, Any]) -> None:
 
 
 def exit_record(status: int, by: str) -> Dict[str, Any]:
-    """Spell a wait status: the child's own code, or the signal that ended it."""
+    """Convert a wait status: the child's own code, or the signal that ended it."""
     by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
     if by_signal is None and code is not None and 128 < code <= 192:
-        by_signal = code - 128  # a shell reporting that its child died by a signal
+        by_signal = code - 128  # a shell reports that its child died of a signal
     return {"code": code, "signal": by_signal, "ended_unix": round(time.time(), 3), "by": by}
 
 
 def respawn_caretaker(folder: RunFolder, adopts: bool = False) -> None:
-    """Start a caretaker in a session of its own; if one lives, the new one leaves at once."""
-    adopt_orphans(False)  # it is to be no child of ours: what is below us is the trainer's
+    """Start a caretaker in its own session; if one is alive, the new one exits at once."""
+    adopt_orphans(False)  # not as our child: whatever is below us is the trainer's
     child = fork_child(lambda: None, lambda: os.fork() or os.execv(sys.executable, own_argv("care", folder.address)))
     os.waitpid(child, 0)
     if adopts:
@@ -147,7 +147,7 @@ def respawn_caretaker(folder: RunFolder, adopts: bool = False) -> None:
 
 
 class Wakeups:
-    """Sleep that SIGCHLD and SIGTERM interrupt; the handlers themselves do nothing but note."""
+    """Sleep that SIGCHLD and SIGTERM interrupt; the handlers only record the signal."""
 
     def __init__(self) -> None:
         self.terminate = False
@@ -168,7 +168,7 @@ class Wakeups:
             os.read(self._reader, 4096)
 
     def clear(self) -> None:
-        """Give back the default handlers, in a child before exec."""
+        """Restore the default handlers, in a child before exec."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1):
             signal.signal(number, signal.SIG_DFL)
@@ -178,7 +178,7 @@ class Wakeups:
 
 
 def _take(folder: RunFolder, what: Attempt) -> Optional[int]:
-    """Take the cell's lock and claim the attempt; return the lock, or None when it is somebody else's."""
+    """Take the cell's lock and claim the attempt; return the lock, or None when another process has it."""
     lock = wait_lock(folder.cell_lock(what.cell), _LOCK_WAIT_S)
     if lock is None:
         return None
@@ -233,7 +233,7 @@ def _become_trainer(folder: RunFolder, plan: Dict[str, Any], what: Attempt, lock
 
 
 def _command(folder: RunFolder, plan: Dict[str, Any], what: Attempt) -> List[str]:
-    """Spell the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
+    """Build the shell's arguments: set-up and its gate once per working copy, then the job's own command line."""
     job = plan["job"]
     line = job["evaluate"] if what.stage == "evaluate" else job["run"]
     if (plan.get("slurm") or {}).get("image"):
@@ -250,7 +250,7 @@ _WITH_SETUP = 'run=$1 passed=$2; shift 2; [ -e "$passed" ] || "$@" || exit $?; e
 
 
 def own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
-    """What we tell the trainer; nobody else may set these."""
+    """Return the variables that only we may set for the trainer."""
     return {
         **parameters(job, what.cell),
         **({"CUDA_VISIBLE_DEVICES": what.cards} if what.cards else {}),
@@ -266,10 +266,10 @@ def own_variables(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict
 
 
 def _latest(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, str]:
-    """Look for the checkpoints that the job's commands go on from, and say in its log which they are."""
+    """Find the checkpoints that the job's commands resume from, and write to its log which they are."""
     if not job.get("latest"):
         return {}
-    from leasehold.kit.files.newest_checkpoint import variables  # few jobs ask
+    from leasehold.kit.files.newest_checkpoint import variables  # few jobs need it
     from leasehold.kit.text.safe_text import one_line
 
     values, said = variables(folder.out(what.cell), job["latest"])
@@ -278,7 +278,7 @@ def _latest(folder: RunFolder, job: Dict[str, Any], what: Attempt) -> Dict[str, 
 
 
 def parameters(job: Dict[str, Any], cell: str) -> Dict[str, str]:
-    """Spell a cell's parameters for its trainer: one variable each, and all of them as JSON."""
+    """Return a cell's parameters for its trainer: one variable each, and all of them as JSON."""
     for one in job.get("cells") or []:
         if one["name"] == cell:
             import json
@@ -293,18 +293,18 @@ def _spell(value: Any) -> str:
 
 
 def _write_started(place: str) -> None:
-    from leasehold.caretaker.machine.limits import oom_kills  # platform_shell has paid for it
+    from leasehold.caretaker.machine.limits import oom_kills  # already imported by platform_shell
 
     me = look(os.getpid())
     facts = {"pid": os.getpid(), "started": me.started if me else "", "at": round(time.time(), 3)}
-    # What the ladder of a vanished process compares with when it has ended.
+    # Baseline for the failure ladder if the process vanishes.
     facts.update(boot=boot_id(), up_s=round(time.monotonic(), 3), oom_kills=oom_kills())
-    # Not synced: who reads it after a power cut finds no process by it, and the journal has it by then.
+    # Not synced: after a power cut no process matches it, and the journal has the fact by then.
     write_json(os.path.join(place, "started.json"), facts, durable=False)
 
 
 def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Tuple[int, "resource.struct_rusage", bool]:
-    """Wait for the trainer's exit; return its status, what it used, and whether SIGTERM was passed on to it."""
+    """Wait for the trainer's exit; return its status, its resource use, and whether SIGTERM was passed on to it."""
     told = False
     pause_s = _CARETAKER_CHECK_S
     next_check = time.monotonic() + pause_s
@@ -312,9 +312,9 @@ def _wait(folder: RunFolder, pid: int, signals: Wakeups) -> Tuple[int, "resource
         done, status, usage = os.wait4(-1, os.WNOHANG)
         if done == pid:
             return status, usage, told
-        if done:  # an orphan of the trainer, which the kernel gave to us
+        if done:  # an orphan of the trainer, which the kernel reparented to us
             continue
-        if signals.terminate:  # the box is going down: pass it on, then keep waiting for the real exit
+        if signals.terminate:  # the box is shutting down: pass it on, then keep waiting for the real exit
             signals.terminate = False
             told = True
             with contextlib.suppress(ProcessLookupError):

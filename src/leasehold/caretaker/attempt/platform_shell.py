@@ -1,8 +1,8 @@
-"""What every shell of ours gets on this platform: variables before the interpreter starts, and the hook before all.
+"""Prepare every shell of ours on this platform: variables before the interpreter starts, and the hook before all.
 
-The hook is shell text of the profile. It runs in the very shell that then becomes the command, so its exports reach
-it. What must hold after it (the job's own variables, ours, the no_proxy union) is settled between the two by `settle`.
-A file marks that a hook is due; it is taken away only when the hook has passed, so that no way of failing is missed.
+The hook is shell text of the profile. It runs in the same shell that then becomes the command, so its exports reach
+the command. What must hold after it (the job's own variables, ours, the no_proxy union) is set in between by `settle`.
+A file marks that a hook is due; it is removed only when the hook has passed, so that no way of failing is missed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOLDERS = ("_HOME", "_DIR", "_CACHE")  # variables of these names mean folders
 _OWN_SWITCHES = ("LEASEHOLD_PAUSE", "LEASEHOLD_FETCH")
 _LAST_BYTES = 4000
 _LAST_LINES = 6
-# A function, so that a hook's `set --`, `shift` and `return` leave the command alone; its `cd` is undone.
+# A function, so that `set --`, `shift` and `return` in a hook do not affect the command; its `cd` is undone.
 _WITH_HOOK = (
     "_leasehold_place=$PWD; "
     '_leasehold_hook() { _leasehold_text=$1; shift; eval "$_leasehold_text"; }; '
@@ -38,7 +38,7 @@ _PARCEL = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".
 
 
 class Outfit(NamedTuple):
-    """What a command is started with: where we are, what the platform wants, what the job wants, and what is ours."""
+    """The environment that a command is started with: our paths, the platform's variables, the job's, and our own."""
 
     root: str
     platform: Mapping[str, Any]
@@ -50,16 +50,16 @@ class Outfit(NamedTuple):
 
     @property
     def hook(self) -> str:
-        """The profile's shell text, if it has one."""
+        """The profile's shell text, or an empty string."""
         return str(self.platform.get("hook") or "")
 
     @property
     def wins(self) -> Dict[str, str]:
-        """What no hook and no platform may change."""
+        """Variables that no hook and no platform may change."""
         return {**self.env, **self.secrets, **self.ours}
 
     def environ(self, base: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
-        """Lay the platform's variables, caps and PATH over the box's own, and the job's over all."""
+        """Layer the platform's variables, caps and PATH over the box's own, and the job's over all."""
         values = dict(os.environ if base is None else base)
         for name in _OWN_SWITCHES:
             values.pop(name, None)
@@ -75,7 +75,7 @@ class Outfit(NamedTuple):
         return with_parcel(with_python(values, self.root))
 
     def dress(self, argv: Sequence[str], own: Sequence[str], due: str) -> "Dressed":
-        """Spell a command with its environment; `own` is the command line of our `settle` door."""
+        """Build a command with its environment; `own` is the command line of our `settle` door."""
         environ = self.environ()
         near = [str(item) for item in self.platform.get("no_proxy") or []]
         if not self.hook:
@@ -86,12 +86,12 @@ class Outfit(NamedTuple):
 
 
 def _shell() -> List[str]:
-    """Vendors write their hooks for bash; one that finds ssh's variables would read ~/.bashrc and print its banner."""
+    """Choose bash, for which vendors write hooks, without ssh's variables: with them it would read ~/.bashrc."""
     return ["/bin/bash", "--norc"] if os.access("/bin/bash", os.X_OK) else ["/bin/sh"]
 
 
 class Dressed(NamedTuple):
-    """A command line and the environment it starts with."""
+    """A command line and the environment that it starts with."""
 
     argv: List[str]
     environ: Dict[str, str]
@@ -117,7 +117,7 @@ def with_parcel(environ: Dict[str, str]) -> Dict[str, str]:
 
 
 def settle(argv: List[str]) -> NoReturn:
-    """Come after the hook: give the job's words their last say, then become the command."""
+    """Run after the hook: set the job's variables last, then become the command."""
     environ = dict(os.environ)
     wanted = json.loads(environ.pop(SETTLE, "{}"))
     environ.update(wanted.get("wins") or {})
@@ -128,7 +128,7 @@ def settle(argv: List[str]) -> NoReturn:
 
 
 def hook_failed(due: str, code: Optional[int], log: str) -> Optional[Dict[str, Any]]:
-    """Say how the hook ended a command before it began; None when the hook passed or there was none."""
+    """Return how the hook ended a command before it began; None when the hook passed or there was none."""
     try:
         with open(due, encoding="utf-8") as file:
             hook = file.read()
@@ -138,7 +138,7 @@ def hook_failed(due: str, code: Optional[int], log: str) -> Optional[Dict[str, A
 
 
 def say_hook(found: Mapping[str, Any]) -> str:
-    """Give a failed hook as a reason, whose first word programs read."""
+    """Format a failed hook as a reason, whose first word programs read."""
     from leasehold.kit.events import setup_events  # few hooks fail
 
     return "hook_failed: %s" % setup_events.hook_failed(found)
@@ -156,7 +156,7 @@ def last_lines(path: str) -> List[str]:
 
 
 def no_proxy(environ: Mapping[str, str], near: Sequence[str]) -> Dict[str, str]:
-    """Spell the union of what goes round the proxy, both ways; nothing when no proxy is set."""
+    """Return the union of what bypasses the proxy, for both spellings; nothing when no proxy is set."""
     if not any(environ.get(name) for name in _PROXIES):
         return {}
     known = ",".join([environ.get("no_proxy", ""), environ.get("NO_PROXY", ""), *near, *_ALWAYS_NEAR])
@@ -166,12 +166,12 @@ def no_proxy(environ: Mapping[str, str], near: Sequence[str]) -> Dict[str, str]:
 
 
 def _without_star(word: str) -> str:
-    """`*.example.org` is understood by few programs, `.example.org` by all."""
+    """Drop the star: few programs understand `*.example.org`, all understand `.example.org`."""
     return word[1:] if word.startswith("*.") else word
 
 
 def _filled(root: str, platform: Mapping[str, Any]) -> Dict[str, str]:
-    """Put the real folders into the platform's variables, and make those folders."""
+    """Fill the real folders into the platform's variables, and make those folders."""
     places = {"state": root, "durable": platform.get("durable") or root, "scratch": platform.get("scratch") or root}
     values = {}
     for name, template in (platform.get("variables") or {}).items():
@@ -180,13 +180,13 @@ def _filled(root: str, platform: Mapping[str, Any]) -> Dict[str, str]:
             value = value.replace("{%s}" % word, str(place))
         values[str(name)] = value
         if value != template and value.startswith("/") and str(name).endswith(_FOLDERS):
-            with contextlib.suppress(OSError):  # whoever wants to write there will say it better
+            with contextlib.suppress(OSError):  # the program that writes there reports it more clearly
                 os.makedirs(value, exist_ok=True)
     return values
 
 
 def _caps(gpus: int) -> Dict[str, str]:
-    """Cap thread pools by the cgroup's quota, shared by one process per card; the host's cores are not ours."""
+    """Cap thread pools by the cgroup's quota, shared by one process per card; the host's cores are not all ours."""
     from leasehold.caretaker.machine import limits  # brings subprocess, which keeper and caretaker do without
 
     seen = limits.cpu()
@@ -197,7 +197,7 @@ def _caps(gpus: int) -> Dict[str, str]:
 
 
 def _path(path: str, interpreter: str) -> str:
-    """Put the interpreter's folder first: in a shell that is no login shell `python` would be another one."""
+    """Put the interpreter's folder first: in a shell that is not a login shell `python` may be another one."""
     folder = os.path.dirname(interpreter)
     if not folder.startswith("/") or not os.path.isdir(folder):
         return path
@@ -205,7 +205,7 @@ def _path(path: str, interpreter: str) -> str:
 
 
 def _spare_the_mirror(environ: Dict[str, str]) -> None:
-    """A mirror of the hub serves plain files: Xet and hf_transfer go round it, so both are off with one."""
+    """Switch Xet and hf_transfer off behind a hub mirror: it serves plain files, and both bypass it."""
     endpoint = environ.get("HF_ENDPOINT", "").rstrip("/")
     if endpoint and endpoint.partition("://")[2] != _HUB:
         environ.setdefault("HF_HUB_DISABLE_XET", "1")

@@ -1,4 +1,4 @@
-"""Run a short command as the platform wants its shells, hook included, and wait for it."""
+"""Run a short command in the platform's shell, hook included, and wait for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .platform_shell import Outfit, say_hook
 def run_dressed(
     outfit: Outfit, argv: Sequence[str], timeout_s: float, given: bytes = b""
 ) -> Tuple["subprocess.CompletedProcess[bytes]", str]:
-    """Return how it ended and, if the hook kept it from beginning, why; stdout and stderr come as one."""
+    """Return how it ended and, if the hook prevented it from starting, why; stdout and stderr are merged."""
     with tempfile.TemporaryDirectory(prefix="leasehold-hook-") as place:
         due = os.path.join(place, "due")
         dressed = outfit.dress(argv, own_argv("settle"), due)

@@ -1,4 +1,4 @@
-"""A cell's own folders: where it writes, and its private copy of the code."""
+"""A cell's own folders: its output folder, and its private copy of the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leasehold.kit.files.paths import join_checked
 
 
 def prepare_cell(folder: RunFolder, plan: Dict[str, Any], cell: str) -> None:
-    """Give a cell an out folder and its own copy of the code, which it may then write to; there already is well."""
+    """Give a cell an out folder and its own, writable copy of the code; one that is already there is fine."""
     _make_out(folder.out(cell), plan)
     os.makedirs(folder.cell(cell), exist_ok=True)
     work = folder.work(cell)
@@ -33,7 +33,7 @@ def prepare_cell(folder: RunFolder, plan: Dict[str, Any], cell: str) -> None:
 
 
 def give_input(folder: RunFolder, item: Dict[str, Any], work: str) -> None:
-    """Link uploaded data to its place in a working copy, and in the run's `inputs`, which is the same for all cells."""
+    """Link uploaded data to its place in a working copy and in the run's `inputs`, which all cells share."""
     view = os.path.join(folder.root, "inputs", "trees", str(item["sha256"]))
     if not os.path.exists(view + ".list"):
         raise Refused("data.gone", "the data %s is not on this box; the identical lease run sends it" % item["to"])
@@ -49,7 +49,7 @@ def give_input(folder: RunFolder, item: Dict[str, Any], work: str) -> None:
 
 
 def _make_out(out: str, plan: Dict[str, Any]) -> None:
-    """Make the output folder; an adopted trainer writes to one of its own, to which ours is a link."""
+    """Make the output folder; for an adopted trainer, a link to the folder that it writes to."""
     adopted = plan.get("adopted") or {}
     if not adopted:
         os.makedirs(out, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Who eats the disk: the biggest folders and files below a path, symlinks resolved, within a time limit."""
+"""Find the biggest folders and files below a path, symlinks resolved, within a time limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEPT = 12
 
 
 def find(path: str, limit_s: float) -> Dict[str, Any]:
-    """Sum each entry directly below path, following links out of it once; stop when the time is up."""
+    """Sum each entry directly below path, following each link out of it once; stop when the time is up."""
     deadline = time.monotonic() + limit_s
     root = os.path.realpath(os.path.expanduser(path))
     found: List[Dict[str, Any]] = []
@@ -59,7 +59,7 @@ def _sum(path: str, seen: Set[Tuple[int, int]], deadline: float) -> Tuple[int, i
         if identity in seen:
             continue
         seen.add(identity)
-        if info.st_dev != device:  # another disk below this one is not its hog
+        if info.st_dev != device:  # another disk mounted below this one does not fill it
             continue
         total += info.st_blocks * 512
         files += 1

@@ -1,4 +1,4 @@
-"""What a file or folder is, by its place and name: caches, checkpoints, images, dumps, our own. Rules as data."""
+"""Classify a file or folder by its place and name: caches, checkpoints, images, dumps, our own. Rules as data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 from typing import Dict, List, Mapping, Optional, Tuple
 
-# class -> (the variable that moves it, where it is when nobody moves it)
+# class -> (the variable that moves it, its default place)
 KNOWN_PLACES: Tuple[Tuple[str, str, str], ...] = (
     ("cache.pip", "PIP_CACHE_DIR", "~/.cache/pip"),
     ("cache.uv", "UV_CACHE_DIR", "~/.cache/uv"),
@@ -38,12 +38,12 @@ _OURS = {  # folders right below our root
     "inputs": "ours.inputs",
     "quarantine": "ours.quarantine",
 }
-_TRANSPARENT = ("active", "cache")  # below our root: what lies in them is told apart
-BESIDE = ".leasehold-quarantine"  # where a target lies on another disk than our root
+_TRANSPARENT = ("active", "cache")  # below our root: their contents are classified one by one
+BESIDE = ".leasehold-quarantine"  # the quarantine of a target that lies on another disk than our root
 _TRASH = (".Trash", ".Trash-*")
 _PACKAGES = ("site-packages", "dist-packages", "node_modules")
 _PYTHON_LIB = re.compile(r"python\d+\.\d+\Z")
-_PARTS = ("models--*", "datasets--*", "spaces--*")  # of the Hugging Face cache: each can go alone
+_PARTS = ("models--*", "datasets--*", "spaces--*")  # parts of the Hugging Face cache that can be deleted separately
 _CHECKPOINT_FOLDER = re.compile(r"(?:checkpoint|ckpt|global_step|step|epoch|iter)[-_=.]?\d+\Z", re.IGNORECASE)
 _CHECKPOINT_FILE = (".pt", ".pth", ".ckpt", ".safetensors")
 _IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
@@ -58,7 +58,7 @@ _DATA_MIN_BYTES = 256 << 20
 
 
 def known_places(environ: Mapping[str, str], home: str) -> Dict[str, str]:
-    """Map where caches really lie, links followed, to what they are."""
+    """Map the real paths of caches, links followed, to their classes."""
     found: Dict[str, str] = {}
     for kind, variable, usual in KNOWN_PLACES:
         for place in (environ.get(variable, "") if variable else "", usual):
@@ -69,7 +69,7 @@ def known_places(environ: Mapping[str, str], home: str) -> Dict[str, str]:
 
 
 def cache_links(home: str, known: Mapping[str, str]) -> List[Dict[str, str]]:
-    """Say which caches lie elsewhere than they seem to: they are counted where they lie."""
+    """List caches that are links to elsewhere: they are counted at their real path."""
     found = []
     for kind, _, usual in KNOWN_PLACES:
         path = os.path.join(os.path.realpath(home), usual[2:]) if usual.startswith("~/") else usual
@@ -80,7 +80,7 @@ def cache_links(home: str, known: Mapping[str, str]) -> List[Dict[str, str]]:
 
 
 def folder_class(path: str, root: str) -> str:
-    """Name a folder's class by its name and place; empty when they say nothing."""
+    """Return a folder's class by its name and place; empty when these do not show one."""
     above, name = os.path.split(path)
     near = os.path.basename(above)
     if above == root and name not in _TRANSPARENT:
@@ -105,17 +105,17 @@ def folder_class(path: str, root: str) -> str:
 
 
 def part_of_cache(kind: str, name: str) -> bool:
-    """Whether a folder inside a cache is a thing of its own: one model, one data set."""
+    """Return whether a folder inside a cache is a unit of its own: one model, one data set."""
     return kind == "cache.huggingface" and any(fnmatch.fnmatch(name, pattern) for pattern in _PARTS)
 
 
 def is_checkpoint_folder(name: str) -> bool:
-    """Whether a folder is one saved step, as trainers write them."""
+    """Return whether a folder is one saved step, as trainers write them."""
     return _CHECKPOINT_FOLDER.match(name) is not None
 
 
 def file_class(name: str, size: int) -> str:
-    """Name a file's class by its name and size; empty when it says nothing."""
+    """Return a file's class by its name and size; empty when these do not show one."""
     low = name.lower()
     if low.endswith(_IMAGES):
         return "images"
@@ -133,7 +133,7 @@ def file_class(name: str, size: int) -> str:
 
 
 def is_core(path: str) -> bool:
-    """Whether a file is what the kernel leaves of a crashed process."""
+    """Return whether a file is a core dump of a crashed process."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
@@ -146,7 +146,7 @@ def is_core(path: str) -> bool:
 
 
 def step_of(name: str) -> Optional[int]:
-    """Which step a checkpoint is of, where its name says so and says nothing better to keep it for."""
+    """Return the step of a checkpoint; None where its name shows none, or another reason to keep it."""
     if _KEPT_WORDS.search(name) or _METRIC.search(name):
         return None
     found = _STEP.findall(name)
@@ -154,10 +154,10 @@ def step_of(name: str) -> Optional[int]:
 
 
 def family_of(name: str) -> str:
-    """Checkpoints of one series differ only in their numbers."""
+    """Return the name without its numbers: checkpoints of one series differ only in those."""
     return re.sub(r"\d+", "#", name)
 
 
 def says_best(name: str) -> bool:
-    """Whether a checkpoint's name says that it is to be kept for its quality."""
+    """Return whether a checkpoint's name marks it as one to keep for its quality."""
     return bool(re.search(r"best", name, re.IGNORECASE) or _METRIC.search(name))

@@ -1,4 +1,4 @@
-"""Survey a box's disks: how full each is, what lies there by class, and who has it open. Decided on at home."""
+"""Survey a box's disks: how full each is, what lies there by class, which processes have it open. Home decides."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def survey(request: Request) -> None:
     table = ProcessTable()
     tiers = []
     for number, top in enumerate(tops):
-        share_s = (deadline - time.monotonic()) / (len(tops) - number)  # none may eat the others' time
+        share_s = (deadline - time.monotonic()) / (len(tops) - number)  # no path may use up the others' time
         walk = Walk(root, known, _bounds(top, time.monotonic() + max(0.0, share_s)), request.reply)
         walk.run(top)
         _send_units(request, top, walk, opened)
@@ -61,7 +61,7 @@ def survey(request: Request) -> None:
 
 
 def outermost(paths: List[str]) -> List[str]:
-    """Name the places to walk: each filesystem part once, however many of the paths lie in it."""
+    """Return the paths to walk: each part of a filesystem once, however many of the paths lie in it."""
     real = sorted({os.path.realpath(path) for path in paths if os.path.isdir(path)}, key=len)
     kept: List[Tuple[str, int]] = []
     for path in real:
@@ -73,7 +73,7 @@ def outermost(paths: List[str]) -> List[str]:
 
 
 def _named(request: Request) -> Dict[str, str]:
-    """Where the platform puts caches: its variables, as home says them; they win over this connection's own."""
+    """Return the platform's cache variables as home names them; they win over this connection's environment."""
     said = request.args.get("variables") or {}
     return {str(name): str(value) for name, value in said.items()}
 
@@ -121,7 +121,7 @@ def _tier(top: str, walk: Walk, opened: OpenFiles, table: ProcessTable) -> Dict[
 
 
 def _trends(root: str) -> List[Dict[str, Any]]:
-    """When the patrols of live runs see a disk full, at the pace they measured."""
+    """Read from live runs' patrols when each disk will be full, at the rate they measured."""
     folder = os.path.join(root, "active")
     found = []
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:

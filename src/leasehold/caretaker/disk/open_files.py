@@ -1,4 +1,4 @@
-"""What live processes have open, run in, or have mapped: never to be moved; and deleted files that still take room."""
+"""Find files that live processes have open, run in, or have mapped (never to be moved); and deleted files in use."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NAMED_DELETED = 50
 
 
 class OpenFiles:
-    """A look at every process that we may look into."""
+    """One look at every process that we may inspect."""
 
     def __init__(self, proc: str = "/proc", leave_out: Iterable[int] = ()) -> None:
         self._by_path: Dict[str, Set[int]] = {}
         self._by_inode: Dict[Tuple[int, int], Set[int]] = {}
         self._deleted: Dict[Tuple[int, int], Dict[str, Any]] = {}
-        self.unread = 0  # processes of others: what they have open stays unknown
+        self.unread = 0  # other users' processes: what they have open stays unknown
         self._taken_s = time.monotonic()
         left_out = {os.getpid(), *leave_out}
         for name in os.listdir(proc):
@@ -29,7 +29,7 @@ class OpenFiles:
         self._paths = sorted(self._by_path)
 
     def users_of(self, path: str, identity: Tuple[int, int]) -> List[int]:
-        """List who has this file, or anything below this folder, open."""
+        """List the processes that have this file, or anything below this folder, open."""
         found = set(self._by_inode.get(identity, ()))
         found.update(self._by_path.get(path, ()))
         below = path.rstrip("/") + "/"
@@ -41,7 +41,7 @@ class OpenFiles:
 
     @property
     def age_s(self) -> float:
-        """How long ago it was looked."""
+        """Return the age of this look in seconds."""
         return time.monotonic() - self._taken_s
 
     def deleted(self, devices: Set[int]) -> List[Dict[str, Any]]:

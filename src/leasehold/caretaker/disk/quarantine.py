@@ -1,4 +1,4 @@
-"""Move what may go aside, bring it back, or delete it: exact targets, each looked at again right before."""
+"""Quarantine, restore or delete exact targets, each checked again right before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_ENTRIES = 20_000_000
 
 
 def take(request: Request) -> None:
-    """Quarantine the targets (or delete them, when told so), one answer each, and a last one with the stamp."""
+    """Quarantine the targets (or delete them, if requested); yield an answer for each, and at the end the stamp."""
     targets = [_target(item) for item in request.args.get("targets") or ()]
     root = os.path.realpath(request.root)
     aside = None if request.args.get("delete") else _Aside(root)
@@ -34,7 +34,7 @@ def take(request: Request) -> None:
     opened = OpenFiles()
     for target in targets:
         problem = why_not(root, target)
-        if not problem:  # last of all, and fresh: whoever opened it meanwhile is seen
+        if not problem:  # last of all, and fresh: it sees processes that opened it meanwhile
             opened = OpenFiles() if opened.age_s > _FRESH_S else opened
             problem = _users(target, opened)
         if not problem:
@@ -45,7 +45,7 @@ def take(request: Request) -> None:
 
 
 def undo(request: Request) -> None:
-    """Bring a quarantine's things back where they were; what is there by now is not overwritten."""
+    """Restore the contents of a quarantine to their old paths; never overwrite what is there by now."""
     root, stamp, manifest = _opened(request)
     left = []
     for item in manifest["moved"]:
@@ -60,7 +60,7 @@ def undo(request: Request) -> None:
 
 
 def empty(request: Request) -> None:
-    """Delete what lies in a quarantine."""
+    """Delete the contents of a quarantine."""
     root, stamp, manifest = _opened(request)
     free_before = _free_bytes(root)
     left = []
@@ -93,7 +93,7 @@ def stamps(root: str) -> List[Dict[str, Any]]:
 
 
 def why_not(root: str, target: Dict[str, Any]) -> str:
-    """Say why a target may not be touched now; empty when it is still exactly what a person was shown."""
+    """Return why a target must not be touched now; empty when it is still exactly what a person was shown."""
     path = target["path"]
     try:
         info = os.lstat(path)
@@ -117,7 +117,7 @@ def _users(target: Dict[str, Any], opened: OpenFiles) -> str:
 
 
 def _protected(root: str, path: str) -> str:
-    """Never a mount, our own root, a home folder or anything above them; of runs only whole ones that ended."""
+    """Return why a path is protected: a mount, our root, a home, a parent of these, part of a run, a run not over."""
     home = os.path.realpath(os.path.expanduser("~"))
     if os.path.ismount(path) or path.count("/") < 2:
         return "it is a disk or a folder of the system"
@@ -140,7 +140,7 @@ def _protected(root: str, path: str) -> str:
 
 
 def _measure_again(path: str, info: os.stat_result, target: Dict[str, Any]) -> str:
-    """Count a folder anew: what came into it since the survey was not shown to anybody."""
+    """Count a folder again: nobody was shown what came into it since the survey."""
     unit = Unit("", path, info, stat.S_ISDIR(info.st_mode))
     tally = Tally(os.geteuid())
     tally.add(unit, info)
@@ -166,7 +166,7 @@ def _measure_again(path: str, info: os.stat_result, target: Dict[str, Any]) -> s
 
 
 class _Aside:
-    """A quarantine being filled: its list is written before each rename, so that a cut leaves nothing unlisted."""
+    """A quarantine being filled: its list is written before each rename, so that nothing is unlisted after a crash."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -174,7 +174,7 @@ class _Aside:
         self._moved: List[Dict[str, Any]] = []
 
     def take(self, target: Dict[str, Any]) -> str:
-        """Rename a target into the quarantine; on another disk, into one beside it. It frees and copies nothing."""
+        """Rename a target into the quarantine; on another disk, into one beside it. Nothing is freed or copied."""
         path = target["path"]
         name = "%04d-%s" % (len(self._moved), os.path.basename(path)[:200])
         inside = os.path.join(self._root, "quarantine", self._stamp)
@@ -196,7 +196,7 @@ class _Aside:
         return problem + "; --delete removes it without quarantine"
 
     def close(self) -> str:
-        """Return the stamp; an empty quarantine leaves nothing behind."""
+        """Return the stamp; remove a quarantine that stayed empty."""
         _close(self._root, self._stamp, self._moved)
         return self._stamp if self._moved else ""
 
@@ -249,7 +249,7 @@ def _opened(request: Request) -> Tuple[str, str, Dict[str, Any]]:
     stamp = str(request.args.get("stamp", ""))
     root = os.path.realpath(request.root)
     if not _STAMP.match(stamp):
-        raise Refused("wire.bad_request", "%r is no stamp of a quarantine" % stamp)
+        raise Refused("wire.bad_request", "%r is not the stamp of a quarantine" % stamp)
     manifest: Optional[Dict[str, Any]] = read_json(os.path.join(root, "quarantine", stamp, "manifest.json"))
     if manifest is None:
         known = ", ".join(item["stamp"] for item in stamps(root)) or "none"
@@ -258,7 +258,7 @@ def _opened(request: Request) -> Tuple[str, str, Dict[str, Any]]:
 
 
 def _close(root: str, stamp: str, left: List[Dict[str, Any]]) -> None:
-    """Forget an empty quarantine, with the folders it was made of; keep the list of what is left."""
+    """Remove an empty quarantine, with the folders made for it; keep the list of what is left."""
     place = os.path.join(root, "quarantine", stamp)
     if left:
         _write_manifest(root, stamp, left)

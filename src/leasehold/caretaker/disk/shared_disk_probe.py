@@ -1,4 +1,4 @@
-"""A note on a shared disk: one box leaves it, another finds it or does not, and it is taken away again."""
+"""Detect a shared disk by a note: one box leaves it, another looks for it, and it is removed again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL_S = 0.1
 
 
 def leave(folder: str, name: str, text: str) -> str:
-    """Write a note that is not there yet; return what went wrong, or nothing."""
+    """Write a note that must not exist yet; return what went wrong, or nothing."""
     place = _place(folder, name)
     try:
         fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -35,7 +35,7 @@ def leave(folder: str, name: str, text: str) -> str:
 
 
 def find(folder: str, name: str, wait_s: float) -> Dict[str, Any]:
-    """Look for a note for at most wait_s, since a network disk may show it late; say what lies there."""
+    """Look for a note for at most wait_s, since a network disk may show it late; return what lies there."""
     place = _place(folder, name)
     deadline = time.monotonic() + wait_s
     text = _read(place)
@@ -46,7 +46,7 @@ def find(folder: str, name: str, wait_s: float) -> Dict[str, Any]:
 
 
 def drop(folder: str, name: str) -> str:
-    """Take a note away; one that is gone is no fault."""
+    """Remove a note; one that is gone is no error."""
     place = _place(folder, name)
     try:
         os.unlink(place)

@@ -1,4 +1,4 @@
-"""What a survey counts in: a unit is a file or folder of one class, and no byte belongs to two of them."""
+"""Units of a survey: a unit is a file or folder of one class, and no byte belongs to two of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 _BLOCK = 512
 _MOST_UNITS = 4000
-_MOST_LINKED = 200_000  # files with several names that we keep in mind; beyond that sums are said to be rough
+_MOST_LINKED = 200_000  # hard-linked files that we remember; beyond that, sums are reported as rough
 
 
 class Unit:
-    """One thing that could be kept or deleted as a whole."""
+    """A file or folder that can be kept or deleted as a whole."""
 
     __slots__ = (
         "bytes", "divided", "foreign", "frees_bytes", "identity", "inodes", "is_folder", "kind", "length", "names",
@@ -26,28 +26,28 @@ class Unit:
         self.path = path
         self.is_folder = is_folder
         self.bytes = 0  # on the disk, each file once
-        self.frees_bytes = 0  # what deleting it gives back: a file with another name elsewhere gives nothing
+        self.frees_bytes = 0  # what deleting it frees: a file with another name elsewhere frees nothing
         self.inodes = 0
-        self.names = 0  # files and folders by name, and the length of all files: what a second count must give again
+        self.names = 0  # files and folders by name, and the length of all files: a second count must give the same
         self.length = 0
         self.newest_unix = info.st_mtime
         self.foreign = 0  # files of other users
-        self.divided = False  # parts of it are units of their own, so it cannot go as a whole
+        self.divided = False  # parts of it are units of their own, so it cannot be removed as a whole
         self.partial = False  # the time ran out in the middle of it
         self.identity = identity_of(info)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Spell for the wire."""
+        """Format for the wire."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def identity_of(info: os.stat_result) -> List[int]:
-    """What must still be the same right before a file or folder is touched: device, inode, size, mtime."""
+    """Return what must be unchanged right before a file or folder is touched: device, inode, size, mtime."""
     return [info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns]
 
 
 class Tally:
-    """Everything counted so far; of units the biggest are kept, of classes all."""
+    """Everything counted so far; keeps the biggest units, and the sums of all classes."""
 
     def __init__(self, user_id: int) -> None:
         self.user_id = user_id
@@ -79,7 +79,7 @@ class Tally:
         return size, 1
 
     def keep(self, unit: Unit) -> None:
-        """Take a finished unit; when there are too many, the smallest is only in its class's sum."""
+        """Keep a finished unit; when there are too many, drop the smallest, which stays in its class's sum."""
         total = self.totals.setdefault(unit.kind, [0, 0, 0])
         total[0] += unit.bytes
         total[1] += unit.inodes
@@ -96,7 +96,7 @@ class Tally:
             yield entry[3]
 
     def _first_name(self, unit: Optional[Unit], info: os.stat_result, size: int) -> bool:
-        """Whether a file with several names is met for the first time; its last name in one unit frees it."""
+        """Return whether a hard-linked file is met for the first time; its last name in one unit makes it freeable."""
         key = (info.st_dev, info.st_ino)
         known = self._linked.get(key)
         if known is None:

@@ -1,4 +1,4 @@
-"""Walk one filesystem and sort what lies there into units: bounded in time and memory, over no link, off no disk."""
+"""Walk one filesystem and sort its contents into units: bounded in time and memory, on one disk, without links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED_UNREAD = 20
 
 
 class Bounds(NamedTuple):
-    """How long to look, and from when on a folder is worth naming."""
+    """How long to look, and the size from which a folder is worth listing."""
 
     deadline: float
     folder_bytes: int
@@ -34,23 +34,23 @@ class _Frame:
     def __init__(self, path: str, entries: Iterator["os.DirEntry[str]"], unit: Optional[Unit], info: Any) -> None:
         self.path = path
         self.entries = entries
-        self.unit = unit  # what everything below belongs to; None while nothing is known
+        self.unit = unit  # the unit of everything below; None while it is unknown
         self.info = info
         self.loose_bytes = 0
         self.loose_inodes = 0
         self.checkpoints: List[Unit] = []
-        self.pointed: Set[str] = set()  # names that links in this folder lead to
+        self.pointed: Set[str] = set()  # names that links in this folder point to
         self.sums: Dict[str, List[int]] = {}  # images and the like: bytes, count
         self.is_environment = False
 
 
 class Walk:
-    """One look at one filesystem."""
+    """One walk over one filesystem."""
 
     def __init__(self, root: str, known: Mapping[str, str], bounds: Bounds, tell: Callable[[Dict[str, Any]], None]):
         self.tally = Tally(os.geteuid())
         self.complete = True
-        self.unread: List[str] = []  # folders that could not be opened, the first of them
+        self.unread: List[str] = []  # the first of the folders that could not be opened
         self.unread_count = 0
         self.stopped_at = ""
         self._root = root
@@ -98,11 +98,11 @@ class Walk:
         return frame
 
     def _kind(self, path: str, unit: Optional[Unit]) -> str:
-        """Name what begins with this folder; empty when it belongs to what it lies in."""
+        """Return the class of the unit that begins with this folder; empty when it belongs to its parent's."""
         if unit is None:
             return self._known.get(path, "") or classes.folder_class(path, self._root)
         if unit.kind.startswith("ours."):
-            return ""  # whatever a run keeps in its folder is the run's
+            return ""  # a run's folder belongs to the run as a whole
         if classes.part_of_cache(unit.kind, os.path.basename(path)):
             return unit.kind
         return self._known.get(path, "")
@@ -114,7 +114,7 @@ class Walk:
             return None
         if stat.S_ISDIR(info.st_mode):
             if info.st_dev != self._device:  # only of folders: overlays give their files other numbers
-                return None  # another disk below this one is not its hog
+                return None  # another disk mounted below this one does not fill it
             frame.is_environment = frame.is_environment or entry.name == "conda-meta"
             if depth >= _DEPTH:
                 self._cannot_read(entry.path)
@@ -136,7 +136,7 @@ class Walk:
             frame.loose_inodes += inodes
 
     def _file(self, frame: _Frame, entry: "os.DirEntry[str]", info: os.stat_result) -> bool:
-        """Give a file that stands for itself a unit of its own; say whether it did."""
+        """Give a file of its own class a unit of its own; return whether it has one."""
         kind = classes.file_class(entry.name, info.st_size)
         if kind in ("images", "tensorboard"):
             total = frame.sums.setdefault(kind, [0, 0])
@@ -182,7 +182,7 @@ class Walk:
         self.tally.keep(unit)
 
     def _folder_kind(self, frame: _Frame) -> str:
-        """Name a folder whose loose files are worth it; empty leaves them to the folder above."""
+        """Return the class of a folder whose loose files are worth a unit; empty leaves them to the folder above."""
         if frame.is_environment:
             return "environment"
         for kind, (_, count) in frame.sums.items():
@@ -206,7 +206,7 @@ class Walk:
 
 
 def _aged(found: List[Unit], pointed: Set[str]) -> List[Unit]:
-    """Say of each checkpoint of a folder whether it is the best, the last, or an old one that newer ones replaced."""
+    """Mark each checkpoint of a folder as the best, the last, or an old one that newer ones replaced."""
     families: Dict[str, List[Unit]] = {}
     for unit in found:
         name = os.path.basename(unit.path)
@@ -227,7 +227,7 @@ def _aged(found: List[Unit], pointed: Set[str]) -> List[Unit]:
 
 
 def _best_of(unit: Unit) -> str:
-    """Which sibling the Hugging Face trainer called the best so far."""
+    """Return the checkpoint that the Hugging Face trainer recorded as the best so far."""
     path = os.path.join(unit.path, "trainer_state.json")
     try:
         if not unit.is_folder or os.lstat(path).st_size > _STATE_BYTES:

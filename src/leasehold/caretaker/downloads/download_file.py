@@ -1,4 +1,4 @@
-"""Bring one file: go on where the last try stopped, end silent connections, count tries, check what came."""
+"""Download one file: resume the last try, end silent connections, count tries, check the bytes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .download_store import Hashes, NoRoom, Store, Taken, hash_file
 from .http import TROUBLE, Answer, Gone, Later, Route, measure, open_at, say
 
 LIMITS: Dict[str, float] = {
-    "stall_s": 45.0,  # no byte for so long: a new connection
-    "try_s": 600.0,  # one connection at most
+    "stall_s": 45.0,  # with no byte for this long, open a new connection
+    "try_s": 600.0,  # the longest that one connection may last
     "tries": 20,
     "pause_s": 5.0,
     "probe_s": 3.0,  # of each route, when there are several
@@ -27,7 +27,7 @@ _MOST_DIFFERENT = 2  # a second wrong hash is no accident
 
 
 class Failed(Exception):
-    """It cannot be had; str() says why."""
+    """The file cannot be downloaded; str() gives the reason."""
 
     def __init__(self, text: str, tries: int = 0) -> None:
         super().__init__(text)
@@ -35,7 +35,7 @@ class Failed(Exception):
 
 
 class Wanted(NamedTuple):
-    """A file, the ways to it, and what is known of its bytes."""
+    """A file, its routes, and what is known of its bytes."""
 
     path: str  # below LEASE_DATA
     routes: Tuple[Route, ...]
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
     blob: str = ""
 
     def differs(self, seen: Hashes) -> str:
-        """Say what is wrong with these bytes; nothing when all that is known agrees."""
+        """Return how these bytes differ from what is known; empty when they agree."""
         if self.size and seen.size != self.size:
             return "%d bytes came, %d were promised" % (seen.size, self.size)
         if self.sha256 and seen.sha256 != self.sha256:
@@ -55,7 +55,7 @@ class Wanted(NamedTuple):
 
 
 class Ears(NamedTuple):
-    """Who hears of it: tell journals an event, moved counts bytes (less than none when a part is dropped)."""
+    """Callbacks: tell journals an event, moved counts bytes (negative when a part is dropped)."""
 
     tell: Callable[..., None]
     moved: Callable[[int], None]
@@ -63,7 +63,7 @@ class Ears(NamedTuple):
 
 
 class FileFetch:
-    """The life of one file until it is in its place."""
+    """Downloads one file until it is in its place."""
 
     def __init__(self, store: Store, wanted: Wanted, limits: Dict[str, float], ears: Ears) -> None:
         self.store = store
@@ -110,7 +110,7 @@ class FileFetch:
         raise Failed(self.last or "no route is left", self.tries)
 
     def _already(self) -> Optional[Hashes]:
-        """Take over a file that is here without a marker of ours, if its bytes prove what it is."""
+        """Accept a file that is here without a marker of ours, if its bytes match."""
         path = self.store.path(self.wanted.path)
         if not os.path.lexists(path):
             return None
@@ -132,11 +132,11 @@ class FileFetch:
         self.measured = True
 
     def _once(self) -> bool:
-        """One connection; tell whether the whole is here now."""
+        """Use one connection; return whether the file is complete now."""
         route, have, known = self.routes[0], self._have(), read_json(self.part + ".json") or {}
         proven = bool(self.wanted.sha256 or self.wanted.blob)
         if have and not proven and known.get("host") != route.host:
-            have = 0  # nothing would tell if two hosts' halves do not fit
+            have = 0  # nothing would detect halves from two hosts that do not fit
         if self.wanted.size and have == self.wanted.size:
             return True
         validator = "" if proven else str(known.get("validator") or "")
@@ -154,7 +154,7 @@ class FileFetch:
             raise Gone("it serves %s bytes, %d were promised" % (answer.total, self.wanted.size))
         total = answer.total if answer.total is not None else self.wanted.size or None
         if total is None and not self.wanted.sha256:
-            raise Gone("the server does not say how long it is; give `size` or `sha256`")
+            raise Gone("the server does not report the length; give `size` or `sha256`")
         return total
 
     def _take(self, answer: Answer, total: Optional[int], route: Route) -> bool:
@@ -187,7 +187,7 @@ class FileFetch:
         return True
 
     def _measure_first(self, route: Route, got: int, spent: float, whole: bool = False) -> None:
-        """The only route is measured too, by the first seconds of the transfer itself."""
+        """Measure the only route too, by the first seconds of the transfer itself."""
         if self.measured or (spent < self.limits["probe_s"] and not whole):
             return
         self.measured = True
@@ -209,7 +209,7 @@ class FileFetch:
         return None
 
     def _between(self, spent: float, gained: int, wait_s: float) -> None:
-        """Count a try unless it was only cut by its time, and pause before the next."""
+        """Count a try unless only its time limit ended it, and pause before the next."""
         fast = spent >= self.limits["try_s"] and gained >= self.limits["least_rate"] * spent
         if fast:
             self.tries -= 1
@@ -226,7 +226,7 @@ class FileFetch:
 
 
 def limits_of(said: Any) -> Dict[str, float]:
-    """Take other limits from a test or a person who knows better."""
+    """Read other limits, set by a test or by a person, over the defaults."""
     import json
 
     try:

@@ -1,6 +1,6 @@
-"""What lies in LEASE_DATA and who vouches for it: markers with size, mtime and hash; parts that can go on.
+"""The store in LEASE_DATA: markers with size, mtime and hash vouch for files; partial files can be resumed.
 
-Light: the caretaker asks here whether everything is already there.
+Light on imports: the caretaker asks here whether everything is already there.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _SPARE_INODES = 32
 
 
 class NoRoom(Exception):
-    """The disk cannot hold it; str() gives the figures."""
+    """The disk has no room for it; str() gives the figures."""
 
 
 class Taken(Exception):
-    """Something else lies where this should go; str() says what."""
+    """Another file lies at this path; str() names it."""
 
 
 class Store:
-    """The folder of fetched things on one box, shared by its runs."""
+    """The folder of downloads on one box, shared by its runs."""
 
     def __init__(self, data: str) -> None:
         self.data = data
@@ -37,24 +37,24 @@ class Store:
         os.makedirs(self._hidden, exist_ok=True)
 
     def path(self, name: str) -> str:
-        """Where a fetched file lies."""
+        """Return the path of a finished file."""
         return os.path.join(self.data, *name.split("/"))
 
     def part(self, name: str) -> str:
-        """Where it grows until it is whole and checked: the same disk, so that a rename brings it to its place."""
+        """Return the path where it grows until complete and checked: on the same disk, so that a rename suffices."""
         return os.path.join(self._hidden, _key(name) + ".part")
 
     def lock(self, to: str) -> str:
-        """Two runs never fetch to one place at once."""
+        """Lock a path: two runs never download to the same path at once."""
         return os.path.join(self._hidden, _key(to) + ".lock")
 
     def marker(self, to: str) -> Optional[Dict[str, Any]]:
-        """What was fetched to this place before."""
+        """Read what was downloaded to this path before."""
         found = read_json(os.path.join(self._hidden, _key(to) + ".json"))
         return found if found is not None and found.get("to") == to else None
 
     def finished(self, item: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
-        """Return the marker if this very item is here and untouched since."""
+        """Return the marker if this very item is here and unchanged since."""
         marker = self.marker(item["to"])
         if marker is None or not same_item(marker, item):
             return None
@@ -62,7 +62,7 @@ class Store:
         return marker if whole and marker["files"] else None
 
     def refuse_other(self, item: Mapping[str, Any]) -> None:
-        """Never replace what another job fetched or a person put there: a live process may be reading it."""
+        """Refuse to replace what another job or a person put there: a live process may be reading it."""
         marker = self.marker(item["to"])
         if marker is None or same_item(marker, item):
             return
@@ -71,7 +71,7 @@ class Store:
             raise Taken("%s holds what was fetched from %s; choose another `to`, or remove it" % (item["to"], source))
 
     def keep(self, item: Mapping[str, Any], files: List[Dict[str, Any]], commit: str) -> None:
-        """Vouch for an item: from now on a look at sizes and times is enough."""
+        """Write an item's marker: from now on, checking sizes and times is enough."""
         noted = []
         for file in files:
             info = os.stat(self.path(file["path"]))
@@ -80,7 +80,7 @@ class Store:
         write_json(os.path.join(self._hidden, _key(item["to"]) + ".json"), value)
 
     def need_room(self, more_bytes: int, more_files: int) -> None:
-        """Check bytes and inodes before anything is fetched."""
+        """Check bytes and inodes before anything is downloaded."""
         figures = os.statvfs(self.data)
         free = figures.f_bavail * figures.f_frsize
         if free < more_bytes + _SPARE_BYTES:
@@ -90,7 +90,7 @@ class Store:
             raise NoRoom(text % (self.data, figures.f_favail, more_files))
 
     def place(self, name: str) -> None:
-        """Bring a checked part to its place, whole or not at all."""
+        """Move a checked part to its path, atomically."""
         target = self.path(name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         fd = os.open(self.part(name), os.O_RDONLY)
@@ -104,7 +104,7 @@ class Store:
 
 
 class Hashes(NamedTuple):
-    """What a file's bytes come to."""
+    """Sizes and hashes of a file's bytes."""
 
     size: int
     sha256: str
@@ -123,7 +123,7 @@ def hash_file(path: str) -> Hashes:
 
 
 def same_item(marker: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Whether a marker speaks of the same bytes: the same hash, or the same source when none is promised."""
+    """Return whether a marker is of the same bytes: the same hash, or the same source when no hash is given."""
     if item.get("sha256"):
         return [file.get("sha256") for file in marker["files"]] == [item["sha256"]]
     sizes_agree = not item.get("size_bytes") or [f.get("size") for f in marker["files"]] == [item["size_bytes"]]
@@ -139,6 +139,6 @@ def _untouched(path: str, file: Mapping[str, Any]) -> bool:
 
 
 def _key(name: str) -> str:
-    """A short file name that tells two long ones apart; the marker itself says which it means."""
+    """Return a short file name that differs for different paths; the marker itself holds the path."""
     raw = name.encode("utf-8")
     return "%s-%08x%08x" % (name.rpartition("/")[2][:40], crc32(raw), crc32(raw[::-1]))

@@ -1,4 +1,4 @@
-"""The caretaker's side of downloads: start the fetching process, copy its journal, know when a trainer may begin."""
+"""The caretaker's side of downloads: start the download process, copy its journal, know when a trainer may begin."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from leasehold.kit.files import journal
 
 from .download_store import Store
 
-_MOST_WORKERS = 5  # that died without a word, one after another
+_MOST_WORKERS = 5  # workers in a row that died without an event
 MARK_NAME = "@downloads"
 
 
 class Downloads:
-    """What of the job's downloads is still to come."""
+    """Tracks which of the job's downloads are still missing."""
 
     def __init__(self, folder: RunFolder, plan: Mapping[str, Any], note: Callable[..., None]) -> None:
         self.folder = folder
@@ -28,14 +28,14 @@ class Downloads:
         self._copied: Optional[int] = None
 
     def step(self, known: List[Dict[str, Any]], before_exec: Callable[[], None]) -> bool:
-        """Go on with them; tell whether all are here. `known` is the run's journal."""
+        """Take the next step; return whether all are here. `known` is the run's journal."""
         if self.ready:
             return True
         self._copy(known)
         return self.ready if self.problem or self.busy() else self._next(known, before_exec)
 
     def _next(self, known: List[Dict[str, Any]], before_exec: Callable[[], None]) -> bool:
-        """Nobody fetches: is anything left to fetch?"""
+        """Start a worker if none runs and something is missing."""
         if self.ready:
             return True
         if all(Store(self.folder.data).finished(item) for item in self.items):
@@ -43,17 +43,17 @@ class Downloads:
                 self.note("downloads_found", items=len(self.items))
             self.ready = True
         elif self._lost >= _MOST_WORKERS:
-            self.problem = "download.failed: the download process died %d times without a word" % self._lost
+            self.problem = "download.failed: the download process died %d times without an error message" % self._lost
         else:
             self._worker.start(before_exec, "fetch", self.folder.path)
         return self.ready
 
     def busy(self) -> bool:
-        """Whether somebody fetches for this run now, though its parent may be gone."""
+        """Return whether a worker downloads for this run now, even if its parent is gone."""
         return self._worker.busy()
 
     def end(self) -> None:
-        """End the worker: the run is to stop. What came so far is kept."""
+        """End the worker because the run is to stop. Partial downloads are kept."""
         if self.items and self.busy():
             from leasehold.caretaker.process.end_processes import end_processes
 
@@ -84,7 +84,7 @@ class Downloads:
 
 
 def say_failed(event: Mapping[str, Any]) -> str:
-    """Give a failed download as a reason, whose first word programs read."""
+    """Format a failed download as a reason, whose first word programs read."""
     from leasehold.kit.events.setup_events import download_failed
 
     return "download.failed: %s" % download_failed(event)

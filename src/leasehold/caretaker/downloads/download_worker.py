@@ -1,7 +1,7 @@
-"""Fetch what the job names: a parent that stays small and keeps watch, and a worker that speaks to the network.
+"""Download what the job names: a parent that stays small and keeps watch, and a worker that uses the network.
 
-The worker is dressed like any command of the job (variables, hook, secrets). The run's download lock is inherited by
-it, so that a second worker cannot start while one lives. Both write into a journal of their own, one at a time;
+The worker is dressed like any command of the job (variables, hook, secrets). It inherits the run's download lock, so
+that a second worker cannot start while one lives. Both write into a journal of their own, one at a time;
 the caretaker, which alone writes the run's journal, copies it from there.
 """
 
@@ -30,7 +30,7 @@ _VERDICTS = ("downloads_ready", "download_failed", "hook_failed")
 
 
 def fetch(folder: RunFolder) -> int:
-    """Start the worker and stay until it has ended; bring back a dead caretaker meanwhile."""
+    """Start the worker and wait until it has ended; respawn a dead caretaker meanwhile."""
     lock = wait_lock(folder.downloads_lock, _LOCK_WAIT_S)
     plan = folder.read_plan()
     if lock is None or plan is None:
@@ -76,7 +76,7 @@ def _bring_back(folder: RunFolder) -> None:
 
 
 def pull(folder: RunFolder) -> int:
-    """Fetch every item in turn; the last event says how it ended."""
+    """Download every item in turn; the last event is the outcome."""
     from .download_file import Failed, limits_of
     from .download_store import NoRoom, Taken
 
@@ -96,7 +96,7 @@ def pull(folder: RunFolder) -> int:
 
 
 class _Worker:
-    """Brings items and reports how far it is."""
+    """Downloads items and reports progress."""
 
     def __init__(self, folder: RunFolder, journal: Journal, limits: Dict[str, float]) -> None:
         from .download_store import Store
@@ -110,7 +110,7 @@ class _Worker:
         self.reported_at = 0.0
 
     def bring(self, number: int, item: Mapping[str, Any]) -> None:
-        """Fetch one item unless it is here."""
+        """Download one item unless it is here."""
         from leasehold.kit.tables.download_sources import parse_source
 
         from .sources import list_item, spelled
@@ -130,7 +130,7 @@ class _Worker:
             os.close(lock)
 
     def fail(self, number: int, item: Mapping[str, Any], error: BaseException) -> None:
-        """Say why an item cannot be had."""
+        """Journal why an item cannot be downloaded."""
         kinds = {"NoRoom": "disk", "Taken": "taken"}
         self._tell(
             "download_failed", worker=os.getpid(), why=kinds.get(type(error).__name__, "failed"),
@@ -138,7 +138,7 @@ class _Worker:
         )  # fmt: skip
 
     def _sole(self, item: Mapping[str, Any]) -> int:
-        """Wait while another run fetches to the same place."""
+        """Wait while another run downloads to the same path."""
         path = self.store.lock(item["to"])
         lock = try_lock(path)
         if lock is None:

@@ -1,4 +1,4 @@
-"""One HTTP answer at a time: ranges, what will never work, and silence that ends a connection."""
+"""Read HTTP answers one at a time: ranges, permanent failures, and connections that fall silent."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TROUBLE = (OSError, http.client.HTTPException, ValueError)  # HTTPError and URLE
 
 
 class Gone(Exception):
-    """This route will never serve it; str() says why."""
+    """This route will never serve the file; str() gives the reason."""
 
 
 class Later(OSError):
-    """The server asks for patience."""
+    """The server asks to retry later."""
 
     def __init__(self, text: str, wait_s: float) -> None:
         super().__init__(text)
@@ -34,18 +34,18 @@ class Later(OSError):
 
 
 class Route(NamedTuple):
-    """One way to the same bytes."""
+    """One route to the same bytes."""
 
     url: str
-    token: str = ""  # sent to this host alone, and only where nobody can listen
+    token: str = ""  # sent to this host alone, and only by https or to a host nearby
 
     @property
     def host(self) -> str:
-        """Name it for people."""
+        """Name for people."""
         return urlsplit(self.url).netloc.rpartition("@")[2]
 
     def via(self) -> str:
-        """Say how it is reached: directly, or by which proxy."""
+        """Describe the way there: direct, or by which proxy."""
         parts = urlsplit(self.url)
         proxy = urllib.request.getproxies().get(parts.scheme)
         if not proxy or urllib.request.proxy_bypass(parts.netloc):
@@ -54,7 +54,7 @@ class Route(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An open body: where it begins, how long the whole is (None: unsaid), and what names this version."""
+    """An open body: its start, the total length (None: not given), and the identifier of this version."""
 
     body: Any
     offset: int
@@ -62,13 +62,13 @@ class Answer(NamedTuple):
     validator: str
 
     def read(self) -> bytes:
-        """Return what came, up to a chunk; empty at the end. Silence raises."""
+        """Return the bytes that came, up to a chunk; empty at the end. A silent connection raises."""
         data: bytes = self.body.read1(_CHUNK_BYTES)
         return data
 
 
 def open_at(route: Route, offset: int, validator: str, stall_s: float) -> Answer:
-    """Ask for the bytes from offset on; the answer may begin at 0 when the server cannot do that."""
+    """Request the bytes from offset on; the answer may begin at 0 when the server does not support ranges."""
     headers = {"Accept-Encoding": "identity", "User-Agent": "leasehold"}
     if offset:
         headers["Range"] = "bytes=%d-" % offset
@@ -93,7 +93,7 @@ def open_at(route: Route, offset: int, validator: str, stall_s: float) -> Answer
 
 
 def get_text(route: Route, stall_s: float, most_bytes: int) -> bytes:
-    """Fetch a short answer whole."""
+    """Fetch a short answer as a whole."""
     with _open(route, {"User-Agent": "leasehold", "Accept": "application/json"}, stall_s) as body:
         data: bytes = body.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -102,7 +102,7 @@ def get_text(route: Route, stall_s: float, most_bytes: int) -> bytes:
 
 
 def say(error: BaseException) -> str:
-    """Spell what went wrong without any address."""
+    """Format an error without any address."""
     if isinstance(error, urllib.error.HTTPError):
         return "HTTP %d %s" % (error.code, error.reason)
     if isinstance(error, urllib.error.URLError) and isinstance(error.reason, BaseException):
@@ -113,7 +113,7 @@ def say(error: BaseException) -> str:
 
 
 def _open_past_end(route: Route, stall_s: float) -> Answer:
-    """What we have is longer than what is there: begin anew."""
+    """Start again: what we have is longer than the file."""
     body = _open(route, {"Accept-Encoding": "identity", "User-Agent": "leasehold"}, stall_s)
     return Answer(body, 0, _whole(body.headers.get("Content-Length")), "")
 
@@ -133,7 +133,7 @@ def _open(route: Route, headers: Mapping[str, str], stall_s: float) -> Any:
 
 
 def _judge(error: urllib.error.HTTPError, moved: bool, had_token: bool) -> None:
-    """Tell what will never work from what may work later; a signed address that ran out is asked for anew."""
+    """Separate permanent failures from those worth a retry; a signed address that expired is requested anew."""
     if error.code in (401, 403) and not moved:
         hint = "the token was refused" if had_token else "is it gated or private? Put HF_TOKEN into `secrets`"
         raise Gone("HTTP %d %s (%s)" % (error.code, error.reason, hint)) from None
@@ -145,7 +145,7 @@ def _judge(error: urllib.error.HTTPError, moved: bool, had_token: bool) -> None:
 
 
 def measure(route: Route, offset: int, limits: Mapping[str, float]) -> Dict[str, Any]:
-    """Take the first seconds of the real transfer by this route, throw them away, and say how fast they came."""
+    """Measure this route by the first seconds of the real transfer; discard the bytes and return their rate."""
     said: Dict[str, Any] = {"route": route.host, "via": route.via()}
     begun = time.monotonic()
     got = 0

@@ -1,7 +1,7 @@
-"""From a source to its files: a URL is one, a hub's repository is asked for its list.
+"""Resolve a source to its files: a URL is one file, a hub's repository is asked for its list.
 
-The hubs' answers are checked like anything that comes from outside: names must stay below their folder.
-Sources of the shapes: huggingface_hub (HfApi.repo_info with files_metadata, hf_hub_url) and modelscope's hub client
+The hubs' answers are checked like any outside input: names must stay below their folder.
+Sources of the formats: huggingface_hub (HfApi.repo_info with files_metadata, hf_hub_url) and modelscope's hub client
 (get_model_files, get_file_download_url).
 """
 
@@ -26,7 +26,7 @@ _HEX = set("0123456789abcdef")
 
 
 class Listing(NamedTuple):
-    """What an item consists of, and the exact version that was listed."""
+    """Files of an item, and the exact version that was listed."""
 
     files: List[Wanted]
     commit: str = ""
@@ -35,7 +35,7 @@ class Listing(NamedTuple):
 def list_item(
     sources: Sequence[Source], item: Mapping[str, Any], environ: Mapping[str, str], limits: Mapping[str, float]
 ) -> Listing:
-    """Name every file of an item with the ways to it; raises Failed."""
+    """List every file of an item with its routes; raises Failed."""
     if all(source.kind == "url" for source in sources):
         routes = tuple(Route(source.name) for source in sources)
         size, sha = int(item.get("size_bytes") or 0), str(item.get("sha256") or "")
@@ -91,7 +91,7 @@ def _from_modelscope(source: Source, to: str, environ: Mapping[str, str], limits
 
 
 def _ask(routes: Sequence[Route], limits: Mapping[str, float]) -> Dict[str, Any]:
-    """Get a list from the first endpoint that gives one."""
+    """Request a list from the first endpoint that gives one."""
     last, tries, left = "", 0, list(routes)
     while left and tries < limits["tries"]:
         tries += 1
@@ -108,7 +108,7 @@ def _ask(routes: Sequence[Route], limits: Mapping[str, float]) -> Dict[str, Any]
             left.append(left.pop(0))
             if tries < limits["tries"]:
                 time.sleep(limits["pause_s"])
-    raise Failed("the list of files could not be had: %s" % last, tries)
+    raise Failed("the list of files could not be fetched: %s" % last, tries)
 
 
 def _entries(listed: Any, key: str, source: Source) -> List[Dict[str, Any]]:
@@ -135,7 +135,7 @@ def _count(value: Any) -> int:
 
 
 def spelled(item: Mapping[str, Any]) -> Tuple[str, ...]:
-    """The item's sources as people may read them."""
+    """Format the item's sources for people."""
     from leasehold.kit.tables.download_sources import plain_url
 
     return tuple(plain_url(str(source)) for source in item["source"])

@@ -1,4 +1,4 @@
-"""The gate before each attempt: bytes and inodes that it will need, against what the disk has."""
+"""The gate before each attempt: compare the bytes and inodes that it will need with what the disk has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT_CHECKPOINTS = 2  # best and last
 
 
 def need_bytes(plan: Dict[str, Any], attempt: int) -> int:
-    """Reckon what an attempt will still write: all of it at first, later one checkpoint beside the old one."""
+    """Estimate what an attempt will still write: everything at first, later one checkpoint beside the old one."""
     job = plan.get("job", {})
     checkpoint = int((job.get("checkpoint") or {}).get("size_bytes") or 0)
     if attempt > 1:
@@ -23,12 +23,12 @@ def need_bytes(plan: Dict[str, Any], attempt: int) -> int:
 
 
 def shortage(folder: RunFolder, plan: Dict[str, Any], name: str, attempt: int) -> Optional[Dict[str, Any]]:
-    """Say what the disk lacks for the next attempt, in the words of `disk_short`; None when it suffices."""
+    """Return what the disk lacks for the next attempt, in the terms of `disk_short`; None when there is enough."""
     path = folder.out(name)
     try:
         disk = os.statvfs(path)
     except OSError:
-        return None  # the attempt itself will say it better
+        return None  # the attempt itself reports it more clearly
     free, need = disk.f_bavail * disk.f_frsize, need_bytes(plan, attempt)
     if free < need:
         hint = "%s more are needed: a larger disk, or lease disk to see what lies there" % say_bytes(need - free)
@@ -40,14 +40,14 @@ def shortage(folder: RunFolder, plan: Dict[str, Any], name: str, attempt: int) -
 
 
 def say(short: Dict[str, Any]) -> str:
-    """Give a shortage as a reason; home reads from its first word that nothing was started."""
+    """Format a shortage as a reason; home reads from its first word that nothing was started."""
     from leasehold.kit.events import failure_events  # few disks are full
 
     return "disk.short: %s" % failure_events.shortage(short)
 
 
 def say_need(folder: RunFolder, plan: Dict[str, Any], name: str, largest_bytes: int) -> str:
-    """Say how much room is lacking on a disk that was full: for one more of the largest thing that lies there."""
+    """Format how much room is missing on a disk that was full: enough for one more of the largest result there."""
     path = folder.out(name)
     try:
         disk = os.statvfs(path)

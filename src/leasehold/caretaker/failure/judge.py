@@ -1,6 +1,6 @@
-"""Find out, in a child of its own, why an attempt failed: its log, its end, the kernel, the cgroup, the disk.
+"""Find out, in a separate child, why an attempt failed: its log, its exit, the kernel, the cgroup, the disk.
 
-The catalogue and the matcher weigh more than caretaker and keeper together; they live only as long as this takes.
+The catalogue and the matcher take more memory than caretaker and keeper together; here they live only briefly.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _MOST_EVIDENCE = 8
 _LINE_CHARS = 300
 _LARGEST_S = 5.0
 _SIGNALLED = 128
-_BROKEN = ("gpu_xid", "gpu_lost", "gpu_ecc")  # alarms of the patrol that mean the card itself
+_BROKEN = ("gpu_xid", "gpu_lost", "gpu_ecc")  # patrol alarms that mean the card itself
 
 
 def judge(folder: RunFolder, cell: str, attempt: int) -> int:
-    """Answer what failed an attempt, in the words of `failure_classed`."""
+    """Return what failed an attempt, in the terms of `failure_classed`."""
     plan = folder.read_plan() or {}
     life = Life(journal.read_from(folder.journal, 0)[0], cell, attempt)
     log = os.path.join(folder.attempt(cell, attempt), "log")
@@ -63,7 +63,7 @@ def judge(folder: RunFolder, cell: str, attempt: int) -> int:
 
 
 class Life:
-    """One attempt as the journal tells it."""
+    """One attempt as the journal records it."""
 
     def __init__(self, events: List[Dict[str, Any]], cell: str, attempt: int) -> None:
         mine = [event for event in events if event.get("cell") == cell and event.get("attempt") == attempt]
@@ -87,12 +87,12 @@ class Life:
 
     @property
     def exit_code(self) -> Optional[int]:
-        """The code as a shell would say it."""
+        """The code as a shell would report it."""
         ended_by = self._end.get("signal")
         return _SIGNALLED + int(ended_by) if ended_by else self._end.get("code")
 
     def oom_kills_during(self) -> Optional[int]:
-        """How many the kernel killed in our cgroup since the attempt began; None when nobody counted."""
+        """Return how often the kernel killed in our cgroup since the attempt began; None when there was no counter."""
         before, now = self._start.get("oom_kills"), limits.oom_kills()
         return max(0, now - before) if isinstance(before, int) and now is not None else None
 
@@ -167,7 +167,7 @@ def _chunks(path: str, most_bytes: int) -> Iterator[bytes]:
 
 
 def _step(log: str, pattern: str) -> str:
-    """Say how far it was: its own step, or else a sum of its last words."""
+    """Return how far it was: its own step, or else a hash of its last output."""
     tail = b"".join(_chunks(log, _TAIL_BYTES))
     reader = ProgressReader(pattern)
     reader.feed(tail.decode("utf-8", "replace") + "\n")
@@ -178,13 +178,13 @@ def _step(log: str, pattern: str) -> str:
 
 
 def _saved(folder: RunFolder, plan: Dict[str, Any], cell: str, since_unix: float) -> bool:
-    """Whether the attempt left newer work than it began with: a checkpoint where the job says, else any result."""
+    """Return whether the attempt left newer work than it began with: the job's checkpoint if named, else any result."""
     checkpoint = plan.get("job", {}).get("checkpoint") or {}
     return since_unix > 0 and newest(folder.out(cell), str(checkpoint.get("path") or "**")) > since_unix
 
 
 def _largest(root: str) -> int:
-    """Size of the largest result: what was being written when the disk was full is most likely of its kind."""
+    """Return the size of the largest result: when the disk filled up, most likely one of its kind was being written."""
     until = time.monotonic() + _LARGEST_S
     largest = 0
     try:

@@ -1,6 +1,6 @@
 """Prune what the job calls `scratch` when the disk is full: only below the cell's own folder, never best or last.
 
-Runs in a child of its own, after the trainer is gone. A promised artifact is never scratch, whatever the patterns say.
+Runs in a separate child, after the trainer is gone. A promised artifact is never scratch, whatever the patterns match.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def prune(folder: RunFolder, cell: str) -> int:
 
 
 def choose(root: str, plan: Dict[str, Any], promised: List[str]) -> Any:
-    """Split what scratch names into what may go and what must stay."""
+    """Split the files that scratch matches into those to remove and those to keep."""
     job = plan.get("job", {})
     patterns = [str(pattern) for pattern in job.get("scratch") or []]
     checkpoint = str((job.get("checkpoint") or {}).get("path") or "")
@@ -51,7 +51,7 @@ def choose(root: str, plan: Dict[str, Any], promised: List[str]) -> Any:
 
 
 def _last(pattern: str, hits: List[Found], checkpoint: str) -> Set[str]:
-    """The newest checkpoint among them: one file, or the whole folder of a sharded one."""
+    """Return the newest checkpoint among them: one file, or the whole folder of a sharded one."""
     regex = compile_pattern(checkpoint) if checkpoint else None
     states = [f for f in hits if f.path.endswith(_CHECKPOINTS) or (regex is not None and regex.match(f.path))]
     if not states:
@@ -68,7 +68,7 @@ def _is_best(path: str) -> bool:
 
 
 def _unlink(root: str, found: Found) -> bool:
-    """Remove one entry, reaching it through no symlink, if it is still the one that was listed."""
+    """Remove one entry, reached without following symlinks, if it is still the one that was listed."""
     parts = found.path.split("/")
     fd = os.open(root, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""Who holds the cards: every process with a card's device open, and which of them nobody needs any more."""
+"""Find every process with a card's device open, and which of them are left over from work that is gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .nvidia_smi import Listed
 
 YOUNG_S = 120.0  # a trainer that starts right now is not listed yet
 IDLE_SHARE = 0.01  # of one core, while we watched
-_INITIAL_NAMESPACE = 0xEFFFFFFC  # the kernel's fixed number for the machine's own process table
+_INITIAL_NAMESPACE = 0xEFFFFFFC  # the kernel's fixed inode of the host's own process namespace
 _SERVICES = (  # they hold devices for everybody
     "nvidia-persiste", "nv-hostengine", "nvidia-cuda-mps", "nvidia-smi", "nvidia-fabricma", "dcgm-exporter", "nvtop",
     "nvitop", "gpustat", "Xorg", "Xwayland",
@@ -26,7 +26,7 @@ _SERVICES = (  # they hold devices for everybody
 
 
 class Sight(NamedTuple):
-    """What the judgement rests on: two looks at the processes, and what the driver lists."""
+    """Basis of the judgement: two looks at the processes, and the driver's list."""
 
     before: ProcessTable
     after: ProcessTable
@@ -36,12 +36,12 @@ class Sight(NamedTuple):
 
 
 def blind(sight: Sight) -> bool:
-    """Whether the driver's list says nothing of this box's processes: containers have numbers of their own."""
+    """Return whether the driver's list names none of this box's processes: containers have numbers of their own."""
     return own_namespace() and not any(_cards_of(sight, item.pid) for item in sight.listed)
 
 
 def own_namespace() -> bool:
-    """Whether this box numbers its processes by itself, as containers do."""
+    """Return whether this box has its own process namespace, as containers do."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino != _INITIAL_NAMESPACE
     except OSError:
@@ -49,7 +49,7 @@ def own_namespace() -> bool:
 
 
 def holders(root: str, sight: Sight, min_age_s: float = YOUNG_S) -> List[Dict[str, Any]]:
-    """Describe everyone who has a card open, each with why it is kept or why it is a zombie."""
+    """Describe every process that has a card open, with why it is kept or why it is a zombie."""
     table = sight.after
     found = {pid: cards for pid, cards in ((pid, _cards_of(sight, pid)) for pid in table.entries) if cards}
     listed_here = {item.pid for item in sight.listed}
@@ -82,7 +82,7 @@ def holders(root: str, sight: Sight, min_age_s: float = YOUNG_S) -> List[Dict[st
 
 
 def on_cards(cards: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Add to each card who the driver lists on it: pid, user, command, memory; None where it does not say."""
+    """Add to each card the processes that the driver lists on it: pid, user, command, memory; None where unknown."""
     answer = nvidia_smi.cards(("index", "uuid"))
     uuids = {str(row.get("index")): str(row.get("uuid")) for row in answer.gpus if row}
     listed, problem = nvidia_smi.listed()
@@ -108,7 +108,7 @@ def _occupant(item: Listed, table: ProcessTable) -> Dict[str, Any]:
 
 
 def end(targets: List[Dict[str, Any]], still: Iterable[Dict[str, Any]], grace_s: float) -> List[Dict[str, Any]]:
-    """Ask each target to end, then make it: only those that are zombies by a fresh look, of the same start time."""
+    """End targets by SIGTERM, then SIGKILL: only those still zombies by a fresh look, with the same start time."""
     fresh = {(row["pid"], row["started"]): row for row in still}
     results = []
     for target in targets:
@@ -124,7 +124,7 @@ def end(targets: List[Dict[str, Any]], still: Iterable[Dict[str, Any]], grace_s:
 
 
 class _Kept:
-    """Which processes are somebody's work, whatever they hold."""
+    """Decides which processes are somebody's work, whatever they hold."""
 
     def __init__(self, root: str, table: ProcessTable, listed: Set[int], found: Iterable[int]) -> None:
         self._table = table
@@ -137,11 +137,11 @@ class _Kept:
         self._live = table.family(live)
 
     def run_of(self, pid: int) -> str:
-        """Name the run of ours that it carries the mark of."""
+        """Return the run of ours whose mark the process carries."""
         return self._known_runs.get(self._marks.get(pid, "").split("/")[0], "")
 
     def why(self, entry: Entry) -> str:
-        """Say why a process must not be touched; empty when none of these reasons holds."""
+        """Return why a process must not be touched; empty when none of these reasons holds."""
         if entry.user_id != os.geteuid():
             return "it belongs to user %d, not to us" % entry.user_id
         if entry.pid in self._own:
@@ -167,7 +167,7 @@ def _cards_of(sight: Sight, pid: int) -> Set[str]:
 
 
 def _working(entry: Entry, sight: Sight, min_age_s: float) -> str:
-    """Say why a process may still be at work; in a container, where lists have holes, only idle orphans are not."""
+    """Return why a process may still be at work; in a container, where lists have gaps, only idle orphans are not."""
     if entry.age_s < min_age_s:
         return "it is only %d s old; %d s is the least" % (entry.age_s, min_age_s)
     if not own_namespace():

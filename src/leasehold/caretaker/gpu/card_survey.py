@@ -1,4 +1,4 @@
-"""Look at the cards for a few seconds: samples, faults, the driver, and who holds them. Judged at home."""
+"""Watch the cards for a few seconds: samples, faults, the driver, and the processes that hold them. Home judges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WATCH_S = 5.0  # long enough to see whether a process does anything
 
 
 def _nobody(value: Dict[str, Any]) -> None:
-    """Tell no one."""
+    """Report to nobody."""
 
 
 def survey(request: Request) -> None:
@@ -36,7 +36,7 @@ def survey(request: Request) -> None:
 def look(
     root: str, count: int, period_s: float, min_age_s: float = YOUNG_S, tell: Callable[[Dict[str, Any]], None] = _nobody
 ) -> Dict[str, Any]:
-    """Sample the cards, read what the driver and the kernel say, and judge who holds them."""
+    """Sample the cards, read what the driver and the kernel report, and judge the processes that hold them."""
     before, begun = ProcessTable(), time.monotonic()
     answer = nvidia_smi.cards()
     devices = sorted(glob.glob(_DEVICES + "/nvidia[0-9]*"))
@@ -64,13 +64,13 @@ def look(
 
 
 def at_a_glance() -> Dict[str, Any]:
-    """One look at the cards' faults and at the kernel log, for the audit."""
+    """Read the cards' faults and the kernel log once, for the audit."""
     answer = nvidia_smi.cards()
     return {"cards": answer.gpus, "problem": answer.problem, "kernel": _kernel()}
 
 
 def end_holders(request: Request) -> None:
-    """End the named zombies: each must still be one, by a fresh look, and of the same start time."""
+    """End the named zombies: each must still be one by a fresh look, with the same start time."""
     targets: List[Any] = list(request.args.get("targets") or [])
     if not all(isinstance(item, dict) and {"pid", "started"} <= set(item) for item in targets):
         raise Refused("wire.bad_request", "targets are objects with pid and started")
@@ -79,14 +79,14 @@ def end_holders(request: Request) -> None:
 
 
 def end_now(root: str, targets: List[Any], grace_s: float, min_age_s: float = YOUNG_S) -> List[Dict[str, Any]]:
-    """Look again for a while, then end those of the targets that are still zombies."""
+    """Watch again for a while, then end those of the targets that are still zombies."""
     before, begun = ProcessTable(), time.monotonic()
     time.sleep(_WATCH_S)
     return end(targets, holders(root, _sight(before, begun), min_age_s), grace_s)
 
 
 def _kernel() -> Dict[str, Any]:
-    """Xid lines since boot, each with what it means and whether it says to leave the box."""
+    """List Xid lines since boot, each with its meaning and whether it is a reason to leave the box."""
     said = kernel_log.xids()
     return dict(said, xids=[dict(item, **explain(item["xid"])._asdict()) for item in said["xids"]])
 
@@ -97,7 +97,7 @@ def _sight(before: ProcessTable, begun: float) -> Sight:
 
 
 def _toolkit() -> str:
-    """The CUDA toolkit that lies on the box; frameworks usually bring their own."""
+    """Return the CUDA toolkit installed on the box; frameworks usually bring their own."""
     try:
         with open("/usr/local/cuda/version.json", "rb") as file:
             return str(json.loads(file.read().decode("utf-8"))["cuda"]["version"])
@@ -106,7 +106,7 @@ def _toolkit() -> str:
 
 
 def _kernel_module() -> str:
-    """The version of the driver in the kernel; libraries of another one cannot speak to it."""
+    """Return the driver version in the kernel; libraries of another version cannot talk to it."""
     try:
         with open("/proc/driver/nvidia/version", "rb") as file:
             found = _MODULE.search(file.read(4000).decode("utf-8", "replace"))

@@ -1,7 +1,7 @@
-"""The cards as the driver's library describes them, else the driver's tool; and who is on them.
+"""The cards as the driver's library describes them, else the driver's tool; and the processes on them.
 
 Both describe a card by the same names (`nvidia_smi._FIELDS` lists them all): what was not read is absent or None, a
-size is in bytes, and `reasons` names what slows the clocks as `clock_reasons` does.
+size is in bytes, and `reasons` lists what slows the clocks in the words of `clock_reasons`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LIBRARY = "libnvidia-ml.so.1"
 
 
 class Answer(NamedTuple):
-    """What the cards said, or why they said nothing."""
+    """What the driver reported of the cards, or why it reported nothing."""
 
     gpus: List[Dict[str, Any]]
     problem: str = ""
@@ -45,7 +45,7 @@ def _ask_tool(problem: str) -> Answer:
 
 
 def whose(card: Dict[str, Any], ours: List[int], mark: str) -> Dict[str, Any]:
-    """Tell whose the processes on a card are: ours, others' that we can see, and those of another namespace."""
+    """Sort the processes on a card: ours, others' that we can see, and those of another namespace."""
     if card.get("processes") is None:
         return {}
     mine, hidden, others = 0, 0, []
@@ -56,7 +56,7 @@ def whose(card: Dict[str, Any], ours: List[int], mark: str) -> Dict[str, Any]:
         elif os.path.exists("/proc/%d" % pid):
             others.append(dict(one, name=_name_of(pid)))
         else:
-            hidden += 1  # the driver counts in the host's numbers, and we live in a container
+            hidden += 1  # the driver counts in the host's numbers, and we are in a container
     return {"ours": mine, "others": others[:8], "hidden": hidden}
 
 

@@ -1,4 +1,4 @@
-"""Why a card's clocks are where they are, as the driver's bits say."""
+"""Decode the driver's bits for why a card's clocks are where they are."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ REASONS = (  # bits of the clocks' event reasons
 
 
 def reasons_of(bits: int) -> List[str]:
-    """Name the reasons that hold the clocks where they are."""
+    """List the reasons that hold the clocks where they are."""
     return [name for bit, name in REASONS if bits & bit]

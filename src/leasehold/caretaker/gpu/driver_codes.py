@@ -1,4 +1,4 @@
-"""What the driver's Xid errors mean, and which of them say that the card, not the program, is at fault."""
+"""The driver's Xid errors: their meanings, and which of them mean that the card, not the program, is at fault."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ XIDS: Dict[int, Xid] = {
 
 
 def explain(code: int) -> Xid:
-    """Say what a code means; an unknown one says so."""
+    """Return the meaning of a code, also of an unknown one."""
     return XIDS.get(code, Xid("see NVIDIA's Xid catalogue"))

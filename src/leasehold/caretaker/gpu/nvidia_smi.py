@@ -1,4 +1,4 @@
-"""Ask the driver's own tool: cards with every field it knows, which processes it lists, which CUDA it can run."""
+"""Run nvidia-smi: cards with every field it knows, the processes it lists, the newest CUDA it can run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .cards import Answer
 
 _TIMEOUT_S = 30.0
 _MIB = 1 << 20
-_FIELDS = {  # our name -> the tool's; a driver that does not know one answers without it
+_FIELDS = {  # our name -> the tool's; an older driver answers without the fields that it does not know
     "index": "index",
     "uuid": "uuid",
     "name": "name",
@@ -70,7 +70,7 @@ _CUDA = re.compile(r"CUDA Version\s*:\s*(\d+\.\d+)")
 
 
 class Listed(NamedTuple):
-    """A process that the driver itself names on a card."""
+    """A process that the driver itself lists on a card."""
 
     pid: int
     uuid: str
@@ -78,7 +78,7 @@ class Listed(NamedTuple):
 
 
 def cards(names: Sequence[str] = _EVERYTHING) -> Answer:
-    """Query each card once; fields that this driver does not know are left out, not guessed."""
+    """Query each card once; omit fields that this driver does not know, never guess them."""
     fields = {name: _FIELDS[name] for name in names if name in _FIELDS}
     fields.update(_REASONS if "reasons" in names else {})
     for _ in range(2 * len(fields)):
@@ -96,13 +96,13 @@ def cards(names: Sequence[str] = _EVERYTHING) -> Answer:
 
 
 def overview() -> Answer:
-    """Name the cards with their memory, driver, use and temperature; what the driver does not say is None."""
+    """List the cards with their memory, driver, use and temperature; None where the driver does not report it."""
     found = cards(_OVERVIEW)
     return Answer([dict(dict.fromkeys(_OVERVIEW), **card) for card in found.gpus], found.problem)
 
 
 def listed() -> Tuple[List[Listed], str]:
-    """List the processes that the driver names, with their memory where it says so."""
+    """List the processes that the driver reports, with their memory where known."""
     said, problem = run_tool(["--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"])
     found = []
     for line in said.splitlines():
@@ -118,13 +118,13 @@ def listed() -> Tuple[List[Listed], str]:
 
 
 def cuda_of_driver() -> str:
-    """The newest CUDA that this driver can run; empty when it does not say."""
+    """Return the newest CUDA that this driver can run; empty when it does not report one."""
     found = _CUDA.search(run_tool(["-q", "-d", "COMPUTE"])[0])
     return found.group(1) if found else ""
 
 
 def run_tool(words: List[str]) -> Tuple[str, str]:
-    """Run nvidia-smi; return what it said, and why that is nothing."""
+    """Run nvidia-smi; return its output, and why there is none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return "", "nvidia-smi is not installed"
@@ -145,14 +145,14 @@ def run_tool(words: List[str]) -> Tuple[str, str]:
 
 
 def _drawing_too() -> List[int]:
-    """Processes that only draw are in no list of compute processes, and are no zombies either."""
+    """Find processes that only draw: they are in no list of compute processes, and are no zombies either."""
     said, _ = run_tool(["pmon", "-c", "1"])
     rows = [line.split() for line in said.splitlines() if not line.startswith("#")]
     return [int(words[1]) for words in rows if len(words) > 2 and words[1].isdigit()]
 
 
 def _without(fields: Dict[str, str], unknown: str) -> Dict[str, str]:
-    """Ask under the newer name first, then not at all."""
+    """Query the newer field name first, then leave the field out."""
     old, new = _NEWER_NAME
     renamed = new + unknown[len(old) :] if unknown.startswith(old) else None
     kept = {name: renamed if field == unknown else field for name, field in fields.items()}
@@ -174,7 +174,7 @@ def _row(names: List[str], line: str) -> Dict[str, Any]:
 
 
 def _value(word: str) -> Any:
-    """A number, yes, no, or None for every spelling of "not available"."""
+    """Return a number, yes, no, or None for every form of "not available"."""
     low = word.strip("[]").lower()
     if low in _YES or low in _NO:
         return low in _YES

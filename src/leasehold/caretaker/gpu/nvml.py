@@ -1,7 +1,7 @@
-"""What the cards say, through the driver's own library. Every figure may be missing: old drivers, small cards, MIG.
+"""Read the cards through the driver's own library. Every figure may be missing: old drivers, small cards, MIG.
 
 Opening it costs a process 19 MB (measured on an H200), and a call may hang with the driver: so it is opened only in
-a child that asks, answers and ends.
+a short-lived child.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MEMORY_V2 = 40 | (2 << 24)  # the struct's size, and its version
 
 
 class CannotAsk(Exception):
-    """The driver does not answer here; str() says why."""
+    """The driver does not answer here; str() gives the reason."""
 
 
 class _Utilisation(ctypes.Structure):
@@ -78,7 +78,7 @@ class _ProcessV1(ctypes.Structure):
 
 
 class Nvml:
-    """An open library; CannotAsk, when there is no driver to ask."""
+    """An open library; raises CannotAsk when there is no driver to ask."""
 
     def __init__(self, library: str) -> None:
         try:
@@ -92,11 +92,11 @@ class Nvml:
         self._cards = self._open_cards()
 
     def cards(self) -> List[Dict[str, Any]]:
-        """Read every card; what one does not tell is absent."""
+        """Read every card; what one does not report is absent."""
         return [self._card(index, card) for index, card in enumerate(self._cards)]
 
     def close(self) -> None:
-        """Let the driver go."""
+        """Close the library."""
         self._call("nvmlShutdown")
 
     def _open_cards(self) -> List[c_void_p]:
@@ -143,7 +143,7 @@ class Nvml:
         )
 
     def _memory(self, card: c_void_p) -> Tuple[Optional[int], Optional[int]]:
-        newer = _MemoryV2(version=_MEMORY_V2)  # tells what the driver keeps for itself apart from what is used
+        newer = _MemoryV2(version=_MEMORY_V2)  # separates what the driver reserves for itself from what is used
         if not self._call("nvmlDeviceGetMemoryInfo_v2", card, byref(newer)):
             return int(newer.used), int(newer.total)
         older = _Memory()
@@ -152,7 +152,7 @@ class Nvml:
         return None, None
 
     def _bus(self, card: c_void_p) -> Optional[str]:
-        """Name its place as the kernel's log does."""
+        """Return its bus address as the kernel's log writes it."""
         info = _Pci()
         code = self._call("nvmlDeviceGetPciInfo_v3", card, byref(info))
         return None if code else "%04x:%02x:%02x" % (info.domain, info.bus, info.device)
@@ -207,13 +207,13 @@ class Nvml:
         return None if code else text.value.decode("utf-8", "replace")
 
     def _call(self, name: str, *asked: Any) -> int:
-        function = getattr(self._library, name, None)  # what a version lacks is simply not there
+        function = getattr(self._library, name, None)  # a function that a version lacks is simply not there
         return _LACKING if function is None else int(function(*asked))
 
 
 def say(code: int) -> str:
-    """Spell what the library answered."""
-    return "the NVIDIA driver says: %s" % _WORDS.get(code, "error %d" % code)
+    """Format an error code of the library."""
+    return "the NVIDIA driver reports: %s" % _WORDS.get(code, "error %d" % code)
 
 
 def _held(one: Any) -> Dict[str, Any]:

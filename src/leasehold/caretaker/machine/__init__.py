@@ -1,1 +1,1 @@
-"""What this machine has and is: limits, kernel log, signs of its platform."""
+"""The machine's limits, its kernel log, and signs of its platform."""

@@ -1,4 +1,4 @@
-"""What the kernel said, where this user may read it: kills for memory of our own, and Xid lines."""
+"""Read the kernel log, where this user may: out-of-memory kills of our own processes, and Xid lines."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _WANTED = re.compile(r"NVRM: Xid|Kill(?:ed)? process|oom-kill:|out of memory|fal
 
 
 class Lines(NamedTuple):
-    """What concerns us of the kernel's log."""
+    """The lines of the kernel's log that concern us."""
 
     readable: bool
-    ours: List[str]  # kills for memory that name a process of ours
-    cards: List[str]  # what the driver said; which card is whose cannot be told
+    ours: List[str]  # out-of-memory kills that name a process of ours
+    cards: List[str]  # what the driver reported; which user's card it is about is unknown
 
     @property
     def text(self) -> bytes:
-        """Spell for the matcher."""
+        """Format for the matcher."""
         return "".join(line + "\n" for line in [*self.ours, *self.cards]).encode("utf-8", "replace")
 
 
 def since(up_s: Optional[float], pids: Iterable[int], path: str = _PATH) -> Lines:
-    """Read the lines after so many seconds of uptime; without a moment none can be told to be new."""
+    """Read the lines after so many seconds of uptime; without a time, no line is known to be new."""
     if up_s is None:
         return Lines(False, [], [])
     records, problem = _records(path)
@@ -39,8 +39,8 @@ def since(up_s: Optional[float], pids: Iterable[int], path: str = _PATH) -> Line
 
 
 def xids(path: str = _PATH) -> Dict[str, Any]:
-    """List Xid lines since boot, or say why the log cannot be read: then nobody can clear the card."""
-    lines, problem = _dmesg()  # asks the system call where there is no /dev/kmsg, and that where it may
+    """List Xid lines since boot, or return why the log cannot be read: then nobody can clear the card."""
+    lines, problem = _dmesg()  # uses the system call where there is no /dev/kmsg and the call is permitted
     if problem == _NO_TOOL:
         lines, second = _records(path)
         problem = "%s; %s" % (problem, second) if second else ""
@@ -50,7 +50,7 @@ def xids(path: str = _PATH) -> Dict[str, Any]:
 
 
 def sort(records: Iterable[str], up_s: float, pids: Iterable[int]) -> Lines:
-    """Keep what is new and ours of records spelled `level,number,microseconds,flags;text`."""
+    """Keep the new lines that are ours, of records `level,number,microseconds,flags;text`."""
     known = {str(pid) for pid in pids if pid}
     found = Lines(True, [], [])
     for record in records:
@@ -67,7 +67,7 @@ def sort(records: Iterable[str], up_s: float, pids: Iterable[int]) -> Lines:
 
 
 class XidTail:
-    """The Xid lines that come from now on; containers may often not read them."""
+    """Follows the Xid lines from now on; containers often may not read them."""
 
     def __init__(self, path: str = _PATH) -> None:
         self._fd = -1
@@ -79,11 +79,11 @@ class XidTail:
 
     @property
     def readable(self) -> bool:
-        """Whether an Xid would be heard at all."""
+        """Return whether an Xid would be noticed at all."""
         return self._fd >= 0
 
     def new(self) -> List[Tuple[str, int]]:
-        """Take (bus, code) of the lines since the last call; does not wait."""
+        """Return (bus, code) of the lines since the last call, without waiting."""
         try:
             records = list(_read(self._fd, _MOST_NEW)) if self.readable else []
         except OSError:
@@ -93,7 +93,7 @@ class XidTail:
         return [(hit.group(1).lower(), int(hit.group(2))) for hit in hits if hit]
 
     def close(self) -> None:
-        """Let the log go."""
+        """Close the log."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -113,13 +113,13 @@ def _records(path: str) -> Tuple[List[str], str]:
 
 
 def _read(fd: int, most: int) -> Iterator[str]:
-    """Yield the records that are there, one a read."""
+    """Yield the available records, one per read."""
     for _ in range(most):
         try:
             record = os.read(fd, _RECORD_BYTES)
         except BlockingIOError:
             return
-        except BrokenPipeError:  # the ring overwrote what we were about to read: go on behind it
+        except BrokenPipeError:  # the ring overwrote the next record: continue behind it
             continue
         if not record:
             return
@@ -127,7 +127,7 @@ def _read(fd: int, most: int) -> Iterator[str]:
 
 
 def _dmesg() -> Tuple[List[str], str]:
-    import shutil  # both lazily: whoever only follows the log stays small
+    import shutil  # both lazily: a process that only follows the log stays small
     import subprocess
 
     tool = shutil.which("dmesg")

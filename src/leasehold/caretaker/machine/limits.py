@@ -1,4 +1,4 @@
-"""What the box really has: the cgroup's limits, not the host's; inodes as well as bytes."""
+"""The box's real limits: the cgroup's, not the host's; inodes as well as bytes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MEMORY_FILES = (  # controller, limit, used, what the kernel can take back at o
     ("", "memory.max", "memory.current", "inactive_file", "cgroup v2"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "cgroup v1"),
 )
-_NO_LIMIT = 1 << 60  # cgroup v1 spells "none" as a huge number
+_NO_LIMIT = 1 << 60  # cgroup v1 writes "none" as a huge number
 
 
 def disk(path: str) -> Dict[str, Any]:
-    """Bytes and inodes of the filesystem under path, what it is, and whether path is a mount of its own."""
+    """Return bytes and inodes of the filesystem under path, its type, and whether path is a mount of its own."""
     expanded = os.path.expanduser(path)
     if not os.path.exists(expanded):
         return {"path": path, "exists": False}
@@ -35,7 +35,7 @@ def disk(path: str) -> Dict[str, Any]:
 
 
 def room(path: str) -> Dict[str, int]:
-    """Bytes and inodes, for everybody who judges them; `usable` is without what only root may fill, as df reckons."""
+    """Return bytes and inodes in one form for every judge; `usable` excludes root's reserve, as df does."""
     figures = os.statvfs(path)
     kept = (figures.f_bfree - figures.f_bavail) * figures.f_frsize
     total = figures.f_blocks * figures.f_frsize
@@ -68,7 +68,7 @@ def write_probe(path: str) -> str:
 
 
 def memory() -> Dict[str, Any]:
-    """The limit that will kill us: the tightest of our cgroup and those above it, else the machine's."""
+    """Return the limit at which we are killed: the tightest of our cgroup and its parents, else the machine's."""
     total, available = _meminfo()
     for controller, limit_file, used_file, idle, source in _MEMORY_FILES:
         limits = [(_number(os.path.join(folder, limit_file)), folder) for folder in _own_cgroups(controller)]
@@ -76,7 +76,7 @@ def memory() -> Dict[str, Any]:
         if real:
             limit, folder = min(real)
             used = _number(os.path.join(folder, used_file))
-            if used is not None:  # files the kernel keeps only while there is room kill nobody
+            if used is not None:  # page cache that the kernel can drop causes no kill
                 used -= min(used, _stat(os.path.join(folder, "memory.stat"), idle))
             return {"limit_bytes": limit, "used_bytes": used, "source": source, "oom_kills": oom_kills()}
     used = total - available if total is not None and available is not None else None
@@ -84,7 +84,7 @@ def memory() -> Dict[str, Any]:
 
 
 def oom_kills() -> Optional[int]:
-    """How often the kernel killed in this cgroup."""
+    """Return how often the kernel killed in this cgroup."""
     for controller, name in (("", "memory.events"), ("memory", "memory.oom_control")):
         for folder in reversed(_own_cgroups(controller)):
             found = _stat(os.path.join(folder, name), "oom_kill", -1)
@@ -94,7 +94,7 @@ def oom_kills() -> Optional[int]:
 
 
 def cpu() -> Dict[str, Any]:
-    """Cores we may use: the cgroup's quota, and what the scheduler shows."""
+    """Return the cores we may use: the cgroup's quota, and what the scheduler shows."""
     quotas = []
     for folder in _own_cgroups(""):
         words = _text(os.path.join(folder, "cpu.max")).split()
@@ -110,7 +110,7 @@ def cpu() -> Dict[str, Any]:
 
 
 def mount_of(path: str) -> Tuple[str, str]:
-    """The mount point above path, and its filesystem."""
+    """Return the mount point above path, and its filesystem."""
     best, kind = "/", ""
     for line in _text("/proc/self/mounts").splitlines():
         words = line.split()

@@ -6,12 +6,12 @@ import os
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
-_FIRST_PROCESS = "/proc/1/environ"  # where a container's own variables are; ssh sessions often lack them
+_FIRST_PROCESS = "/proc/1/environ"  # the container's own variables are here; ssh sessions often lack them
 _MOUNTS = "/proc/self/mounts"
 
 
 def read(asked: Iterable[Sequence[str]]) -> List[Dict[str, str]]:
-    """Answer each (kind, value) with yes, no or unknown; what could not be looked at is unknown."""
+    """Answer each (kind, value) with yes, no or unknown; unknown where it could not be checked."""
     answers = {"env": _variable, "file": _file, "mount": _mount}
     return [
         {"kind": kind, "value": value, "seen": answers[kind](value) if kind in answers else UNKNOWN}
@@ -29,7 +29,7 @@ def _variable(name: str) -> str:
 
 
 def _first_names() -> Optional[Set[str]]:
-    """The names of the first process's variables; values are not kept. None when they cannot be read."""
+    """Return the names of the first process's variables, without values. None when they cannot be read."""
     try:
         with open(_FIRST_PROCESS, "rb") as file:
             data = file.read()

@@ -1,7 +1,7 @@
-"""When a reading becomes an alarm, and when it is over: thresholds as data, with a band between the two.
+"""Raise and clear alarms from readings: thresholds as data, with a band between raising and clearing.
 
-An alarm is known by its name and where it holds. It is raised once; again only after it was cleared, or when a warning
-has become an alarm.
+An alarm is identified by its name and where it holds. It is raised once; again only after it was cleared, or when a
+warning has become an alarm.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from leasehold.kit.text.units import ago
 
 WARN, ALARM = "warn", "alarm"
 _GIB = float(1 << 30)
-_SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake")  # idle clocks are none
+_SLOWED = ("hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake")  # idle clocks say nothing
 
 Key = Tuple[str, str]  # name, where
 
@@ -46,7 +46,7 @@ _CALM = {"gpu_throttle": 4, "gpu_shared": 2, "gpu_idle": 2}  # readings in a row
 
 
 class Sign(NamedTuple):
-    """What one reading says of one alarm: hot raises it, cold clears it, neither leaves it as it is."""
+    """What one reading means for one alarm: hot raises it, cold clears it, neither leaves it as it is."""
 
     name: str
     where: str
@@ -59,12 +59,12 @@ class Sign(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What makes it the same alarm."""
+        """Identity of the alarm."""
         return self.name, self.where
 
 
 class Alarms:
-    """Which alarms stand; `known` is the run's journal, so that a new caretaker goes on with them."""
+    """The raised alarms; `known` is the run's journal, so that a new caretaker continues with them."""
 
     def __init__(self, known: Iterable[Dict[str, Any]]) -> None:
         self.raised: Dict[Key, str] = {}
@@ -77,10 +77,10 @@ class Alarms:
         self._streaks: Dict[Tuple[Key, bool], int] = {}
 
     def judge(self, signs: Iterable[Sign], note: Callable[..., None]) -> None:
-        """Raise and clear; what could not be noted is tried again at the next tick."""
+        """Raise and clear; what could not be journaled is tried again at the next tick."""
         for sign in signs:
             hot, cold = self._streak(sign.key, True, sign.hot), self._streak(sign.key, False, sign.cold)
-            worse = self.raised.get(sign.key) == WARN and sign.level == ALARM  # what was foretold has come
+            worse = self.raised.get(sign.key) == WARN and sign.level == ALARM  # the forecast has come true
             if (sign.key not in self.raised or worse) and hot >= _PATIENCE.get(sign.name, 1):
                 note("alarm_raised", **_facts(sign))
                 self.raised[sign.key] = sign.level
@@ -90,7 +90,7 @@ class Alarms:
 
     @property
     def names(self) -> List[str]:
-        """The alarms that stand, each with where."""
+        """The raised alarms, each with where."""
         return sorted(" ".join(filter(None, key)) for key in self.raised)
 
     def _streak(self, key: Key, hot: bool, holds: bool) -> int:
@@ -100,26 +100,26 @@ class Alarms:
 
 
 def signs_of(facts: Dict[str, Any], kept: "Recall", limits: Limits = LIMITS) -> Iterator[Sign]:
-    """Read every alarm's sign out of a sample."""
+    """Derive every alarm's sign from a sample."""
     for disk in facts.get("disks") or []:
         for what in ("bytes", "inodes"):
             yield from _disk(disk, what, limits)
     yield from _memory(facts.get("memory") or {}, facts.get("trainer") or {}, limits)
     yield from _killed(facts.get("memory") or {}, kept)
     kept.xids.update(dict.fromkeys(facts.get("xids") or []))
-    for index, code in kept.xids:  # again and again, until the journal took it
+    for index, code in kept.xids:  # repeated until the journal accepts it
         yield _xid(index, code, kept.leaving)
     for name in facts.get("fresh") or ():
         yield _hung(name, name in facts["hung"], kept.leaving)
     if "gpu" not in (facts.get("fresh") or ()):
-        return  # the cards are as they were when last judged
+        return  # the cards' figures are those that were judged last
     for card in facts.get("gpus") or []:
         yield from _card(card, kept, limits)
     yield from _idle(facts, kept, limits)
 
 
 class Recall:
-    """What judging must remember from tick to tick."""
+    """State that judging keeps from tick to tick."""
 
     def __init__(self, cluster: bool = False) -> None:
         self.leaving = leaving(cluster)
@@ -194,7 +194,7 @@ def _killed(memory: Dict[str, Any], kept: Recall) -> Iterator[Sign]:
 def _card(card: Dict[str, Any], kept: Recall, limits: Limits) -> Iterator[Sign]:
     where = str(card.get("index"))
     if card.get("lost"):
-        hint = "bring home what is whole (lease pull RUN); %s" % kept.leaving
+        hint = "bring home what is complete (lease pull RUN); %s" % kept.leaving
         yield Sign("gpu_lost", where, True, False, ALARM, "card %s is lost" % where, str(card.get("problem")), hint)
         return
     yield from _slowed(card, where, limits)

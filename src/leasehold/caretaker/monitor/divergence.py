@@ -1,12 +1,12 @@
-"""What a training's own numbers say against it: a loss that is no number, a loss that leapt, a metric that stays 0.
+"""Detect trouble in a training's own numbers: a loss that is not finite, a loss that jumped, a metric that stays 0.
 
-Counted value by value as the log prints them, for one attempt. The rules are made to miss rather than to cry:
+Counted value by value as the log prints them, for one attempt. The rules prefer a miss to a false alarm:
 - Not finite: once a finite loss was seen, one value is enough; before, two in a row, and none at step 0, where bars
   print a loss that nobody has computed yet.
-- Leapt: over 5 times the median of the last 50 finite losses and over all of them, 5 in a row. Judged after 10 losses,
-  and only while all of them are positive: a loss that crosses 0 has no ratio.
+- Jumped (`loss_leapt`): over 5 times the median of the last 50 finite losses and over all of them, 5 in a row. Judged
+  after 10 losses, and only while all of them are positive: a loss that crosses 0 has no ratio.
 - Stuck at exactly 0: 20 in a row, for the loss (not if it came down to 0 in small steps) and for metrics whose worst
-  value is 0. A learning rate, an epoch, a count of errors may be 0. Told once an attempt.
+  value is 0. A learning rate, an epoch, a count of errors may be 0. Reported once an attempt.
 A value that a bar draws again at the same step is no new value.
 """
 
@@ -26,15 +26,15 @@ class Limits(NamedTuple):
     """Every threshold in one place."""
 
     window: int = 50
-    before: int = 10  # losses before a leap is judged
+    before: int = 10  # losses before a jump is judged
     leap: float = 5.0  # times the median
-    back: float = 3.0  # at most so many times the median, the leap is over
+    back: float = 3.0  # at or below this many times the median, the jump is over
     stays: int = 5
     calm: int = 5  # good values in a row that end an alarm
     zeros: int = 20
     small: float = 0.01  # a loss that reached 0 from below this has converged, or is rounded
     stop_after: int = 3  # losses in a row that are not finite, for on_nan: stop
-    stop_after_s: float = 30.0  # or the first of them is so old
+    stop_after_s: float = 30.0  # or the first of them is this old
 
 
 LIMITS = Limits()
@@ -58,7 +58,7 @@ class Divergence:
         self._zeros: Dict[str, _Zeros] = {}
 
     def loss(self, value: float, step: Optional[int]) -> None:
-        """Take a loss of the training."""
+        """Add a loss of the training."""
         if step is not None and self._last is not None and self._last[0] == step and _same(self._last[1], value):
             return
         self._last = step, value
@@ -72,25 +72,25 @@ class Divergence:
         self._zero("loss").take(value, step)
 
     def metrics(self, values: Mapping[str, float], step: Optional[int]) -> None:
-        """Take the other numbers of a line."""
+        """Add the other numbers of a line."""
         for name, value in values.items():
             if _WORST_IS_ZERO.search(name):
                 self._zero(name).take(value, step)
 
     @property
     def is_bad(self) -> bool:
-        """Whether the newest losses are not finite, beyond the doubt of a first line."""
+        """Return whether the newest losses are not finite, beyond the doubt of a first line."""
         return self.bad_row >= (1 if self._finite else 2)
 
     def seen(self) -> str:
-        """Say what was seen of the loss."""
+        """Describe what was seen of the loss."""
         if self._bad is None:
             return "every loss is finite"
         last = "no finite one before" if self._finite is None else "the last finite one was %s" % _at(*self._finite)
         return "%s, %d in a row; %s" % (_at(*self._bad), self.bad_row, last)
 
     def signs(self, where: str, run: str) -> Iterator[Sign]:
-        """Read every alarm's sign out of what was taken."""
+        """Derive every alarm's sign from the numbers added."""
         hint = "weights saved since then may be NaN too: lease doctor %s; `on_nan: stop` ends such a cell" % run
         bad, over = self.is_bad, self.bad_row == 0 and self._good_row >= self._limits.calm
         seen = self.seen() if bad else "%d finite losses in a row" % self._good_row
@@ -108,12 +108,12 @@ class Divergence:
 
 
 class _Leap:
-    """Whether the loss is far over its own median, and stays there."""
+    """Detects a loss that is far over its own median, and stays there."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._window: Deque[float] = deque(maxlen=limits.window)
-        self._base: Optional[float] = None  # the median when it leapt
+        self._base: Optional[float] = None  # the median when it jumped
         self._high = self._low = 0
         self._newest: Tuple[float, Optional[int]] = (0.0, None)
         self.holds = False
@@ -142,7 +142,7 @@ class _Leap:
         return Sign(LEAPT, where, self.holds, not self.holds, ALARM, what, seen if self.holds else "it came down", hint)
 
     def _median_below(self, value: float) -> Optional[float]:
-        """Return the median that this value leaps over; None if it leaps over none."""
+        """Return the median that this value jumps over; None if there is none."""
         if len(self._window) < self._limits.before or min(self._window) <= 0 or value <= max(self._window):
             return None
         median = sorted(self._window)[len(self._window) // 2]
@@ -154,7 +154,7 @@ class _Leap:
 
 
 class _Zeros:
-    """Whether one number is exactly 0 again and again."""
+    """Detects a number that is exactly 0 again and again."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -188,7 +188,7 @@ class _Zeros:
 
 
 def step_back(where: str, attempt: int, began: int, reached: int, unit: str, now: Optional[float]) -> Sign:
-    """Spell that an attempt began below what an earlier one had reached."""
+    """Format that an attempt began below what an earlier one had reached."""
     over = now is not None and now >= reached
     what = _of(where, "attempt %d began at %s %d, %d had been reached" % (attempt, unit, began, reached))
     seen = "%s %g again" % (unit, now) if over and now is not None else "more than half of the work is done again"

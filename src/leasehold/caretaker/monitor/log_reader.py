@@ -1,4 +1,4 @@
-"""Read an attempt's log as it grows, a bounded piece at a time: how far it is, how long it is silent, what it cries."""
+"""Read an attempt's log as it grows, in bounded pieces: progress, silence, and matched alarm patterns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METRICS = 3
 
 
 class LogReader:
-    """One reader for the newest attempt; another attempt begins anew."""
+    """Reader for the newest attempt; another attempt starts it afresh."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -23,7 +23,7 @@ class LogReader:
         self._begin("")
 
     def read(self, path: str, now_s: float) -> Dict[str, Any]:
-        """Take what is new and say how it stands; empty while there is no log."""
+        """Read what is new and return the state; empty while there is no log."""
         if path != self._path:
             self._begin(path)
         try:
@@ -38,7 +38,7 @@ class LogReader:
         self._path, self._offset, self._grew_s, self._cries, self._met = path, 0, -1.0, 0, False
         try:
             self._progress = ProgressReader(self._pattern)
-        except ValueError:  # a pattern that home let pass and we do not understand
+        except ValueError:  # a pattern that home accepted and we cannot compile
             self._progress = ProgressReader("none")
 
     def _take(self, path: str, size: int, now_s: float) -> None:
@@ -74,5 +74,5 @@ class LogReader:
 
 
 def finite(value: float) -> Any:
-    """Keep a number; what is none any more becomes None, which every JSON reader understands."""
+    """Keep a finite number; replace any other by None, which every JSON reader understands."""
     return float("%.6g" % value) if math.isfinite(value) else None

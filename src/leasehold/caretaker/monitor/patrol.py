@@ -1,6 +1,6 @@
-"""The patrol: at every tick one sample, one line of the series, and the alarms that it raises or clears.
+"""The patrol: take one sample per tick, append it to the series, raise and clear alarms.
 
-What it needs is imported at the first tick: by then the trainer is on its way, which would otherwise wait for it.
+Its modules are imported at the first tick, after the trainer was started: the trainer would otherwise wait for them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from .vitals import Target
 
 _TICK_S = 5.0
-_LOOK_S = 1.0  # at the numbers of each training
+_LOOK_S = 1.0  # between two looks at the numbers of each training
 _AFTER_DEFECT_S = 600.0
 
 
 class Patrol:
-    """Never raises: readings are a comfort, and the watch over the trainer must not end with them."""
+    """Watches the box and the training. Never raises: a defect here must not end the watch over the trainer."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self._folder, self._plan, self._note = folder, plan, note
@@ -41,9 +41,9 @@ class Patrol:
         self._due_s = float("-inf")
 
     def step(self, run: RunState, known: Iterable[Dict[str, Any]], before: Callable[[], None]) -> None:
-        """Go on with it; `known` is the run's journal, `before` gives a forked child its own signals back."""
+        """Take the next step; `known` is the run's journal, `before` restores default signals in a forked child."""
         if run.terminal:
-            return  # whoever heard of the end must be able to rely on its being the last word
+            return  # a reader of the end must be able to rely on its being the last word
         try:
             self._step(run, known, before, time.monotonic())
         except OSError:  # a full disk, or no more processes: the next tick tries again
@@ -53,7 +53,7 @@ class Patrol:
             self._due_s = time.monotonic() + _AFTER_DEFECT_S
 
     def last(self, name: str, cell: CellState, known: Iterable[Dict[str, Any]]) -> None:
-        """Look once more at the numbers of an attempt that has ended, before anything is made of its end."""
+        """Look once more at the numbers of an attempt that has ended, before its end is judged."""
         try:
             self._training_look().last(name, cell, self._standing(known), time.monotonic())
             if self._facts.get("cell", name) == name:  # the last sample may be some seconds old
@@ -71,11 +71,11 @@ class Patrol:
 
     @property
     def alarms(self) -> List[str]:
-        """The alarms that stand."""
+        """The raised alarms."""
         return self._alarms.names if self._alarms else []
 
     def end(self) -> None:
-        """Let go of everything."""
+        """End the children and close the files."""
         if self._sampler is not None:
             self._sampler.end()
         if self._series is not None:
@@ -120,7 +120,7 @@ class Patrol:
         try:
             self._series = self._series or Series(self._folder.readings)
             self._series.add(record)
-        except OSError:  # a full disk, before the ring had its place
+        except OSError:  # a full disk, before the ring had its room
             return False
         return True
 
@@ -133,7 +133,7 @@ class Patrol:
 
 
 def target_of(run: RunState, alarms: List[str]) -> Target:
-    """Say which attempt runs now; the first, for a card has one at a time."""
+    """Return which attempt runs now; the first of several, since a card has one at a time."""
     from .vitals import Target
 
     for name, cell in run.cells.items():

@@ -1,4 +1,4 @@
-"""Whether the numbers of an attempt that has ended are worth a look; light, for cells that live for a moment."""
+"""Decide whether the numbers of an ended attempt need a look; light, for cells that live for a moment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _TAIL_BYTES = 64 << 10
 
 
 def worth_a_look(folder: RunFolder, name: str, cell: CellState, followed: bool) -> bool:
-    """Whether an attempt ended and nothing was made of it yet.
+    """Return whether an attempt has ended and its numbers need a look.
 
-    A first one that nobody followed only if its log may hold NaN; of a later one it is told where it began.
+    A first one that nobody followed needs it only if its log may hold NaN; of a later one, where it began is reported.
     """
     if cell.state != "ended" or cell.classed == cell.attempt or cell.stage in cell.passed:
         return False
@@ -21,7 +21,7 @@ def worth_a_look(folder: RunFolder, name: str, cell: CellState, followed: bool) 
 
 
 def may_hold_nonfinite(path: str) -> bool:
-    """Look for the words in the end of a log; whether they are a loss is for others to say."""
+    """Search the end of a log for NaN and the like; whether it is a loss is judged elsewhere."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))

@@ -1,7 +1,7 @@
-"""What was read over time, bounded for ever: three rings of JSON lines, each line padded to one width.
+"""Fixed-size ring files of samples: three rings of JSON lines, each line padded to one width.
 
-A ring grows to its slots and then overwrites the oldest, so that a full disk stops nothing that already has its place.
-A torn line does not parse and is left out; order comes from the number in each line, not from its place.
+A ring grows to its number of slots and then overwrites the oldest: a full disk stops nothing that already has its room.
+A torn line does not parse and is left out; order comes from the number in each line, not from its position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Sequence
 
 from leasehold.kit.files.rings import LEVELS, WIDTH, Record, is_number, read_ring, slots_of
 
-_SPARE = ("m", "epoch", "cpu", "quiet", "c")  # left out, in this order, of a line that would not fit
+_SPARE = ("m", "epoch", "cpu", "quiet", "c")  # dropped, in this order, from a line that does not fit
 
 
 class Series:
@@ -22,11 +22,11 @@ class Series:
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
         self._rings = [Ring(os.path.join(folder, level.name), level.slots) for level in LEVELS]
-        self._waiting: List[List[Record]] = [[] for _ in LEVELS]  # of the level below, until their bucket is over
+        self._waiting: List[List[Record]] = [[] for _ in LEVELS]  # of the level below, until their bucket is complete
         self._remember(folder)
 
     def add(self, record: Record) -> None:
-        """Keep one reading, and the coarser ones that it completes."""
+        """Append one reading, and the coarser ones that it completes."""
         self._rings[0].append(record)
         self._pass_up(1, record)
 
@@ -47,7 +47,7 @@ class Series:
         waiting.append(record)
 
     def _remember(self, folder: str) -> None:
-        """Take up the buckets that a killed writer left open."""
+        """Restore the buckets that a killed writer left open."""
         for place in range(1, len(LEVELS)):
             done = max((one["t"] for one in read_ring(os.path.join(folder, LEVELS[place].name))), default=0)
             bucket = int(done) // LEVELS[place].every_s
@@ -71,7 +71,7 @@ class Ring:
                 self._number, self._next = record["n"], place + 1
 
     def append(self, record: Record) -> None:
-        """Write the record to the next slot; without room for another, begin again at the first."""
+        """Append the record to the next slot; without room for another, begin again at the first."""
         self._number += 1
         line = spell(dict({"n": self._number}, **record))
         place = self._next % self._slots
@@ -94,7 +94,7 @@ class Ring:
 
 
 def spell(record: Record) -> bytes:
-    """Write a record in exactly one width; what does not fit is left out, least needed first."""
+    """Write a record in exactly one width; drop what does not fit, least needed first."""
     left = dict(record)
     for name in ("", *_SPARE):
         left.pop(name, None)
@@ -109,7 +109,7 @@ def spell(record: Record) -> bytes:
 
 
 def merge(records: Sequence[Record]) -> Record:
-    """Make one record of several: means, peaks or the newest, as each figure asks for."""
+    """Merge several records into one: means, peaks or the newest, as each figure needs."""
     merged: Record = {}
     for name in {name for record in records for name in record if name != "n"}:
         values = [record[name] for record in records if name in record]

@@ -1,4 +1,4 @@
-"""One sample of everything, and the line that the series keeps of it."""
+"""Take one sample of everything, and shorten it to a line of the series."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sampler:
         self._asking = Asking(dict(self._disks.questions, **{_GPU: ask_driver}))
 
     def hear(self, now_s: float, before: Callable[[], None]) -> None:
-        """Go on with what is asked in the background; cheap, at every turn."""
+        """Advance the background probes; cheap, called every turn."""
         for heard in self._asking.step(now_s, before):
             self._fresh.append(heard.name)
             self._hung = [name for name in self._hung if name != heard.name] + ([heard.name] if heard.hung else [])
@@ -44,7 +44,7 @@ class Sampler:
                 self._disks.take(heard.name, heard.value, now_s)
 
     def sample(self, target: Target, now_unix: float, now_s: float) -> Dict[str, Any]:
-        """Say everything as it stands; `fresh` names what was asked since the last sample."""
+        """Return all readings; `fresh` lists the probes answered since the last sample."""
         facts: Dict[str, Any] = {"t": round(now_unix, 1), "tick_s": round(now_s, 1), "state": target.state}
         facts["disks"] = self._disks.facts
         facts["memory"] = self._memory.read(now_s)
@@ -58,7 +58,7 @@ class Sampler:
         return facts
 
     def end(self) -> None:
-        """End what is out asking."""
+        """End a running probe."""
         self._asking.end()
         self._xids.close()
 

@@ -1,6 +1,6 @@
-"""Questions that may hang (a driver, a network disk) or weigh much (its library), asked from short-lived children.
+"""Run probes that may hang (a driver, a network disk) or cost much (its library) in short-lived children.
 
-The more an answer costs, the more seldom it is asked for; what hung is left out for a while.
+The more an answer costs, the less often it is requested; a probe that hung is left out for a while.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from leasehold.kit.files.atomic import write_all
 from leasehold.kit.run.processes import look
 
 EVERY_S = 15.0
-_COST_SHARE = 0.002  # of a core, at most, that one question may take
-_SELDOM_S = 600.0  # between two askings of what costs much, hung, or has no answer
+_COST_SHARE = 0.002  # of a core, at most, for one probe
+_SELDOM_S = 600.0  # between two runs of a probe that cost much, hung, or gave no answer
 _HANGS_S = 30.0
 _MOST_BYTES = 1 << 20
 
@@ -26,7 +26,7 @@ Ask = Callable[[], Any]
 
 
 class Heard(NamedTuple):
-    """One answer; without a value the child died over it, or it hung."""
+    """One answer; without a value, the child died over it or it hung."""
 
     name: str
     value: Any = None
@@ -35,7 +35,7 @@ class Heard(NamedTuple):
 
 
 class Asking:
-    """What is asked, and when next; at most one child at a time, also when one can never be ended."""
+    """Schedules the probes; at most one child at a time, even when one can never be ended."""
 
     def __init__(self, questions: Dict[str, Ask]) -> None:
         self._questions = questions
@@ -44,7 +44,7 @@ class Asking:
         self._stuck = 0  # a child that even SIGKILL does not end, while the kernel waits for a card or a disk
 
     def step(self, now_s: float, before: Callable[[], None]) -> List[Heard]:
-        """Ask what is due and return what was answered since the last call; never waits."""
+        """Start the probes that are due and return the answers since the last call; never wait."""
         if self._child is None:
             due = {name: self._questions[name] for name in self._questions if now_s >= self._due_s[name]}
             if due and not self._still_stuck():
@@ -54,7 +54,7 @@ class Asking:
         if self._child.over:
             self._child = None
         elif now_s - self._child.begun_s > _HANGS_S:
-            if self._child.doing:  # else it has not come to a question yet, and none is to blame
+            if self._child.doing:  # otherwise it has not reached a probe yet, and none is to blame
                 heard.append(Heard(self._child.doing, hung=True))
             self._stuck = self._child.abandon()
             self._child = None
@@ -64,11 +64,11 @@ class Asking:
         return heard
 
     def put_off(self, name: str, now_s: float) -> None:
-        """Ask this more seldom: there is nothing to be heard."""
+        """Run this probe less often: it has no answer."""
         self._due_s[name] = now_s + _SELDOM_S
 
     def end(self) -> None:
-        """End the child, if one is out."""
+        """End the child, if there is one."""
         if self._child is not None:
             self._child.abandon()
         self._child = None
@@ -81,7 +81,7 @@ class Asking:
 
 
 class _Child:
-    """One forked child and its pipe; whoever reaps it, the pipe's end says that it is over."""
+    """One forked child and its pipe; the pipe's end shows its death, whichever process reaps it."""
 
     def __init__(self, questions: Dict[str, Ask], begun_s: float, before: Callable[[], None]) -> None:
         self.begun_s, self.doing, self.over = begun_s, "", False
@@ -91,7 +91,7 @@ class _Child:
         self._pipe = PipeReader(reader, _MOST_BYTES)
 
     def hear(self) -> List[Heard]:
-        """Take the answers that came; at its end, also say what it died over."""
+        """Read the answers that came; at the end of the pipe, also report the probe it died over."""
         said = [json.loads(line) for line in self._pipe.take_lines()]
         answers = []
         for one in said:
@@ -106,7 +106,7 @@ class _Child:
         return answers
 
     def abandon(self) -> int:
-        """Kill it and what it started; return its pid, for the kernel may not let go of it."""
+        """Kill it and what it started; return its pid, for the kernel may not let it die."""
         self._pipe.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._pid, signal.SIGKILL)
@@ -114,12 +114,12 @@ class _Child:
         return self._pid
 
     def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):  # the caretaker's own loop was quicker
+        with contextlib.suppress(ChildProcessError):  # the caretaker's own loop reaped it first
             os.waitpid(self._pid, os.WNOHANG)
 
 
 def _ask_all(questions: Dict[str, Ask], tell: int) -> None:
-    """Say what is asked before asking it, so that the parent knows what hung."""
+    """Name each probe before running it, so that the parent knows which one hung."""
     close_all_but([tell])
     for name, ask in questions.items():
         _tell(tell, {"doing": name})

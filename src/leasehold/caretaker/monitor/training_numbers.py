@@ -1,4 +1,4 @@
-"""Look at what every training prints of itself, alarm where its numbers say that it broke, stop it if the job says so.
+"""Watch the numbers that every training prints, raise alarms when it diverged, stop it if the job asks for that.
 
 Each cell's log is read as it grows. What an earlier attempt reached is read from its own log, so that a new caretaker
 knows it too.
@@ -20,10 +20,10 @@ from .divergence import LIMITS, Divergence, step_back
 from .log_reader import finite
 
 _PIECE_BYTES = 256 << 10
-_BACKLOG_BYTES = 1 << 20  # of a log that is further ahead of us, the end alone is read
+_BACKLOG_BYTES = 1 << 20  # of a log that is further ahead of us, only the end is read
 _SAMPLE_BYTES = 64 << 10  # of an earlier attempt's log: its beginning and its end
 _EARLIER = 20
-_LEAST_STEPS, _LEAST_EPOCHS = 10, 2  # less is lost by any interruption
+_LEAST_STEPS, _LEAST_EPOCHS = 10, 2  # any interruption loses less than this
 _LOST_SHARE = 0.5  # with checkpoints at a fixed pace, a resume never loses more than half of the way
 STOP = "stop"
 
@@ -61,14 +61,14 @@ class _Look:
 
 
 class TrainingLook:
-    """The newest attempt of each cell."""
+    """The numbers of each cell's newest attempt."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self._folder, self._plan, self._note = folder, plan, note
         self._looks: Dict[str, _Look] = {}
 
     def step(self, name: str, cell: CellState, alarms: Alarms, now_s: float) -> None:
-        """Look at a running training; end it where its job wants that."""
+        """Look at a running training; end it where its job asks for that."""
         if cell.state != "running" or cell.stage != TRAIN:
             return
         look = self._of(name, cell)
@@ -77,7 +77,7 @@ class TrainingLook:
         self._stop(name, cell, look, now_s)
 
     def last(self, name: str, cell: CellState, alarms: Alarms, now_s: float) -> None:
-        """Look at what an attempt printed before its end; the second call does nothing."""
+        """Look at what an attempt printed before its end; a second call does nothing."""
         look = self._of(name, cell)
         if look.over or cell.stage != TRAIN or not cell.attempt:
             return
@@ -87,7 +87,7 @@ class TrainingLook:
         self._judge(name, cell, look, alarms)
 
     def reached(self, name: str, attempt: int) -> Dict[str, Any]:
-        """Say how far an attempt came, by what was read of its log."""
+        """Return how far an attempt came, by what was read of its log."""
         look = self._looks.get(name)
         if look is None or look.attempt != attempt:
             return {}
@@ -173,7 +173,7 @@ class TrainingLook:
         return found
 
     def _stop(self, name: str, cell: CellState, look: _Look, now_s: float) -> None:
-        """End a training whose loss stays not finite, where its job says so.
+        """End a training whose loss stays not finite, where its job asks for that.
 
         By SIGKILL: SIGTERM asks for a checkpoint, and this one would be of NaN.
         """
@@ -191,7 +191,7 @@ class TrainingLook:
 
 
 def on_nan(job: Dict[str, Any], name: str) -> str:
-    """Return what a job says of a loss that is not finite, for one of its cells."""
+    """Return a cell's `on_nan` policy: what to do about a loss that is not finite."""
     cells: List[Dict[str, Any]] = job.get("cells") or []
     own = next((cell.get("on_nan") for cell in cells if cell.get("name") == name), None)
     return str(own or job.get("on_nan") or "tell")
@@ -200,7 +200,7 @@ def on_nan(job: Dict[str, Any], name: str) -> str:
 def _reader(pattern: str, listener: Optional[Divergence] = None) -> ProgressReader:
     try:
         return ProgressReader(pattern, listener)
-    except ValueError:  # a pattern that home let pass and we do not understand
+    except ValueError:  # a pattern that home accepted and we cannot compile
         return ProgressReader("none", listener)
 
 

@@ -1,4 +1,4 @@
-"""When something that grows will be full: slopes over a short and a long while, the slower of the two believed."""
+"""Predict when something that grows will be full: slopes over a short and a long time, of which the slower counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Point = Tuple[float, float]  # seconds, amount
 _SPACING_S = 30.0
 _LONG_S = 3600.0
 _SHORT_S = 600.0
-_LEAST_S = 300.0  # of history before anything is foretold
+_LEAST_S = 300.0  # of history before any prediction
 
 
 class Trend:
@@ -20,19 +20,19 @@ class Trend:
         self._points: Deque[Point] = deque(maxlen=int(_LONG_S / _SPACING_S))
 
     def add(self, at_s: float, amount: float) -> None:
-        """Take a reading; a clock that went back begins a new history."""
+        """Add a reading; a clock that went back starts a new history."""
         if self._points and at_s < self._points[-1][0]:
             self._points.clear()
         if not self._points or at_s - self._points[-1][0] >= _SPACING_S:
             self._points.append((at_s, amount))
 
     def left_s(self, amount: float, limit: float) -> Optional[float]:
-        """Say in how many seconds the limit is reached, as it goes now; None when it does not grow."""
+        """Return the seconds until the limit at the present rate; None when the amount does not grow."""
         points = list(self._points)
         if len(points) < 3 or points[-1][0] - points[0][0] < _LEAST_S:
             return None
         recent = [point for point in points if points[-1][0] - point[0] <= _SHORT_S]
-        # A checkpoint that comes and goes is steep for minutes and flat over the hour.
+        # A checkpoint that is written and deleted is steep for minutes and flat over the hour.
         per_s = min(slope(points), slope(recent))
         if per_s <= 0:
             return None

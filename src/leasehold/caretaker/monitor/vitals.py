@@ -1,4 +1,4 @@
-"""What is read at every tick: disks and memory with their trend, and what the trainer's processes take."""
+"""Read at every tick: disks and memory with their trends, and the resources of the trainer's processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leasehold.caretaker.run.run_folder import RunFolder
 
 from .trends import Trend
 
-_FIND_EVERY_S = 60.0  # looking through all of /proc; in between the known ones are read
+_FIND_EVERY_S = 60.0  # between full scans of /proc; in between only the known processes are read
 _MOST_PROCESSES = 512
 _TICKS_PER_S = float(os.sysconf("SC_CLK_TCK"))
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -25,7 +25,7 @@ class Tier(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What the caretaker looks after just now."""
+    """What the caretaker watches just now."""
 
     state: str = ""
     cell: str = ""
@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
 
 def tiers_of(folder: RunFolder) -> List[Tier]:
-    """List where the run may write, the run's own folder first; whether they are there is asked later, by a child."""
+    """List where the run may write, the run's own folder first; a child checks later whether they are there."""
     platform = folder.platform()
     wanted = [Tier("state", folder.path), Tier("data", folder.data)]
     wanted += [Tier(role, str(platform.get(role) or "")) for role in ("durable", "scratch")]
@@ -55,21 +55,21 @@ def disk_figures(path: str) -> Dict[str, int]:
 
 
 class Disks:
-    """The tiers' last figures and where they go; each filesystem once, by the role that comes first."""
+    """The tiers' last figures and trends; each filesystem once, by the role that comes first."""
 
     def __init__(self, tiers: Sequence[Tier]) -> None:
         self._tiers = {"disk " + tier.path: tier for tier in tiers}
-        self._devices: Dict[int, str] = {}  # whose turn it is to speak for a filesystem; in order of appearance
+        self._devices: Dict[int, str] = {}  # which tier reports a filesystem; in order of appearance
         self._facts: Dict[str, Dict[str, Any]] = {}
         self._trends: Dict[Tuple[str, str], Trend] = {}
 
     @property
     def questions(self) -> Dict[str, Callable[[], Any]]:
-        """What a child is to ask, by name."""
+        """The probes for a child, by name."""
         return {name: _question(tier.path) for name, tier in self._tiers.items()}
 
     def take(self, name: str, figures: Optional[Dict[str, int]], now_s: float) -> None:
-        """Take new figures of a tier; without any it cannot be read now."""
+        """Store new figures of a tier; without figures, it cannot be read now."""
         tier = self._tiers[name]
         self._facts[name] = {"role": tier.role, "path": tier.path}
         if not figures or self._devices.setdefault(figures["device"], name) != name:
@@ -101,7 +101,7 @@ class Memory:
         self._trend = Trend()
 
     def read(self, now_s: float) -> Dict[str, Any]:
-        """Read it, with when it will be full."""
+        """Read it, with the prediction of when it will be full."""
         value = limits.memory()
         used, limit = value.get("used_bytes"), value.get("limit_bytes")
         if used is not None and limit:
@@ -113,14 +113,14 @@ class Memory:
 
 
 class Trainer:
-    """The processes of the attempt that runs."""
+    """The processes of the running attempt."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._found: List[int] = []
         self._found_at = -_FIND_EVERY_S
         self._target = Target()
-        self._before: Tuple[float, float] = (0.0, 0.0)  # when, and processor seconds up to then
+        self._before: Tuple[float, float] = (0.0, 0.0)  # when, and CPU seconds up to then
 
     @property
     def pids(self) -> List[int]:
@@ -128,7 +128,7 @@ class Trainer:
         return list(self._found)
 
     def read(self, target: Target, now_s: float) -> Dict[str, Any]:
-        """Read memory, threads and processor time of every process; empty while none runs."""
+        """Read memory, threads and CPU time of every process; empty while none runs."""
         if (target.pid, target.started) != (self._target.pid, self._target.started):
             self._target, self._found_at, self._before = target, now_s - _FIND_EVERY_S, (0.0, 0.0)
         if not target.pid:

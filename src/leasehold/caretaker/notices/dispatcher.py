@@ -1,4 +1,4 @@
-"""Turn new journal events into notices: batched, rarely, from children that end; told later where nobody could be."""
+"""Turn new journal events into notices: batched, rare, sent by short-lived children, repeated later if undelivered."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _PART_OF_THE_END = ("nag", "cell_failed", "failure_classed", "remedy_chosen")
 
 
 def no_note(kind: str, **data: Any) -> None:
-    """Stand in for a journal that has ended."""
+    """Stand in for the journal of a run that has ended."""
 
 
 class Watcher:
-    """Looks at the journal once per turn; its memory is the outbox file."""
+    """Reads the journal once per turn; its memory is the outbox file."""
 
     def __init__(
         self,
@@ -48,21 +48,21 @@ class Watcher:
         self.folder = folder
         self.note = note
         self.clock = clock
-        self.tells: Callable[[str], bool] = lambda kind: True  # what others tell of this run is not told here
+        self.tells: Callable[[str], bool] = lambda kind: True  # which event kinds are sent from here
         self.outbox = Outbox(folder.notices)
-        self._size = -1  # of the journal when we last took it in
+        self._size = -1  # of the journal when we last read it
         self._offset = 0
         self._exits: Dict[int, int] = {}
 
     def step(self, before_exec: Callable[[], None] = lambda: None) -> None:
-        """Go on: take new events in, see how the last notice went, send the next. Never raises OSError."""
+        """Read new events, collect the outcome of the last notice, send the next. Never raises OSError."""
         with contextlib.suppress(OSError):  # a full disk or a lost file must not end the watch over a trainer
             size = os.stat(self.folder.journal).st_size
             if (size == self._size and self.quiet) or not os.path.exists(self.folder.notify):
                 return
             lock = _lock(self.folder.notices_lock)
             if lock is None:
-                return  # the nag of the run's last end is about to leave
+                return  # the reminder process of the run's last end is about to leave
             try:
                 self._turn(before_exec)
                 self._size = size
@@ -71,7 +71,7 @@ class Watcher:
                     os.close(lock)
 
     def say(self, item: Item) -> None:
-        """Queue something that is no journal event."""
+        """Queue a notice that is no journal event."""
         lock = _lock(self.folder.notices_lock)
         with contextlib.suppress(OSError):
             self.outbox.load()
@@ -81,13 +81,13 @@ class Watcher:
             os.close(lock)
 
     def reaped(self, pid: int, status: int) -> None:
-        """Hear how a child of ours ended: on a full disk its exit code is all it can say."""
+        """Record how a child of ours ended: on a full disk its exit code is all it can report."""
         if pid == (self.outbox.flight or {}).get("pid"):
             self._exits = {pid: status}
 
     @property
     def quiet(self) -> bool:
-        """Whether there is nothing to tell and nobody telling."""
+        """Return whether nothing waits and nothing is being sent."""
         return not self.outbox.waiting and not self.outbox.flight
 
     def _turn(self, before_exec: Callable[[], None]) -> None:
@@ -99,7 +99,7 @@ class Watcher:
         if tells:
             self._send(tells, wishes, before_exec)
 
-    # ------------------------------------------------------------ taking in
+    # ------------------------------------------------------------ reading events
 
     def _collect(self, wishes: Mapping[str, Any]) -> None:
         events, self._offset = journal.read_from(self.folder.journal, self._offset)
@@ -111,7 +111,7 @@ class Watcher:
             if event["n"] > seq:
                 self._take(event, chosen, wishes)
         self.outbox.value["seq"] = events[-1]["n"]
-        with contextlib.suppress(OSError):  # a full disk is what must be told: memory goes on without the file
+        with contextlib.suppress(OSError):  # a full disk is itself worth a notice: continue in memory, without the file
             self.outbox.save()
 
     def _take(self, event: Mapping[str, Any], chosen: Tuple[str, ...], wishes: Mapping[str, Any]) -> None:
@@ -200,7 +200,7 @@ class Watcher:
         }
 
     def _asides(self, channel: str, items: List[Item], now: float) -> List[str]:
-        """Say what a person must know of the telling itself: that it is late, or that much came as one."""
+        """Return remarks about the delivery itself: that it is late, or that many events came in one notice."""
         asides = []
         events = sum(item["count"] for item in items) + int(self.outbox.value.get("dropped") or 0)
         oldest = min(item["at"] for item in items)
@@ -211,7 +211,7 @@ class Watcher:
             asides.append("(late: this channel has failed since %s)" % utc_clock(failing))
         return asides
 
-    # ------------------------------------------------------------ how it went
+    # ------------------------------------------------------------ outcome
 
     def _land(self) -> None:
         flight = self.outbox.flight
@@ -235,8 +235,8 @@ class Watcher:
     def _flying(self, flight: Mapping[str, Any]) -> bool:
         pid, started = int(flight.get("pid") or 0), str(flight.get("started", ""))
         if not pid:
-            return False  # we died between noting it and doing it
-        alive = is_alive(pid, started)  # first: whoever is dead here can be waited for, and its code be heard
+            return False  # we died between recording it and doing it
+        alive = is_alive(pid, started)  # first: a process that is dead by now can be reaped, and its exit code read
         with contextlib.suppress(ChildProcessError):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
@@ -250,7 +250,7 @@ class Watcher:
         return True
 
     def _tell_change(self, channel: str, change: Mapping[str, Any]) -> None:
-        """Journal the first failure of a streak and its end; what fails here fails again later, unsaid."""
+        """Journal the first failure of a streak and its end; if that fails too, skip it."""
         with contextlib.suppress(OSError):
             if "failed" in change:
                 self.note("notice_failed", channel=channel, why=change["failed"])
@@ -259,7 +259,7 @@ class Watcher:
 
 
 def named(wishes: Mapping[str, Any]) -> Dict[str, Dict[str, Any]]:
-    """List the channels by name; those of older homes are named by kind and place."""
+    """List the channels by name; those of older homes are named by kind and position."""
     found: Dict[str, Dict[str, Any]] = {}
     for number, channel in enumerate(wishes.get("channels") or [], 1):
         found[str(channel.get("name") or "%s-%d" % (channel.get("kind"), number))] = channel
@@ -267,7 +267,7 @@ def named(wishes: Mapping[str, Any]) -> Dict[str, Dict[str, Any]]:
 
 
 def _first(events: List[Dict[str, Any]]) -> int:
-    """Without a memory, begin where this life of the run began: older news is no news."""
+    """Without a memory, begin where this life of the run began: older events are no news."""
     births = [event["n"] for event in events if event.get("k") in ("run_opened", "resumed")]
     return births[-1] - 1 if births else 0
 
@@ -293,7 +293,7 @@ def _end_of(kind: str) -> str:
 def _lock(path: str) -> Optional[int]:
     try:
         return try_lock(path)
-    except OSError:  # no inode left for a lock: the news is worth more than the order
+    except OSError:  # no inode left for a lock: the notice matters more than the order
         return -1
 
 

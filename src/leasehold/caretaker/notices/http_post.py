@@ -1,4 +1,4 @@
-"""One POST with a secret address: proxies are respected, redirects are not followed, errors name no address."""
+"""Send one POST to a secret address: proxies are respected, redirects are not followed, errors name no address."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from leasehold.caretaker.wire.http_opener import escaped, open_here
 _TIMEOUT_S = 20.0
 _MOST_ANSWER_BYTES = 64 << 10
 _SHORTEST_SECRET = 6  # shorter parts of an address are words like `send`
-_PUBLIC = ("webhook", "cgi-bin", "services", "open-apis")  # in every such address, and in the vendors' own words
+_PUBLIC = ("webhook", "cgi-bin", "services", "open-apis")  # in every such address, and in the vendors' own texts
 
 
 class Trouble(Exception):
-    """A notice that was not taken: why, whether asking again may help, and how long the other side asks us to wait."""
+    """A notice that was not accepted: the reason, whether a retry may help, and how long the server asks us to wait."""
 
     def __init__(self, text: str, again: bool = False, wait_s: float = 0.0) -> None:
         super().__init__(text)
@@ -28,7 +28,7 @@ class Trouble(Exception):
 
 
 class Post(NamedTuple):
-    """What goes out."""
+    """The request."""
 
     url: str
     body: bytes
@@ -36,7 +36,7 @@ class Post(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """The response."""
 
     status: int
     body: bytes
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 def post(what: Post) -> Answer:
-    """Send; every HTTP answer is returned, also a refusal. What is no answer raises OSError or HTTPException."""
+    """Send; return every HTTP answer, refusals included. Anything else raises OSError or HTTPException."""
     if not what.url.startswith(("https://", "http://")):
         raise Trouble("its address is not an http(s) address")
     request = urllib.request.Request(escaped(what.url), data=what.body, headers=dict(what.headers), method="POST")
@@ -70,7 +70,7 @@ def taken(answer: Answer) -> None:
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """Take every secret, and every telling part of one, out of a text; the result is one line."""
+    """Remove every secret, and every identifying part of one, from a text; the result is one line."""
     for word in sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True):
         text = text.replace(word, "(hidden)")
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
@@ -95,7 +95,7 @@ def _wait_s(text: Optional[str]) -> float:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Spell a secret as it may come back: whole, escaped, in base64, or part of an address."""
+    """Yield the forms in which a secret may come back: whole, escaped, in base64, or part of an address."""
     whole, _, address = secret.rpartition("://")
     if whole:
         login, _, place = address.rpartition("@") if "@" in address.partition("/")[0] else ("", "", address)

@@ -1,4 +1,4 @@
-"""Send a notice by mail: the line is private before a password goes over it."""
+"""Send a notice by mail: the connection is encrypted before a password goes over it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PORTS = {"starttls": 587, "ssl": 465, "none": 25}
 
 
 def mail(channel: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-    """Hand the mail to the server; raises Trouble, or OSError where nobody answers."""
+    """Hand the mail to the server; raises Trouble, or OSError where no server answers."""
     security = str(channel.get("security") or "starttls")
     if security not in _PORTS:
         raise Trouble("security is starttls, ssl or none")
@@ -38,7 +38,7 @@ def mail(channel: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         raise Trouble(_said(error.smtp_code, error.smtp_error), 400 <= error.smtp_code < 500) from None
     except smtplib.SMTPRecipientsRefused as error:
         code, words = next(iter(error.recipients.values()))
-        raise Trouble("no recipient was taken: " + _said(code, words), 400 <= code < 500) from None
+        raise Trouble("every recipient was refused: " + _said(code, words), 400 <= code < 500) from None
     except smtplib.SMTPException as error:
         raise Trouble("%s: %s" % (type(error).__name__, error)) from None
 
@@ -50,20 +50,20 @@ def _letter(channel: Mapping[str, Any], message: Mapping[str, Any]) -> EmailMess
     letter["From"] = str(channel.get("from") or (channel.get("user") if "@" in str(channel.get("user")) else to[0]))
     letter["To"] = ", ".join(to)
     letter["Date"] = email.utils.localtime()
-    if message.get("id"):  # one that came twice shows once
+    if message.get("id"):  # a mail that arrives twice shows once
         letter["Message-ID"] = "<%s@leasehold.invalid>" % "".join(
             c if c.isalnum() or c in "-." else "-" for c in str(message["id"])
         )
     letter["Auto-Submitted"] = "auto-generated"
     text = cut(str(message.get("text", "")), KINDS["smtp"].limit)
-    letter.set_content(text, cte="quoted-printable")  # not every server takes eight bits
+    letter.set_content(text, cte="quoted-printable")  # not every server accepts 8-bit text
     return letter
 
 
 def _addresses(text: Any) -> List[str]:
     found = [word.strip() for word in str(text).split(",") if word.strip()]
     if not found:
-        raise Trouble("`to` names nobody")
+        raise Trouble("`to` has no recipient")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is still to be told, and to whom: kept in one file, so that a killed caretaker neither loses nor repeats it."""
+"""Queue of notices and their channels, kept in one file, so that a killed caretaker neither loses nor repeats any."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Outbox:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._seen: Optional[Tuple[int, ...]] = None  # marks the file that we read or wrote last
+        self._seen: Optional[Tuple[int, ...]] = None  # identifies the file that we read or wrote last
         self.value: Dict[str, Any] = {}
         self.load()
 
     def load(self) -> None:
-        """Read it again if another process wrote it; unsaved changes of ours (a full disk) are kept."""
+        """Read it again if another process wrote it; keep unsaved changes of ours (a full disk)."""
         mark = self._mark()
         if mark is not None and mark != self._seen:
             with contextlib.suppress(OSError):
@@ -37,29 +37,29 @@ class Outbox:
                 self._seen = mark
 
     def save(self) -> None:
-        """Write it; raises OSError where the disk is full, and the memory stays true."""
+        """Write it; raises OSError where the disk is full, and the memory stays correct."""
         write_json(self._path, self.value)
         self._seen = self._mark()
 
     @property
     def seq(self) -> Optional[int]:
-        """The last journal event that was looked at; None when none ever was."""
+        """The last journal event that was processed; None when none ever was."""
         value = self.value.get("seq")
         return value if isinstance(value, int) else None
 
     @property
     def waiting(self) -> List[Item]:
-        """What is still to be told."""
+        """The queued notices."""
         found: List[Item] = self.value.setdefault("waiting", [])
         return found
 
     @property
     def flight(self) -> Optional[Dict[str, Any]]:
-        """What a child of ours is sending now."""
+        """The messages that a child of ours is sending now."""
         return self.value.get("flight")
 
     def add(self, item: Item) -> None:
-        """Queue an item; one more of the same kind and subject is counted, not queued again."""
+        """Queue an item; another of the same kind and subject is counted, not queued again."""
         for known in self.waiting:
             if known["key"] == item["key"] and not self._flies(known):
                 known.update(text=item["text"], last=item["last"], priority=item["priority"], to=item["to"])
@@ -71,12 +71,12 @@ class Outbox:
             self.value["dropped"] = int(self.value.get("dropped") or 0) + int(gone["count"])
 
     def due(self, now_unix: float, channels: List[str]) -> Dict[str, List[Item]]:
-        """Say which channel is to be told what, now; empty while it is too early or too often."""
+        """Return what each channel is to be sent now; empty while it is too early or too often."""
         if self.flight or not self.waiting:
             return {}
         known = set(channels)
         for item in list(self.waiting):
-            item["to"] = [name for name in item["to"] if name in known]  # a channel may have been taken away
+            item["to"] = [name for name in item["to"] if name in known]  # a channel may have been removed
             if not item["to"]:
                 self.waiting.remove(item)
         rush = any(item["rush"] for item in self.waiting)
@@ -91,13 +91,13 @@ class Outbox:
         return tells
 
     def depart(self, flight: Dict[str, Any], now_unix: float) -> None:
-        """Note what is being sent, before it is."""
+        """Record what is being sent, before it is sent."""
         self.value["flight"] = flight
         self.value["sent"] = [*self._lately(now_unix), now_unix]
         self.value["limited"] = False
 
     def land(self, channel: str, problem: str, wait_s: float, now_unix: float) -> Dict[str, Any]:
-        """Note how one channel took it; return what changed: a streak of failures that began or ended."""
+        """Record the outcome for one channel; return what changed: a streak of failures that began or ended."""
         keys = ((self.flight or {}).get("tells") or {}).get(channel) or []
         patience = self._patience(channel)
         if problem:
@@ -115,12 +115,12 @@ class Outbox:
         return {"back_after_s": round(now_unix - patience["since_unix"])} if patience else {}
 
     def landed(self) -> None:
-        """Note that nothing is being sent any more."""
+        """Record that nothing is being sent any more."""
         self.value.pop("flight", None)
         self.value["dropped"] = 0
 
     def failing_since(self, channel: str) -> float:
-        """Since when this channel takes nothing; 0 when it does."""
+        """Return since when this channel has been failing; 0 when it is not."""
         return float(self._patience(channel).get("since_unix") or 0.0)
 
     def _allowed(self, now_unix: float, rush: bool) -> bool:
@@ -132,7 +132,7 @@ class Outbox:
         return allowed
 
     def _lately(self, now_unix: float) -> List[float]:
-        """When notices were sent in the last hour; a clock that was set back counts as an hour gone."""
+        """Return when notices were sent in the last hour; drop times that a clock set back has put into the future."""
         return [at for at in self.value.get("sent") or [] if 0 <= now_unix - at < _HOUR_S]
 
     def _flies(self, item: Item) -> bool:

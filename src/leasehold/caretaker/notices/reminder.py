@@ -1,4 +1,4 @@
-"""A finished box nags: after the run has ended, say so again and again until somebody hushes it or the box is gone."""
+"""Remind people of a run that has ended, again and again, until they silence it or the box is gone."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _EVERY_S = 4 * 3600
 _SLICE_S = 30.0
 _SENDING_SLICE_S = 0.2
 _GIVE_UP_S = 30 * 86400.0
-_METER_S = 24 * 3600.0  # home itself says it before every command from then on
+_METER_S = 24 * 3600.0  # home itself reports it before every command from then on
 
 
 def nag(folder: RunFolder, clock: Any = time, watcher: Optional[Watcher] = None) -> int:
-    """Tell what is still untold, then nag when due; leave when hushed, resumed, or already nagging elsewhere."""
+    """Send what is still queued, then remind when due; leave when silenced, resumed, or if another process does it."""
     if try_lock(os.path.join(folder.path, "nag.lock")) is None:
         return 0
     watcher = watcher or Watcher(folder, {}, no_note)
@@ -50,14 +50,14 @@ def nag(folder: RunFolder, clock: Any = time, watcher: Optional[Watcher] = None)
         watcher.say(item(events, run, wishes, clock.time(), sent))
         sent += 1
         while run.changed_unix + due_after_s(sent, wishes) <= clock.time():
-            sent += 1  # this box slept through some: one notice says it all
+            sent += 1  # this box slept through some: one notice covers them all
         write_json(folder.nagged, {"sent": sent, "seq": run.seq, "last_unix": clock.time()})
 
 
 def enough(folder: RunFolder, run: RunState, wishes: Dict[str, Any], now: float) -> bool:
-    """Whether nobody need be reminded of this ending any more: it is home, and holding the box costs nothing.
+    """Return whether this ending needs no more reminders: the results are home, and holding the box costs nothing.
 
-    Where the box bills, or may, it is said for a day more.
+    Where the box bills, or may bill, reminders continue for another day.
     """
     told = read_json(folder.pulled) or {}
     if told.get("seq") != run.seq:
@@ -67,7 +67,7 @@ def enough(folder: RunFolder, run: RunState, wishes: Dict[str, Any], now: float)
 
 
 def due_after_s(sent: int, wishes: Dict[str, Any]) -> float:
-    """When notice number `sent` is due, counted from the end of the run: 15 min, 1 h, then every 4 h."""
+    """Return when notice number `sent` is due, counted from the end of the run: 15 min, 1 h, then every 4 h."""
     after: List[float] = [float(item) for item in wishes.get("after_s") or _AFTER_S]
     every = float(wishes.get("every_s") or _EVERY_S)
     if sent < len(after):
@@ -76,7 +76,7 @@ def due_after_s(sent: int, wishes: Dict[str, Any]) -> float:
 
 
 def item(events: List[Dict[str, Any]], run: RunState, wishes: Dict[str, Any], now: float, sent: int) -> Dict[str, Any]:
-    """Make the notice: what ended, how long ago, what it costs, what to do."""
+    """Build the notice: what ended, how long ago, what it costs, what to do."""
     idle_s = max(0.0, now - run.changed_unix)
     return {
         "key": "nag",
@@ -97,13 +97,13 @@ def item(events: List[Dict[str, Any]], run: RunState, wishes: Dict[str, Any], no
 
 
 def _sent(folder: RunFolder, run: RunState) -> int:
-    """How many notices of this very ending went out; a run that was resumed and ended again begins anew."""
+    """Return how many notices of this very ending went out; a run that was resumed and ended again starts from 0."""
     noted = read_json(folder.nagged) or {}
     return int(noted.get("sent", 0)) if noted.get("seq") == run.seq else 0
 
 
 def begin(folder: RunFolder) -> None:
-    """Become the nagging process, if the user named a channel; called by the caretaker as its last act."""
+    """Become the reminder process, if the user named a channel; the caretaker's last act."""
     if read_json(folder.notify):
         argv = own_argv("nag", folder.path)
         os.execv(argv[0], argv)

@@ -18,7 +18,7 @@ from .vendors import VENDORS
 
 TRIES = 3
 _PAUSES_S = (1.0, 4.0)
-_MOST_PAUSE_S = 20.0  # whoever asks for more patience is asked again by the next process
+_MOST_PAUSE_S = 20.0  # a longer wait is left to the next process
 LIMIT_S = 120
 
 Channel = Mapping[str, Any]
@@ -28,13 +28,13 @@ Message = Mapping[str, Any]
 def send_all(sends: List[Dict[str, Any]], sleep: Callable[[float], None] = time.sleep) -> List[Dict[str, Any]]:
     """Send each message to its channel; return for each what went wrong ("" is nothing) and how long to wait."""
     known = [secret for item in sends for secret in secrets_of(item["channel"])]
-    redactor = Redactor()  # what a box says may hold a secret of the job
+    redactor = Redactor()  # text from a box may hold a secret of the job
     results = [send(item["channel"], redactor.tree(item["message"]), sleep) for item in sends]
     return [dict(result, problem=hide(result["problem"], known)) for result in results]
 
 
 def send(channel: Channel, message: Message, sleep: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
-    """Send one message, again where that may help; what is returned names no address and no secret."""
+    """Send one message, with a retry where that may help; what is returned names no address and no secret."""
     trouble = Trouble("not tried")
     for number in range(TRIES):
         try:
@@ -58,7 +58,7 @@ def send(channel: Channel, message: Message, sleep: Callable[[float], None] = ti
 def _send_once(channel: Channel, message: Message) -> None:
     kind = str(channel.get("kind"))
     if kind not in KINDS:
-        raise Trouble("no such kind of channel: %s" % kind[:40])
+        raise Trouble("unknown kind of channel: %s" % kind[:40])
     if kind == "smtp":
         from .mail import mail  # few send mail
 
@@ -70,14 +70,14 @@ def _send_once(channel: Channel, message: Message) -> None:
 
 
 def _spell(error: BaseException) -> str:
-    """Say what the system says; some errors wrap the real one, and some hold an address."""
+    """Format what the system reports; some errors wrap the real one, and some hold an address."""
     reason = getattr(error, "reason", None)
     error = reason if isinstance(reason, BaseException) else error
     return str(getattr(error, "strerror", None) or "") or str(error) or type(error).__name__
 
 
 def notice(stream: Any) -> int:
-    """The sender's door: what to send on stdin, how it went on stdout; a hanging one ends itself."""
+    """Entry point of the sender: messages on stdin, results on stdout; it ends itself if it hangs."""
     signal.alarm(LIMIT_S)
     results = send_all(json.loads(stream.read())["sends"])
     sys.stdout.write(json.dumps({"results": results}))

@@ -1,4 +1,4 @@
-"""The child that tells: reads what to say on stdin, sends it through the platform's hook, writes how it went."""
+"""The sending child: reads messages from stdin, sends them through the platform's hook, writes the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def tell(folder: RunFolder, stream: Any) -> int:
-    """Send each message to its channel; 0 says that every one was taken."""
+    """Send each message to its channel; return 0 if every one was accepted."""
     signal.alarm(2 * LIMIT_S + 30)
     asked = json.loads(stream.read())
     channels = named(read_json(folder.notify) or {})
@@ -30,20 +30,20 @@ def tell(folder: RunFolder, stream: Any) -> int:
     sends = [{"channel": channels[name], "message": asked["tells"][name]} for name in names]
     heard = send_dressed(Outfit(folder.root, folder.platform()), sends)
     results = {name: [result["problem"], result["wait_s"]] for name, result in zip(names, heard)}
-    with contextlib.suppress(OSError):  # on a full disk the exit code says it
+    with contextlib.suppress(OSError):  # on a full disk the exit code reports it
         write_json(folder.notices_done, {"began_unix": asked["began_unix"], "results": results})
     return 1 if any(problem for problem, _ in results.values()) else 0
 
 
 def answer(request: "Request") -> None:
-    """Send what home gives, from here; nothing of it is kept."""
+    """Send what home passes, from here; nothing of it is kept."""
     platform = request.args.get("platform")
     outfit = Outfit(request.root, platform if isinstance(platform, dict) else {})
     request.reply({"results": send_dressed(outfit, list(request.args.get("sends") or []))})
 
 
 def send_dressed(outfit: Outfit, sends: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Send through the platform's hook; where that fails, without: a notice must not be lost because of it."""
+    """Send through the platform's hook; if the hook fails, without it: a notice must not be lost because of it."""
     body = json.dumps({"sends": sends}).encode("utf-8")
     try:
         said = _through_hook(outfit, body) or _bare(body)
@@ -52,12 +52,12 @@ def send_dressed(outfit: Outfit, sends: List[Dict[str, Any]]) -> List[Dict[str, 
     except subprocess.TimeoutExpired:
         why = "no answer in %d s" % LIMIT_S
     except (OSError, ValueError, KeyError, IndexError):
-        why = "the sender ended without a word"
+        why = "the sender ended without a result"
     return [{"problem": why, "wait_s": 0.0} for _ in sends]
 
 
 def _through_hook(outfit: Outfit, body: bytes) -> bytes:
-    """Return what the sender said; nothing where the hook failed, or where a full disk has no room for its mark."""
+    """Return the sender's results; nothing where the hook failed, or where a full disk has no room for its mark."""
     try:
         done, problem = run_dressed(outfit, own_argv("notice"), LIMIT_S, body)
     except OSError:

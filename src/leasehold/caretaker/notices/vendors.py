@@ -1,4 +1,4 @@
-"""What each vendor wants to be sent, and what its answer means: HTTP 200 alone proves nothing with most of them."""
+"""The vendors' formats, and the meaning of their answers: HTTP 200 alone proves nothing with most of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Fields = Mapping[str, Any]
 
 
 class Vendor(NamedTuple):
-    """How to write to one, and how to read its answer; judge raises Trouble."""
+    """The format of one vendor's requests and answers; judge raises Trouble."""
 
     write: Callable[[Fields, Fields, float], Post]
     judge: Callable[[Answer], None]
@@ -100,7 +100,7 @@ def _wecom(channel: Fields, message: Fields, now_unix: float) -> Post:
 
 
 def _by_code(name: str, hurried: Mapping[int, float]) -> Callable[[Answer], None]:
-    """Judge by a code in the body, 0 being well; some codes say that we came too often, and for how long."""
+    """Judge by a code in the body, where 0 is success; some codes mean too many requests, and how long to wait."""
 
     def judge(answer: Answer) -> None:
         taken(answer)
@@ -118,7 +118,7 @@ def _by_code(name: str, hurried: Mapping[int, float]) -> Callable[[Answer], None
 def _judge_slack(answer: Answer) -> None:
     taken(answer)
     if answer.body.strip() != b"ok":
-        raise Trouble("it did not say ok: %s" % answer.body.decode("utf-8", "replace").strip())
+        raise Trouble("the answer is not ok: %s" % answer.body.decode("utf-8", "replace").strip())
 
 
 def _judge_telegram(answer: Answer) -> None:
@@ -156,13 +156,13 @@ def _post_json(url: str, value: Mapping[str, Any]) -> Post:
 
 
 def _object(answer: Answer) -> Dict[str, Any]:
-    """Read the vendor's answer; a hotel's login page is none."""
+    """Read the vendor's answer as an object; a captive portal's login page is none."""
     try:
         said = json.loads(answer.body.decode("utf-8"))
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise Trouble("HTTP %d, and not the answer of this vendor" % answer.status)
+        raise Trouble("HTTP %d, but no answer of this vendor" % answer.status)
     return said
 
 
@@ -189,7 +189,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _ascii(text: str) -> str:
-    """Header values are latin-1 at most; RFC 2047 carries the rest."""
+    """Encode a header value: latin-1 at most; RFC 2047 carries the rest."""
     if all(32 <= ord(char) < 127 for char in text):
         return text
     return "=?UTF-8?B?%s?=" % base64.b64encode(_utf8(text)).decode("ascii")

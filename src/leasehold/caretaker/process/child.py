@@ -10,7 +10,7 @@ _READ_BYTES = 1 << 16
 
 
 def fork_child(before: Callable[[], None], act: Callable[[], object]) -> int:
-    """Fork a child that does this in a session of its own, as a rule an exec; return its pid."""
+    """Fork a child that runs `act` in its own session, as a rule an exec; return its pid."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -23,13 +23,13 @@ def fork_child(before: Callable[[], None], act: Callable[[], object]) -> int:
 
 
 def use_streams(stdin: int = -1, stdout: int = -1, stderr: int = -1) -> None:
-    """Have these files as the standard streams, in a child; what is left out is /dev/null."""
+    """Use these files as the standard streams, in a child; /dev/null for those left out."""
     for number, fd in enumerate((stdin, stdout, stderr)):
         os.dup2(fd if fd >= 0 else os.open(os.devnull, os.O_RDWR), number)
 
 
 def close_all_but(kept: Sequence[int]) -> None:
-    """Let go of the parent's files, in a child that goes on without exec: its locks must not live on in us."""
+    """Close the parent's files, in a child that continues without exec: it must not hold the parent's locks."""
     use_streams()
     lowest = 3
     for fd in sorted(kept):
@@ -39,7 +39,7 @@ def close_all_but(kept: Sequence[int]) -> None:
 
 
 class PipeReader:
-    """What a child has written so far; its end of the pipe closes when it dies, whoever reaps it."""
+    """Reads what a child writes; its end of the pipe closes when it dies, whichever process reaps it."""
 
     def __init__(self, fd: int, most_bytes: int) -> None:
         os.set_blocking(fd, False)
@@ -50,11 +50,11 @@ class PipeReader:
 
     @property
     def full(self) -> bool:
-        """Whether more came than is taken in."""
+        """Whether more came than the limit."""
         return len(self.data) > self._most_bytes
 
     def read(self) -> None:
-        """Take in what there is; never waits."""
+        """Read what there is, without waiting."""
         while not self.full and not self.ended:
             try:
                 piece = os.read(self._fd, _READ_BYTES)
@@ -64,11 +64,11 @@ class PipeReader:
             self.ended = not piece
 
     def take_lines(self) -> List[bytes]:
-        """Take in what there is and remove its whole lines."""
+        """Read what there is, and remove and return its complete lines."""
         self.read()
         *lines, self.data = self.data.split(b"\n")
         return lines
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the pipe."""
         os.close(self._fd)

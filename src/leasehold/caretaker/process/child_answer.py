@@ -1,7 +1,7 @@
 """A short-lived child that finds something out for the caretaker and answers through a pipe.
 
-What it imports ends with it, and its answer needs no disk: most questions are asked when the disk is full. Nothing is
-kept of an errand; a caretaker that died in its middle is followed by one that sends it again.
+Its imports end with it, and its answer needs no disk: most questions come up when the disk is full. No state of
+an errand is kept: the successor of a caretaker that died during one starts it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Answer = Dict[str, Any]
 
 
 class Errand:
-    """One question, asked at most twice, within a time."""
+    """One question, attempted at most twice, within a time limit."""
 
     def __init__(self, limit_s: float, before_exec: Callable[[], None]) -> None:
         self._limit_s = limit_s
@@ -34,7 +34,7 @@ class Errand:
         self._tries = 0
 
     def step(self, *door: str) -> Optional[Answer]:
-        """Go on with it: None while it is under way, then the answer, or {problem} when there is none to be had."""
+        """Take the next step: None while it is under way, then the answer, or {problem} when there is none."""
         if self._pipe is None:
             self._start(door)
             return None
@@ -86,7 +86,7 @@ class Errand:
 
 
 def answer(value: Answer) -> int:
-    """Say the answer, in the child."""
+    """Write the answer, in the child."""
     data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
     os.write(1, data[:_MOST_BYTES])
     return 0

@@ -13,7 +13,7 @@ from .own_command import own_argv
 
 
 class Worker:
-    """One door of ours in a session of its own; whoever holds the lock is at work, whoever started it."""
+    """An entry point of ours as a detached process; the holder of its lock is at work, whichever process started it."""
 
     def __init__(self, lock: str) -> None:
         self.lock = lock
@@ -25,7 +25,7 @@ class Worker:
         self.pid = fork_child(before_exec, lambda: os.execv(argv[0], argv))
 
     def busy(self) -> bool:
-        """Whether somebody is at work now, though its parent may be gone."""
+        """Return whether a worker is running now, even if its parent is gone."""
         if is_held(self.lock):
             return True
         process = look(self.pid) if self.pid else None

@@ -9,13 +9,13 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from leasehold.kit.files.canonical_json import sha256
 
-_READY_TIMEOUT_S = 20.0  # Python may start slowly from a network disk, or on a starved box
+_READY_TIMEOUT_S = 20.0  # Python may start slowly from a network disk, or on a busy box
 
 
 def launch(
     primitives: List[str], argv: Callable[[str], List[str]], name: str, ready: Callable[[], bool]
 ) -> Tuple[str, List[str]]:
-    """Try each primitive until ready() holds; return the one that worked and what the others said."""
+    """Try each primitive until ready() holds; return the one that worked and why the others did not."""
     tried: List[str] = []
     for primitive in primitives:
         starter = _STARTERS.get(primitive)
@@ -28,11 +28,11 @@ def launch(
 
 class _Started(NamedTuple):
     problem: Optional[str] = None
-    child: Optional["subprocess.Popen[bytes]"] = None  # itself, where its starter is not another program
+    child: Optional["subprocess.Popen[bytes]"] = None  # the process itself, where it is started directly
 
 
 def _silence(name: str, child: Optional["subprocess.Popen[bytes]"]) -> str:
-    """What a caretaker that never showed itself said last."""
+    """Return the last error output of a caretaker that never reported ready."""
     try:
         with open(os.path.join(name, "caretaker.err"), "rb") as file:
             said = file.read()[-500:].decode("utf-8", "replace").strip().splitlines()
@@ -44,7 +44,7 @@ def _silence(name: str, child: Optional["subprocess.Popen[bytes]"]) -> str:
 
 
 def _by_setsid(argv: List[str], name: str) -> _Started:
-    """Start it in a session of its own; not by os.fork, which a process with threads must not do."""
+    """Start it in its own session; not by os.fork, which a process with threads must not use."""
     with open(os.path.join(name, "caretaker.err"), "ab") as last_words:
         child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=last_words, start_new_session=True
@@ -53,7 +53,7 @@ def _by_setsid(argv: List[str], name: str) -> _Started:
 
 
 def _by_tmux(argv: List[str], name: str) -> _Started:
-    own = "leasehold-" + sha256(name.encode())[:12]  # a server of its own: today's environment, nobody else's fate
+    own = "leasehold-" + sha256(name.encode())[:12]  # a server of its own: today's environment, and nobody else ends it
     return _Started(_ask(["tmux", "-L", own, "new-session", "-d", "-s", own, "--", *argv]))
 
 
@@ -93,7 +93,7 @@ def _ask(argv: List[str], want: str = "") -> Optional[str]:
 
 
 def _wait(ready: Callable[[], bool], child: Optional["subprocess.Popen[bytes]"]) -> bool:
-    """Wait for a sign of life; who has ended will give none."""
+    """Wait until it is ready; stop waiting once it has exited."""
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while time.monotonic() < deadline:
         ended = child is not None and child.poll() is not None

@@ -11,12 +11,12 @@ from leasehold.kit.run.processes import Process, descendants, in_groups, is_aliv
 
 
 def trainer_processes(pid: int, started: str, mark: str) -> List[Process]:
-    """List what lives of an attempt: its process group, and marked processes that left the group."""
+    """List the live processes of an attempt: its process group, and marked processes that left the group."""
     return processes_of([(pid, started)], mark)
 
 
 def processes_of(trainers: Sequence[Tuple[int, str]], mark: str) -> List[Process]:
-    """List what lives of many attempts under one mark, with one look over the machine for all of them."""
+    """List the live processes of many attempts under one mark, with one scan of the machine for all of them."""
     found = {process.pid: process for process in marked(mark)}
     groups = {process.group for process in found.values()}
     leaders = {pid for pid, started in trainers if pid in groups or is_alive(pid, started)}
@@ -40,9 +40,9 @@ def signal_all(processes: List[Process], group: int, number: int) -> None:
 
 
 def end_processes(group: int, started: str, mark: str, grace_s: float, below: int = 0) -> int:
-    """End what lives of an attempt: TERM, a grace, KILL; return how many there were.
+    """End what lives of an attempt: TERM, a grace, KILL; return how many processes there were.
 
-    `below` is a subreaper that has no other children: what lives below it belongs to the attempt too, marked or not.
+    `below` is a subreaper that has no other children: its descendants belong to the attempt too, marked or not.
     """
 
     def living() -> List[Process]:
@@ -54,7 +54,7 @@ def end_processes(group: int, started: str, mark: str, grace_s: float, below: in
 
 
 def end_listed(processes: Sequence[Tuple[int, str]], grace_s: float) -> None:
-    """End these very processes: TERM, a grace, KILL."""
+    """End exactly these processes: TERM, a grace, KILL."""
 
     def living() -> List[Process]:
         seen = [(look(pid), started) for pid, started in processes]

@@ -1,7 +1,7 @@
 """Kernel locks on files: they end with their last holder, however it dies.
 
-Lock files get deleted (`find -name '*.lock' -delete`, cleaners of temporary files) while somebody holds them. A lock
-that was taken is therefore compared with its path, and who holds the deleted file still counts as the holder.
+Lock files get deleted (`find -name '*.lock' -delete`, cleaners of temporary files) while a process holds them. A lock
+that was taken is therefore compared with its path, and the holder of the deleted file still counts as the holder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["HeldLock", "Superseded", "is_held", "try_lock", "wait_lock"]
 
 
 class Superseded(Exception):
-    """The lock's file was deleted or replaced, and somebody else holds the new one."""
+    """The lock's file was deleted or replaced, and another process holds the new one."""
 
 
 def wait_lock(path: str, timeout_s: float) -> Optional[int]:
@@ -32,9 +32,9 @@ def wait_lock(path: str, timeout_s: float) -> Optional[int]:
 
 
 def is_held(path: str, fresh: bool = True) -> bool:
-    """Tell whether somebody holds the lock now; lookers share, so that they never take each other for a holder.
+    """Return whether a process holds the lock now; observers lock shared, so they never take each other for a holder.
 
-    Not fresh: who holds a deleted file is remembered for a tenth of a second, for a look at thousands of cells.
+    Unless `fresh`, the holder of a deleted file is cached for a tenth of a second, for a look at thousands of cells.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -52,14 +52,14 @@ def is_held(path: str, fresh: bool = True) -> bool:
 class HeldLock:
     """A lock that is held for long, checked against its path and taken again when its file was deleted."""
 
-    _RETAKE_S = 2.0  # others hold the new file for a moment: lookers, and takers who then see that we live
+    _RETAKE_S = 2.0  # others hold the new file for a moment: observers, and takers who then see that we are alive
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
 
     def check(self) -> bool:
-        """Return whether the file had to be made anew; raise Superseded when somebody else holds it now."""
+        """Return whether the file had to be made anew; raise Superseded when another process holds it now."""
         if is_at(self.fd, self.path):
             return False
         try:
@@ -69,7 +69,7 @@ class HeldLock:
         if fd is None:
             raise Superseded(self.path)
         with contextlib.suppress(OSError):
-            os.pwrite(fd, os.pread(self.fd, 4096, 0), 0)  # who holds it stands in it
+            os.pwrite(fd, os.pread(self.fd, 4096, 0), 0)  # its holder is written in it
         os.close(self.fd)
         self.fd = fd
         return True

@@ -1,4 +1,4 @@
-"""Several small things at once: on a slow shared mount each of them is mostly waiting."""
+"""Run several small operations at once: on a slow shared mount, each of them mostly waits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _Done = TypeVar("_Done")
 
 
 def ahead(work: Callable[[_Item], _Done], items: Iterable[_Item], most: int = MOST) -> Iterator[_Done]:
-    """Yield what work makes of each item, in order, with several under way; the first that fails ends it."""
-    from concurrent.futures import ThreadPoolExecutor  # it brings logging: only who needs it pays
+    """Yield the result of `work` for each item, in order, with several running ahead; the first failure ends it."""
+    from concurrent.futures import ThreadPoolExecutor  # it brings logging: only callers that need it pay
 
     waiting: Deque[Any] = deque()
     with ThreadPoolExecutor(most) as pool:

@@ -1,4 +1,4 @@
-"""Every process at one moment: who came from whom, since when, whose, and with how much CPU time."""
+"""A snapshot of all processes: parents, start times, owners, CPU time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class ProcessTable:
-    """Processes as they were when the table was read."""
+    """The processes as they were when the table was read."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self.proc = proc
@@ -44,7 +44,7 @@ class ProcessTable:
         return found
 
     def family(self, pids: Iterable[int]) -> Set[int]:
-        """Name the processes of these jobs: themselves, all above them, all below them, all of their sessions."""
+        """Return the pids of these jobs: the processes, their ancestors and descendants, and all of their sessions."""
         roots = {pid for pid in pids if pid in self.entries}
         kin = set(roots)
         sessions = {self.entries[pid].session for pid in roots}
@@ -56,7 +56,7 @@ class ProcessTable:
         return kin
 
     def command(self, pid: int) -> str:
-        """Its command line, shortened; the kernel's name for it where it has none."""
+        """Return its command line, shortened; the kernel's name for it where it has none."""
         said = read_small("%s/%d/cmdline" % (self.proc, pid)).replace(b"\0", b" ").strip()
         said = said or b"[%s]" % read_small("%s/%d/comm" % (self.proc, pid)).strip()
         return said.decode("utf-8", "replace")[:_COMMAND_CHARS]
@@ -66,7 +66,7 @@ class ProcessTable:
         return read_small("%s/%d/comm" % (self.proc, pid)).strip().decode("utf-8", "replace")
 
     def open_paths(self, pid: int) -> List[str]:
-        """What it has open, as the kernel spells it; empty when it may not be looked at."""
+        """Return the paths that it has open, as the kernel writes them; empty when it may not be inspected."""
         folder = "%s/%d/fd" % (self.proc, pid)
         found = []
         try:
@@ -96,10 +96,10 @@ class ProcessTable:
 
 
 def age_of(started: str) -> float:
-    """How long ago a process started, by the kernel's mark of it: ticks since the boot."""
+    """Return how long ago a process started, from the kernel's start time: ticks since the boot."""
     return max(0.0, _since_boot_s() - int(started) / os.sysconf("SC_CLK_TCK"))
 
 
 def _since_boot_s() -> float:
-    """The kernel's own clock: a container's /proc/uptime may have been made up."""
+    """Return the kernel's own clock: a container's /proc/uptime may be fabricated."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -1,7 +1,7 @@
-"""How a box starts something after it was restarted: cron, systemd for one user, or the platform's own start file.
+"""Start something after a restart of the box: by cron, systemd for one user, or the platform's own start file.
 
-Each line or unit of ours carries a tag, and only what carries it is ever taken away: what a person wrote stays as it
-was, byte for byte.
+Each line or unit of ours carries a tag, and only what carries it is ever removed: what a person wrote stays
+unchanged, byte for byte.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ WantedBy=default.target
 
 
 class Hook(NamedTuple):
-    """What is to be started: who asks (the tag), for which run, and the command."""
+    """What to start: the owner (the tag), the run, and the command."""
 
     tag: str
     run: str
-    argv: Tuple[str, ...]  # the interpreter, its flags, our entry, and what to do
+    argv: Tuple[str, ...]  # the interpreter, its flags, our entry point, and the action
 
     @property
     def script(self) -> str:
-        """One line of shell that waits until our disk is there, ten minutes at most, and then begins."""
+        """Return one shell line that waits for our disk, ten minutes at most, and then starts the command."""
         entry = next(word for word in self.argv if word.startswith("/") and word != self.argv[0])
         return _WAIT % (shlex.quote(entry), " ".join(shlex.quote(word) for word in self.argv))
 
 
 class Refusal(Exception):
-    """This way is not open here; str() says why."""
+    """This mechanism is not available here; str() gives the reason."""
 
 
 def install(way: str, hook: Hook) -> str:
-    """Install by one way, once; return where it lies. Refusal says why it cannot be."""
+    """Install by one mechanism, once; return where it lies. Raises Refusal with the reason if it cannot."""
     if any("\n" in word or "\0" in word for word in hook.argv):
-        raise Refusal("a path of ours holds a line break")
+        raise Refusal("a path of ours contains a line break")
     name, _, place = way.partition(":")
     if name == "cron":
         return _install_cron(hook)
@@ -66,11 +66,11 @@ def install(way: str, hook: Hook) -> str:
         return _install_systemd(hook)
     if name == "onstart" and place.startswith("/"):
         return _install_onstart(hook, place)
-    raise Refusal("%r is no way that is known here" % way)
+    raise Refusal("%r is not a known mechanism" % way)
 
 
 def remove(way: str, tag: str) -> bool:
-    """Take away what carries the tag, and nothing else; say whether it was there. A second call does nothing."""
+    """Remove what carries the tag, and nothing else; return whether it was there. A second call does nothing."""
     name, _, place = way.partition(":")
     if name == "cron":
         return _remove_cron(tag)
@@ -80,7 +80,7 @@ def remove(way: str, tag: str) -> bool:
 
 
 def with_line(text: bytes, line: str, tag: str) -> bytes:
-    """Add a tagged line at the end; one that is there already is replaced."""
+    """Add a tagged line at the end; replace one that is there already."""
     before = without(text, tag)
     ends = not before or before.endswith(b"\n")
     mark = _MARK if ends else _MARK_NEWLINE
@@ -88,7 +88,7 @@ def with_line(text: bytes, line: str, tag: str) -> bytes:
 
 
 def without(text: bytes, tag: str) -> bytes:
-    """Take the tagged line out, with the line break that was added for it."""
+    """Remove the tagged line, with the line break that was added for it."""
     kept: List[bytes] = []
     for line in text.splitlines(keepends=True):
         bare = line.rstrip(b"\n")
@@ -185,7 +185,7 @@ def _unit_path(tag: str) -> str:
 
 
 def _unit_word(text: str) -> str:
-    """Quote for ExecStart: systemd reads backslashes, quotes, percent and dollar signs itself."""
+    """Quote for ExecStart: systemd interprets backslashes, quotes, percent and dollar signs itself."""
     for char, instead in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
         text = text.replace(char, instead)
     return '"%s"' % text

@@ -1,4 +1,4 @@
-"""Go on after the box was restarted: a hook per run, installed when a person allowed it, gone when the run is over."""
+"""Resume after the box was restarted: one hook per run, installed if a person allowed it, removed at the run's end."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from . import mechanisms
 from .mechanisms import Hook, Refusal
 
 _LOCK_WAIT_S = 30.0
-# What a trainer's start may depend on; a restarted box gives none of it. Kept 0600: a proxy's address may hold a word.
+# Environment that a trainer's start may depend on and a restarted box lacks. Kept 0600: a proxy's address may hold a
+# password.
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 _KEPT_BEGINNINGS = ("LC_", "CUDA", "CONDA", "NCCL_", "XDG_", "NVIDIA_")
 _KEPT_ENDINGS = ("_proxy", "_PROXY")
 
 
 def keep(folder: RunFolder, ways: List[str]) -> Dict[str, Any]:
-    """Install the run's hook by the first way that is open; without ways take an earlier one away.
+    """Install the run's hook by the first available mechanism; with none listed, remove an earlier hook.
 
-    Never an obstacle: a box that cannot be told what to do after a restart still trains.
+    Never an obstacle: a box that cannot start anything after a restart still trains.
     """
     if not ways:
         remove(folder)
@@ -50,7 +51,7 @@ def keep(folder: RunFolder, ways: List[str]) -> Dict[str, Any]:
 
 
 def remove(folder: RunFolder) -> bool:
-    """Take the run's hook away, if it has one; say whether it was there."""
+    """Remove the run's hook, if it has one; return whether it was there."""
     known = read_json(folder.relaunch)
     if known is None:
         return False
@@ -63,7 +64,7 @@ def remove(folder: RunFolder) -> bool:
 
 
 def hooks(request: Request) -> None:
-    """List what is installed on this box, install for a run, or take all away; each answer says what is true now."""
+    """List what is installed on this box, install for a run, or remove all; each answer shows the current state."""
     act = str(request.args.get("act", "list"))
     for folder in runs_below(request.root):
         name = folder.run
@@ -78,7 +79,7 @@ def hooks(request: Request) -> None:
 
 
 def tag_of(folder: RunFolder) -> str:
-    """Name a run's hook: by its folder, so that two roots of one user never take each other's."""
+    """Return the tag of a run's hook: from its folder, so that two roots of one user never confuse their hooks."""
     return sha256(os.fsencode(os.path.realpath(folder.path)))[:16]
 
 

@@ -1,1 +1,1 @@
-"""What home may ask of a box: one module for each kind of request."""
+"""Requests that home sends to a box: one module for each kind of request."""

@@ -1,4 +1,4 @@
-"""What home may ask of a box beyond starting runs and moving files: each operation answers one request."""
+"""Requests beyond starting runs and moving files: each operation answers one request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RECORDS_A_FRAME = 500
 
 
 def probe(request: Request) -> None:
-    """Say who and where this is, and how full."""
+    """Report identity, platform and free space of this box."""
     import platform  # only for this: it brings subprocess
 
     disk = os.statvfs(request.root)
@@ -63,13 +63,13 @@ def probe(request: Request) -> None:
 
 
 def box_id(root: str) -> str:
-    """Name this box by itself, whatever homes call it: made once, at random."""
+    """Return this box's own id, the same for every home: made once, at random."""
     path = os.path.join(root, "box-id")
     if not os.path.exists(path):
         mine = "%s.%d" % (path, os.getpid())
         write_atomic(mine, os.urandom(6).hex().encode("ascii"))
         with contextlib.suppress(FileExistsError):
-            os.link(mine, path)  # whoever comes second takes the first one's
+            os.link(mine, path)  # a second process takes the first one's
         os.unlink(mine)
     with open(path) as file:
         return file.read().strip()
@@ -119,7 +119,7 @@ def follow(request: Request) -> None:
 
 
 def fingerprint(request: Request) -> None:
-    """Say what the teardown gate compares: stats of every artifact now, live processes, who holds the run."""
+    """Report what the teardown gate compares: stats of every artifact now, live processes, the run's holder."""
     folder = folder_of(request)
     plan = plan_of(request, folder)
     places = {name: folder.out(name) for name in plan["cells"]}
@@ -215,17 +215,17 @@ def find_note(request: Request) -> None:
 
 
 def drop_note(request: Request) -> None:
-    """Take a note away."""
+    """Remove a note."""
     request.reply({"problem": shared_disk_probe.drop(*_note(request))})
 
 
 def find_hogs(request: Request) -> None:
-    """Say who eats the disk below a path."""
+    """Report the biggest folders and files below a path."""
     request.reply(biggest.find(str(request.args.get("path") or request.root), float(request.args.get("limit_s", 10))))
 
 
 def check_env(request: Request) -> None:
-    """Have the job's own interpreter say what it is and what it can import."""
+    """Let the job's own interpreter report its version and what it can import."""
     from leasehold.caretaker.setup import interpreter  # only for this: it brings tempfile and much else
 
     request.reply(interpreter.check(request.args, request.root))
@@ -269,7 +269,7 @@ def _note(request: Request) -> Tuple[str, str]:
 
 
 def process_table() -> str:
-    """Name the process namespace: containers of one host have one boot, and differ in this."""
+    """Return the process namespace: containers of one host share its boot id, and differ in this."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:

@@ -1,4 +1,4 @@
-"""Everything that home wants to know of a box before a launch, read once."""
+"""Take every reading of a box that home needs before a launch, once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def take(paths: List[str]) -> Dict[str, Any]:
 
         health = at_a_glance()
     if any(card.get("memory_used_bytes") for card in gpus):
-        from leasehold.caretaker.gpu.card_holders import on_cards  # only where somebody is
+        from leasehold.caretaker.gpu.card_holders import on_cards  # only where a process is
 
         gpus = on_cards(gpus)
     return {

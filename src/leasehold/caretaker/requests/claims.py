@@ -1,4 +1,4 @@
-"""A sweep over several boxes: one home shares it out, and holds the run on each box before it gives any a cell."""
+"""Claims for a sweep over several boxes: home holds the run on each box before it assigns cells there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .start_stop import StartLock
 
 
 def claim(request: Request) -> None:
-    """Hold a run that nobody holds, begun or not; say whether it is `mine` and how it stands. Idempotent."""
+    """Hold a run that has no holder, begun or not; reply whether it is `mine` and its state. Idempotent."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
     os.makedirs(folder.path, exist_ok=True)
     with StartLock(folder):
@@ -26,7 +26,7 @@ def claim(request: Request) -> None:
 
 
 def unclaim(request: Request) -> None:
-    """Let go of a claim on which nothing was begun."""
+    """Release a claim on which nothing was begun."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
     if os.path.isdir(folder.path):
         with StartLock(folder):

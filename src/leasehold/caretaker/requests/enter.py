@@ -1,4 +1,4 @@
-"""A person's own command beside a run: in its working folder, with the environment that its trainer is given."""
+"""Run a person's own command beside a run: in its working folder, with its trainer's environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leasehold.kit.run.processes import MARK
 
 
 def how_to_enter(request: Request) -> None:
-    """Say how a shell of this box gets into a run's environment: a command line, to which words may be added."""
+    """Return how a shell of this box enters a run's environment: a command line, to which words may be added."""
     folder = folder_of(request)
     plan = plan_of(request, folder)
     cell = str(request.args.get("cell") or plan["cells"][0])
@@ -28,7 +28,7 @@ def how_to_enter(request: Request) -> None:
 
 
 def enter(folder: RunFolder, cell: str, words: List[str]) -> int:
-    """Become the command, or a shell; nothing of it counts as the run's trainer, and stopping the run leaves it."""
+    """Become the command, or a shell; it does not count as the run's trainer, and stopping the run leaves it alone."""
     from leasehold.caretaker.attempt.keeper import Attempt, own_variables
     from leasehold.caretaker.attempt.platform_shell import outfit_of
 

@@ -1,4 +1,4 @@
-"""One stream that tells home everything about a run as it happens: events, log bytes, and signs of life."""
+"""One stream of everything that happens to a run: events, log bytes, and signs of life."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from leasehold.kit.wire import frames
 _POLL_S = 0.03
 _BEAT_S = 5.0
 _GATHER_S = 0.5
-_GATHER_PAUSE = 9.0  # of what gathering takes
+_GATHER_PAUSE = 9.0  # of the time that gathering takes
 _JOURNAL_READ_BYTES = 1 << 20
 _LOG_BURST_BYTES = 4 << 20
 
 
 class Following:
-    """Where one listener is: journal offset, and log offset of each attempt."""
+    """Position of one listener: journal offset, and log offset of each attempt."""
 
     def __init__(self, request: Request, folder: RunFolder, offset: int, logs: Dict[str, int]) -> None:
         self._request = request
@@ -36,7 +36,7 @@ class Following:
         self._beat_at = 0.0
         self._cluster = gatherer_of(folder)
         self._gather_due = 0.0
-        self._drained: Set[str] = set()  # logs of attempts that have ended, told to their end
+        self._drained: Set[str] = set()  # logs of ended attempts that were sent to their end
         self._held: List[Dict[str, Any]] = []  # events of an end that wait for the log before it
 
     def only_tail(self, tail_bytes: int) -> None:
@@ -49,7 +49,7 @@ class Following:
                 self._logs[key] = max(0, os.path.getsize(path) - tail_bytes)
 
     def live(self, until: float) -> None:
-        """Send what is new until the run has ended and its log is drained, home hangs up, or time is up."""
+        """Send what is new until the run has ended and its log is sent, home disconnects, or time is up."""
         while not self._request.gone:
             self._gather()
             moved = self._send_log()
@@ -57,7 +57,7 @@ class Following:
             self._send_beat()
             if self._run.terminal and not moved:
                 if self._cluster is not None:
-                    self._cluster.gather()  # whoever gathered the end has then written its figures too
+                    self._cluster.gather()  # the process that gathered the end has then written its figures too
                 self._send_beat(last=True)
                 return
             if time.monotonic() >= until:
@@ -66,7 +66,7 @@ class Following:
                 time.sleep(_POLL_S)
 
     def _gather(self) -> None:
-        """Gather at most a tenth of the time: with thousands of cells it takes seconds."""
+        """Gather for at most a tenth of the time: with thousands of cells it takes seconds."""
         begun = time.monotonic()
         if self._cluster is not None and begun >= self._gather_due:
             self._cluster.gather()
@@ -74,7 +74,7 @@ class Following:
             self._gather_due = time.monotonic() + max(_GATHER_S, _GATHER_PAUSE * took_s)
 
     def _send_events(self, log_moves: bool = False) -> bool:
-        """Send what is new; the end of a cell's newest attempt waits until its log is told."""
+        """Send what is new; the end of a cell's newest attempt waits until its log is sent."""
         if self._held:
             if not log_moves:
                 found, self._held = self._held, []
@@ -85,7 +85,7 @@ class Following:
         cut = self._first_end(found)
         self._held = found[cut:]
         if cut:
-            # Home comes back to `before` if it hangs up now, and so is told again what is held.
+            # Home resumes at `before` if it disconnects now, and so receives again what is held.
             self._tell(found[:cut], before if self._held else self._offset)
         return bool(found)
 
@@ -94,7 +94,7 @@ class Following:
         self._request.reply({"events": events, "offset": offset, "proof_age_s": self._proof_age_s()})
 
     def _first_end(self, events: List[Dict[str, Any]]) -> int:
-        """Where the first end of a newest attempt stands among these events."""
+        """Return the index of the first end of a newest attempt among these events."""
         newest = {name: cell.attempt for name, cell in self._run.cells.items()}
         starts = [event for event in events if event.get("k") == "attempt_starting"]
         newest.update({str(event.get("cell")): int(event.get("attempt", 0)) for event in starts})
@@ -117,7 +117,7 @@ class Following:
         offset = self._logs.get(key, 0)
         place = self._folder.attempt(name, attempt)
         path = os.path.join(place, "log")
-        ended = self._run.cells[name].state in (FINISHED, FAILED)  # seen before the size: nobody writes any more
+        ended = self._run.cells[name].state in (FINISHED, FAILED)  # read before the size: nobody writes any more
         if not os.path.exists(path) or os.path.getsize(path) <= offset:
             self._drained.update([key] if ended else [])
             return False
@@ -141,9 +141,9 @@ class Following:
             self._request.reply(dict(told, beat_unix=time.time(), deserted=self._deserted(), **proven))
 
     def _proof_age_s(self, status: Optional[Dict[str, Any]] = None) -> Optional[float]:
-        """How old the caretaker's last sign of life is; None where nobody beats: at the end, or on a cluster.
+        """Return the age of the caretaker's last sign of life; None where none is expected: at the end, on a cluster.
 
-        A run that has ended is retold event by event: before its end is told, it looks as if it were at work.
+        A run that has ended is replayed event by event: until its end is sent, it looks as if it were running.
         """
         if self._run.terminal or self._held or self._cluster is not None:
             return None
@@ -151,8 +151,8 @@ class Following:
         return None if status.get("state") in TERMINAL else proof_age_s(status)
 
     def _deserted(self) -> bool:
-        """Whether the run has not ended and neither caretaker, keeper nor trainer lives to go on with it."""
-        if self._held:  # there is more to tell, perhaps its end
+        """Return whether the run has not ended and no caretaker, keeper or trainer lives to continue it."""
+        if self._held:  # there is more to send, perhaps its end
             return False
         if self._cluster is not None:
             return not self._run.terminal and not self._cluster.alive

@@ -1,7 +1,7 @@
-"""Who cares for a run is suspended or stuck: wake it if it can be woken, and end its trainers without it.
+"""Wake a run's suspended or stuck caretaker if possible, and end its trainers without it.
 
 A caretaker that was stopped by a signal goes on when it is continued. One that hangs in the kernel (a stuck disk) or
-under a debugger does not; then whoever asks for a stop ends the trainers itself, and the record of it comes later.
+under a debugger does not; then the request itself ends the trainers, and the record of it comes later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from leasehold.caretaker.wire.connection import Request
 from leasehold.kit.files.atomic import read_json
 from leasehold.kit.run.processes import Process, look
 
-_KILLED_S = 3.0  # so long may a killed process take to be gone
+_KILLED_S = 3.0  # the longest that a killed process may take to disappear
 
 
 def wake(folder: RunFolder) -> List[Dict[str, Any]]:
@@ -36,7 +36,7 @@ def wake(folder: RunFolder) -> List[Dict[str, Any]]:
 
 
 def guards(folder: RunFolder) -> List[Dict[str, Any]]:
-    """List the live caretaker and keepers of a run, and in what state the kernel has them."""
+    """List the live caretaker and keepers of a run, with their process states in the kernel."""
     found = []
     who = caretaker_identity(folder)
     caretaker = look(int(who[0])) if who else None
@@ -50,7 +50,7 @@ def guards(folder: RunFolder) -> List[Dict[str, Any]]:
 
 
 def end_by_force(request: Request) -> None:
-    """End the run's trainers without its caretaker: TERM, the grace, KILL; say what is left, and who did not answer."""
+    """End the run's trainers without its caretaker: TERM, the grace, KILL; report what is left, and who is silent."""
     folder = folder_of(request)
     ownership.require(folder, request.args)
     seen = observe(folder)

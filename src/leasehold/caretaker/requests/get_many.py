@@ -1,4 +1,4 @@
-"""Many small files below a run's folder in one answer: over a long way, an asking for each would take hours."""
+"""Send many small files below a run's folder in one answer: on a slow link, one request for each would take hours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leasehold.kit.wire import frames
 
 
 def get_many(request: Request) -> None:
-    """Send {file: number} and the bytes of each [area, cell, path] that is there; the others are left out."""
+    """Send {file: number} and the bytes of each [area, cell, path] that exists; omit the others."""
     folder = folder_of(request)
     redactor = redactor_of(folder)
     for number, item in enumerate(request.args.get("items") or []):

@@ -1,4 +1,4 @@
-"""Whether a folder of home's lies on this machine: home leaves a note beside its results, and here it is looked for."""
+"""Detect whether a folder of home lies on this machine: home leaves a note beside its results, the box looks for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_EVERY = 256
 
 
 def witness(request: Request) -> None:
-    """Look for each note where home's folder could be seen from here, and below our root; say how far that got."""
+    """Look for each note where home's folder could be visible from here, and below our root; report how far it got."""
     limit_s = min(300.0, max(0.0, float(request.args.get("limit_s", 0))))
     found = look_for(request.root, request.args.get("notes") or [], limit_s)
     request.reply({"machine": identity(request.root), **found})
@@ -40,13 +40,13 @@ def look_for(root: str, asked: List[Dict[str, Any]], limit_s: float) -> Dict[str
 def _note(value: Any) -> Tuple[str, str, List[str], List[str]]:
     name, text = str(value.get("name", "")), str(value.get("text", ""))
     if not _NAME.match(name) or not text:
-        raise Refused("wire.bad_request", "a witness has a name of its own and a text, not %r" % name)
+        raise Refused("wire.bad_request", "a note needs a valid name and a text, not %r" % name)
     places = [str(place) for place in value.get("places") or [] if str(place).startswith("/")]
     return name, text, places, [str(tail) for tail in value.get("tails") or []]
 
 
 def _by_tails(root: str, tails: List[str]) -> List[str]:
-    """Home sees us through a mount: what follows its mount point follows some folder of ours."""
+    """Join tails to our folders: if home mounts a folder of ours, the path below its mount point exists here too."""
     bases = [os.path.expanduser("~"), *_above(os.path.realpath(root)), *mounts()]
     return [os.path.join(base, tail) for base in dict.fromkeys(bases) for tail in tails if not tail.startswith("/")]
 
@@ -68,9 +68,9 @@ def _in_places(name: str, text: str, places: List[str]) -> str:
 
 
 def _walk(root: str, wanted: Dict[str, str], limit_s: float) -> Tuple[Dict[str, str], bool]:
-    """Look into every folder below the root, within the limit; links are not followed, mounts are.
+    """Look into every folder below the root, within the limit; follow mounts, not links.
 
-    Returns where which note lies, and whether all of it was seen.
+    Returns the path of each note found, and whether every folder was seen.
     """
     found = {}  # type: Dict[str, str]
     if not wanted:
@@ -98,7 +98,7 @@ def _walk(root: str, wanted: Dict[str, str], limit_s: float) -> Tuple[Dict[str, 
 
 
 def _is_among(root: str, folders: List[str]) -> bool:
-    """Whether our root is one of these `device:inode` folders; only numbers of one kernel can be compared."""
+    """Return whether our root is one of these `device:inode` folders; only numbers of one kernel can be compared."""
     seen = os.stat(root)
     return "%d:%d" % (seen.st_dev, seen.st_ino) in folders
 

@@ -1,4 +1,4 @@
-"""Which machine this is, and which other folders of ours lie on it: whatever ends the machine ends them all."""
+"""Identify this machine and our other root folders on it: ending the machine ends the runs in all of them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PSEUDO = ("/proc", "/sys", "/dev", "/run")
 
 
 def machine(request: Request) -> None:
-    """Identify this machine, then each of our other roots here with its runs; home names roots to look at too.
+    """Identify this machine, then list our other roots here with their runs; home names roots to look at too.
 
-    `closed` are folders in which a root usually lies and into which this user may not look.
+    `closed` are folders in which a root usually lies and that this user may not read.
     """
     also = [str(root) for root in request.args.get("also") or []]
     request.reply({"machine": dict(identity(request.root), closed=closed_places())})
@@ -34,9 +34,9 @@ def machine(request: Request) -> None:
 
 
 def identity(root: str) -> Dict[str, Any]:
-    """Take what tells machines apart; empty where the system does not say.
+    """Return what distinguishes machines; empty where the system does not tell.
 
-    Containers of one host share its boot id, and images may carry a machine id: the process table differs there.
+    Containers of one host share its boot id, and images may carry a machine id: the process namespace differs there.
     """
     slash = os.stat("/")
     return {
@@ -51,7 +51,7 @@ def identity(root: str) -> Dict[str, Any]:
 
 
 def note_root(root: str) -> None:
-    """Write down for other homes that runs lie here. Best effort: a home folder may be read-only."""
+    """Record for other homes that runs lie here. Best effort: a home folder may be read-only."""
     real = os.path.realpath(root)
     folder = os.path.join(os.path.expanduser("~"), _NOTES)
     name = hashlib.sha256(os.fsencode(real)).hexdigest()[:16] + ".json"
@@ -73,7 +73,7 @@ def other_roots(root: str, also: List[str]) -> List[str]:
 
 
 def closed_places() -> List[str]:
-    """List homes of other users, and mounts, into which this user may not look: what lies there is not known."""
+    """List homes of other users, and mounts, that this user may not read: what lies there is unknown."""
     places = [*_other_homes(os.path.expanduser("~")), *mounts()]
     return [place for place in dict.fromkeys(places) if any(_is_closed(os.path.join(place, name)) for name in _OURS)]
 
@@ -105,7 +105,7 @@ def _other_homes(home: str) -> List[str]:
 
 
 def mounts() -> List[str]:
-    """List what is mounted where, but for the kernel's own file systems."""
+    """List what is mounted where, except the kernel's own file systems."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             places = [line.split(" ")[4] for line in file]
@@ -124,7 +124,7 @@ def _children(folder: str) -> Iterator[str]:
 
 
 def _is_root(place: str) -> bool:
-    """Whether runs of ours may lie there; a folder that is there and may not be read is one by its name."""
+    """Return whether runs of ours may lie there; an existing folder that may not be read is judged by its name."""
     active = os.path.join(place, "active")
     try:
         if not stat.S_ISDIR(os.stat(active).st_mode):
@@ -139,7 +139,7 @@ def _is_root(place: str) -> bool:
 
 
 def _is_closed(place: str) -> bool:
-    """Whether a folder above keeps this user from seeing what is there, such as another user's home."""
+    """Return whether a folder above hides its contents from this user, such as another user's home."""
     try:
         os.lstat(place)
     except PermissionError:
@@ -150,7 +150,7 @@ def _is_closed(place: str) -> bool:
 
 
 def _look_into(root: str) -> Dict[str, Any]:
-    """List a root's runs; one that cannot be read is named as such, never as absent."""
+    """List a root's runs; one that cannot be read is reported as such, never as absent."""
     runs: List[Dict[str, Any]] = []
     problems: List[str] = []
     try:

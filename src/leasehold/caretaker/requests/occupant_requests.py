@@ -1,4 +1,4 @@
-"""Requests about who works in a run's folders: look, and note which process a person called harmless."""
+"""Requests about processes in a run's folders: list them, and record which one a person called harmless."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 100
 
 
 def occupants_of(folder: RunFolder, seen: Mapping[str, Any]) -> Dict[str, Any]:
-    """List who works in a run's folders beside its live trainers, and who may not be looked into."""
+    """List processes in a run's folders beside its live trainers, and those that may not be inspected."""
     from leasehold.caretaker.status.occupants import look_around  # few connections ask
 
     who = caretaker_identity(folder)
@@ -29,13 +29,13 @@ def occupants_of(folder: RunFolder, seen: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def occupants(request: Request) -> None:
-    """Answer them by themselves."""
+    """Answer the occupants alone."""
     folder = folder_of(request)
     request.reply(occupants_of(folder, observe(folder)))
 
 
 def clear_occupant(request: Request) -> None:
-    """Note that a person called one process harmless: it keeps no attempt and no seal waiting any more."""
+    """Record that a person called one process harmless: no attempt and no seal waits for it any more."""
     folder = folder_of(request)
     ownership.require(folder, request.args)
     pid, started = int(request.args.get("pid", 0)), str(request.args.get("started", ""))

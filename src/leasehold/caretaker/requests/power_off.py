@@ -1,4 +1,4 @@
-"""Power the box off from inside: only when nothing of ours lives, and only after home has heard that it goes."""
+"""Power the box off from inside: only when no process of ours lives, and only after home has the answer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from leasehold.kit.run.processes import boot_id, marked
 
 _ALLOWED = ("shutdown", "poweroff", "halt")
 _PLACES = "/usr/bin:/bin:/usr/sbin:/sbin"
-_GO = 'sleep 3; exec "$@"'  # the answer is on its way by then, also from a starved box
+_GO = 'sleep 3; exec "$@"'  # the answer is on its way by then, also from a busy box
 
 
 def power_off(request: Request) -> None:
-    """Answer first, then end the box; refused while a trainer of any run lives."""
+    """Answer first, then power off; refused while a trainer of any run lives."""
     import shutil  # lazily: it brings bz2 and lzma, and every connection would pay
 
     command = [str(word) for word in request.args.get("command") or ["shutdown"]]

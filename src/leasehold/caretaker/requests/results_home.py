@@ -1,4 +1,4 @@
-"""Home says that a run's results are there, verified: what is left to nag about is the meter, and soon nothing."""
+"""Home reports that a run's results are there and verified: from then on only the meter needs reminders, for a day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .start_stop import StartLock
 
 
 def pulled(request: Request) -> None:
-    """Note which ending of the run is home."""
+    """Record which ending of the run is home."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
     with StartLock(folder):
         ownership.require(folder, request.args)

@@ -1,4 +1,4 @@
-"""Go on with a run after the box was restarted: what the hook is for."""
+"""Continue a run after the box was restarted: the action of the resume hook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .start_stop import revive_run
 
 
 def revive(folder: RunFolder) -> int:
-    """Do what the hook is for: go on with the run as it was left; one that has ended only loses its hook."""
+    """Continue the run as it was left; of a run that has ended, only remove the hook."""
     os.environ.update(kept_environment(folder))
     plan = read_json(folder.plan)
     if plan is None:

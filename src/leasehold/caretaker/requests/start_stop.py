@@ -1,4 +1,4 @@
-"""Start, resume, stop and observe a run: what `serve` does to the one caretaker."""
+"""Start, resume, stop and observe a run: the requests of a connection to the run's one caretaker."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from .machine_identity import note_root
 
 _START_LOCK_WAIT_S = 30.0
 _LEAVE_WAIT_S = 5.0
-_SILENT_S = 30.0  # a caretaker that lives and is silent for so long may be suspended
+_SILENT_S = 30.0  # a caretaker that lives and is silent for this long may be suspended
 
 
 def start(request: Request) -> None:
-    """Open the run if it is new, revive its caretaker if that died, and say what is true now.
+    """Open the run if it is new, revive its caretaker if that died, and reply with the current state.
 
     Idempotent. A run that has ended is not touched: `resume` with the sequence number seen does that.
     """
@@ -55,7 +55,7 @@ def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with StartLock(folder):
         opened = _open_folder(request, folder, plan)
-        if ownership.is_mine(folder, request.args):  # another home that says the same only attaches
+        if ownership.is_mine(folder, request.args):  # another home with the same plan only attaches
             _keep_budget(request, folder)
             _keep_handbook(request, folder)
             _keep_promises(folder, plan.get("patterns"))
@@ -64,7 +64,7 @@ def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
                 slurm.mend(folder, plan)
         seen = observe(folder)
         new = [] if opened else roster.unheard(plan, seen)
-        if new:  # cells join and leave a run by the word of one home alone
+        if new:  # cells join and leave a run by the requests of one home alone
             ownership.require(folder, request.args)
         if not slurm.is_slurm(plan):
             roster.wish_for(folder, new, request.args.get("given") if new or opened else None)
@@ -112,7 +112,7 @@ def resume(request: Request) -> None:
 
 
 def hush(request: Request) -> None:
-    """End the nagging about a run: its results are home and its lease is being given up."""
+    """Stop the reminders about a run: its results are home and its lease is being given up."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
     with StartLock(folder):
         ownership.require(folder, request.args)
@@ -122,7 +122,7 @@ def hush(request: Request) -> None:
 
 
 def stop(request: Request) -> None:
-    """Leave a wish to stop and wake the caretaker, reviving it if it died."""
+    """Leave a stop request and wake the caretaker, reviving it if it died."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
     plan = read_json(folder.plan)
     if plan is None:
@@ -148,13 +148,13 @@ def stop(request: Request) -> None:
 
 
 def _forget_stop(folder: RunFolder) -> None:
-    """Take back an old wish to stop: a cell that never ran has not heard it yet."""
+    """Remove an old stop request: a cell that never ran has not seen it yet."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(folder.stop)
 
 
 def take_over(request: Request) -> None:
-    """Let another home hold the run, with its own channels and handbook, if it still stands as that home saw it."""
+    """Let another home hold the run, with its own channels and handbook, if it is still as that home saw it."""
     folder = RunFolder.below(request.root, check_name(request.args.get("run"), "run"))
     if not os.path.exists(folder.plan):
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
@@ -172,7 +172,7 @@ def _let_leave(folder: RunFolder) -> None:
 
 
 class StartLock:
-    """Only one starter at a time looks and acts."""
+    """Lets only one starter at a time look and act."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -193,7 +193,7 @@ class StartLock:
 
 
 def _require_adoptable(plan: Dict[str, Any]) -> None:
-    """Refuse to adopt a process that is gone, is another one by now, or is not of our user."""
+    """Refuse to adopt a process that is gone, is another one by now, or does not belong to our user."""
     from leasehold.caretaker.attempt.find_adoptable import identity
 
     adopted = plan["adopted"]
@@ -227,8 +227,8 @@ def _open_folder(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> b
 def _keep_private(request: Request, folder: RunFolder, platform: Any) -> Dict[str, Any]:
     """Write secret values and notice channels where only this user can read them; they came by wire, not by argv.
 
-    What home says of the platform comes first: it names the tier on which they may lie. What home asks of the gate
-    after set-up is kept too: nobody at home may be there to ask when it is due. Returns where they lie on a cluster.
+    The platform facts from home come first: they name the tier on which secrets may lie. Home's wishes for the gate
+    after set-up are kept too: nobody at home may be there to ask when it is due. Returns where they lie on a cluster.
     """
     before = (folder.secrets, folder.notify)
     said: Dict[str, Any] = {}
@@ -261,7 +261,7 @@ def _is_private(request: Request) -> bool:
 
 
 def _keep_budget(request: Request, folder: RunFolder) -> None:
-    """Write down what the run may cost, dated by this box's clock; an empty one takes an earlier one back."""
+    """Write down what the run may cost, dated by this box's clock; an empty budget removes an earlier one."""
     value = request.args.get("budget")
     if isinstance(value, dict) and value:
         write_json(folder.budget, dict(value, as_of_unix=round(time.time(), 3)))
@@ -270,13 +270,13 @@ def _keep_budget(request: Request, folder: RunFolder) -> None:
 
 
 def _keep_handbook(request: Request, folder: RunFolder) -> None:
-    """Write down what home knows for the handbook; it is no part of the plan, since two homes may differ in it."""
+    """Write down home's facts for the handbook; they are not part of the plan, since two homes may differ in them."""
     if isinstance(request.args.get("handbook"), dict):
         write_json(folder.handbook_facts, request.args["handbook"])
 
 
 def _keep_promises(folder: RunFolder, patterns: Any) -> None:
-    """Write down what must be there at the end, where a person has mended it since the plan was made."""
+    """Write down what must exist at the end, where a person has changed it since the plan was made."""
     planned = (read_json(folder.plan) or {}).get("patterns")
     kept = (read_json(folder.promises) or {}).get("patterns", planned)
     if isinstance(patterns, list) and patterns and patterns != kept:
@@ -284,7 +284,7 @@ def _keep_promises(folder: RunFolder, patterns: Any) -> None:
 
 
 def _keep_relaunch(request: Request, folder: RunFolder) -> Dict[str, Any]:
-    """Install what goes on after a restart of the box, where a person allowed it; take it away where not."""
+    """Install the resume hook for restarts of the box, where a person allowed it; remove it where not."""
     ways = request.args.get("relaunch")
     if not isinstance(ways, list) or not (ways or os.path.exists(folder.relaunch)):
         return {}
@@ -301,7 +301,7 @@ def _drop_relaunch(folder: RunFolder) -> None:
 
 
 def revive_run(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Start a caretaker for a run that has none; one that lives is left alone."""
+    """Start a caretaker for a run that has none; leave a live one alone."""
     with StartLock(folder):
         seen = observe(folder)
         if not seen["terminal"] and not seen["caretaker_alive"]:
@@ -309,7 +309,7 @@ def revive_run(folder: RunFolder, plan: Dict[str, Any]) -> None:
 
 
 def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
-    """What is executed; promises and policies may differ between two homes that mean the same run."""
+    """Return what is executed; promises and policies may differ between two homes that mean the same run."""
     job = plan.get("job", {})
     names = ("setup", "run", "env", "secrets")
     cells = "a sweep" if job.get("cells") else plan.get("cells")  # a sweep may grow
@@ -320,7 +320,7 @@ def _work(plan: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _prepare_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Give each cell an out folder and its own copy of the code, which it may then write to."""
+    """Give each cell an out folder and its own, writable copy of the code."""
     if slurm.is_slurm(plan):  # each task makes its own, on the node where it runs
         return
     for cell in plan["cells"]:
@@ -328,7 +328,7 @@ def _prepare_cells(folder: RunFolder, plan: Dict[str, Any]) -> None:
 
 
 def _revive(folder: RunFolder, plan: Dict[str, Any], seen_seq: int, resume_by: str = "") -> None:
-    """Start a caretaker detached and wait until it, or one that a keeper started meanwhile, has taken over."""
+    """Start a detached caretaker and wait until it, or one that a keeper started meanwhile, has taken over."""
     if slurm.is_slurm(plan):
         slurm.begin(folder, folder.read_plan() or plan, resume_by)
         with contextlib.suppress(OSError):  # its tasks write one of their own only where they live long

@@ -1,7 +1,7 @@
-"""The state of a run whose journal cannot be read whole: one rule, for whoever asks at either end.
+"""State of a run whose journal cannot be read in full: one rule, for both ends.
 
-What the caretaker had folded when it last wrote status.json counts for lines that cannot be read now; events after
-that are applied to it. `lease status` shows that very file, and so agrees with `lease pull`.
+The state that the caretaker last wrote to status.json replaces lines that cannot be read now; later events
+are applied to it. `lease status` shows that same file, and so agrees with `lease pull`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ENDS = ("run_finished", "run_failed", "run_stopped")
 
 
 class Told(NamedTuple):
-    """A run's state, what of its journal cannot be read, and whether the state is therefore not proven."""
+    """A run's state, which part of its journal cannot be read, and whether the state is therefore not proven."""
 
     run: RunState
     words: str
@@ -23,7 +23,7 @@ class Told(NamedTuple):
 
 
 def retell(found: Scan, status: Mapping[str, Any], begun: bool) -> Told:
-    """Fold what can be read; lean on the status for what cannot."""
+    """Fold what can be read; use status.json for what cannot."""
     known = status.get("seq")
     known = known if isinstance(known, int) and status.get("state") else 0
     newest = found.events[-1]["n"] if found.events else 0
@@ -40,7 +40,7 @@ def retell(found: Scan, status: Mapping[str, Any], begun: bool) -> Told:
         return Told(run, "%s; %s" % (where, instead), False)
     run = fold(found.events)
     if gone and (run.state == "absent" or run.terminal and went_on(found.events)):
-        run.state = RUNNING  # that it was opened, or resumed, stood in a line that cannot be read
+        run.state = RUNNING  # the line that opened or resumed it cannot be read
     ended = [event["n"] for event in found.events if event.get("k") in _ENDS]
     proven = run.state in TERMINAL and max(ended, default=0) > max(gone)
     rest = "the run's end comes after it" if proven else "nothing else says what stood there"
@@ -48,13 +48,13 @@ def retell(found: Scan, status: Mapping[str, Any], begun: bool) -> Told:
 
 
 def went_on(events: List[Dict[str, Any]]) -> bool:
-    """Whether attempts were begun after the run's last end that can be read."""
+    """Return whether attempts were begun after the run's last end that can be read."""
     last = max((number for number, event in enumerate(events) if event.get("k") in _ENDS), default=len(events))
     return any(event.get("k") in ("attempt_starting", "attempt_started") for event in events[last:])
 
 
 def missing(events: List[Dict[str, Any]]) -> List[int]:
-    """List the numbers that no event has, up to the last one."""
+    """List the event numbers missing up to the last event."""
     has = {event["n"] for event in events}
     return [number for number in range(1, max(has, default=0)) if number not in has]
 

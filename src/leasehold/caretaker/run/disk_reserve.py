@@ -1,7 +1,7 @@
-"""Room kept for the last words: a few small files, made while there is room, given up one by one when there is none.
+"""Disk space reserved for the last records: a few small files, made early, given up one by one when the disk is full.
 
-Several instead of one, because whoever filled the disk may still be writing and takes what is freed. Each gives back
-bytes and an inode, so that both kinds of full disk leave room for journal, exit record and status.
+Several instead of one, because the process that filled the disk may still be writing and takes what is freed. Each
+gives back bytes and an inode, so that both kinds of full disk leave room for journal, exit record and status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def keep(folder: RunFolder) -> int:
-    """Make what is missing of the reserve; return how many files it has. A full disk makes none."""
+    """Make the missing files of the reserve; return how many it has. A full disk makes none."""
     made = 0
     with contextlib.suppress(OSError):
         os.makedirs(folder.reserve, exist_ok=True)
@@ -36,7 +36,7 @@ def keep(folder: RunFolder) -> int:
 
 
 def release(folder: RunFolder) -> bool:
-    """Give up one file of the reserve; tell whether there was one."""
+    """Give up one file of the reserve; return whether there was one."""
     for number in range(FILES):
         try:
             os.unlink(os.path.join(folder.reserve, "%d" % number))
@@ -47,7 +47,7 @@ def release(folder: RunFolder) -> bool:
 
 
 def drop(folder: RunFolder) -> None:
-    """Give all of it up: the run has had its last word."""
+    """Give all of it up: the run has written its last record."""
     if not os.path.isdir(folder.reserve):
         return
     while release(folder):
@@ -57,7 +57,7 @@ def drop(folder: RunFolder) -> None:
 
 
 def with_room(folder: RunFolder, act: Callable[[], None]) -> None:
-    """Do it; where the disk is full, give up the reserve bit by bit until it can be done."""
+    """Do it; where the disk is full, give up the reserve piece by piece until it succeeds."""
     for _ in range(FILES + 1):
         try:
             act()
@@ -68,9 +68,9 @@ def with_room(folder: RunFolder, act: Callable[[], None]) -> None:
 
 
 def write_status(folder: RunFolder, value: Dict[str, Any], last: bool) -> None:
-    """Replace the status. The last one is written over the old one where a trainer filled the disk before us.
+    """Replace the status. The last one overwrites the old one in place where a trainer filled the disk before us.
 
-    That takes no inode and mostly no block; whoever reads it meanwhile may find it half written.
+    That takes no inode and mostly no block; a concurrent reader may see a half-written file.
     """
     try:
         with_room(folder, lambda: write_json(folder.status, value, durable=False))
@@ -93,7 +93,7 @@ def make(path: str, size: int) -> None:
     except FileExistsError:
         return
     try:
-        write_all(fd, os.urandom(size))  # random: some filesystems pack what repeats
+        write_all(fd, os.urandom(size))  # random: some filesystems compress what repeats
     except OSError:
         os.unlink(path)
         raise

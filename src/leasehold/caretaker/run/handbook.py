@@ -1,4 +1,4 @@
-"""Keep the run's handbook true: written again whenever the run's state changes."""
+"""Keep the run's handbook up to date: written again whenever the run's state changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Handbook:
         self._written: Optional[Tuple[Any, ...]] = None
 
     def step(self, run: RunState) -> None:
-        """Write it again if the run stands otherwise than before; a full disk is no reason to stop."""
+        """Write it again if the run's state differs from before; a full disk is no reason to stop."""
         mark = (run.state, run.reason, tuple((c.state, c.attempt, c.pid) for c in run.cells.values()))
         if mark == self._written:
             return
@@ -44,5 +44,5 @@ def write_handbook(folder: RunFolder, plan: Mapping[str, Any], run: RunState) ->
 
 
 def place_of(folder: RunFolder) -> Dict[str, Any]:
-    """Say where the run lies, and which command line of ours takes care of it."""
+    """Return the run's path, and the command line of ours that takes care of it."""
     return {"folder": folder.path, "root": folder.root, "care": own_argv("care", folder.address)}

@@ -1,4 +1,4 @@
-"""How often this run is interrupted: what its journal saw, and before that what the platform is known for."""
+"""Estimate how often this run is interrupted: from its journal, and before that from the platform's known rate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def gap_s(folder: RunFolder, now_unix: float) -> float:
 
 
 def interruptions(events: Iterable[Dict[str, Any]]) -> int:
-    """Count the attempts that something else ended: a signal or a vanished box, but no wish to stop and no bug."""
+    """Count the attempts that something else ended: a signal or a vanished box, but no stop request and no bug."""
     count, wished = 0, False
     for event in events:
         kind = event.get("k")

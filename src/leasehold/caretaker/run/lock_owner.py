@@ -1,4 +1,4 @@
-"""Who the caretaker is: written into the lock that it holds."""
+"""Identity of the caretaker, written into the lock that it holds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .run_folder import RunFolder
 
 
 def sign(lock: int) -> Dict[str, Any]:
-    """Write into the lock that we hold who holds it, and return that."""
+    """Write our identity into the lock that we hold, and return it."""
     me = look(os.getpid())
     who = {"pid": os.getpid(), "started": me.started if me else "", "boot": boot_id()}
     os.ftruncate(lock, 0)

@@ -1,4 +1,4 @@
-"""Which home holds a run. Every home may look; only the holder may end things, and taking over raises the epoch."""
+"""The home that holds a run. Every home may look; only the holder may end things; each takeover raises the epoch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .run_folder import RunFolder
 _MOST_BEFORE = 20
 _WORD_CHARS = 120
 _KINDS = {"epoch": (int,), "who": (str,), "at_unix": (float, int), "before": (list,), "version": (str,)}
-_CLAIM_S = 300.0  # a claim on which nothing was begun for so long is nobody's
+_CLAIM_S = 300.0  # a claim on which nothing was begun for this long has no holder
 
 
 def read(folder: RunFolder) -> Dict[str, Any]:
-    """Return who holds the run: {} where nothing says so, {unreadable} where what says so cannot be read."""
+    """Return the run's holder: {} where no file names one, {unreadable} where the file cannot be read."""
     try:
         holder = read_object(folder.holder)
     except ValueError as error:
@@ -33,7 +33,7 @@ def read(folder: RunFolder) -> Dict[str, Any]:
 
 
 def hold(folder: RunFolder, args: Mapping[str, Any]) -> None:
-    """Write down that this home holds the run from now on; the caller has the start lock."""
+    """Record that this home holds the run from now on; the caller has the start lock."""
     before = read(folder)
     earlier = [item for item in before.get("before") or [] if isinstance(item, dict)]
     if before.get("home"):
@@ -47,7 +47,7 @@ def hold(folder: RunFolder, args: Mapping[str, Any]) -> None:
         "at_unix": round(time.time(), 3),
     }
     if args.get("version"):
-        value["version"] = str(args["version"])[:_WORD_CHARS]  # which leasehold reads what this home writes here
+        value["version"] = str(args["version"])[:_WORD_CHARS]  # the leasehold that reads what this home writes here
     write_json(folder.holder, dict(value, before=earlier[-_MOST_BEFORE:]) if earlier else value)
 
 
@@ -57,14 +57,14 @@ def _set_aside(folder: RunFolder) -> None:
 
 
 def _next_epoch(before: Mapping[str, Any]) -> int:
-    """Count on; where the count cannot be read, from a number that no count has reached."""
+    """Return the next epoch; where the last one cannot be read, a number that none has reached."""
     epoch = before.get("epoch", 0)
     known = isinstance(epoch, int) and "unreadable" not in before
     return epoch + 1 if known else int(time.time())
 
 
 def claim(folder: RunFolder, args: Mapping[str, Any]) -> bool:
-    """Hold a run that nobody holds, before it is begun; say whether this home holds it. Caller has the start lock."""
+    """Hold an unheld run before it is begun; return whether this home holds it. The caller has the start lock."""
     holder = read(folder)
     begun = os.path.exists(folder.plan)
     if "unreadable" in holder:
@@ -80,26 +80,26 @@ def claim(folder: RunFolder, args: Mapping[str, Any]) -> bool:
 
 
 def unclaim(folder: RunFolder, args: Mapping[str, Any]) -> None:
-    """Let go of a run that was claimed and never begun."""
+    """Release a run that was claimed and never begun."""
     if not os.path.exists(folder.plan) and is_mine(folder, args):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder.holder)
 
 
 def require(folder: RunFolder, args: Mapping[str, Any]) -> None:
-    """Refuse whoever does not hold the run; one that nobody holds (an older folder) is anybody's."""
+    """Refuse a home that does not hold the run; a run without a holder (an older folder) is open to all."""
     if not is_mine(folder, args):
         raise Refused("run.taken_over", say(folder.run, read(folder), str(args.get("home", ""))))
 
 
 def is_mine(folder: RunFolder, args: Mapping[str, Any]) -> bool:
-    """Whether the asking home holds the run, or nobody does."""
+    """Return whether the requesting home holds the run, or nobody does."""
     holder = read(folder)
     return "unreadable" not in holder and holder.get("home") in ("", None, str(args.get("home", "")))
 
 
 def hold_again(folder: RunFolder, args: Mapping[str, Any]) -> None:
-    """Hold a run that is being resumed; not a home from which it was taken: that one must take it back knowingly."""
+    """Hold a run that is being resumed; refuse a home from which it was taken: it must take it over explicitly."""
     holder = read(folder)
     mine = str(args.get("home", ""))
     if "unreadable" in holder or not is_mine(folder, args) and _was(holder, mine):
@@ -119,9 +119,9 @@ def take_over(folder: RunFolder, args: Mapping[str, Any]) -> None:
 
 
 def say(run: str, holder: Mapping[str, Any], mine: str) -> str:
-    """Say who holds a run, since when, and whether it was taken from the one who asks."""
+    """Format who holds a run, since when, and whether it was taken from the home that asks."""
     if "unreadable" in holder:
-        return "who holds %s cannot be known: its %s" % (run, holder["unreadable"])
+        return "who holds %s is unknown: its %s" % (run, holder["unreadable"])
     who = holder.get("who") or "home %s" % str(holder.get("home", ""))[:8]
     at = holder.get("at_unix")
     when = time.strftime(" at %Y-%m-%d %H:%M:%S UTC", time.gmtime(at)) if isinstance(at, (int, float)) else ""

@@ -1,4 +1,4 @@
-"""What most requests about a run begin with: which run, its plan, a number; and a hint when a promise is broken."""
+"""Arguments that most requests about a run share: the run, its plan, a number; and a hint when a promise is broken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # sealing takes a hint from here, without a connection
 
 
 def folder_of(request: Request) -> RunFolder:
-    """Find the run that a request names; a run that is not here refuses."""
+    """Return the folder of the run that a request names; refuse a run that is not here."""
     try:
         folder = RunFolder.below(request.root, str(request.args.get("run")))
     except UnsafePath as error:
@@ -27,7 +27,7 @@ def folder_of(request: Request) -> RunFolder:
 
 
 def plan_of(request: Request, folder: RunFolder) -> Dict[str, Any]:
-    """Read the run's plan, with the promises as home knows them now: those may be mended after the run."""
+    """Read the run's plan, with the promises as home knows them now: those may change after the run."""
     refuse_newer(folder)
     plan = folder.read_plan()
     if plan is None or not is_plan(plan):

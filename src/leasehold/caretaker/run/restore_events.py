@@ -1,8 +1,8 @@
-"""Events that a journal has lost and the run's own files still prove: the next caretaker journals them anew.
+"""Restore events that a journal has lost and the run's own files still prove: the next caretaker journals them anew.
 
-A caretaker goes on from its journal. Where a line of it cannot be read any more, the fold lacks what stood there: an
-attempt that was started, or that the run was opened at all. The attempts' folders still show it, and the numbers of
-the events show that something is missing.
+A caretaker continues from its journal. Where a line of it cannot be read any more, the fold lacks that event: an
+attempt that was started, or that the run was opened at all. The attempts' folders still show it, and gaps in the
+events' numbers show that something is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def restate(
         newest = newest_attempt(folder, name)
         untold = torn and newest == cell.attempt and cell.state not in (*_ALIVE, FINISHED)
         if newest > cell.attempt or (untold and newest and not _has_ended(known, name, newest)):
-            note("attempt_starting", cell=name, attempt=newest, again=True)  # its folder says what became of it
+            note("attempt_starting", cell=name, attempt=newest, again=True)  # its folder shows its outcome
 
 
 def newest_attempt(folder: RunFolder, cell: str) -> int:

@@ -1,4 +1,4 @@
-"""Where things lie in a run's folder on the box."""
+"""Paths in a run's folder on the box."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _InRun:
 
 
 class _AtAddress(_InRun):
-    """A file that a cell which is cared for by itself has for itself."""
+    """A file that a cell with its own caretaker has for itself."""
 
     def __get__(self, run: "RunFolder", kind: object = None) -> str:
         return os.path.join(run.address, self._name)
@@ -30,24 +30,24 @@ class _AtAddress(_InRun):
 class RunFolder:
     """The paths of one run below the box's root."""
 
-    respawns = True  # a keeper starts a caretaker anew when it has died
+    respawns = True  # a keeper restarts a caretaker that has died
 
-    promises = _InRun("promises.json")  # what must be there at the end, as home last changed it; absent, see the plan
-    reserve = _AtAddress("reserve")  # room that is kept for the last words
-    inputs = _InRun("inputs")  # LEASE_INPUTS: what `data:` of the job names, each under its own place
-    durable = _InRun("durable.json")  # what the last copy to the durable tier came to
-    durable_progress = _InRun("durable-progress.json")  # how far the copier is
+    promises = _InRun("promises.json")  # what must exist at the end, as home last changed it; absent, see the plan
+    reserve = _AtAddress("reserve")  # space reserved for the last records
+    inputs = _InRun("inputs")  # LEASE_INPUTS: what `data:` of the job names, each under its own path
+    durable = _InRun("durable.json")  # outcome of the last copy to the durable tier
+    durable_progress = _InRun("durable-progress.json")  # progress of the copier
     durable_lock = _InRun("durable.lock")  # held by the one copier
-    notices = _AtAddress("notices.json")  # what is still to be told, to whom, and how far the journal was looked at
-    notices_done = _AtAddress("notices-done.json")  # how the last notice went, as its sender wrote it
-    notices_lock = _AtAddress("notices.lock")  # held by the one who changes what is to be told
-    handbook = _AtAddress("HANDBOOK.md")  # what a stranger needs to know of this run, for people
+    notices = _AtAddress("notices.json")  # queued notices, their channels, and the last journal event processed
+    notices_done = _AtAddress("notices-done.json")  # outcome of the last notice, as its sender wrote it
+    notices_lock = _AtAddress("notices.lock")  # held while the queue is changed
+    handbook = _AtAddress("HANDBOOK.md")  # what a newcomer needs to know of this run, for people
     handbook_facts = _InRun("handbook.json")  # what home knows for it and this box does not
-    relaunch = _InRun("relaunch.json")  # what was installed to go on after a restart of the box
-    nagged = _InRun("nagged.json")  # how many notices went out
+    relaunch = _InRun("relaunch.json")  # the installed resume hook
+    nagged = _InRun("nagged.json")  # how many reminders went out
     cleared = _InRun("cleared.json")  # processes that a person called harmless though they work in these folders
     pulled = _InRun("pulled.json")  # which ending of the run home has, verified
-    hush = _InRun("hush")  # its presence ends the nagging
+    hush = _InRun("hush")  # its presence ends the reminders
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -59,27 +59,27 @@ class RunFolder:
         self.budget = os.path.join(path, "budget.json")
         self.holder = os.path.join(path, "holder.json")
         self.manifest = os.path.join(path, "manifest.json")
-        self.environment = os.path.join(path, "environment.json")  # what home last said of the platform
+        self.environment = os.path.join(path, "environment.json")  # platform facts that home sent last
         self.downloads = os.path.join(path, "downloads.jsonl")
         self.downloads_log = os.path.join(path, "downloads.log")
         self.downloads_lock = os.path.join(path, "downloads.lock")
         self.gate = os.path.join(path, "gate.json")
         self.added = os.path.join(path, "added.json")  # cells that joined a sweep after its plan was written
-        self.roster = os.path.join(path, "roster.json")  # a wish: cells to take up, cells to give back
+        self.roster = os.path.join(path, "roster.json")  # a request: cells to add, cells to give back
         self.given_up = os.path.join(path, "given-up.json")  # cells that a resume leaves as they are
-        self.readings = os.path.join(path, "readings")  # what the patrol measured, over time
+        self.readings = os.path.join(path, "readings")  # the patrol's samples over time
         self.start_lock = os.path.join(path, "start.lock")
         self.caretaker_lock = os.path.join(path, "caretaker.lock")
         self._planned: Optional[Dict[str, Any]] = None  # what the plan says of the platform; a plan never changes
 
     @property
     def address(self) -> str:
-        """What names this folder to another of our processes: `folder_at` reads it back."""
+        """Path that names this folder to another of our processes: `folder_at` reads it back."""
         return self.path
 
     @property
     def label(self) -> str:
-        """What people are told that this is."""
+        """Name shown to people."""
         return self.run
 
     def read_plan(self) -> Optional[Dict[str, Any]]:
@@ -94,7 +94,7 @@ class RunFolder:
 
     @classmethod
     def below(cls, root: str, run: str) -> "RunFolder":
-        """Name the folder of a run."""
+        """Return the folder of a run."""
         return cls(os.path.join(root, "active", check_name(run, "run")))
 
     def cell(self, cell: str) -> str:
@@ -110,7 +110,7 @@ class RunFolder:
         return os.path.join(self.cell(cell), "attempt-%04d" % attempt)
 
     def hook_due(self, cell: str, attempt: int) -> str:
-        """Its presence after an attempt says that the platform's hook did not let it begin."""
+        """Its presence after an attempt shows that the platform's hook did not let it begin."""
         return os.path.join(self.attempt(cell, attempt), "hook-due")
 
     def save_request(self, cell: str) -> str:
@@ -130,7 +130,7 @@ class RunFolder:
         return os.path.join(self.cell(cell), "sealed.json")
 
     def platform(self) -> Dict[str, Any]:
-        """What home last said of the platform: a mended hook must reach a run whose plan is older."""
+        """Return the platform facts that home sent last: a corrected hook must reach a run whose plan is older."""
         said = read_json(self.environment)
         if said is None and self._planned is None:
             plan = read_json(self.plan)
@@ -138,15 +138,15 @@ class RunFolder:
         return said if said is not None else self._planned or {}
 
     def setup_done(self, cell: str) -> str:
-        """Its presence says that set-up succeeded in this cell's working copy."""
+        """Its presence shows that set-up succeeded in this cell's working copy."""
         return os.path.join(self.cell(cell), "setup-done")
 
     def env_passed(self, cell: str) -> str:
-        """Its presence says that the environment gate let this cell's trainer start."""
+        """Its presence shows that the environment gate let this cell's trainer start."""
         return os.path.join(self.cell(cell), "env-passed")
 
     def env_known(self, key: str) -> str:
-        """What an interpreter answered when it last passed for this key, on this box, for every run."""
+        """The answer of an interpreter when it last passed for this key, on this box, for every run."""
         return os.path.join(self.root, "environments", key + ".json")
 
     @property
@@ -156,7 +156,7 @@ class RunFolder:
 
     @property
     def data(self) -> str:
-        """LEASE_DATA: what jobs fetch, kept for every run of this box."""
+        """LEASE_DATA: what jobs download, kept for every run of this box."""
         return os.path.join(self.root, "data")
 
     @property
@@ -181,12 +181,12 @@ class RunFolder:
 
     @property
     def notify(self) -> str:
-        """The user's notification channels, 0600: their addresses are as good as passwords."""
+        """The user's notification channels, 0600: their addresses are as sensitive as passwords."""
         return os.path.join(os.path.dirname(self.secrets), self.run + ".notify.json")
 
     @property
     def relaunch_environment(self) -> str:
-        """Variables that a restarted box would not give us, 0600."""
+        """Variables that a restarted box lacks, 0600."""
         return os.path.join(os.path.dirname(self.secrets), self.run + ".relaunch.json")
 
     def mark(self, cell: str = "", attempt: int = 0) -> str:
@@ -196,12 +196,12 @@ class RunFolder:
 
 
 class CellFolder(RunFolder):
-    """One cell of a run that is cared for by itself, on a machine of its own, with a journal and locks of its own.
+    """One cell of a run with its own caretaker, on its own machine, with its own journal and locks.
 
     Code, outputs and attempts lie where the run's other cells have them, so that results are brought home as always.
     """
 
-    respawns = False  # whoever lent the machine ends what is left on it, and starts the cell anew elsewhere
+    respawns = False  # the cluster ends what is left on the node, and starts the cell anew elsewhere
 
     def __init__(self, path: str, cell: str) -> None:
         super().__init__(path)
@@ -221,11 +221,11 @@ class CellFolder(RunFolder):
 
     @property
     def label(self) -> str:
-        """What people are told that this is: one cell of many."""
+        """Name shown to people: one cell of many."""
         return "%s/%s" % (self.run, self.only)
 
     def forget_secrets(self) -> None:
-        """Leave them: the other cells need them, and whoever gathers the run's end removes them."""
+        """Keep them: the other cells need them, and the process that gathers the run's end removes them."""
 
     def read_plan(self) -> Optional[Dict[str, Any]]:
         """Return the plan as if the run had this cell alone; None where it was not given its share of it yet."""
@@ -233,7 +233,7 @@ class CellFolder(RunFolder):
 
 
 def folder_at(address: str) -> RunFolder:
-    """Find the folder of a run, or of a cell that is cared for by itself."""
+    """Return the folder of a run, or of a cell with its own caretaker."""
     above, cell = os.path.split(address)
     if os.path.basename(above) == "cells":
         return CellFolder(os.path.dirname(above), cell)

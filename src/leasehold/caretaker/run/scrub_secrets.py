@@ -1,7 +1,7 @@
-"""Keep secrets out of what this box stores and sends: logs are written over in place, events are cleaned first.
+"""Keep secrets out of what this box stores and sends: logs are overwritten in place, events are cleaned first.
 
-The trainer writes its log itself, so that it outlives us; what it should not have said is written over within
-seconds, and before its end is told. Lengths stay, so it may go on writing and offsets stay true.
+The trainer writes its log itself, so that it outlives us; secrets in it are overwritten within seconds, and before
+its end is reported. Lengths stay, so it may go on writing and offsets stay valid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PIECES_A_TURN = 16
 
 
 def redactor_of(folder: RunFolder) -> Redactor:
-    """Know the run's secrets and the addresses of its notices, while they lie here; the shapes of tokens always."""
+    """Build a redactor of the run's secrets and notice addresses, while they are stored here; token patterns always."""
     return Redactor(_values(folder))
 
 
@@ -39,20 +39,20 @@ def read_log(path: str, offset: int, length: int, redactor: Redactor) -> bytes:
 
 
 def read_clean(fd: int, offset: int, length: int, redactor: Redactor) -> bytes:
-    """Read a range without secrets; one that lies across its edge is seen whole."""
+    """Read a range without secrets, including one that crosses its edge."""
     start = max(0, offset - CONTEXT_BYTES)
     before = offset - start
     return redactor.clean(os.pread(fd, before + length + CONTEXT_BYTES, start))[before : before + length]
 
 
 def whole_words(data: bytes) -> bytes:
-    """Leave out a last word that may still be growing, unless it is longer than any secret."""
+    """Drop a last word that may still be growing, unless it is longer than any secret."""
     cut = max(data.rfind(mark) for mark in (b" ", b"\n", b"\r", b"\t")) + 1
     return data if len(data) - cut > CONTEXT_BYTES else data[:cut]
 
 
 class Scrubber:
-    """The caretaker's brush: remembers how far each file is clean."""
+    """Cleans the files of a caretaker; remembers how far each file is clean."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -68,7 +68,7 @@ class Scrubber:
         return self._redactor.tree(value)
 
     def turn(self, attempts: Iterable[Tuple[str, int]]) -> None:
-        """Every few seconds: write over what the logs of these attempts should not hold."""
+        """Overwrite secrets in the logs of these attempts, every few seconds."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _EVERY_S
@@ -78,12 +78,12 @@ class Scrubber:
                     self._scrub(self._log(cell, attempt), last=False)
 
     def finish(self, cell: str, attempt: int) -> None:
-        """Nobody writes any more: clean the attempt's log to its end."""
+        """Clean the attempt's log to its end, once nobody writes any more."""
         with contextlib.suppress(OSError):
             self._scrub(self._log(cell, attempt), last=True)
 
     def finish_downloads(self) -> None:
-        """Clean what the downloads said."""
+        """Clean the downloads' log."""
         with contextlib.suppress(OSError):
             self._scrub(self._folder.downloads_log, last=True)
 
@@ -91,7 +91,7 @@ class Scrubber:
         return os.path.join(self._folder.attempt(cell, attempt), "log")
 
     def _learn(self) -> None:
-        """Take up new values; what was known once stays known, since a resume may bring others."""
+        """Load new values; known ones stay known, since a resume may bring others."""
         values = {**self._values, **_values(self._folder)}
         if values != self._values:
             self._values, self._redactor = values, Redactor(values)
@@ -111,7 +111,7 @@ class Scrubber:
             at = min(size, at + _PIECE_BYTES)
         if at >= size:
             self._seen_bytes[path] = size
-        self._clean_to[path] = max(0, at - CONTEXT_BYTES)  # its end may be the beginning of something
+        self._clean_to[path] = max(0, at - CONTEXT_BYTES)  # a secret may begin at the end of what is there
 
     def _scrub_piece(self, path: str, at: int) -> None:
         start = max(0, at - CONTEXT_BYTES)
@@ -125,7 +125,7 @@ class Scrubber:
         try:
             for span in spans:
                 hidden = data[span.start : span.start + len(span.mask)]
-                if os.pread(fd, len(hidden), start + span.start) == hidden:  # a file that was cut meanwhile is left
+                if os.pread(fd, len(hidden), start + span.start) == hidden:  # leave a file that was cut meanwhile
                     os.pwrite(fd, span.mask, start + span.start)
             os.fsync(fd)
         finally:

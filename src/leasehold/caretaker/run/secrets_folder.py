@@ -1,7 +1,7 @@
-"""Where secrets lie when many machines and people see our folder: in the user's home, where only they can enter.
+"""Choose the secrets' folder when many machines and people see ours: in the user's home, readable by nobody else.
 
 The tasks of an array start later, on other nodes, with nobody at home: what they need must lie where they can read it,
-so a node's own disk cannot be the place. As for ~/.ssh, nobody else may be able to change a folder on the way.
+so a node's own disk does not serve. As for ~/.ssh, nobody else may be able to change a folder on the way.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Place(NamedTuple):
-    """Where secrets of a run lie, and what keeps others out."""
+    """The folder of a run's secrets, and what keeps others out."""
 
     path: str  # empty: below our own folder
     private: bool
     why: str
 
     def as_dict(self) -> Dict[str, Any]:
-        """Spell for home."""
+        """Format for home."""
         return {"path": self.path, "private": self.private, "why": self.why}
 
 
 def find_place(root: str, home: str) -> Place:
-    """Judge this user's home folder; writes nothing."""
+    """Judge this user's home folder; write nothing."""
     folder = os.path.realpath(home) if os.path.isabs(home) else ""
     if not os.path.isdir(folder):
         return Place("", False, "there is no home folder (%s)" % (home or "HOME is not set"))
@@ -44,7 +44,7 @@ def find_place(root: str, home: str) -> Place:
 
 
 def make_place(root: str, home: str) -> Place:
-    """Find the place and make it; what cannot be made or kept from others is not used."""
+    """Choose the folder and make it; one that cannot be made or kept from others is not used."""
     place = find_place(root, home)
     if not place.path:
         return place
@@ -59,7 +59,7 @@ def make_place(root: str, home: str) -> Place:
 
 
 def settle(root: str, home: str, platform: Dict[str, Any]) -> Tuple[Dict[str, Any], Place]:
-    """Name the place in what is known of the platform; one that a profile names itself is taken as it is."""
+    """Add the folder to the known platform facts; one that a profile names itself is kept."""
     named = os.path.expanduser(str(platform.get("credentials") or ""))
     if os.path.isabs(named):  # a variable of a task's own is none: nobody could put anything there beforehand
         return platform, Place(named, True, "the platform's profile names it")
@@ -68,7 +68,7 @@ def settle(root: str, home: str, platform: Dict[str, Any]) -> Tuple[Dict[str, An
 
 
 def _changeable(folder: str) -> str:
-    """Say which folder on the way down to this one somebody else could exchange; "" when none."""
+    """Return which folder on the way down to this one another user could replace; "" when none."""
     while True:
         info = os.stat(folder)
         if info.st_uid not in (0, os.geteuid()):
@@ -82,7 +82,7 @@ def _changeable(folder: str) -> str:
 
 
 def _enterable(folder: str) -> str:
-    """Say why a folder is not this user's alone; "" when it is."""
+    """Return why a folder is not this user's alone; "" when it is."""
     info = os.lstat(folder)
     if not stat.S_ISDIR(info.st_mode):
         return "%s is not a folder" % folder

@@ -1,4 +1,4 @@
-"""Whether what lies in a run's folder can be read: what is missing or garbled is unknown, and never nothing."""
+"""Check that a run's folder can be read: missing or damaged files mean unknown, never nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVIDENCE = ("journal", "manifest", "added", "promises")  # files that only a ru
 
 
 def problem_of(folder: RunFolder) -> str:
-    """Say why a run's folder cannot be judged; empty where it can, or where nothing was ever begun in it."""
+    """Return why a run's folder cannot be judged; empty where it can, or where nothing was ever begun in it."""
     try:
         plan = read_object(folder.plan)
         if plan is not None:
@@ -37,7 +37,7 @@ def require_known(folder: RunFolder) -> None:
     except file_layouts.NewerLayout:
         raise
     except ValueError:
-        return  # whoever needs it says so
+        return  # the code that needs it reports that
     if plan is not None and plan.get("schema", file_layouts.PLAN) != file_layouts.PLAN:
         writer = str(ownership.read(folder).get("version") or "")
         file_layouts.require(plan, file_layouts.PLAN, "the plan.json of %s" % folder.run, writer)
@@ -52,7 +52,7 @@ def refuse_newer(folder: RunFolder) -> None:
 
 
 def is_plan(plan: Mapping[str, Any]) -> bool:
-    """Whether it says what a run holds and what it promised."""
+    """Return whether it lists what a run holds and what it promised."""
     names = [plan.get("cells"), plan.get("patterns")]
     return all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in names)
 

@@ -1,4 +1,4 @@
-"""How much was trained, and how much of it only the memory of a process holds. Durations: no clock is compared."""
+"""Trained time of a run, and how much of it exists only in a process's memory. Durations: no clocks are compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Stretches = Dict[str, List[Tuple[float, Optional[float]]]]
 
 
 class WorkClock:
-    """Reads trained time from the journal and the newest checkpoint from the disk, seldom and not for long."""
+    """Reads trained time from the journal and the newest checkpoint from the disk, rarely and briefly."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Optional[Callable[..., None]] = None) -> None:
         self._folder = folder
@@ -30,7 +30,7 @@ class WorkClock:
         self._newest: Dict[str, float] = {}
 
     def figures(self, events: Iterable[Dict[str, Any]], run: RunState, now_unix: float) -> Dict[str, Any]:
-        """Say what would have to be trained again: after the box's death, and after the trainer's alone."""
+        """Return how much would have to be trained again: after the box's death, and after the trainer's alone."""
         events = list(events)
         spans = stretches(events)
         said: Dict[str, Any] = {
@@ -75,7 +75,7 @@ def stretches(events: Iterable[Dict[str, Any]]) -> Stretches:
 
 
 def copies(events: Iterable[Dict[str, Any]]) -> Dict[str, float]:
-    """Say, by cell, how new the state is that was copied to a tier which outlives the box."""
+    """Return, by cell, the time of the newest state copied to a tier that outlives the box."""
     found: Dict[str, float] = {}
     for event in events:
         if event.get("k") == "durable_copied":
@@ -90,7 +90,7 @@ def trained_s(spans: List[Tuple[float, Optional[float]]], now_unix: float, since
 
 
 def newest(root: str, pattern: str) -> float:
-    """Return the modification time of the newest file that the pattern names, 0 when there is none."""
+    """Return the modification time of the newest file that the pattern matches, 0 when there is none."""
     literal = literal_part(pattern)
     place = os.path.join(root, literal)
     try:
@@ -100,12 +100,12 @@ def newest(root: str, pattern: str) -> float:
                 return info.st_mtime
             return _newest_below(place, "**")
         return _newest_below(place, pattern[len(literal) :].lstrip("/"))
-    except OSError:  # absent, or moving under our eyes: what is not seen counts as not saved
+    except OSError:  # absent, or changing meanwhile: what is not seen counts as not saved
         return 0.0
 
 
 def literal_part(pattern: str) -> str:
-    """Return the leading segments of a pattern that name one place."""
+    """Return the leading segments of a pattern without wildcards."""
     literal = []
     for part in pattern.split("/"):
         if any(char in part for char in _MAGIC):

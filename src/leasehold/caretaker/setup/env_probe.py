@@ -1,4 +1,4 @@
-"""Run by the interpreter that will be launched: says what it is and what it can import, as one JSON line.
+"""Run by the interpreter that will be launched: print its identity and what it can import, as one JSON line.
 
 Stands alone (no import of ours), and runs on any Python 3. Without module names nothing is imported: the
 frameworks are then read from their metadata and version files, which takes milliseconds.
@@ -13,7 +13,7 @@ import re
 import sys
 from typing import Any, Dict, Iterator, List
 
-# What a rented image brings and set-up must not swap, and what comes with it (names that torch's metadata asks for).
+# What a rented image brings and set-up must not replace, and what belongs to it (names that torch's metadata lists).
 FRAMEWORKS = ("torch", "torchvision", "torchaudio")
 COMPANIONS = ("triton", "pytorch-triton", "nvidia-")
 _INSTALLED = (".dist-info", ".egg-info", ".egg-link", ".pth")
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def frameworks() -> Dict[str, Dict[str, Any]]:
-    """Read the present frameworks' versions, CUDA builds and files, without importing them."""
+    """Read the installed frameworks' versions, CUDA builds and files, without importing them."""
     found = {}
     for name in FRAMEWORKS:
         facts = _read_framework(name)
@@ -57,13 +57,13 @@ def frameworks() -> Dict[str, Dict[str, Any]]:
 
 
 def installed() -> str:
-    """Name the state of everything installed: any install or removal gives another name."""
+    """Return a fingerprint of everything installed: any install or removal changes it."""
     rows: List[str] = []
     for place in sys.path:
         try:
             found = [entry for entry in os.scandir(place or ".") if entry.name.endswith(_INSTALLED)]
             rows += ["%s %d" % (entry.path, entry.stat(follow_symlinks=False).st_mtime_ns) for entry in found]
-        except OSError:  # no folder: a zip, or a place that is gone
+        except OSError:  # no folder: a zip, or a path that is gone
             continue
     return hashlib.sha256("\n".join(sorted(rows)).encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -117,7 +117,7 @@ def _companions() -> Iterator[str]:
 
 
 def _place_of(name: str) -> str:
-    """Say where a package would be imported from, without importing it; nothing when it is not found."""
+    """Return where a package would be imported from, without importing it; nothing when it is not found."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""The environment gate's hands: find the interpreter a command line would start, and ask it."""
+"""Find the interpreter that a command line would start, and query it for the environment gate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from . import env_probe
 
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[0-9.]*\Z")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "lightning", "composer", "jupyter")
-# These make or enter an environment only when the run starts: there is nothing to ask before.
+# These make or enter an environment only when the run starts: there is nothing to query before.
 _LATER = ("uv", "poetry", "pipenv", "pdm", "hatch", "pixi", "docker", "podman", "apptainer", "singularity", "srun")
 _CARRIERS = ("conda", "mamba", "micromamba", "env")  # the words after these choose the interpreter
-# What a command line may do first that decides which interpreter it gets, and that is safe to do twice.
+# Commands at the start of a line that decide which interpreter it gets, and that are safe to run twice.
 _PREPARES = (("cd",), ("export",), (".",), ("source",), ("conda", "activate"), ("module", "load"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=[^(`]*\Z", re.DOTALL)
 _TOKEN = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""", re.DOTALL)
@@ -29,15 +29,15 @@ _ANSWER = b"LEASEHOLD-ENV "
 
 
 class Starter(NamedTuple):
-    """How a command line comes to its interpreter: what prepares it, the words before it, and its own word."""
+    """How a command line reaches its interpreter: the preparing commands, the words before it, and its own word."""
 
     prepare: Tuple[str, ...]
     before: str
-    interpreter: str  # as a person reads it
-    spelled: str  # as the shell reads it: quotes, ~ and $ stand as they stood
+    interpreter: str  # unquoted, for people
+    spelled: str  # as written for the shell: quotes, ~ and $ are kept
 
     def line(self, strict: bool = False) -> str:
-        """Spell a shell line that starts the same interpreter with other arguments; strictly, only if all prepares."""
+        """Build a shell line that starts the same interpreter with other arguments; strict: only if all prepares."""
         steps = ["%s%s 2>/dev/null" % ("command " if step[0] == "." else "", step) for step in self.prepare]
         return (" && " if strict else "; ").join([*steps, '%s%s "$0" "$@"' % (self.before, self.spelled)])
 
@@ -63,7 +63,7 @@ def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
 def ask(
     starter: Starter, modules: List[str], environ: Dict[str, str], folder: str, strict: bool = False
 ) -> Dict[str, Any]:
-    """Start the interpreter with env_probe, in a shell that is dressed already; without modules it only looks."""
+    """Start the interpreter with env_probe, in a shell that is already dressed; without modules it imports nothing."""
     interpreter = starter.interpreter
     try:
         done = subprocess.run(
@@ -84,7 +84,7 @@ def _silent(interpreter: str) -> Dict[str, Any]:
 
 
 def beside_pip(pip: str, environ: Dict[str, str], folder: str) -> Optional[Starter]:
-    """Return the python that a pip installs for, if that pip is there now."""
+    """Return the python for which a pip installs, if that pip is there now."""
     import shutil
 
     where = os.path.join(folder, pip) if os.sep in pip else shutil.which(pip, path=environ.get("PATH"))
@@ -127,7 +127,7 @@ def _before(spelled: List[str], words: List[str]) -> _Before:
 
 
 def _beside(launcher: str) -> str:
-    """A launcher is a script in some environment's bin; its first line names that environment's python."""
+    """Return the python of a launcher, a script in some environment's bin whose first line names that python."""
     import shutil
 
     where = launcher if os.sep in launcher else shutil.which(launcher)

@@ -1,7 +1,7 @@
-"""Keep the frameworks that a rented image brings: record them, constrain installers, and filter what would swap them.
+"""Keep a rented image's frameworks: record them, constrain installers, and filter what would replace them.
 
 Three nets, each visible in the log: requirements files named in `setup` are read through copies without those
-lines; PIP_CONSTRAINT and UV_OVERRIDE pin the present versions for every other route; and whatever happened,
+lines; PIP_CONSTRAINT and UV_OVERRIDE pin the present versions for every other route; and in every case
 the versions are compared afterwards.
 """
 
@@ -21,16 +21,16 @@ _DEFAULT_FILE = "requirements.txt"
 
 
 class Prepared(NamedTuple):
-    """A set-up made ready: the text to run, what its environment gains, and what was left out of which file."""
+    """A prepared set-up: the text to run, the variables it gains, and the lines left out of each file."""
 
     setup: str
     environ: Dict[str, str]
     left_out: List[str]
-    alias: str  # a folder without spaces that leads to ours, to be removed afterwards; or nothing
+    alias: str  # an alias without spaces for our folder, to be removed afterwards; or nothing
 
 
 def prepare(setup: str, present: Dict[str, Any], work: str, into: str, environ: Dict[str, str]) -> Prepared:
-    """Make a set-up keep what is present; with nothing to keep it stays as it is."""
+    """Make a set-up keep what is present; with nothing to keep it stays unchanged."""
     own = os.path.join(work, _DEFAULT_FILE)
     if "torch" not in present:
         return Prepared(setup, {"LEASE_REQUIREMENTS": own} if os.path.exists(own) else {}, [], "")
@@ -52,12 +52,12 @@ def prepare(setup: str, present: Dict[str, Any], work: str, into: str, environ: 
 
 
 def constraint_lines(present: Dict[str, Any]) -> List[str]:
-    """Pin each framework that pip knows to the version that is there; what pip does not know it cannot keep."""
+    """Pin each framework that pip knows to its present version; what pip does not know cannot be kept."""
     return ["%s==%s" % (name, facts["version"]) for name, facts in sorted(present.items()) if facts.get("pip")]
 
 
 def _without_spaces(folder: str) -> str:
-    """Pip and uv split these variables at blanks, so a path with one needs another name."""
+    """Return an alias for a path with spaces: pip and uv split these variables at blanks."""
     if not any(char.isspace() for char in folder):
         return ""
     alias = os.path.join(tempfile.mkdtemp(prefix="leasehold-", dir="/tmp"), "setup")
@@ -66,7 +66,7 @@ def _without_spaces(folder: str) -> str:
 
 
 def drop_alias(alias: str) -> None:
-    """Remove the other name again."""
+    """Remove the alias."""
     if alias:
         os.unlink(alias)
         os.rmdir(os.path.dirname(alias))

@@ -27,22 +27,22 @@ _MAX_FILES = 200
 
 
 class Keep(NamedTuple):
-    """What the box has (its lines go) and what it lacks of the same family (their pins go)."""
+    """What the box has (its lines are dropped) and what it lacks of the same family (their pins are dropped)."""
 
     present: FrozenSet[str]
     absent: FrozenSet[str]
 
 
 class LeftOut(NamedTuple):
-    """A line that was not passed on as it stood."""
+    """A line that was not passed on unchanged."""
 
     file: str  # as a person knows it
     line: int
     text: str
-    instead: str  # what stands there now; empty when the line is gone
+    instead: str  # the replacement; empty when the line is dropped
 
     def say(self) -> str:
-        """Spell for the log and the journal."""
+        """Format for the log and the journal."""
         return "%s:%d %s%s" % (self.file, self.line, self.text, " -> %s" % self.instead if self.instead else "")
 
 
@@ -108,7 +108,7 @@ class Copies:
         return None
 
     def _include(self, option: str, value: str, path: str, constraint: bool) -> Optional[Tuple[str, str]]:
-        """Spell an included path for a copy that lies elsewhere; pip takes it relative to the file that names it."""
+        """Write an included path for a copy that lies elsewhere; pip takes it relative to the file that names it."""
         target = os.path.join(os.path.dirname(os.path.abspath(path)), value)
         if "://" in value or not os.path.exists(target):
             return None
@@ -123,7 +123,7 @@ class Copies:
 
 
 def read_text(path: str) -> Optional[str]:
-    """Read a requirements file in whatever encoding its first bytes show; None when it cannot be one."""
+    """Read a requirements file in the encoding that its first bytes show; None when it cannot be one."""
     try:
         with open(path, "rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
@@ -141,7 +141,7 @@ def read_text(path: str) -> Optional[str]:
 
 
 def logical_lines(text: str) -> List[Tuple[int, List[str], str]]:
-    """Join continued lines; give each with its first line's number, its raw lines, and its text without comment."""
+    """Join continued lines; yield each with its first line's number, its raw lines, and its text without comment."""
     found: List[Tuple[int, List[str], str]] = []
     raw: List[str] = []
     start = 1
@@ -159,7 +159,7 @@ def logical_lines(text: str) -> List[Tuple[int, List[str], str]]:
 
 
 def name_of(line: str) -> str:
-    """Return the normalised name of the package a line asks for; empty for options and what has no name."""
+    """Return the normalised name of the package that a line requests; empty for options and lines without a name."""
     line = re.sub(r"^(?:-e|--editable)(?:\s+|=)", "", line)
     if not line or line.startswith("-"):
         return ""
@@ -179,7 +179,7 @@ def name_of(line: str) -> str:
 
 
 def normal(name: str) -> str:
-    """Spell a package's name the one way (PEP 503)."""
+    """Normalise a package's name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -189,7 +189,7 @@ def _joined(raw: List[str]) -> str:
 
 
 def _loosened(line: str) -> str:
-    """Keep name, extras and marker; the version is then chosen to fit the torch that stays."""
+    """Keep name, extras and marker; pip then chooses a version that fits the torch that stays."""
     named = _NAMED.match(line)
     if named is None:
         return ""

@@ -1,7 +1,7 @@
 """The step between a claim and a trainer: set-up once per working copy, then the environment gate, then go.
 
 Runs as a child of the attempt's shell, in the trainer's own environment and working folder, so that it needs no
-home: the laptop may be gone. What it finds is written beside the attempt's log; the caretaker journals it.
+home: the laptop may be gone. Its findings are written beside the attempt's log; the caretaker journals them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _INSTALLED, _PRIVATE = 0o022, 0o077  # what set-up installs is for every user of
 
 
 class Place(NamedTuple):
-    """What the step works on."""
+    """Paths and facts that the step works with."""
 
     folder: RunFolder
     cell: str
     attempt: int
     job: Dict[str, Any]
-    gate: Dict[str, Any]  # what home asked of the gate: modules, and whether a person chose to pass it by
+    gate: Dict[str, Any]  # home's wishes for the gate: modules, and whether a person chose to skip it
 
     @property
     def work(self) -> str:
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 def ready(folder: RunFolder, cell: str, attempt: int) -> int:
-    """Set up if that was not done, judge the environment if it has not passed; 0 lets the trainer start."""
+    """Set up if that was not done, judge the environment if it has not passed; return 0 to let the trainer start."""
     plan = folder.read_plan()
     if plan is None:
         return 1
@@ -64,7 +64,7 @@ def ready(folder: RunFolder, cell: str, attempt: int) -> int:
 
 
 def _refuse_editable(place: Place) -> int:
-    """Refuse a set-up after which other runs would import this run's code, or this one another's."""
+    """Refuse a set-up after which other runs would import this run's code, or this run another's."""
     setup = place.job["setup"]
     found = editable_installs(setup) + _editable_lines(setup, place.work)
     for line in found:
@@ -93,7 +93,7 @@ def _editable_lines(setup: str, work: str) -> List[str]:
 
 
 def _recorded(place: Place) -> Dict[str, Any]:
-    """Record what the interpreter has before the first set-up of this run; a retry must not take its effects for it."""
+    """Record the interpreter's packages before this run's first set-up; a retry must not mistake its own for them."""
     path = os.path.join(place.folder.cell(place.cell), "frameworks.json")
     record = read_json(path)
     if record is None:
@@ -111,7 +111,7 @@ def _recorded(place: Place) -> Dict[str, Any]:
 
 
 def _starter(place: Place) -> Optional[interpreter.Starter]:
-    """The interpreter that `run` starts; where a script hides it, the one that set-up's pip installs for."""
+    """Return the interpreter that `run` starts; where a script hides it, the one for which set-up's pip installs."""
     found = interpreter.starter_of(place.job["run"])
     pip = installer_of(place.job.get("setup", "")) if found is None else ""
     return interpreter.beside_pip(pip, dict(os.environ), place.work) if pip else found
@@ -137,7 +137,7 @@ def _set_up(place: Place, before: Dict[str, Any]) -> int:
     _say("setup failed with exit code %d" % code)
     if "torch" in present:
         _say(
-            "hint: the box's torch %s was kept; if pip spoke of a conflict, something asks for another one: install "
+            "hint: the box's torch %s was kept; if pip reports a conflict, a package needs another one: install "
             'from "$LEASE_REQUIREMENTS", or say `setup_frameworks: replace` in the job'
             % present["torch"].get("version", "")
         )
@@ -180,7 +180,7 @@ def _judge(place: Place, before: Dict[str, Any]) -> int:
 
 
 def _findings(place: Place, before: Dict[str, Any]) -> Any:
-    """What the interpreter can import, and whether the project's own packages are this run's copy."""
+    """Return what the interpreter can import, and whether the project's own packages are this run's copy."""
     found, cached = _imports(place, before)
     return found + _own_copy(place), cached
 
@@ -196,7 +196,7 @@ def _own_copy(place: Place) -> List[Dict[str, str]]:
 
 
 def _imports(place: Place, before: Dict[str, Any]) -> Any:
-    """Look first, which is cheap; import only when nothing of the kind has passed on this box since it booted."""
+    """Check without importing first, which is cheap; import only if no equal environment has passed since the boot."""
     modules = [str(name) for name in place.gate.get("modules") or []]
     gpus = int((place.job.get("gpu") or {}).get("count", 0))
     runner = interpreter.starter_of(place.job["run"])
@@ -236,7 +236,7 @@ def _write(place: Place, name: str, value: Dict[str, Any]) -> None:
 
 
 def _clean(value: Any, redactor: Redactor) -> Any:
-    """Take secrets and terminal escapes out of what will be journaled: an import error may quote anything."""
+    """Remove secrets and terminal escapes from what will be journaled: an import error may quote anything."""
     if isinstance(value, dict):
         return {str(key): _clean(item, redactor) for key, item in value.items()}
     if isinstance(value, list):

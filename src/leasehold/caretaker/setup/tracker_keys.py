@@ -1,7 +1,7 @@
 """Ask trackers whose key this is, from a short-lived process: the keys come by stdin and go nowhere but into a header.
 
 Nothing is retried and no redirect is followed: a key is sent to the host that the job's own trainer would use, and
-to no other. Whatever a server answers is cut, stripped of escapes and of the key before it is passed on.
+to no other. Whatever a server answers is cut, and stripped of escapes and of the key, before it is passed on.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from leasehold.kit.text.safe_text import one_line
 
 TIMEOUT_S = 20.0
 _GRACE_S = 5.0
-_ANSWER = b'{"answers"'  # a hook may have spoken before
+_ANSWER = b'{"answers"'  # a hook may have printed something before
 _MAX_ANSWER_BYTES = 1 << 16
 _MAX_NAME = 64
-_MAX_ECHO = 12  # so many characters of a key in a row are too many
+_MAX_ECHO = 12  # this many consecutive characters of a key are too many
 
 
 class Said(NamedTuple):
-    """What a tracker's answer means, in words without the key."""
+    """The meaning of a tracker's answer, in a text without the key."""
 
     outcome: str
     text: str
@@ -47,7 +47,7 @@ def ask_all(secrets: Mapping[str, str], outfit: Outfit) -> List[Dict[str, Any]]:
     env = {name: value for name, value in outfit.env.items() if name not in known}
     outfit = outfit._replace(env=env, without=tuple(known))
     body = json.dumps({"secrets": known}).encode("utf-8")
-    problem = "the asking process gave no answer"
+    problem = "the process that asks gave no answer"
     try:
         done, hooked = run_dressed(outfit, own_argv("whoami"), TIMEOUT_S + _GRACE_S, body)
         problem = hooked or problem
@@ -57,16 +57,16 @@ def ask_all(secrets: Mapping[str, str], outfit: Outfit) -> List[Dict[str, Any]]:
 
 
 def answer_stream(reader: Any, writer: Any) -> int:
-    """The door: secrets as JSON on stdin, one answer for each on stdout."""
+    """Entry point: secrets as JSON on stdin, one answer for each on stdout."""
     asked = json.loads(reader.read())
     answers = ask_here(asked["secrets"], os.environ)
     writer.write(json.dumps({"answers": answers}))
     writer.flush()
-    os._exit(0)  # a thread that still waits for a server must not keep us
+    os._exit(0)  # a thread that still waits for a server must not delay the exit
 
 
 def ask_here(secrets: Mapping[str, str], env: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> List[Dict[str, Any]]:
-    """Ask every tracker at once; who has not answered in time is unknown."""
+    """Ask every tracker at once; without an answer in time, the key's owner is unknown."""
     said: Dict[str, Said] = {}
 
     def work(name: str, tracker: Tracker, value: str) -> None:
@@ -166,7 +166,7 @@ def _read(tracker: Tracker, data: bytes, host: str, secret: str) -> Said:
     if tracker.proof and not _at(answer, tracker.proof):
         above, _, last = tracker.proof.rpartition(".")
         holder = _at(answer, above) if above else answer
-        if isinstance(holder, dict) and last in holder:  # the question was understood, and the answer is nobody
+        if isinstance(holder, dict) and last in holder:  # the query was understood, and there is no user
             return Said(REFUSED, "does not accept it (%s knows nobody by it)" % host)
         return Said(UNKNOWN, "%s answered with other JSON than expected, so it was not checked" % host)
     names = [_at(answer, path) for path in tracker.account]
@@ -181,7 +181,7 @@ def _at(value: Any, path: str) -> Optional[Any]:
 
 
 def _hide(text: str, secret: str) -> str:
-    """Take the key out of a text, in every shape we sent it; a text that still holds a part of it says nothing."""
+    """Remove the key from a text, in every form in which we sent it; drop a text that still holds a part of it."""
     text = one_line(text)
     shapes = {secret, secret.strip(), urllib.parse.quote(secret), base64.b64encode(b"api:" + secret.encode()).decode()}
     for shape in sorted(filter(None, shapes), key=len, reverse=True):

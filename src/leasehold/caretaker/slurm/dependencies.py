@@ -1,4 +1,4 @@
-"""What a run waits for before it starts: jobs by number, or another run of ours by name."""
+"""Dependencies of a run before it starts: jobs by number, or another run of ours by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 8
 
 
 def dependency(folder: RunFolder, wishes: Dict[str, Any]) -> str:
-    """Spell what sbatch is to wait for; "" when nothing is left to wait for."""
+    """Build sbatch's dependency list; "" when nothing is left to wait for."""
     found: List[str] = []
     for word in wishes.get("after") or []:
         if _NUMBER.match(word):
@@ -33,7 +33,7 @@ def dependency(folder: RunFolder, wishes: Dict[str, Any]) -> str:
 
 
 def _run_named(folder: RunFolder, word: str) -> RunFolder:
-    """Find a run on this cluster by its id, or the newest of the job of that name."""
+    """Find a run on this cluster by its id, or the newest one of the job of that name."""
     place = os.path.join(folder.root, "active")
     names = [name for name in os.listdir(place) if NAME.match(name) and name != folder.run]
     known = {name: read_json(os.path.join(place, name, "plan.json")) for name in names}
@@ -41,7 +41,7 @@ def _run_named(folder: RunFolder, word: str) -> RunFolder:
     matching = [name for name, plan in ours.items() if name == word or plan.get("job", {}).get("name") == word]
     if not matching:
         shown = ", ".join(sorted(ours)[:_SHOWN]) or "none"
-        raise SlurmRefused("slurm.after names %r, and no run of this cluster is called so; it has: %s" % (word, shown))
+        raise SlurmRefused("slurm.after names %r, but no run on this cluster has that name; it has: %s" % (word, shown))
     return RunFolder(os.path.join(place, max(matching, key=lambda name: _begun(os.path.join(place, name)))))
 
 
@@ -50,13 +50,13 @@ def _begun(path: str) -> float:
 
 
 def _after_run(other: RunFolder) -> List[str]:
-    """Wait for every job that still works on the run's cells; a run that ended badly is not waited for."""
+    """Wait for every job that still works on the run's cells; a run that ended badly is refused."""
     run = Gatherer(other).gather()
     if run.state == FINISHED:
         return []
     if run.terminal:
         raise SlurmRefused(
-            "slurm.after waits for %s, which has %s (%s): mend and run it first" % (other.run, run.state, run.reason)
+            "slurm.after waits for %s, which has %s (%s): fix and run it first" % (other.run, run.state, run.reason)
         )
     left = {name for name, cell in run.cells.items() if cell.state not in (FINISHED, FAILED)}
     newest = {cell: one.job for one in submissions(other) if one.job and not one.withdrawn for cell in one.cells}

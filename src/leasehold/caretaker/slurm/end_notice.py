@@ -1,7 +1,7 @@
-"""Who tells the end of a run whose cells end apart: the last of them, once.
+"""Report the end of a run whose cells end independently: the last cell does it, once.
 
-Every cell tells of itself only what is its own. Whoever finds that all have ended gathers the run and tells its end;
-the run's outbox remembers that it was told, so that two last ones are one.
+Every cell reports only its own events. The one that finds that all have ended gathers the run and reports its end;
+the run's outbox remembers that it was reported, so that two last cells report it once.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
 
 _TELL_WITHIN_S = 30.0
 _STEP_S = 0.2
-_LOOK_LEFT = 20  # so few that may have ended without a word: Slurm is asked, where somebody is to be told
-_ENDED = os.path.join("slurm", "ended")  # a file for every cell that has
+_LOOK_LEFT = 20  # with so few left, some may have ended unrecorded: Slurm is asked, where there is a channel
+_ENDED = os.path.join("slurm", "ended")  # one file for every ended cell
 _EXPECTED = os.path.join("slurm", "expected.json")
 
 
 def is_of_cell(kind: str) -> bool:
-    """Whether an event of a cell's journal is told by the cell itself; that its care began or ended is not."""
+    """Return whether a cell reports this event of its journal itself; the start and end of its care it does not."""
     return not kind.startswith("run_") and kind != "resumed"
 
 
 def is_of_run(kind: str) -> bool:
-    """Whether an event of the gathered journal is told by the last cell."""
+    """Return whether the last cell reports this event of the gathered journal."""
     return kind.startswith("run_") and kind != "run_opened"
 
 
 def begin_cell(run: RunFolder, cell: str) -> None:
-    """Take back that the cell has ended: it goes on."""
+    """Undo that the cell has ended: it continues."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(run.path, _ENDED, cell))
 
 
 def expect_cells(run: RunFolder, count: int) -> None:
-    """Write down how many cells the run has, so that the last one knows itself without reading the plan."""
+    """Record how many cells the run has, so that the last one knows itself without reading the plan."""
     os.makedirs(os.path.join(run.path, _ENDED), exist_ok=True)
     write_json(os.path.join(run.path, _EXPECTED), {"cells": count})
 
 
 def end_cell(run: RunFolder, cell: str, watcher: "Optional[Watcher]") -> None:
-    """Tell what is left to tell of a cell that has ended; if it was the last one, close the run and tell its end."""
+    """Send the last notices of a cell that has ended; if it was the last one, close the run and report its end."""
     os.close(os.open(os.path.join(run.path, _ENDED, cell), os.O_WRONLY | os.O_CREAT, 0o644))
     if watcher is not None:
         _drain(watcher)
@@ -66,7 +66,7 @@ def end_cell(run: RunFolder, cell: str, watcher: "Optional[Watcher]") -> None:
 
 
 def _drain(watcher: "Watcher") -> None:
-    """Stay until what is to be told is told, though not for long."""
+    """Wait until the queued notices are sent, within a limit."""
     deadline = time.monotonic() + _TELL_WITHIN_S
     watcher.step()
     while not watcher.quiet and time.monotonic() < deadline:

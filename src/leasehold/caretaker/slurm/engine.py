@@ -1,4 +1,4 @@
-"""Start, resume and stop a run through Slurm, from a login node; nothing of ours stays running there."""
+"""Start, resume and stop a run through Slurm, from a login node; no process of ours stays there."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _NEVER = "DependencyNeverSatisfied"
 
 
 def keep_wishes(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Write down what the holder asks of Slurm now: a run may need more memory than its plan knew."""
+    """Record what the holder asks of Slurm now: a run may need more memory than its plan says."""
     if is_slurm(plan) and plan.get("slurm") != wishes_of(folder, {}):
         os.makedirs(os.path.join(folder.path, "slurm"), exist_ok=True)
         write_json(_wishes_path(folder), plan.get("slurm") or {})
 
 
 def wishes_of(folder: RunFolder, plan: Dict[str, Any]) -> Dict[str, Any]:
-    """Read what is asked of Slurm, as it was last said."""
+    """Read what was last asked of Slurm."""
     return read_json(_wishes_path(folder)) or plan.get("slurm") or {}
 
 
@@ -57,7 +57,7 @@ def begin(folder: RunFolder, plan: Dict[str, Any], resume_by: str = "") -> None:
 
 
 def mend(folder: RunFolder, plan: Dict[str, Any]) -> None:
-    """Bring what waits up to what is asked for now; the caller holds the start lock. What runs is left alone."""
+    """Update waiting jobs to the options asked for now; the caller holds the start lock. Running ones stay as is."""
     with _refusals():
         known = [one for one in submissions(folder) if one.job and not one.withdrawn]
         if not known:
@@ -80,7 +80,7 @@ def mend(folder: RunFolder, plan: Dict[str, Any]) -> None:
 
 
 def stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
-    """Take what waits out of the queue; what runs reads the wish itself and ends in order."""
+    """Take what waits out of the queue; running tasks read the stop request themselves and end in order."""
     with _refusals():
         with _Book(folder) as book:
             asked = {"by": wish.get("by", ""), "grace_s": wish.get("grace_s", 30)}
@@ -91,7 +91,7 @@ def stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
 
 
 def rehearse(request: Request) -> None:
-    """Say whether Slurm would take a job with these options."""
+    """Report whether Slurm would accept a job with these options."""
     with _refusals():
         request.reply(submit_rehearsal(request.root, dict(request.args.get("slurm") or {})))
 
@@ -101,14 +101,14 @@ def _wishes_path(folder: RunFolder) -> str:
 
 
 def _is_other(before: Dict[str, Any], now: Dict[str, Any]) -> bool:
-    """Whether a person asks for something else; cards by name were chosen for him, and an old record says nothing."""
+    """Return whether the options differ; cards were chosen by name on the user's behalf, and an old record has none."""
     chosen = ("gres", "constraint") if now.get("gpu_name") else ()
     keys = (before.keys() | now.keys()) - set(chosen)
     return bool(before) and any(before.get(key) != now.get(key) for key in keys)
 
 
 def _submit_all(folder: RunFolder, wishes: Dict[str, Any], cells: List[str]) -> None:
-    """Submit the cells, and as many walls after each other as the job asks for ahead."""
+    """Submit the cells, and as many successive walls in advance as the job asks for."""
     from leasehold.caretaker.slurm_queue.site_resources import settle
 
     from .dependencies import dependency
@@ -123,7 +123,7 @@ def _submit_all(folder: RunFolder, wishes: Dict[str, Any], cells: List[str]) -> 
 
 
 def _wait_for(one: Submission, wishes: Dict[str, Any], folder: RunFolder) -> None:
-    """Have a job wait for what there is to wait for now, instead of for one that failed."""
+    """Make a job wait for its current dependencies, instead of for one that failed."""
     from .dependencies import dependency
 
     if one.by == CHAIN:
@@ -132,7 +132,7 @@ def _wait_for(one: Submission, wishes: Dict[str, Any], folder: RunFolder) -> Non
 
 
 def _finish_submissions(folder: RunFolder, wishes: Dict[str, Any]) -> None:
-    """Complete what an earlier start meant to submit when it was cut off."""
+    """Complete what an interrupted start meant to submit."""
     for one in submissions(folder):
         if not one.job:
             _say_submitted(folder, carry_out(folder, one._replace(wishes=one.wishes or wishes)))
@@ -179,7 +179,7 @@ def _say_submitted(folder: RunFolder, done: Submission) -> None:
 
 
 class _Book:
-    """The run's journal, for as long as nobody gathers into it."""
+    """The run's journal, while no gatherer writes to it."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -204,4 +204,4 @@ def _refusals() -> Any:
     except SlurmDown as error:
         raise Refused("slurm.down", "Slurm does not answer: %s" % error) from None
     except SlurmRefused as error:
-        raise Refused("slurm.refused", "Slurm said no: %s" % error) from None
+        raise Refused("slurm.refused", "Slurm refused: %s" % error) from None

@@ -1,6 +1,6 @@
-"""Attempts whose trainers are the task's own children: what outlives the task Slurm ends, so no keeper is needed.
+"""Attempts whose trainers are the task's own children: Slurm ends what outlives the task, so no keeper is needed.
 
-A keeper is there to see the exit of a trainer whose caretaker died, and to bring that back. In a task both die
+A keeper exists to see the exit of a trainer whose caretaker died, and to respawn that. In a task both die
 together, and Slurm starts the task anew.
 """
 
@@ -24,7 +24,7 @@ class OwnAttempts(Attempts):
         self._kept: Dict[int, Kept] = {}
 
     def spawn_keeper(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
-        """Be the parent of an attempt."""
+        """Act as the parent of an attempt."""
         self._spawns[name, cell.attempt] = self._spawns.get((name, cell.attempt), 0) + 1
         what = Attempt(name, cell.attempt, cell.stage, cell.cards)
         kept = begin(self.folder, self.plan, what, before_exec)
@@ -33,7 +33,7 @@ class OwnAttempts(Attempts):
             self.keepers[kept.pid] = name
 
     def reaped(self, run: RunState, pid: int, status: int, usage: "resource.struct_rusage") -> None:
-        """Write the exit record of a trainer; errands are children too, and answer for themselves."""
+        """Write the exit record of a trainer; errands are children too, and report for themselves."""
         kept = self._kept.pop(pid, None)
         if kept is not None:
             del self.keepers[pid]

@@ -1,7 +1,7 @@
-"""How a task whose time is up goes on: put back into the queue, or, where the site does not allow that, handed on.
+"""Continue a cell whose task's time is up: requeue the task or, where the site forbids that, hand the cell on.
 
 Handing on submits the rest of the cell as a job of its own, from the node, to begin when this task has ended. It is
-written down first and looked for by its tag, under the run's start lock, as every submission is.
+recorded first and looked for by its tag, under the run's start lock, as every submission is.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ T = TypeVar("T")
 
 _TRIES = 5
 _LOCK_WAIT_S = 60.0
-MOST_HANDINGS = 200  # of one cell; what leaves no newer work is given up long before
+MOST_HANDINGS = 200  # of one cell; one that leaves no newer work is given up long before
 
 
 def go_on(run: RunFolder, number: int, cell: str, environ: Mapping[str, str]) -> int:
-    """See that the cell goes on after this task; the exit code is for Slurm's books, and says whether it will."""
+    """Make sure that the cell continues after this task; return the exit code for Slurm, which shows if it will."""
     # Never SLURM_JOB_ID: one element of an array carries the id of them all.
     name = "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", ""))
     try:
         if _patiently(lambda: _is_cancelled(run, name)):
-            _say("somebody cancelled it: it is not put back")
+            _say("somebody cancelled it: it is not requeued")
             return 0
         _patiently(lambda: ask(["scontrol", "requeue", name]))
     except SlurmRefused as error:
         if "pending" in str(error):
-            return 0  # Slurm has put it back by itself
-        _say("Slurm does not put it back: %s" % error)
+            return 0  # Slurm has requeued it by itself
+        _say("Slurm does not requeue it: %s" % error)
     except SlurmDown:
         return EX_TEMPFAIL
     else:
@@ -56,7 +56,7 @@ def go_on(run: RunFolder, number: int, cell: str, environ: Mapping[str, str]) ->
 
 
 def _is_cancelled(run: RunFolder, name: str) -> bool:
-    """Whether somebody ends the task: it is completing under us, not for its time, and not for a better job."""
+    """Return whether a person cancelled the task: it is completing, not for its time, and not for a preempting job."""
     facts = dict(word.partition("=")[::2] for word in ask(["scontrol", "-o", "show", "job", name]).split())
     ending = facts.get("JobState") in ("COMPLETING", "CANCELLED") and facts.get("Reason") != "TimeLimit"
     job, _, place = name.partition("_")
@@ -69,11 +69,11 @@ def _hand_on(run: RunFolder, number: int, cell: str, after: str) -> Optional[Sub
         raise SlurmDown("another command has been starting this run for 60 s")
     try:
         if os.path.exists(run.stop):
-            return None  # somebody wants it to end
+            return None  # a stop was requested
         known = submissions(run)
         mine = next(one for one in known if one.number == number)
         newer = [one for one in known if one.number > number and cell in one.cells and not one.withdrawn]
-        if newer:  # asked for ahead, or meant by a life of ours that was cut off
+        if newer:  # submitted in advance, or meant by an interrupted life of ours
             return newer[0] if newer[0].job else carry_out(run, newer[0])
         if sum(one.by == TASK and cell in one.cells for one in known) >= MOST_HANDINGS:
             raise SlurmRefused("it was handed on %d times" % MOST_HANDINGS)
@@ -85,7 +85,7 @@ def _hand_on(run: RunFolder, number: int, cell: str, after: str) -> Optional[Sub
 
 
 def _take_along(run: RunFolder, mine: Submission, onward: str) -> None:
-    """Have runs of ours that wait for this job wait for the one that goes on with its cell; for its other cells too."""
+    """Redirect dependencies of our runs on this job to its successor; keep both where the job has other cells too."""
     whole = re.compile(r"(?<![\d_])%s(?![\d_])" % mine.job)
     active = os.path.dirname(run.path)
     for name in sorted(os.listdir(active)):
@@ -101,7 +101,7 @@ def _take_along(run: RunFolder, mine: Submission, onward: str) -> None:
 
 
 def _patiently(act: Callable[[], T]) -> T:
-    """Ask again where the controller does not answer."""
+    """Retry while the controller does not answer."""
     for number in range(_TRIES):
         try:
             return act()

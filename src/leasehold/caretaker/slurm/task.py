@@ -1,7 +1,7 @@
-"""What a task of the array runs: the caretaker of one cell, in the place of the batch script.
+"""Task of the array: the caretaker of one cell, in the place of the batch script.
 
-Told that its time is nearly up (`--signal=B:TERM@lead`), it has the trainer save and leave, and puts the task back into
-the queue: Slurm starts the same task again, and the cell's journal says where to go on.
+When its time is nearly up (`--signal=B:TERM@lead`), it has the trainer save and exit, and requeues the task: Slurm
+starts the same task again, and the cell's journal shows where to continue.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from leasehold.kit.run.run_state import FAILED, STOPPED, CellState
 from .end_notice import begin_cell, end_cell, is_of_cell
 from .own_attempts import OwnAttempts
 
-_LOCK_WAIT_S = 120.0  # a node that failed may hold the cell for a while; Slurm has fenced it by then
-_BEFORE_THE_WALL_S = 20.0  # a trainer that does not leave is put back with the task, not lost with it
-_TOO_SOON_S = 120.0  # Slurm may send the early signal a minute too soon, and looks twice a minute
+_LOCK_WAIT_S = 120.0  # a failed node may hold the cell for a while; Slurm has fenced it by then
+_BEFORE_THE_WALL_S = 20.0  # a trainer that does not exit is requeued with the task, not lost with it
+_TOO_SOON_S = 120.0  # Slurm may send the early signal a minute too soon, and checks twice a minute
 _SETTLED_AFTER_S = 1.0
 _AT_ONCE_BYTES = 4 << 20  # hashed in milliseconds
-# What only retells a record that lies beside the journal, or can be found again by doing it again, is durable with
-# the next event: a node that dies in between is followed by one that tells it anew.
+# Events that only repeat a record beside the journal, or that can be found again, become durable with the next event:
+# if the node dies in between, the next caretaker journals them anew.
 _FOLLOW = frozenset(("attempt_started", "attempt_ended", "stage_passed", "cell_sealed", "cell_finished"))
 _NO_INPUT = 64
 
 
 class Order(NamedTuple):
-    """What the batch script says of its submission, so that a task need not read of all the others."""
+    """The batch script's facts of its submission, so that a task need not read those of all the others."""
 
     number: int
-    by_person: bool = True  # a person's command meant it, and wants a failed cell tried anew
+    by_person: bool = True  # a person's command submitted it, and wants a failed cell tried anew
     lead_s: float = 90.0
     wall_s: float = 0.0  # 0 is unknown
 
 
 def task(run: RunFolder, order: Order, environ: Mapping[str, str]) -> int:
-    """Care for the cell that this task was given; its exit code is for Slurm's books only."""
+    """Care for the cell that this task was given; return the exit code for Slurm."""
     plan = share_of(run, order.number, int(environ.get("SLURM_ARRAY_TASK_ID", "0")))
     if plan is None:
         return _say("submission %d of %s has no such task" % (order.number, run.path), _NO_INPUT)
@@ -61,7 +61,7 @@ def task(run: RunFolder, order: Order, environ: Mapping[str, str]) -> int:
     caretaker = TaskCaretaker(folder, plan, environ, order)
     resume_by = "submission %d" % order.number if order.by_person and not caretaker.restarts else ""
     caretaker.open(dict(sign(lock), lent=lent(environ)), "sbatch", resume_by)
-    if not caretaker.run.terminal:  # else a wall that was asked for ahead and is not needed
+    if not caretaker.run.terminal:  # else a wall that was submitted in advance and is not needed
         begin_cell(run, cell)
         prepare_cell(folder, plan, cell)
     caretaker.tenure = HeldLock(folder.caretaker_lock, lock)
@@ -78,7 +78,7 @@ def task(run: RunFolder, order: Order, environ: Mapping[str, str]) -> int:
 
 
 class TaskCaretaker(Caretaker):
-    """A caretaker that knows that its node is lent to it until a wall."""
+    """A caretaker whose node is lent to it until a wall."""
 
     keeps = OwnAttempts
     follow = _FOLLOW
@@ -96,7 +96,7 @@ class TaskCaretaker(Caretaker):
         self.follows = bool(self.restarts) or not order.by_person
 
     def join(self, part: str, made: Any) -> None:
-        """Let a part hear what a task knows: it tells of its own cell alone, and waits in the queue if at all."""
+        """Configure a part for a task: it reports its own cell alone, and waits in the queue if at all."""
         super().join(part, made)
         if part == "watcher":
             made.tells = is_of_cell
@@ -110,18 +110,18 @@ class TaskCaretaker(Caretaker):
         if cell is not None and cell.wait_s:
             self.recovery.at_once(self.cell)  # the queue was pause enough
         cut = cell is not None and cell.state in ("starting", "running") and cell.preempted != cell.attempt
-        if self.follows and cut and cell is not None:  # told afterwards: this node is here to stay
+        if self.follows and cut and cell is not None:  # reported afterwards: this node stays
             self.note("preempt_noticed", cell=self.cell, attempt=cell.attempt, by="Slurm, afterwards", grace_s=0.0)
 
     def settled(self) -> bool:
-        """Whether the cell has lived for a second: what ends sooner leaves a journal, exit record and results alone."""
+        """Return whether the cell has lived for a second: shorter ones leave only a journal, exit record, results."""
         if not self._long and time.monotonic() - self.born_s > _SETTLED_AFTER_S:
             self._long = True
             gc.enable()
         return self._long
 
     def _begin(self, name: str, cell: CellState) -> None:
-        """Start what the cell is due for, if this node can read the secrets that the job names."""
+        """Start the stage that the cell is due for, if this node can read the secrets that the job names."""
         missing = _unread_secrets(self.folder, self.plan)
         if missing:
             self.note("cell_failed", cell=name, attempt=cell.attempt, why=missing)
@@ -129,12 +129,12 @@ class TaskCaretaker(Caretaker):
         super()._begin(name, cell)
 
     def leaves(self) -> bool:
-        """Leave for the queue once the trainer has left, or when the wall is too near to wait for it."""
+        """Leave for the queue once the trainer has exited, or when the wall is too near to wait for it."""
         cell = self.run.cells.get(self.cell)
         if cell is None or not cell.attempt or cell.preempted != cell.attempt or self.run.state != "running":
             return False
         if cell.state == "pending":
-            return self.leave_by is not None  # told in this life: a task that was put back goes on instead
+            return self.leave_by is not None  # announced in this life: a requeued task continues instead
         if self.leave_by is None and cell.state in ("starting", "running") and self.attempts.keepers:
             self.leave_by = time.monotonic() + max(5.0, self.lead_s - _BEFORE_THE_WALL_S)
         return self.leave_by is not None and time.monotonic() > self.leave_by
@@ -149,7 +149,7 @@ class TaskCaretaker(Caretaker):
 
 
 def _unread_secrets(folder: RunFolder, plan: Mapping[str, Any]) -> str:
-    """Say which secrets of the job this node cannot read; a trainer without its token fails late or quietly."""
+    """Format which secrets of the job this node cannot read; a trainer without its token fails late or silently."""
     wanted = plan["job"].get("secrets") or ()
     if not wanted:
         return ""

@@ -1,6 +1,6 @@
-"""How tasks ended that left no word of ours: from the accounts where the site keeps them, else from the controller.
+"""Find out how tasks ended that left no record of ours: from the accounts where a site has them, else the controller.
 
-A whole sweep may be cancelled at once, so that Slurm is asked about many tasks together, not about each.
+A whole sweep may be cancelled at once, so Slurm is asked about many tasks together, not about each.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .explain import Ended
 from .states import LIVE, WAITING, Task, last_line, places
 from .submit import output_of
 
-_BY_NAME = 20  # so few are asked for by their own names: an array of theirs may have ten thousand others
+_BY_NAME = 20  # few enough to query by name: their array may have ten thousand others
 _FACTS = "JobID,State,ExitCode,ElapsedRaw,MaxRSS,ReqMem,NodeList"
-_TRIES = 4  # the accounts are told by the controller, and learn of an end after it
+_TRIES = 4  # the controller reports to the accounts, so they learn of an end after it
 _TRY_AFTER_S = 0.5
 _SCALE = {"K": 10, "M": 20, "G": 30, "T": 40}
 
@@ -41,14 +41,14 @@ def look_back(folder: RunFolder, ended: List[Task]) -> Dict[str, Ended]:
 
 
 def _names(wanted: Mapping[Place, Task]) -> List[str]:
-    """Spell what Slurm is asked about: each of a few tasks, or the arrays of many."""
+    """Return what to query: each of a few tasks, or the arrays of many."""
     if len(wanted) <= _BY_NAME:
         return [task.name for task in wanted.values()]
     return list(dict.fromkeys(job for job, _ in wanted))
 
 
 def _from_accounts(wanted: Mapping[Place, Task]) -> Dict[Place, Ended]:
-    """Ask the accounts; again while they have not heard that what has ended began, or ended."""
+    """Query the accounts; retry while they lack the start or end of a task that has ended."""
     found: Dict[Place, Ended] = {}
     for number in range(_TRIES if wanted else 0):
         time.sleep(_TRY_AFTER_S * number)
@@ -73,7 +73,7 @@ def _read_accounts(wanted: Mapping[Place, Task]) -> Dict[Place, Ended]:
 
 
 def _accounted(rows: List[List[str]]) -> Ended:
-    """Read a task's rows: itself first, then its steps, which know how much memory they took."""
+    """Read a task's rows: itself first, then its steps, which have its peak memory."""
     _, state, codes, elapsed_s, _, asked_mem, node = rows[0]
     code, _, by_signal = codes.partition(":")
     return Ended(

@@ -1,4 +1,4 @@
-"""What Slurm lent a run: nodes, cores and cards now, core-hours and card-hours in all. Our own record, no accounts."""
+"""Allocations of a run: nodes, cores and cards now, core-hours and card-hours in all. Our own record, no accounts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Loan(NamedTuple):
 
 
 def lent(environ: Mapping[str, str]) -> Dict[str, Any]:
-    """Spell what this task was given, from the environment that Slurm starts it with."""
+    """Describe what this task was given, from the environment that Slurm starts it with."""
     cards = environ.get("SLURM_GPUS_ON_NODE") or str(len([one for one in _cards(environ).split(",") if one]))
     return {
         "task": "%s_%s" % (environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", "")),
@@ -34,7 +34,7 @@ def lent(environ: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def loans(events: Iterable[Dict[str, Any]], alive: Mapping[str, str]) -> List[Loan]:
-    """List what was lent; `alive` names the task in which each cell is now. An end that nobody saw is its last word."""
+    """List the allocations; `alive` names the live task of each cell. An unseen end is dated by its last event."""
     found: Dict[str, List[Loan]] = {}
     for event in events:
         if event["k"] != LENT and "origin" not in event:
@@ -62,7 +62,7 @@ def used(found: Iterable[Loan], now_unix: float) -> Dict[str, float]:
 
 
 def say_now(found: Iterable[Loan]) -> str:
-    """Say what is lent now: nodes, cores, cards."""
+    """Format the current allocation: nodes, cores, cards."""
     live = [one for one in found if not one.until_unix]
     if not live:
         return ""

@@ -1,4 +1,4 @@
-"""Spell the batch script of a job array and the options it is submitted with."""
+"""Write the batch script of a job array and the options for its submission."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def options(folder: RunFolder, wishes: Dict[str, Any], count: int, tag: str) -> 
             found.append("--%s=%s" % (key, wishes[key]))
     if wishes.get("cpus"):
         found.append("--cpus-per-task=%d" % int(wishes["cpus"]))
-    return found + list(wishes.get("flags") or [])  # home has refused those that resuming rests on
+    return found + list(wishes.get("flags") or [])  # home has refused those that resuming depends on
 
 
 def lead_s(wishes: Dict[str, Any]) -> int:
-    """How long before the wall the task is told: time to write a checkpoint, and Slurm's own jitter."""
+    """Return how long before the wall the task is signalled: time to write a checkpoint, and Slurm's own jitter."""
     return int(max(_LEAST_LEAD_S, float(wishes.get("write_s") or 0.0) * 1.5 + JITTER_S))
 
 
 def walls(wishes: Dict[str, Any]) -> List[str]:
-    """Spell for the task how long before its wall it is told, and how far that is; 0 where the site decides."""
+    """Format the task's lead before its wall and the length of the wall; 0 where the site decides."""
     return [str(lead_s(wishes)), str(seconds_of(str(wishes.get("time") or "")) or 0)]
 
 
 def script(folder: RunFolder, wishes: Dict[str, Any], own: List[str]) -> str:
-    """Spell the script: modules as the site wants them, then our caretaker in the place of the shell."""
-    import shlex  # here: a task reads its lead from this file, and spells nothing
+    """Write the script: modules as the site wants them, then our caretaker in the place of the shell."""
+    import shlex  # here: a task reads its lead from this module, and writes no script
 
     lines = [
         "#!/bin/sh",
@@ -59,7 +59,7 @@ def script(folder: RunFolder, wishes: Dict[str, Any], own: List[str]) -> str:
             ' /usr/share/lmod/lmod/init/sh; do [ -r "$f" ] && . "$f"; done',
             *("module load %s || exit 1" % shlex.quote(str(name)) for name in wishes["modules"]),
         ]
-    lines += [  # from 22.05 on srun takes neither from sbatch (R: SLURM release notes)
+    lines += [  # from 22.05 on srun takes neither from sbatch (Slurm release notes)
         '[ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"',
         *(["export SLURM_GRES=%s" % shlex.quote(wishes["gres"])] if wishes.get("gres") else []),
         "exec %s" % " ".join(shlex.quote(word) for word in own),
@@ -68,7 +68,7 @@ def script(folder: RunFolder, wishes: Dict[str, Any], own: List[str]) -> str:
 
 
 def seconds_of(text: str) -> Optional[int]:
-    """Read a time as Slurm spells it: minutes[:seconds], h:m:s, or days-h[:m[:s]]; None is no limit."""
+    """Read a time in Slurm's format: minutes[:seconds], h:m:s, or days-h[:m[:s]]; None is no limit."""
     found = _TIME.match(text)
     if found is None:
         return None

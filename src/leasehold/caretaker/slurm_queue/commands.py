@@ -1,4 +1,4 @@
-"""Ask Slurm's own commands: bounded in time, in plain words, never as another user."""
+"""Run Slurm's own commands: with time limits, in plain output formats, never as another user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import List
 _TIMEOUT_S = 60.0
 _TRIES = 3
 _TRY_AFTER_S = 0.5
-_PLACES = (  # where sites keep Slurm that a shell without a login does not look
+_PLACES = (  # where sites keep Slurm that a non-login shell does not search
     "/opt/slurm/bin",
     "/usr/local/slurm/bin",
     "/usr/local/bin",
@@ -23,7 +23,7 @@ _SAYS_DOWN = (
     "Socket timed out",
     "Zero Bytes were transmitted",
     "Problem talking to the database",
-    "authentication credential",  # one that lay too long, since its reader was busy
+    "authentication credential",  # an answer that lay too long, since its reader was busy
     "Protocol authentication error",
 )
 
@@ -33,7 +33,7 @@ class SlurmDown(Exception):
 
 
 class SlurmRefused(Exception):
-    """Slurm answered, and said no; str() is what it said."""
+    """Slurm answered with a refusal; str() is its text."""
 
 
 def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
@@ -46,7 +46,7 @@ def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
             argv, input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ,
             timeout=timeout_s, check=False,
         )  # fmt: skip
-    except (FileNotFoundError, PermissionError):  # the latter where a folder of the PATH is not to be looked into
+    except (FileNotFoundError, PermissionError):  # the latter where a folder of the PATH may not be read
         raise SlurmRefused("there is no %s on this machine: is it a login node of the cluster?" % argv[0]) from None
     except subprocess.TimeoutExpired:
         raise SlurmDown("%s did not answer in %g s" % (argv[0], timeout_s)) from None
@@ -59,7 +59,7 @@ def ask(argv: List[str], text: str = "", timeout_s: float = _TIMEOUT_S) -> str:
 
 
 def ask_accounts(argv: List[str]) -> str:
-    """Run sacct, again if the keeper of the accounts is silent for a moment: what they do not tell is lost."""
+    """Run sacct, with retries while the accounting daemon is silent for a moment: what it does not report is lost."""
     for number in range(1, _TRIES):
         try:
             return ask(argv)

@@ -1,11 +1,11 @@
-"""What Slurm's words mean to a person, and what to do about each; one line a word."""
+"""Slurm's states and reasons in words for people, and what to do about each; one line a word."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-GONE = "GONE"  # ours: Slurm answers and does not know the task any more, and no accounts tell of it
+GONE = "GONE"  # ours: Slurm answers and does not know the task any more, and no accounts have it
 
 _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html
     "None": "Slurm has not looked at it yet",
@@ -16,11 +16,11 @@ _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html
     "Cleaning": "its last start is still being cleaned up; it starts after that",
     "Prolog": "its node is being prepared",
     "NodeDown": "a node it needs is down: wait for the site, or change slurm.constraint",
-    "BeginTime": "it was put back, and Slurm waits a moment before it starts it again",
+    "BeginTime": "it was requeued, and Slurm waits a moment before it starts it again",
     "JobArrayTaskLimit": "as many of its cells run as `cells.at_once` allows",
     "Dependency": "it waits for another job to end (slurm.after)",
     "DependencyNeverSatisfied": (
-        "it waits for a job that failed, and will not start by itself: mend and run that one, then the same lease run"
+        "it waits for a job that failed, and will not start by itself: fix and run that one, then the same lease run"
     ),
     "PartitionTimeLimit": "it asks for more time than its partition allows, and will not start: lower slurm.time",
     "PartitionNodeLimit": "it asks for more nodes than its partition gives, and will not start: change slurm.flags",
@@ -40,7 +40,7 @@ _WHY_WAITING = {  # https://slurm.schedmd.com/job_reason_codes.html
     "InvalidAccount": "the account is not yours: check slurm.account (sacctmgr show assoc user=$USER)",
     "JobHeldUser": "you hold it: scontrol release lets it start",
     "JobHeldAdmin": "the site holds it: ask them",
-    "JobHoldMaxRequeue": "Slurm put it back too often and holds it: look at its node, then scontrol release",
+    "JobHoldMaxRequeue": "Slurm requeued it too often and holds it: look at its node, then scontrol release",
     "launch_failed_requeued_held": (
         "Slurm could not start it and holds it: look at the node (scontrol show node), then scontrol release"
     ),
@@ -83,21 +83,21 @@ _HOW_ENDED = {
 
 
 class Ended(NamedTuple):
-    """How a task ended, as far as Slurm tells; what is unknown is empty."""
+    """How a task ended, as far as Slurm reports; what is unknown is empty."""
 
     state: str
     code: int = 0
     signal: int = 0
     node: str = ""
     elapsed_s: int = 0
-    asked_mem: str = ""  # as Slurm spells it: 64000M, 4Gc
+    asked_mem: str = ""  # as Slurm writes it: 64000M, 4Gc
     max_rss_bytes: int = 0
     by: str = ""  # who cancelled it
     said: str = ""  # the last line of its output
 
 
 def say_waiting(reason: str) -> str:
-    """Say why a task waits, and what to do if waiting will not help."""
+    """Format why a task waits, and what to do if waiting will not help."""
     bare = reason.strip("()").strip()
     word = re.split(r"[,\s]", bare)[0] if bare else "None"
     word = next((name for start, name in _SENTENCES.items() if bare.startswith(start)), word)
@@ -132,7 +132,7 @@ def _say_limit(word: str) -> str:
 
 
 def say_ended(ended: Ended) -> str:
-    """Say how a task ended that left no word of ours, with what Slurm knows of it."""
+    """Format how a task ended that left no record of ours, with what Slurm knows of it."""
     said = _HOW_ENDED.get(ended.state, "Slurm says %s" % ended.state)
     if ended.state == "CANCELLED" and ended.by:
         said = "it was cancelled by %s" % ended.by
@@ -159,7 +159,7 @@ def _mend(ended: Ended) -> str:
 
 
 def say_mebibytes(count: int) -> str:
-    """Spell a size as slurm.mem takes it."""
+    """Format a size as slurm.mem takes it."""
     return "%dMiB" % max(1, -(-count // (1 << 20)))
 
 

@@ -1,7 +1,7 @@
-"""One record of a run whose cells are cared for apart: their journals and Slurm's word, folded into the run's journal.
+"""Gather one record of a run whose cells have their own caretakers: their journals and Slurm's reports, in one journal.
 
-Whoever looks gathers, one at a time under a lock. Each gathered event carries its origin (cell, number), so that a
-gatherer killed in the middle is followed by one that goes on where it stopped.
+Every observer gathers, one at a time under a lock. Each gathered event carries its origin (cell, number), so that
+the successor of a gatherer killed in the middle continues where it stopped.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _OWN_KINDS = ("run_", "caretaker_", "stop_", "resumed", "tensorboard_", "budget_
 
 
 class Gatherer:
-    """Folds what is new; kept by whoever follows a run, made anew by whoever looks once."""
+    """Folds what is new; kept by a follower of the run, made anew for a single look."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
         self.queue: Dict[str, Task] = {}
         self.problem = ""  # why Slurm could not be asked
-        self.offset = 0  # where the run's journal ended when it was last gathered
+        self.offset = 0  # end of the run's journal when it was last gathered
         self._asked_at = 0.0
 
     def gather(self) -> RunState:
-        """Bring the run's journal up to date and return what it says."""
+        """Bring the run's journal up to date and return its state."""
         lock = wait_lock(os.path.join(self.folder.path, "gather.lock"), _LOCK_WAIT_S)
-        if lock is None:  # somebody else gathers: what he wrote is as true
+        if lock is None:  # another process gathers: what it wrote is as true
             events, self.offset = journal.read_from(self.folder.journal, 0)
             return fold(events)
         try:
@@ -57,7 +57,7 @@ class Gatherer:
 
     @property
     def alive(self) -> bool:
-        """Whether Slurm will still do something for this run; unknown counts as yes."""
+        """Return whether Slurm will still do something for this run; unknown counts as yes."""
         return bool(self.problem) or any(task.in_queue for task in self.queue.values())
 
     def _gather(self) -> RunState:
@@ -96,7 +96,7 @@ class Gatherer:
             kept = {key: value for key, value in event.items() if key not in ("n", "t")}
             if event["k"] == "run_failed" and not any(one["k"] == "cell_failed" for one in events):
                 kept.update(k="cell_failed", cell=name, attempt=0, why=event.get("reason", ""))
-            elif "lent" in event:  # a caretaker that took over in a task: what it was lent is news for the run
+            elif "lent" in event:  # a caretaker that took over in a task: its allocation is news for the run
                 kept = dict(event["lent"], k=allocation.LENT)
             elif event["k"].startswith(_OWN_KINDS):
                 continue
@@ -104,7 +104,7 @@ class Gatherer:
         return new
 
     def _from_queue(self, run: RunState, events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-        """Say what only Slurm knows: why cells wait, and how those ended that left no word; one event for all alike."""
+        """Build events for what only Slurm knows: why cells wait, how unrecorded ones ended. Equal ones share one."""
         if self.problem:
             return []
         said = _last_word(events)
@@ -127,17 +127,17 @@ class Gatherer:
         return [_seen(word, found) for word, found in alike.items()] + lost
 
     def _why_waiting(self, task: Task) -> str:
-        """Say why a task waits; one that was put back, also what ended it."""
+        """Format why a task waits; of a requeued one, also what ended it."""
         ended = put_back_for(self.folder, task.job, task.place) if task.reason == "BeginTime" else ""
         return "%s%s" % (say_ended(Ended(ended)) + "; " if ended else "", say_waiting(task.reason))
 
     def _closing(self, run: RunState) -> List[Dict[str, Any]]:
-        """End the run when nothing of it is left to do; a stopped one when nothing of it lives."""
+        """End the run when nothing of it is left to do; a stopped one when no task of it lives."""
         states = {name: cell.state for name, cell in run.cells.items()}
         if any(state not in (FINISHED, FAILED) for state in states.values()):
             stopped = run.state == "stopping" and not self.alive
             return [{"k": "run_stopped", "reason": "stopped on request"}] if stopped else []
-        for one in submissions(self.folder):  # walls that were asked for ahead, and are not needed
+        for one in submissions(self.folder):  # walls that were submitted in advance and are not needed
             if one.job and one.by != HOME and not self.problem:
                 cancel(one, "PENDING")
         self.folder.forget_secrets()
@@ -172,8 +172,8 @@ def cancel(one: Submission, state: str = "") -> None:
 
 
 def say_standing(run: RunState, lent: str, problem: str) -> str:
-    """Say in a line how many cells run and where, and why the others wait."""
-    from leasehold.kit.events.cluster_events import in_queue  # the tasks themselves say nothing
+    """Format in a line how many cells run and where, and why the others wait."""
+    from leasehold.kit.events.cluster_events import in_queue  # the tasks themselves report nothing
 
     if problem:
         return "Slurm could not be asked: %s" % problem
@@ -183,7 +183,7 @@ def say_standing(run: RunState, lent: str, problem: str) -> str:
     of = " of %d cells" % len(states) if len(states) > 1 else ""
     parts = ["%s %s" % ("%d%s run" % (running, of) if of else "it runs", lent)] if running and lent else []
     if waiting:
-        why = next((one for one in waiting if one), "nothing was said of it yet")
+        why = next((one for one in waiting if one), "Slurm gave no reason yet")
         parts.append(in_queue(len(waiting), len(states), why))
     return "; ".join(part.strip() for part in parts)
 
@@ -225,7 +225,7 @@ def _seen(word: Tuple[str, str, str], found: List[Task]) -> Dict[str, Any]:
 
 
 def _lost(name: str, cell: CellState, ended: Ended) -> List[Dict[str, Any]]:
-    """A cell whose task ended without a word of ours: interrupted it waits for another; else it has failed."""
+    """Judge a cell whose task ended without a record of ours: if interrupted, it waits for another, else it failed."""
     new: List[Dict[str, Any]] = []
     if cell.state in _WORKING:
         new.append({"k": "attempt_ended", "cell": name, "attempt": cell.attempt, "lost": True})

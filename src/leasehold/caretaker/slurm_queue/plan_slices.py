@@ -1,4 +1,4 @@
-"""What each task of an array reads: its own share of the plan, found without reading the others'.
+"""Write each task of an array its own share of the plan, found without reading the others'.
 
 A plan of ten thousand cells is megabytes; ten thousand tasks that each parse it would cost more than many a cell.
 """
@@ -39,7 +39,7 @@ def share_of(folder: RunFolder, number: int, index: int) -> Optional[Dict[str, A
 
 
 def keep_share(folder: CellFolder, share: Dict[str, Any]) -> None:
-    """Write a cell's share where its keeper and its errands read it; lost, the next task of the cell writes it anew."""
+    """Write a cell's share where its keeper and its errands read it; if lost, the cell's next task writes it anew."""
     write_json(folder.plan, share, durable=False)
 
 

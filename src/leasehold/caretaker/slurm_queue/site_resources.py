@@ -1,4 +1,4 @@
-"""What the cluster offers, and what of it a job's constraint on cards means there."""
+"""List what the cluster offers, and apply a job's constraint on cards to it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Offer(NamedTuple):
     partition: str
     is_default: bool
     nodes: int
-    cards: Dict[str, int]  # by type, so many on a node; "" where the site gives them no type
+    cards: Dict[str, int]  # by type, count per node; "" where the site gives them no type
     features: List[str]
     limit_s: Optional[int]  # of a job; None where there is none
 
 
 def settle(wishes: Dict[str, Any]) -> Dict[str, Any]:
-    """Choose cards by name among those that the partition has; refuse what it cannot give, naming what it can."""
+    """Choose cards by name among those of the partition; refuse what it cannot give, listing what it can."""
     if not wishes.get("gpu_name") and not wishes.get("time"):
         return wishes
     offers = _of_partition(read_offers(), str(wishes.get("partition") or ""))
@@ -40,11 +40,11 @@ def settle(wishes: Dict[str, Any]) -> Dict[str, Any]:
     if features:
         both = [str(wishes["constraint"]), features[0]] if wishes.get("constraint") else [features[0]]
         return dict(wishes, constraint="&".join(both))
-    raise SlurmRefused("no card here is called %r (resources.gpu.name): %s" % (name, say_offers(offers)))
+    raise SlurmRefused("no card here is named %r (resources.gpu.name): %s" % (name, say_offers(offers)))
 
 
 def read_offers() -> List[Offer]:
-    """Ask which nodes there are."""
+    """Ask Slurm which nodes there are."""
     found = []
     for line in ask(["sinfo", "-h", "-o", "%P|%D|%G|%f|%l"]).splitlines():
         words = [word.strip() for word in line.split("|")]
@@ -58,7 +58,7 @@ def read_offers() -> List[Offer]:
 
 
 def say_offers(offers: List[Offer]) -> str:
-    """Say what cards there are, by partition."""
+    """Format which cards there are, by partition."""
     said = []
     for offer in offers:
         for card, count in offer.cards.items():

@@ -1,4 +1,4 @@
-"""What Slurm says of our tasks: the controller first, the accounts for what it has forgotten."""
+"""State of our tasks in Slurm: the controller first, the accounts for what it has forgotten."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DUE_TO = {"PREEMPTION": "PREEMPTED", "TIME LIMIT": "TIMEOUT", "NODE FAILURE": "
 
 
 class Task(NamedTuple):
-    """One task of an array as Slurm tells it."""
+    """One task of an array as Slurm reports it."""
 
     cell: str
     job: str
@@ -31,7 +31,7 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How scancel and scontrol call it."""
+        """The name that scancel and scontrol use."""
         return "%s_%d" % (self.job, self.place)
 
     @property
@@ -41,12 +41,12 @@ class Task(NamedTuple):
 
     @property
     def rank(self) -> Tuple[int, int]:
-        """Which of a cell's tasks tells how it stands: one that runs, else one that waits, else the newest."""
+        """Order of a cell's tasks by which shows its state: one that runs, else one that waits, else the newest."""
         return 2 if self.state in LIVE else 1 if self.state in WAITING else 0, int(self.job)
 
 
 def tasks(folder: RunFolder, known: List[Submission], wanted: Optional[Iterable[str]] = None) -> Dict[str, Task]:
-    """Ask for the task of every cell that tells how it stands; of wanted cells none is absent if one was submitted."""
+    """Return for every cell the task that shows its state; a submitted cell among `wanted` is never absent."""
     cells = {(one.job, index): cell for one in known if one.job for index, cell in enumerate(one.cells)}
     withdrawn = {one.job for one in known if one.withdrawn}
     asked = ["squeue", "-h", "-r", "-a", "--me", "-t", "all", "-n", NAME + folder.run, "-o", "%F|%K|%T|%r"]
@@ -68,7 +68,7 @@ def tasks(folder: RunFolder, known: List[Submission], wanted: Optional[Iterable[
 
 
 def places(job: str, index: str, cells: Mapping[Tuple[str, int], str]) -> List[Tuple[str, int]]:
-    """Name the tasks that a line speaks of; an array that was ended before it began is one line, without an index."""
+    """List the tasks of a line; an array that was ended before it began is one line, without an index."""
     if index.isdigit():
         return [(job, int(index))] if (job, int(index)) in cells else []  # else a job of ours that is not this run's
     ranges = [part.partition("-") for part in index.strip("[]").partition("%")[0].split(",")]
@@ -78,7 +78,7 @@ def places(job: str, index: str, cells: Mapping[Tuple[str, int], str]) -> List[T
 
 
 def _forgotten(newest: Dict[str, Tuple[str, int]]) -> Dict[str, Task]:
-    """Say how tasks ended that the controller has forgotten: it answered, so they neither run nor wait."""
+    """Return how tasks ended that the controller has forgotten: it answered, so they neither run nor wait."""
     if not newest:
         return {}
     recorded = _recorded({place: cell for cell, place in newest.items()})
@@ -90,7 +90,7 @@ def _forgotten(newest: Dict[str, Tuple[str, int]]) -> Dict[str, Task]:
 
 
 def _recorded(cells: Mapping[Tuple[str, int], str]) -> Dict[Tuple[str, int], str]:
-    """Ask the accounts; many clusters keep none."""
+    """Query the accounts; many clusters keep none."""
     jobs = ",".join(sorted({job for job, _ in cells}))
     try:
         said = ask_accounts(["sacct", "-X", "-n", "-P", "-D", "-j", jobs, "-o", "JobID,State"])
@@ -106,7 +106,7 @@ def _recorded(cells: Mapping[Tuple[str, int], str]) -> Dict[Tuple[str, int], str
 
 
 def put_back_for(folder: RunFolder, job: str, place: int) -> str:
-    """Say in which state a task was ended, by what slurmstepd left in its output; "" where that says nothing."""
+    """Return the state in which a task was ended, from slurmstepd's message in its output; "" where there is none."""
     text = "\n".join(_tail(output_of(folder, job, place)))
     found = re.findall(r"CANCELLED AT \S+(?: DUE TO ([A-Z ]+?))? \*\*\*", text)
     return _DUE_TO.get(found[-1], "") if found else ""
@@ -122,7 +122,7 @@ def _tail(path: str) -> List[str]:
 
 
 def last_line(path: str) -> str:
-    """Read what the batch script said last; slurmstepd's own remarks say less than the line before them."""
+    """Read the batch script's last output line; slurmstepd's own remarks are less useful than the line before them."""
     lines = _tail(path)
     told = [" ".join(line.split()) for line in lines if line.strip() and not line.startswith("slurmstepd")]
     return told[-1][:_LINE_CHARS] if told else ""

@@ -1,4 +1,4 @@
-"""Submit cells as a job array, once: what is meant is written down first, and looked for before it is asked again."""
+"""Submit cells as a job array, exactly once: the intent is recorded first, and looked for before any repetition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import batch_script as scripts
 from .commands import SlurmRefused, ask
 from .plan_slices import write_shares
 
-HOME, CHAIN, TASK = "home", "chain", "task"  # who meant it: a person, the plan ahead, a task that could not be put back
+HOME, CHAIN, TASK = "home", "chain", "task"  # origin: a person, the plan in advance, a task that could not be requeued
 _RECORD = re.compile(r"submission-(\d{4,})\.json\Z")
 _JOB = re.compile(r"(\d+)(?:;\S+)?\Z")
 
@@ -28,9 +28,9 @@ class Submission(NamedTuple):
     cells: List[str]
     job: str
     wishes: Dict[str, Any] = {}
-    after: str = ""  # what it waits for, as sbatch spells it
+    after: str = ""  # what it waits for, in sbatch's format
     by: str = HOME
-    withdrawn: bool = False  # we took what waits of it out of the queue ourselves
+    withdrawn: bool = False  # we took its waiting tasks out of the queue ourselves
 
 
 def submissions(folder: RunFolder) -> List[Submission]:
@@ -51,7 +51,7 @@ def read_submission(folder: RunFolder, number: int) -> Optional[Submission]:
 
 
 class Order(NamedTuple):
-    """What is to be submitted."""
+    """A submission to make."""
 
     cells: List[str]
     wishes: Dict[str, Any]
@@ -70,7 +70,7 @@ def submit(folder: RunFolder, order: Order) -> Submission:
 
 
 def carry_out(folder: RunFolder, meant: Submission) -> Submission:
-    """Do what a record says if Slurm does not know it yet: the answer to an earlier asking may have been lost."""
+    """Submit what a record intends unless Slurm knows it already: an earlier answer may have been lost."""
     job = find(folder, meant.tag)
     if not job:
         write_shares(folder, meant.number, meant.cells, meant.wishes)
@@ -91,7 +91,7 @@ def carry_out(folder: RunFolder, meant: Submission) -> Submission:
 
 
 def find(folder: RunFolder, tag: str) -> str:
-    """Look for a job of ours that carries this tag, whatever became of it since."""
+    """Look for a job of ours that carries this tag, in whatever state."""
     seen = ask(["squeue", "-h", "--me", "-a", "-t", "all", "-n", scripts.NAME + folder.run, "-o", "%F|%k"])
     for line in seen.splitlines():
         job, _, comment = line.partition("|")
@@ -101,7 +101,7 @@ def find(folder: RunFolder, tag: str) -> str:
 
 
 def write(folder: RunFolder, one: Submission) -> None:
-    """Write a record down."""
+    """Write a record."""
     value = one._asdict()
     del value["number"]
     write_json(_path(folder, one.number, "json"), dict(value))
@@ -112,12 +112,12 @@ def _path(folder: RunFolder, number: int, suffix: str) -> str:
 
 
 def output_of(folder: RunFolder, job: str, place: int) -> str:
-    """Name the file that a task's batch script writes to."""
+    """Return the output file of a task's batch script."""
     return os.path.join(folder.path, "slurm", "%s_%d.out" % (job, place))
 
 
 def rehearse(root: str, wishes: Dict[str, Any]) -> Dict[str, str]:
-    """Have Slurm judge the options without submitting: {says} when it would run, {problem} when never."""
+    """Let Slurm judge the options without submitting: {says} when it would run, {problem} when never."""
     from .site_resources import settle
 
     folder = RunFolder.below(root, "rehearsal")

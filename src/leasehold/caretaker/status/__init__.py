@@ -1,1 +1,1 @@
-"""What state a run is in, and which processes work in its folders."""
+"""State of runs, and the processes that work in their folders."""

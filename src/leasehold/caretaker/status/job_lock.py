@@ -1,4 +1,4 @@
-"""One version of a job at a time: whoever starts or resumes a run takes the job's lock on this box before it looks.
+"""One version of a job at a time: starting or resuming a run takes the job's lock on this box before looking.
 
 Homes look at the box before they ask it to start; between the look and the request another home may start another
 version of the job. Here both are one step: the lock is held until the run is open.
@@ -18,11 +18,11 @@ from leasehold.kit.files.paths import NAME
 from .observe import state_of
 
 _WAIT_S = 30.0
-_VERSION = re.compile(r"(.+)-[0-9a-f]{10}(?:-\d+)?(?:-b[0-9a-f]{6})?\Z")  # what resolve.run_id appends to a job's name
+_VERSION = re.compile(r"(.+)-[0-9a-f]{10}(?:-\d+)?(?:-b[0-9a-f]{6})?\Z")  # suffix that resolve.run_id adds to the job
 
 
 class JobTurn:
-    """The right to start a version of a job; refuses where another version of it has not ended."""
+    """The right to start a version of a job; refuses while another version of it has not ended."""
 
     def __init__(self, folder: RunFolder, args: Mapping[str, Any]) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class JobTurn:
 
 
 def job_of(run: str) -> str:
-    """Return the job's name, as it stands in a run's name."""
+    """Return the job's name, as it appears in a run's name."""
     found = _VERSION.match(run)
     return found.group(1) if found else run
 

@@ -1,4 +1,4 @@
-"""Look at runs: what their journals say, checked against locks and processes. Asked most, so it brings little along."""
+"""Observe runs: their journals, checked against locks and processes. The most frequent request, so imports are few."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from leasehold.caretaker.slurm_queue.gather import Gatherer
     from leasehold.kit.wire.messages import RunSeen
 
-# What files of ours with other content than ours lead to.
+# Errors from files of ours with foreign content.
 _UNREADABLE = (Refused, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 
 
@@ -35,7 +35,7 @@ def look(request: Request) -> None:
     request.reply(observe(folder_of(request)))
 
 
-_PARTS = ("plan.json", "journal.jsonl", "out", "cells")  # by which a folder is known as a run's, whatever its name
+_PARTS = ("plan.json", "journal.jsonl", "out", "cells")  # identifies a folder as a run's, whatever its name
 
 
 def runs(request: Request) -> None:
@@ -45,7 +45,7 @@ def runs(request: Request) -> None:
 
 
 def listed(root: str) -> Iterator[RunSeen]:
-    """Observe every run below a root; one that cannot be read is named with its `problem`, and hides no other."""
+    """Observe every run below a root; one that cannot be read is listed with its `problem`, and hides no other."""
     folder = os.path.join(root, "active")
     try:
         names = sorted(os.listdir(folder))
@@ -65,24 +65,24 @@ def listed(root: str) -> Iterator[RunSeen]:
 
 
 def _problem(path: str, name: str) -> str:
-    """Say why what lies there cannot be judged; .ipynb_checkpoints and the like are no runs of ours."""
+    """Return why what lies there cannot be judged; .ipynb_checkpoints and the like are no runs of ours."""
     if NAME.match(name):
         return problem_of(RunFolder(path))
     ours = any(os.path.lexists(os.path.join(path, part)) for part in _PARTS)
-    return "its name is none of a run" if ours else ""
+    return "its name is not a run's name" if ours else ""
 
 
 def observe(folder: RunFolder) -> RunSeen:
     """Fold the journal and check it against locks and processes."""
     cluster = gatherer_of(folder)
-    cared = cluster is None and is_held(folder.caretaker_lock)  # one that ends its run meanwhile did not leave it
-    status = read_json(folder.status) or {}  # before the journal, which then says all that it says, and more
+    cared = cluster is None and is_held(folder.caretaker_lock)  # read first: a caretaker may end its run meanwhile
+    status = read_json(folder.status) or {}  # before the journal, which is then at least as new
     run, offset, journal_words, unproven = _folded(folder, cluster, status)
     if cluster is not None:
         status = read_json(folder.status) or {}  # gathering wrote it anew
     seen = run.as_dict()
     for name, cell in seen["cells"].items():
-        here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands that are done
+        here = cluster is None or cell["state"] not in (FINISHED, FAILED)  # a cluster has thousands of finished ones
         cell["alive"] = here and bool(cell["pid"]) and is_alive(cell["pid"], cell["started"])
         cell["held"] = here and is_held(folder.cell_lock(name), fresh=False)
     alive = cared or is_held(folder.caretaker_lock) if cluster is None else cluster.alive and not run.terminal
@@ -110,13 +110,13 @@ def observe(folder: RunFolder) -> RunSeen:
 
 
 def proof_age_s(status: Dict[str, Any]) -> Optional[float]:
-    """How long ago the caretaker last gave a sign of life; None where it never did."""
+    """Return how long ago the caretaker last gave a sign of life; None where it never did."""
     beat = status.get("heartbeat_unix")
     return round(max(0.0, time.time() - beat), 3) if isinstance(beat, (int, float)) else None
 
 
 def state_of(folder: RunFolder) -> RunSeen:
-    """Observe a run for whoever keeps house; one that this version cannot read is unknown, and not over."""
+    """Observe a run for clean-up; one that this version cannot read is unknown, and not over."""
     try:
         return observe(folder)
     except Refused:
@@ -126,9 +126,9 @@ def state_of(folder: RunFolder) -> RunSeen:
 def _folded(
     folder: RunFolder, cluster: "Optional[Gatherer]", status: Dict[str, Any]
 ) -> Tuple[RunState, int, str, bool]:
-    """Fold the run's journal, gathered first where a cluster cares for its cells; return where it ends too.
+    """Fold the run's journal, gathered first where a cluster cares for its cells.
 
-    And what of it cannot be read, in words, and whether the state therefore is not proven.
+    Return its state and the journal's end; which part of it cannot be read, in words; whether the state is unproven.
     """
     if cluster is not None:
         return cluster.gather(), cluster.offset, "", False
@@ -140,7 +140,7 @@ def _folded(
 
 
 def gatherer_of(folder: RunFolder) -> "Optional[Gatherer]":
-    """Who folds the journals of a run whose cells a cluster cares for; None where one caretaker has them all."""
+    """Return the gatherer of a run whose cells a cluster cares for; None where one caretaker has them all."""
     refuse_newer(folder)
     plan = read_json(folder.plan)
     if plan is None or not is_slurm(plan):

@@ -1,7 +1,7 @@
-"""Who works in a run's folders: what its attempts left behind, who writes there, who merely reads or stands there.
+"""Find processes in a run's folders: leftovers of its attempts, writers, readers, and those that only work there.
 
 A mark in the environment is lost on the way through `env -i`, docker, `sudo -i` or an old tmux server. So processes are
-found by what they cannot shed: who their ancestors are, the unit that systemd put them in, what they have open for
+found by what they cannot shed: their ancestors, the unit that systemd put them in, what they have open for
 writing or mapped to write, and where they work. One look reads all of /proc; it is taken before a new attempt, before a
 seal and for the teardown gate, always in a child or for a request.
 """
@@ -27,7 +27,7 @@ _KERNEL = 2  # the parent of kernel threads
 _NAMED = 20
 _MAPS_BYTES = 8 << 20
 _READ_BYTES = 1 << 16
-_EXIT_S = 1.0  # so long may a process take between losing its command line and being gone
+_EXIT_S = 1.0  # the longest time between losing its command line and being gone
 
 
 class Occupant(NamedTuple):
@@ -41,19 +41,19 @@ class Occupant(NamedTuple):
     how: str
 
     def as_dict(self) -> Dict[str, Any]:
-        """Spell for the wire and for pipes."""
+        """Format for the wire and for pipes."""
         return dict(self._asdict(), boot=boot_id())
 
 
 class Found(NamedTuple):
-    """What one look found; `unread` are younger than the run, and may not be looked into."""
+    """Result of one look; `unread` are younger than the run, and may not be inspected."""
 
     occupants: List[Occupant]
     unread: List[str]
 
 
 def look_around(folder: RunFolder, cell: str = "", caretaker: int = 0, trainers: Iterable[int] = ()) -> Found:
-    """Look at every process; with a cell, for its folders alone. `trainers` live by right, and so does all below them.
+    """Look at every process; with a cell, for its folders alone. `trainers` and all their descendants are expected.
 
     `caretaker` is the pid that orphans of ours have for a parent; 0 where it has ended.
     """
@@ -82,7 +82,7 @@ def look_around(folder: RunFolder, cell: str = "", caretaker: int = 0, trainers:
 
 
 def of_cell(folder: RunFolder, cell: str, others: Iterable[int] = ()) -> Dict[str, Any]:
-    """Say who keeps a cell from its next step, in a child of the caretaker: {ours, writers}, harmless ones left out.
+    """Return what keeps a cell from its next step, in a child of the caretaker: {ours, writers} without harmless ones.
 
     `others` are live trainers of other cells. While there are any, an orphan without a trace of a cell may be theirs.
     """
@@ -96,7 +96,7 @@ def of_cell(folder: RunFolder, cell: str, others: Iterable[int] = ()) -> Dict[st
 
 
 def cleared_on(folder: RunFolder) -> Set[Tuple[int, str]]:
-    """Name the processes that a person called harmless, as long as the machine was not started again since."""
+    """Return the processes that a person called harmless, unless the machine was restarted since."""
     listed = (read_json(folder.cleared) or {}).get("processes")
     here = boot_id()
     items = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -104,7 +104,7 @@ def cleared_on(folder: RunFolder) -> Set[Tuple[int, str]]:
 
 
 def say(occupants: Iterable[Dict[str, Any]]) -> str:
-    """Name them in a line."""
+    """Format them in a line."""
     return "; ".join("pid %(pid)s (%(command)s) %(how)s" % one for one in list(occupants)[:3])
 
 
@@ -132,14 +132,14 @@ class _Looker:
         return {pid: how for pid, how in found.items() if pid in self.table.entries}
 
     def is_machinery(self, pid: int) -> bool:
-        """Whether it is one of our own processes: a caretaker, a keeper, a connection, a child of one of these."""
+        """Return whether it is a process of ours: a caretaker, a keeper, a connection, or a child of one of these."""
         argv = [os.fsdecode(word) for word in read_small("/proc/%d/cmdline" % pid, _READ_BYTES).split(b"\0")[:5]]
         return pid == os.getpid() or any(
             word == self._main or word.startswith(self._parcels) and word.endswith("/__main__.py") for word in argv[1:]
         )
 
     def look(self, pid: int) -> Optional[Tuple[str, str]]:
-        """Say what a process does in the folders: (kind, how), or ("", ""); None when it may not be looked into."""
+        """Return what a process does in the folders: (kind, how), or ("", ""); None when it may not be inspected."""
         place = "/proc/%d" % pid
         try:
             numbers = os.listdir(place + "/fd")
@@ -182,7 +182,7 @@ class _Looker:
 
 
 def _ends(pid: int, started: str) -> bool:
-    """Whether it has ended: a keeper on its way out has no command line, and would be taken for a trainer's orphan."""
+    """Return whether it has ended: an exiting keeper has no command line, and would be taken for a trainer's orphan."""
     until = time.monotonic() + _EXIT_S
     while is_alive(pid, started):
         if read_small("/proc/%d/cmdline" % pid, _READ_BYTES) or time.monotonic() > until:
@@ -192,7 +192,7 @@ def _ends(pid: int, started: str) -> bool:
 
 
 def _writable(fdinfo: str) -> bool:
-    """Whether a descriptor was opened for writing; what cannot be told counts as that, unless it is closed by now."""
+    """Return whether a descriptor was opened for writing; unknown counts as yes, unless it is closed by now."""
     try:
         with open(fdinfo, "rb") as file:
             lines = dict(line.split(b":", 1) for line in file.read().split(b"\n") if b":" in line)

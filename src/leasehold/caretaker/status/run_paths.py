@@ -1,4 +1,4 @@
-"""Where a descriptor, a mapping or a working folder leads to in a run's folders, whatever that file is called there.
+"""Resolve a descriptor, a mapping or a working folder to its place in a run's folders, whatever path it shows.
 
 A path alone proves nothing: the same file has another one through a hard link, a mount of its folder elsewhere, a
 container's mounts, or a cell's folder that was moved to another disk and left a link. These are compared by inode.
@@ -23,9 +23,9 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class _Place(NamedTuple):
-    """A folder that counts, by its true name, and how it is called from the run's folder on."""
+    """A folder that counts: its real path, and its path within the run's folder."""
 
-    real: str  # with a slash at its end
+    real: str  # with a trailing slash
     shown: str
 
 
@@ -37,12 +37,12 @@ class RunPlaces:
         self._places = list(_places(top, cell))
         self._aliases = _aliases([place.real for place in self._places])
         self._inodes: Dict[Tuple[int, int], str] = {}
-        self._on_disk: Dict[Tuple[str, int], str] = {}  # as /proc/PID/maps spells the device
+        self._on_disk: Dict[Tuple[str, int], str] = {}  # as /proc/PID/maps writes the device
         self._looked = False
         self._whole = True  # every file of the folders has been looked at
 
     def of_link(self, link: str, apart: bool) -> str:
-        """Spell what a link below /proc leads to, from the run's folder on; empty where that lies elsewhere."""
+        """Return the path within the run's folder of a link below /proc; empty where it leads elsewhere."""
         try:
             path = os.readlink(link)
         except OSError:
@@ -57,7 +57,7 @@ class RunPlaces:
         return self._by_number(info) if apart or self._has_other_names(path, info) else ""
 
     def of_mapping(self, maps: bytes, apart: bool) -> str:
-        """Name the first file of ours that a process can write to through its memory; empty where there is none."""
+        """Return the first file of ours that a process can write through its memory mappings; empty if none."""
         for device, number, raw in _SHARED.findall(maps):
             path = os.fsdecode(raw)
             shown = self._shown(path)
@@ -79,7 +79,7 @@ class RunPlaces:
         return ""
 
     def _may_be_here(self, path: str, number: int) -> bool:
-        """Whether a mapped file may have another name in our folders; one that cannot be found any more may."""
+        """Return whether a mapped file may have another name in our folders; one that cannot be found any more may."""
         try:
             info = os.stat(path)
         except OSError:
@@ -123,7 +123,7 @@ class RunPlaces:
 
 
 def _places(top: str, cell: str) -> Iterator[_Place]:
-    """List the areas; a folder of a cell that is a link to elsewhere counts where it lies."""
+    """List the areas; a cell's folder that is a link to elsewhere counts where it lies."""
     for area in AREAS:
         above = "%s/%s" % (top, area)
         for name in [cell] if cell else ["", *_names(above)]:

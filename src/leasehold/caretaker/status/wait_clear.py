@@ -1,7 +1,7 @@
-"""Nobody may write in a cell's folders beside a new attempt, or while its results are sealed.
+"""Wait until no process writes in a cell's folders before a new attempt, and while its results are sealed.
 
-What an attempt of ours left behind is ended. What writes there and came from elsewhere is nobody's to end: the cell
-waits, names it, and goes on when it is gone or a person called it harmless.
+What an attempt of ours left behind is ended. A writer from elsewhere is not ours to end: the cell waits, names it,
+and continues when it is gone or a person called it harmless.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALIVE = ("starting", "running")
 
 
 class Clearing:
-    """Who is in the way of each cell's next step."""
+    """Tracks the processes in the way of each cell's next step."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self.folder = folder
@@ -34,7 +34,7 @@ class Clearing:
         self._ended: Set[Tuple[int, str]] = set()
 
     def step(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> bool:
-        """Whether nobody is in the way of a cell's next attempt; called every turn until it is so."""
+        """Return whether the way to a cell's next attempt is free; called every turn until it is."""
         if self.waits(name):
             return False
         errand = self._errands.setdefault(name, Errand(_LIMIT_S, before_exec))
@@ -45,7 +45,7 @@ class Clearing:
         return self.settle(name, cell, found)
 
     def settle(self, name: str, cell: CellState, found: Dict[str, Any]) -> bool:
-        """Act on what was found: end what is ours, wait for what is not; return whether the way is free."""
+        """Act on the findings: end what is ours, wait for what is not; return whether the way is free."""
         if "problem" in found:
             self._wait(name, cell, "whether anybody writes in its folders is unknown: %s" % found["problem"])
             return False
@@ -64,11 +64,11 @@ class Clearing:
         return True
 
     def waits(self, name: str) -> bool:
-        """Whether it is too early to look again."""
+        """Return whether it is too early to look again."""
         return time.monotonic() < self._due.get(name, 0.0)
 
     def end(self) -> None:
-        """End what is under way: the run is to stop."""
+        """End what is under way because the run is to stop."""
         for errand in self._errands.values():
             errand.end()
         self._errands.clear()
@@ -85,7 +85,7 @@ def occupants(folder: RunFolder, cell: str) -> int:
 
 
 def found_in(folder: RunFolder, cell: str) -> Dict[str, Any]:
-    """Look who is in the way of a cell, beside the trainers of others."""
+    """Find the processes in the way of a cell, beside the trainers of others."""
     run = fold(journal.read_from(folder.journal, 0)[0])
     others = [one.pid for name, one in run.cells.items() if name != cell and one.state in _ALIVE and one.pid]
     return of_cell(folder, cell, others)

@@ -1,4 +1,4 @@
-"""Attempts as the caretaker handles them: start a keeper, see what became of it, journal how it ended."""
+"""Attempts as the caretaker handles them: start a keeper, detect its outcome, journal how it ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EXIT_FACTS = ("code", "signal", "lost", "by", "cpu_s", "max_rss_kib", "ran_s", 
 
 
 class Attempts:
-    """Keepers of this caretaker, and the attempt folders of everybody's."""
+    """The keepers of this caretaker, and the attempt folders of all keepers."""
 
     def __init__(
         self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None], clean_log: Callable[[str, int], None]
@@ -42,14 +42,14 @@ class Attempts:
         self.clean_log = clean_log
         self.keepers: Dict[int, str] = {}  # keeper pid -> cell
         self._spawns: Dict[Tuple[str, int], int] = {}
-        # The last sign of life before us: what was lost meanwhile ended then, not when we noticed.
+        # Our predecessor's last sign of life: what was lost meanwhile ended then, not when we noticed.
         self.heard_unix = float((read_json(folder.status) or {}).get("heartbeat_unix") or 0.0)
 
     def start(self, name: str, cell: CellState, how: Dict[str, str], before_exec: Callable[[], None]) -> None:
         """Begin the next attempt of a cell, once nothing of an earlier one is left. `how`: its stage, its cards."""
-        if cell.attempt:  # else none ever began: that is journalled first
+        if cell.attempt:  # else none ever began: that is journaled first
             self._end_strays(name)
-        with contextlib.suppress(OSError):  # a wish of the last attempt is none of this one
+        with contextlib.suppress(OSError):  # a save request to the last attempt is none to this one
             os.unlink(self.folder.save_request(name))
         extra = {key: value for key, value in how.items() if value not in ("", "train")}
         self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
@@ -63,14 +63,14 @@ class Attempts:
 
     def _become_keeper(self, name: str, cell: CellState) -> None:
         if self.folder.respawns:
-            adopt_orphans()  # kept across the exec: whatever its trainer starts, it stays below the keeper
+            adopt_orphans()  # kept across the exec: whatever its trainer starts stays below the keeper
         Becoming.go("keep", self.folder.address, name, str(cell.attempt), cell.stage, cell.cards)
 
     def look(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         """Journal what happened to an attempt since the last look."""
         place = self.folder.attempt(name, cell.attempt)
         held = is_held(self.folder.cell_lock(name))
-        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they let go
+        ended = read_json(os.path.join(place, "exit.json"))  # after the lock: keepers write before they release it
         if cell.state == "starting":
             started = read_json(os.path.join(place, "started.json"))  # after the exit: what has ended did start
             if started is not None:
@@ -99,18 +99,18 @@ class Attempts:
             self.note("keeper_continued", cell=name, attempt=cell.attempt, pid=pid)
 
     def _still_runs(self, place: str) -> bool:
-        """Whether the trainer lives though nobody seems to hold its cell: the lock's file may have been deleted."""
+        """Return whether the trainer lives though no process seems to hold its cell: the lock's file may be deleted."""
         started = read_json(os.path.join(place, "started.json")) or {}
         here = bool(started) and started.get("boot", boot_id()) == boot_id()  # a pid of another node means nothing
         return here and is_alive(int(started.get("pid") or 0), str(started.get("started")))
 
     def reaped(self, run: RunState, pid: int, status: int, usage: "resource.struct_rusage") -> None:
-        """Hear that a child of the caretaker ended: a keeper, or a trainer whose keeper died before it."""
+        """Record that a child of the caretaker ended: a keeper, or a trainer whose keeper died before it."""
         if self.keepers.pop(pid, None) is None:
             self.adopt_exit(run, pid, status)
 
     def adopt_exit(self, run: RunState, pid: int, status: int) -> None:
-        """Write the exit of a trainer whose keeper died: the kernel gave it to us."""
+        """Write the exit of a trainer whose keeper died: the kernel reparented it to us."""
         for name, cell in run.cells.items():
             place = self.folder.attempt(name, cell.attempt)
             started = read_json(os.path.join(place, "started.json"))
@@ -118,7 +118,7 @@ class Attempts:
                 write_exit(self.folder, place, exit_record(status, "caretaker"))
 
     def _note_environment(self, name: str, cell: CellState, place: str) -> None:
-        """Journal what the step before the trainer found, once per attempt."""
+        """Journal the findings of the step before the trainer, once per attempt."""
         if not self.plan["job"].get("setup") and not (read_json(self.folder.gate) or {}).get("own"):
             return
         for file, (kind, *facts) in _FOUND.items():
@@ -145,7 +145,7 @@ class Attempts:
 
 
 def failure(cell: CellState) -> str:
-    """Say how a cell's newest attempt failed."""
+    """Format how a cell's newest attempt failed."""
     if cell.why:
         return cell.why
     if cell.refused:
@@ -157,7 +157,7 @@ def failure(cell: CellState) -> str:
 
 
 def reasons(run: RunState) -> str:
-    """Say why the cells failed; a shortage of disk comes first, since home tells it from a failed run."""
+    """Format why the cells failed; a shortage of disk comes first, since home distinguishes it from a failed run."""
     failed = [(name, cell) for name, cell in run.cells.items() if cell.state == FAILED]
     said = "; ".join("%s: %s" % (name, failure(cell)) for name, cell in failed)
     short = [failure(cell) for _, cell in failed if cell.short]

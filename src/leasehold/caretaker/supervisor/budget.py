@@ -1,4 +1,4 @@
-"""A run's budget, minded on the box because the laptop may be closed. Money is whole numbers here, never a float."""
+"""Enforce a run's budget on the box because the laptop may be closed. Money is whole numbers here, never a float."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AMOUNT = re.compile(r"(\d{1,30})(?:\.(\d{1,30}))?\Z")
 
 
 class Allowance:
-    """What a run may cost, what it had cost when home said so, and what an hour adds."""
+    """What a run may cost, what it had cost when home reported it, and the price of an hour."""
 
     def __init__(self, value: Dict[str, Any]) -> None:
         self.limit = units(value["limit"])
@@ -34,7 +34,7 @@ class Allowance:
 
     @classmethod
     def read(cls, folder: RunFolder) -> Optional["Allowance"]:
-        """Read what home sent; None when it sent none, or nothing that can be reckoned with."""
+        """Read the budget from home; None when there is none, or it cannot be computed with."""
         value = read_json(folder.budget)
         try:
             return cls(value) if value else None
@@ -42,7 +42,7 @@ class Allowance:
             return None
 
     def spent(self, now_unix: float) -> int:
-        """Reckon what is spent by now."""
+        """Return the amount spent by now."""
         hours_ms = max(0, int(now_unix * 1000) - self._as_of_ms)
         return self._spent + self._per_hour * hours_ms // 3600000
 
@@ -52,7 +52,7 @@ class Allowance:
         return max([percent for percent in THRESHOLDS if spent * 100 >= self.limit * percent] or [0])
 
     def facts(self, percent: int, now_unix: float) -> Dict[str, Any]:
-        """Spell for the journal."""
+        """Format for the journal."""
         said = {"percent": percent, "spent": spell(self.spent(now_unix)), "limit": self._limit_text}
         return dict(said, currency=self.currency, budget=self.name, at_limit=self.at_limit)
 
@@ -60,7 +60,7 @@ class Allowance:
 def mind(
     folder: RunFolder, plan: Dict[str, Any], run: RunState, events: List[Dict[str, Any]], note: Callable[..., None]
 ) -> None:
-    """Tell each threshold once; at the limit stop the run as `lease stop` does, if the job says so."""
+    """Journal each threshold once; at the limit stop the run as `lease stop` does, if the job asks for that."""
     budget = Allowance.read(folder)
     percent = budget.passed(time.time()) if budget else 0
     if budget is None or not percent:
@@ -74,7 +74,7 @@ def mind(
 
 
 def told(events: Iterable[Dict[str, Any]], budget: str) -> int:
-    """Return the highest threshold of this budget that the journal already tells of."""
+    """Return the highest threshold of this budget in the journal."""
     kinds = ("budget_warned", "budget_reached")
     return max([int(e.get("percent", 0)) for e in events if e.get("k") in kinds and e.get("budget") == budget] or [0])
 

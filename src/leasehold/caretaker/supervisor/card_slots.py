@@ -1,4 +1,4 @@
-"""Where cells run on this box: one at a time on a card, side by side on several."""
+"""Assign cells to cards on this box: one at a time on a card, side by side on several."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _PIN = "CUDA_VISIBLE_DEVICES"
 
 
 class Places:
-    """The groups of cards that cells are given, as many as the job asks for each; without cards, places to run."""
+    """The groups of cards that cells are given, as many cards each as the job asks for; without cards, slots to run."""
 
     def __init__(self, plan: Dict[str, Any]) -> None:
         job = self._job = plan.get("job", {})
         self._each = int((job.get("gpu") or {}).get("count", 0))
         self._at_once = int(job.get("at_once") or 0)
         self._many = len(job.get("cells") or []) > 1
-        self._pinned = _PIN in (job.get("env") or {})  # the user chose: one after the other on what he chose
+        self._pinned = _PIN in (job.get("env") or {})  # the user chose cards: cells run on them one after the other
         self._groups: Optional[List[str]] = None
 
     def count(self) -> int:
-        """Say how many cells may run at once."""
+        """Return how many cells may run at once."""
         if not self._many:
             return 1
         if self._each and not self._pinned:
@@ -35,18 +35,18 @@ class Places:
         return max(1, self._at_once)
 
     def free(self, run: RunState) -> str:
-        """Name cards that no cell at work has; nothing where cards are not shared out."""
+        """Return cards that no busy cell has; nothing where cards are not assigned."""
         if not self._many or not self._each or self._pinned:
             return ""
         taken = {cell.cards for cell in run.cells.values() if self.has_place(cell)}
         return next((group for group in self.groups() if group not in taken), "")
 
     def has_place(self, cell: CellState) -> bool:
-        """Whether a cell keeps others from its place; one whose results are only read any more does not."""
+        """Return whether a cell occupies its slot; one whose results are only being read does not."""
         return cell.state in _BUSY and not (cell.state == "ended" and stage_of(self._job, cell) == SEAL)
 
     def groups(self) -> List[str]:
-        """List the groups of cards; asked of the driver once, and only where a sweep needs cards."""
+        """List the groups of cards; the driver is asked once, and only where a sweep needs cards."""
         if self._groups is None:
             cards = visible_cards()
             step = max(1, self._each)
@@ -56,14 +56,14 @@ class Places:
 
 
 def in_order(run: RunState) -> List[Tuple[str, CellState]]:
-    """List cells that are not done and stay: those at work first, then the others in the roster's order."""
+    """List cells that are not done and stay: busy ones first, then the others in the roster's order."""
     done = (FINISHED, FAILED, STOPPED)
     open_cells = [(name, cell) for name, cell in run.cells.items() if cell.state not in done and not cell.leaves]
     return sorted(open_cells, key=lambda item: item[1].state not in _BUSY)
 
 
 def visible_cards() -> List[str]:
-    """Name the cards we may use, as CUDA counts them."""
+    """Return the cards we may use, numbered as CUDA does."""
     named = os.environ.get(_PIN)
     if named is not None:
         return [word.strip() for word in named.split(",") if word.strip()]
@@ -73,7 +73,7 @@ def visible_cards() -> List[str]:
 
 
 def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> bool:
-    """Take up cells that joined the sweep and give back those that go elsewhere, if not begun; say if any came."""
+    """Add cells that joined the sweep and release those that go elsewhere, if not begun; return whether any joined."""
     wish = read_json(folder.roster)
     if wish is None:
         return False
@@ -98,13 +98,13 @@ def hear_roster(folder: RunFolder, run: RunState, note: Callable[..., None]) -> 
 
 
 def left_alone(folder: RunFolder) -> Dict[str, List[str]]:
-    """Spell for the journal which cells a resume passes by; nothing where nobody gave any up."""
+    """Format for the journal which cells a resume skips; nothing where nobody gave any up."""
     cells = (read_json(folder.given_up) or {}).get("cells")
     return {"given_up": cells} if cells else {}
 
 
 def _may_go(name: str, cell: CellState, unbegun: Set[str], begun: Set[str]) -> bool:
-    """Whether a cell can be given back at once: nothing of it is at work, and if it was begun, that is accepted."""
+    """Return whether a cell can be released at once: it is not busy, and if it was begun, that is accepted."""
     if name in begun:
         return cell.state not in _BUSY
     return name in unbegun and cell.state == "pending" and not cell.attempt

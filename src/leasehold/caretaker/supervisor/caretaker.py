@@ -1,6 +1,6 @@
 """The caretaker: one per run, the only writer of its journal.
 
-It starts keepers, decides what follows an attempt, and writes status.json. The next one goes on from the journal.
+It starts keepers, decides what follows an attempt, and writes status.json. Its successor continues from the journal.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _DUE = float("-inf")
 
 
 def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
-    """Look after the run until nothing is left to do; leave at once if another caretaker does."""
-    lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)  # whoever merely looks holds it for a moment
+    """Care for the run until nothing is left to do; exit at once if another caretaker does."""
+    lock = wait_lock(folder.caretaker_lock, _LOCK_WAIT_S)  # an observer holds it for a moment
     if lock is None:
         return 0
     plan = folder.read_plan()
@@ -117,18 +117,18 @@ class Caretaker:
         self.places = Places(plan)
 
     def join(self, part: str, made: Any) -> None:
-        """Let a part that was just made hear what another one knows."""
+        """Connect a new part to the ones that it needs."""
         if part == "pulse":
             made.facts = self.patrol.facts
         elif part == "recovery":
             made.left_s = self.preemption.left_s
 
     def settled(self) -> bool:
-        """Whether this life is long enough for readings, a handbook and a status of its own; a box's always is."""
+        """Return whether this life is long enough for readings, a handbook and a status; a box's always is."""
         return True
 
     def open(self, who: Dict[str, Any], detach: str, resume_by: str) -> None:
-        """Record that this caretaker took over, and a person's wish to resume."""
+        """Record that this caretaker took over, and a person's request to resume."""
         if self.run.seq and self.folder.respawns:
             restate(self.folder, self.plan, self.run, self.journal.events, self.note)
         if self.run.seq == 0:
@@ -147,10 +147,10 @@ class Caretaker:
 
             if (linked := link(self.folder, platform, self.plan["cells"])) is not None:
                 self.note("tensorboard_linked", **linked)
-        self._beat(force=True)  # whoever asked for this life may look at once
+        self._beat(force=True)  # the process that started us may look at once
 
     def live(self) -> None:
-        """Turn until the run is over."""
+        """Loop until the run is over."""
         while not self.run.terminal and not self.leaves():
             with contextlib.suppress(OSError):  # a full disk must not end the watch over a trainer
                 if self.tenure is not None and self.tenure.check():
@@ -180,7 +180,7 @@ class Caretaker:
         self.folder.forget_secrets()  # a resume brings them anew
 
     def leaves(self) -> bool:
-        """Whether somebody else will go on with the run though it has not ended; a box's caretaker never leaves it."""
+        """Return whether another process will continue the run before its end; a box's caretaker never leaves it."""
         return False
 
     def note(self, kind: str, **data: Any) -> None:
@@ -190,7 +190,7 @@ class Caretaker:
             fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)
 
         disk_reserve.with_room(self.folder, write)
-        self.beat_at = _DUE  # once a turn: what a turn does, above all a trainer's start, is not to wait for it
+        self.beat_at = _DUE  # once a turn: a turn's work, above all a trainer's start, must not wait for it
 
     def _turn(self) -> None:
         if self.signals.terminate:
@@ -217,7 +217,7 @@ class Caretaker:
             self._close()
 
     def _has_data(self) -> bool:
-        """Whether all that the job names is here; what cannot be had ends the run."""
+        """Return whether all that the job downloads is here; what cannot be had ends the run."""
         if not self.plan["job"].get("downloads") or self.downloads.step(self.journal.events, self.signals.clear):
             return True
         if self.downloads.problem:
@@ -236,7 +236,7 @@ class Caretaker:
         if (cell.wait_s and self.recovery.waits_s(name, cell) > 0) or self.preemption.left_s() > 0:
             return
         if cell.attempt and self.folder.respawns and not self.chain.clearing.step(name, cell, self.signals.clear):
-            return  # somebody of an earlier attempt, or a stranger, still writes in its folders
+            return  # a process of an earlier attempt, or a foreign one, still writes in its folders
         short = disk_gate.shortage(self.folder, self.plan, name, cell.attempt + 1)
         if short is None:
             how = {"stage": stage, "cards": self.places.free(self.run)}
@@ -246,7 +246,7 @@ class Caretaker:
         self.note("cell_failed", cell=name, attempt=cell.attempt, why=disk_gate.say(short))
 
     def _judge(self, name: str, cell: CellState) -> None:
-        """Say what follows an attempt that has ended, step by step as far as it goes now."""
+        """Decide what follows an attempt that has ended, step by step as far as possible now."""
         if worth_a_look(self.folder, name, cell, is_made(self, "patrol")):
             self.patrol.last(name, cell, self.journal.events)
         seen = -1
@@ -296,8 +296,8 @@ class Caretaker:
             self.note("run_failed", reason=reasons(self.run))
 
     def _close_finished(self) -> None:
-        """Training is done; the run is finished when its results also lie where they outlive the box."""
-        if not self._has_data():  # a run without cells only fetches
+        """End the run after training; it is finished when its results also lie where they outlive the box."""
+        if not self._has_data():  # a run without cells only downloads
             return
         if not self.folder.platform().get("durable"):
             self.note("run_finished")
@@ -311,7 +311,7 @@ class Caretaker:
                 self.note("run_finished")
 
     def _hear_added(self) -> bool:
-        """Take up cells that joined the sweep; what is promised of them is in the plan that is read then."""
+        """Add cells that joined the sweep; their promises are in the plan that is read then."""
         if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
             return False
         self.plan.update(self.folder.read_plan() or {})
@@ -330,7 +330,7 @@ class Caretaker:
                 self.stopping.press(name, cell, grace_s)
 
     def _mind_budget(self) -> None:
-        """See every few seconds whether the run's money lasts."""
+        """Check the run's budget every few seconds."""
         if self.run.state != "running" or time.monotonic() - self.money_at < _BUDGET_EVERY_S:
             return
         self.money_at = time.monotonic()
@@ -352,7 +352,7 @@ class Caretaker:
             self.attempts.reaped(self.run, pid, status, usage)
 
     def _keep_reserve(self) -> None:
-        """Make room for last words while there is some; not before the first attempt: a launch is waited for."""
+        """Reserve disk space for the last records while there is some; not before the first attempt, to launch fast."""
         lives = self.settled() and any(cell.state == "running" for cell in self.run.cells.values())
         if lives and time.monotonic() >= self.reserve_at:
             self.reserve_at = time.monotonic() + _RESERVE_EVERY_S
@@ -370,7 +370,7 @@ class Caretaker:
         return min([_TICK_S, *(wait for wait in waits if wait > 0), *([forward_s] if forward_s is not None else [])])
 
     def _health(self) -> Dict[str, Any]:
-        """Spell the state of the cell at work, or of the last one."""
+        """Format the health of the cell at work, or of the last one."""
         from leasehold.kit.run import cell_health
 
         found: Dict[str, Any] = {}
@@ -394,6 +394,6 @@ class Caretaker:
         )
         work = self.work.figures(self.journal.events, self.run, time.time())
         value.update(work=work, readings=self.patrol.facts(), health=self._health())
-        value = self.scrubber.tree(value)  # what is judged of a log may quote it
+        value = self.scrubber.tree(value)  # its judgement of a log may quote it
         with contextlib.suppress(OSError):  # the journal stays the record
             disk_reserve.write_status(self.folder, value, last=self.run.terminal)

@@ -1,6 +1,6 @@
-"""Parts of a caretaker that are made when they are first asked for.
+"""Parts of a caretaker that are made on first use.
 
-A cell that ends within a second needs few of them, and to import them all would take longer than its whole life.
+A cell that ends within a second needs few of them, and importing them all would take longer than its whole life.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ def late(module: str, name: str) -> Any:
 
 
 def is_made(caretaker: Any, part: str) -> bool:
-    """Whether somebody has asked for it."""
+    """Return whether the part has been used."""
     return part in vars(caretaker)
 
 
 class _Late:
-    """Gives way to what it made: an instance's own attribute comes before it."""
+    """Replaced on first use: an instance's own attribute takes precedence over it."""
 
     def __init__(self, module: str, name: str) -> None:
         self._module, self._name = module, name

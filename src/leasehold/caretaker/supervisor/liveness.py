@@ -1,7 +1,7 @@
-"""Feel whether a live attempt still moves: its log, its results, its processor time, its card.
+"""Detect stalls of a live attempt: its log, its results, its CPU time, its card.
 
 Silence is measured by our own clock from the last change that we saw: a clock that is set, back or forward, makes
-nothing look stalled. The dear looks (results, processes) begin when half the time is over.
+nothing look stalled. The expensive checks (results, processes) begin at half the timeout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GRACE_S = 30.0
 
 
 class _Feel:
-    """What was felt of one attempt."""
+    """Observations of one attempt."""
 
     def __init__(self, attempt: int, now_s: float) -> None:
         self.attempt = attempt
@@ -40,7 +40,7 @@ class _Feel:
 
 
 class Pulse:
-    """The predicates of live cells: tells of what stands still, and ends it only if the job says so."""
+    """Liveness of the cells at work: reports stalls, and ends a stalled attempt only if the job asks for that."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Pulse:
         self._felt: Dict[str, _Feel] = {}
 
     def step(self, name: str, cell: CellState) -> None:
-        """Look at a running attempt, if it is time to; say when it begins or ceases to stand still."""
+        """Check a running attempt, if it is time to; journal when it starts or stops being stalled."""
         now_s = self._clock()
         feel = self._felt.get(name)
         if feel is None or feel.attempt != cell.attempt:
@@ -75,7 +75,7 @@ class Pulse:
         self._say(name, cell, feel, quiet_s)
 
     def health(self, name: str) -> Optional[Health]:
-        """What was last judged of a cell; None when it was never looked at."""
+        """Return the last judgement of a cell; None when it was never checked."""
         feel = self._felt.get(name)
         return feel.health if feel else None
 
@@ -116,7 +116,7 @@ class Pulse:
             self.note("stall_over", cell=name, attempt=cell.attempt, evidence=list(feel.health.evidence))
 
     def _end(self, name: str, cell: CellState, feel: _Feel) -> None:
-        """End what stands still, where the job allows it: TERM, which asks for a save, then KILL."""
+        """End a stalled attempt, where the job allows it: TERM, which asks for a save, then KILL."""
         if self._then != "again":
             return
         alive = trainer_processes(cell.pid, cell.started, self.folder.mark(name, cell.attempt))

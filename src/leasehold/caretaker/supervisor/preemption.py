@@ -1,7 +1,7 @@
-"""When the box is being taken away: SIGTERM to the caretaker says so, and there are 0 to 120 seconds left.
+"""Preemption of the box: SIGTERM to the caretaker announces it, and there are 0 to 120 seconds left.
 
 The newest checkpoint is sent to the durable tier first, since it is there already; the trainer gets SIGTERM, which asks
-it to save and leave; what it saves then is sent too. Nothing is begun anew until the box has outlived its own end.
+it to save and exit; what it saves then is sent too. Nothing is started until the announced end has passed.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from leasehold.caretaker.process.end_processes import signal_all, trainer_proces
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.run.run_state import CellState, RunState
 
-GONE_MARGIN_S = 30.0  # a box that is still here so long after its announced end was not taken away
+GONE_MARGIN_S = 30.0  # a box that is still here this long after its announced end was not taken away
 _RESCUE_LIMIT_S = 600.0
-_FORWARD_AFTER_S = 0.2  # whoever told us most likely told everybody: a second SIGTERM may hurt
+_FORWARD_AFTER_S = 0.2  # the announcement most likely went to all processes: a second SIGTERM may hurt
 
 
 Phase = Tuple[str, int, bool]  # cell, attempt, whether its trainer still lives
 
 
 class Preemption:
-    """What was announced, and what was saved since."""
+    """An announced preemption, and what was saved since."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self.folder = folder
@@ -32,11 +32,11 @@ class Preemption:
         self.note = note
         self._rescue: Dict[str, Tuple[Errand, Phase]] = {}
         self._sent: Set[Phase] = set()
-        self._tell_at: Dict[str, float] = {}  # by cell, in monotonic time; 0 once it was told
+        self._tell_at: Dict[str, float] = {}  # by cell, in monotonic time; 0 once it was signalled
         self._gone_by = 0.0
 
     def notice(self, run: RunState, by: str) -> None:
-        """Take an announcement: write it down for every live attempt."""
+        """Record an announcement for every live attempt."""
         grace_s = float(self.folder.platform().get("grace_s") or 0.0)
         self._gone_by = time.monotonic() + grace_s + GONE_MARGIN_S
         for name, cell in run.cells.items():
@@ -44,16 +44,16 @@ class Preemption:
                 self.note("preempt_noticed", cell=name, attempt=cell.attempt, by=by, grace_s=grace_s)
 
     def left_s(self) -> float:
-        """How long the box may still be seen though it goes: nothing is begun then. Only whom it was told knows."""
+        """Return how long an announced end may still be ahead; nothing is started then. Known only to this process."""
         return max(0.0, self._gone_by - time.monotonic())
 
     def step(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> bool:
-        """Go on with saving a cell; tell whether nothing is left to be sent."""
+        """Take the next step in saving a cell; return whether nothing is left to be sent."""
         if cell.preempted != cell.attempt or not cell.attempt:
             self._tell_at.pop(name, None)
             return True
         alive = cell.state in ("starting", "running")
-        phase = (name, cell.attempt, alive)  # sent once when it was announced, and once more when the trainer left
+        phase = (name, cell.attempt, alive)  # sent once when it was announced, and once more when the trainer exited
         from leasehold.caretaker.artifacts.durable_watch import target_of  # few boxes are ever taken away
 
         if name not in self._rescue and phase not in self._sent and target_of(self.folder.platform()):
@@ -64,11 +64,11 @@ class Preemption:
         return name not in self._rescue
 
     def due_s(self) -> Optional[float]:
-        """Return in how many seconds a trainer is to be told; None when none is."""
+        """Return in how many seconds a trainer is to be signalled; None when none is."""
         return min((max(0.0, at - time.monotonic()) for at in self._tell_at.values() if at), default=None)
 
     def _tell(self, name: str, cell: CellState) -> None:
-        """Forward the SIGTERM once; a caretaker that took over does not know whether it was, and tells again."""
+        """Forward the SIGTERM once; a caretaker that took over does not know whether that was done, and repeats it."""
         if name not in self._tell_at:
             self._tell_at[name] = time.monotonic() + _FORWARD_AFTER_S
         elif self._tell_at[name] and time.monotonic() >= self._tell_at[name]:

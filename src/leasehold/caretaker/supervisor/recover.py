@@ -1,6 +1,6 @@
-"""What follows a failed attempt: judged in a child, classed, one remedy chosen and done; each step is an event.
+"""Follow a failed attempt: judge it in a child, classify it, choose and apply one remedy; each step is an event.
 
-Its memory is the journal: a caretaker that died between two steps is followed by one that does the next.
+Its memory is the journal: the successor of a caretaker that died between two steps does the next.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Recovery:
         self.folder = folder
         self.plan = plan
         self.note = note
-        self.left_s: Callable[[], float] = lambda: 0.0  # how long a box that goes may still be seen
+        self.left_s: Callable[[], float] = lambda: 0.0  # how long a preempted box may go on to exist
         self._errands: Dict[str, Errand] = {}
         self._due: Dict[str, float] = {}  # cell -> monotonic time at which its wait is over
 
@@ -53,18 +53,18 @@ class Recovery:
         if not cell.wait_s:
             return 0.0
         if name not in self._due and cell.verdict == "preempted":
-            return 0.0  # the box was to go, and somebody started us on it since: it lives
+            return 0.0  # the box was preempted, and somebody started us on it since: it lives
         if name not in self._due:
             left_s = min(max(0.0, cell.remedied_unix + cell.wait_s - time.time()), cell.wait_s)
             self._due[name] = time.monotonic() + left_s
         return max(0.0, self._due[name] - time.monotonic())
 
     def at_once(self, name: str) -> None:
-        """Let a cell's next attempt begin now: what it was to wait for is over."""
+        """Let a cell's next attempt begin now: its wait is over."""
         self._due[name] = 0.0
 
     def end(self) -> None:
-        """End what is under way: the run is to stop."""
+        """End what is under way because the run is to stop."""
         for errand in self._errands.values():
             errand.end()
         self._errands.clear()
@@ -128,7 +128,7 @@ def _going_on(cell: CellState) -> str:
 
 
 def _unjudged(cell: CellState, problem: str) -> Dict[str, Any]:
-    """What can be said without the child: nothing but how it ended."""
+    """Return what is known without the child: only how the attempt ended."""
     verdict = "unknown" if cell.lost else "killed" if cell.signal is not None else "exited"
     why = "its log could not be judged: %s" % problem
     return {"class": "unknown", "verdict": verdict, "signs": [], "why": why, "evidence": [why], "mark": ""}

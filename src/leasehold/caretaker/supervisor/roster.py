@@ -1,4 +1,4 @@
-"""Cells join and leave a run of a sweep by a wish that its caretaker takes up and journals."""
+"""Cells join and leave a run of a sweep by a request that its caretaker reads and journals."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ _ANSWER_WAIT_S = 5.0
 
 
 def add_cells(folder: RunFolder, plan: Dict[str, Any], may: Callable[[], None]) -> None:
-    """Write down the cells that this plan has beyond those the run has now, if they `may` join; a known name keeps its
-    meaning.
-    """
+    """Record the cells that this plan adds to the run, if they `may` join; a known name keeps its meaning."""
     before = folder.read_plan() or {}
     known = {cell["name"]: cell["params"] for cell in before.get("job", {}).get("cells") or []}
     cells = {cell["name"]: cell for cell in plan.get("job", {}).get("cells") or []}
@@ -44,7 +42,7 @@ def unheard(plan: Dict[str, Any], seen: Mapping[str, Any]) -> List[str]:
 
 
 def leave_alone(folder: RunFolder, names: Any) -> List[str]:
-    """Leave the wish that a resume passes by these cells, which a person gave up; an empty one takes it back."""
+    """Record that this resume skips these cells, which a person gave up; an empty list withdraws that."""
     asked = [str(name) for name in names] if isinstance(names, list) else []
     if asked or os.path.exists(folder.given_up):
         write_json(folder.given_up, {"cells": asked})
@@ -52,14 +50,14 @@ def leave_alone(folder: RunFolder, names: Any) -> List[str]:
 
 
 def wish_for(folder: RunFolder, new: List[str], given: Any) -> None:
-    """Leave the wish to take cells up, and which giving of them this is: a later one elsewhere counts more."""
+    """Leave the request to add cells, with the stamp of this assignment: a later one elsewhere outranks it."""
     stamps = {name: int(stamp) for name, stamp in given.items()} if isinstance(given, dict) else {}
     if new or stamps:
         write_json(folder.roster, {"add": new, "given": stamps})
 
 
 def give_back(folder: RunFolder, wish: Dict[str, Any]) -> List[str]:
-    """Have the caretaker hear which cells go elsewhere; the caller holds the start lock. Returns which it has not."""
+    """Have the caretaker release cells that go elsewhere; return those the run has no more. The start lock is held."""
     write_json(folder.roster, wish)
     if not _hear_alone(folder):
         wake(folder)
@@ -72,7 +70,7 @@ def give_back(folder: RunFolder, wish: Dict[str, Any]) -> List[str]:
 
 
 def _hear_alone(folder: RunFolder) -> bool:
-    """Take the caretaker's place for the moment where there is none: its run has ended, or it died."""
+    """Act for the caretaker where there is none: its run has ended, or it died."""
     lock = try_lock(folder.caretaker_lock)
     if lock is None:
         return False
@@ -91,7 +89,7 @@ def _hear_alone(folder: RunFolder) -> bool:
 
 
 def wake(folder: RunFolder) -> None:
-    """Have the caretaker take up the wish about its roster, and see that it did."""
+    """Wake the caretaker to read the request about its roster, and wait until it has."""
     who = caretaker_identity(folder)
     if who is not None:
         poke(int(who[0]), who[1])

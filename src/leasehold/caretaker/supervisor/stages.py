@@ -1,7 +1,7 @@
-"""The chain of a cell: train, evaluate, seal; each only after the former truly succeeded.
+"""The chain of a cell: train, evaluate, seal; each only after the previous one truly succeeded.
 
-What releases the next stage is an exit record and artifacts that were read. What raises an alarm (time, silence, an
-idle card) is looked at elsewhere, releases nothing and shuts nothing down.
+Only an exit record and artifacts that were read release the next stage. What raises an alarm (time, silence, an
+idle card) is checked elsewhere, releases nothing and stops nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from leasehold.caretaker.status.wait_clear import Clearing
 
 _SEAL_LIMIT_S = 6 * 3600.0  # a terabyte at 50 MB/s
-_ENOUGH_CELLS = 3  # fewer say nothing about the next
-_FAST_SHARE = 0.5  # of what was expected: a cell that ends sooner has probably failed
+_ENOUGH_CELLS = 3  # fewer predict nothing about the next
+_FAST_SHARE = 0.5  # of the expected time: a cell that ends sooner has probably failed
 _LISTED = 20
 
 
 def stage_of(job: Dict[str, Any], cell: CellState) -> str:
-    """Name the stage that a cell is due for."""
+    """Return the stage that a cell is due for."""
     if TRAIN not in cell.passed:
         return TRAIN
     if job.get(EVALUATE) and EVALUATE not in cell.passed:
@@ -31,13 +31,13 @@ def stage_of(job: Dict[str, Any], cell: CellState) -> str:
 
 
 class Chain:
-    """Cells whose last attempt exited with 0, on their way to be finished."""
+    """Cells whose last attempt exited with 0, on their way to being finished."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self.folder = folder
         self.plan = plan
         self.note = note
-        self.at_once_bytes = 0  # results no larger than this are read by ourselves, not by a child
+        self.at_once_bytes = 0  # results no larger than this are read by this process, not by a child
         self._clearing: Optional[Clearing] = None
         self._errands: Dict[str, Errand] = {}
 
@@ -61,7 +61,7 @@ class Chain:
         if found is None:
             return
         if "problem" not in found and not self._is_free(name, cell, found.get("occupied")):
-            return  # without an answer it is unknown who is there
+            return  # without an answer, the processes there are unknown
         if found.get("ok"):
             facts = {key: found.get(key) for key in ("files", "bytes", "sha256", "from_before")}
             self.note("cell_sealed", cell=name, attempt=cell.attempt, **facts)
@@ -72,7 +72,7 @@ class Chain:
         """Return what sealing found; None while it is under way."""
         if self.at_once_bytes and name not in self._errands:
             from leasehold.caretaker.artifacts.seal import (
-                sealed,  # where hours are not to be feared, a child would cost more than the reading
+                sealed,  # for small results, a child would cost more than the reading
             )
 
             found = sealed(self.folder, name, self.at_once_bytes)
@@ -94,17 +94,17 @@ class Chain:
         return self._clearing
 
     def _is_free(self, name: str, cell: CellState, present: Optional[Dict[str, Any]]) -> bool:
-        """Whether nobody wrote among the results when they were read."""
+        """Return whether no process wrote among the results when they were read."""
         if present is None and not cell.occupied:
             return True
         return self.clearing.settle(name, cell, present or {"ours": [], "writes": []})
 
     def busy(self, name: str) -> bool:
-        """Whether a cell's artifacts are being read now."""
+        """Return whether a cell's artifacts are being read now."""
         return name in self._errands
 
     def end(self) -> None:
-        """End what is under way: the run is to stop."""
+        """End what is under way because the run is to stop."""
         for errand in self._errands.values():
             errand.end()
         self._errands.clear()
@@ -112,7 +112,7 @@ class Chain:
             self._clearing.end()
 
     def _refuse(self, name: str, cell: CellState, found: Dict[str, Any]) -> None:
-        """Exit code 0 without what was promised is a failure, with the list."""
+        """Fail a cell that exited with 0 but lacks what it promised, with the list."""
         lacking = [str(line) for line in found.get("lacking") or [found.get("problem")]]
         shown = "; ".join(lacking[:3]) + ("; and %d more" % (len(lacking) - 3) if len(lacking) > 3 else "")
         taken = cell.preempted == cell.attempt
@@ -142,7 +142,7 @@ class Chain:
         self.note("cell_finished", cell=name, attempt=cell.attempt)
 
     def _expected_s(self, events: List[Dict[str, Any]], name: str) -> float:
-        """What the job says, else what the cells that finished before lead to expect of one of this cost."""
+        """Return the job's own estimate, else the time that finished cells predict for one of this cost."""
         said = float(self.plan["job"].get("expect_s") or 0.0)
         if said:
             return said
@@ -154,7 +154,7 @@ class Chain:
 
 
 def trained_s(events: List[Dict[str, Any]], name: str) -> Optional[float]:
-    """Add up how long a cell's training ran, by its keepers' own clocks; None when one of them could not say."""
+    """Add up how long a cell's training ran, by its keepers' own clocks; None when one of them is unknown."""
     total = 0.0
     stages = {}
     for event in events:
@@ -170,5 +170,5 @@ def trained_s(events: List[Dict[str, Any]], name: str) -> Optional[float]:
 
 
 def all_finished(run: RunState) -> bool:
-    """Whether every cell went down the whole chain."""
+    """Return whether every cell went down the whole chain."""
     return all(cell.state == FINISHED for cell in run.cells.values())

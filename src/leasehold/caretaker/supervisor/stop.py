@@ -1,7 +1,7 @@
-"""How a run is made to end on request: the trainer is asked before it is told, and told before it is killed.
+"""Stop a run on request: the trainer is asked to save, then terminated, then killed.
 
-A stop asks for a save (`save-request`), waits for the answer for a bounded time where somebody listens, then sends
-SIGTERM, which asks for the same, and SIGKILL when the grace is over. preemption.py does it for a box that goes.
+A stop asks for a save (`save-request`), waits for the answer for a bounded time if the trainer supports it, then sends
+SIGTERM, which asks for the same, and SIGKILL when the grace is over. preemption.py does it for a preempted box.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from leasehold.kit.files.atomic import read_json, write_atomic
 from leasehold.kit.run.run_state import CellState, RunState
 
 _DEFAULT_GRACE_S = 30.0
-_SAVE_SHARE = 0.5  # of the grace may go by waiting for a save
+_SAVE_SHARE = 0.5  # share of the grace that waiting for a save may take
 
 
 class Stopping:
-    """Wishes to stop, and what was done about them."""
+    """Stop requests, and what was done about them."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self.folder = folder
@@ -34,7 +34,7 @@ class Stopping:
         self._told: Set[str] = set()
 
     def hear(self, run: RunState) -> float:
-        """Journal a new wish; return the grace that holds."""
+        """Journal a new request; return the grace that holds."""
         wish = read_json(self.folder.stop)
         if wish is not None and wish.get("id") not in run.stops:
             grace = wish.get("grace_s", _DEFAULT_GRACE_S)
@@ -59,7 +59,7 @@ class Stopping:
             signal_all(alive, cell.pid, signal.SIGKILL)
 
     def _patience_s(self, grace_s: float) -> float:
-        """How long a save may be waited for: what one takes, twice, and never most of the grace."""
+        """Return how long to wait for a save: twice what one takes, and never most of the grace."""
         write_s = float((self.plan["job"].get("checkpoint") or {}).get("write_s") or 0.0)
         return min(_SAVE_SHARE * grace_s, max(5.0, 2 * write_s + 2.0))
 
@@ -71,7 +71,7 @@ class Stopping:
             write_atomic(request, b"%d\n" % cell.attempt, durable=False)
 
     def _saving(self, name: str) -> bool:
-        """Whether an answer is still to come; only our Checkpointer answers, and its folder has an index."""
+        """Return whether an answer is still to come; only our Checkpointer answers, and its folder has an index."""
         if os.path.exists(self.folder.save_request(name) + ".done"):
             return False
         pattern = str((self.plan["job"].get("checkpoint") or {}).get("path") or "")
@@ -81,5 +81,5 @@ class Stopping:
 
 
 def request_stop(folder: RunFolder, wish: Dict[str, Any]) -> None:
-    """Leave a wish to stop where the caretaker will find it, also after its own death."""
+    """Leave a stop request where the caretaker will find it, also after its own death."""
     write_atomic(folder.stop, json.dumps(wish).encode())

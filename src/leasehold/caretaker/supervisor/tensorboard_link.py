@@ -1,4 +1,4 @@
-"""The platform's TensorBoard tile reads one folder: a link there shows it the run. A failure is but a note."""
+"""Link the run into the one folder that the platform's TensorBoard tile reads. A failure is only noted."""
 
 from __future__ import annotations
 

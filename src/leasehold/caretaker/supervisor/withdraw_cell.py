@@ -1,4 +1,4 @@
-"""A cell that another box was given while this one could not be reached: its attempt is ended, and it is given back."""
+"""Withdraw a cell that was given to another box while this one was unreachable: end its attempt and release it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALIVE = ("starting", "running")
 
 
 class Withdrawal:
-    """Cells on their way out, each pressed as `lease stop` would."""
+    """Cells being withdrawn, each pressed as `lease stop` would."""
 
     def __init__(self, folder: RunFolder, plan: Dict[str, Any], note: Callable[..., None]) -> None:
         self._folder = folder
@@ -24,7 +24,7 @@ class Withdrawal:
         self._pressed: Dict[str, Stopping] = {}
 
     def step(self, run: RunState, attempts: Attempts, before_exec: Callable[[], None]) -> int:
-        """Bring every leaving cell nearer to its end; say how many of them still have a place."""
+        """Bring every leaving cell nearer to its end; return how many of them still have a slot."""
         alive = 0
         for name, cell in [(name, cell) for name, cell in run.cells.items() if cell.leaves]:
             if cell.state in _ALIVE:

@@ -1,7 +1,7 @@
-"""Code files by content: each lies here once, however many trees have it; many small ones that came at once, in packs.
+"""Code files by content: each is stored once, however many trees have it; many small ones that came at once, in packs.
 
 A blob gets its name when its bytes have the hash, and is hashed again whenever a run's copy is made of it. One that
-somebody spoiled in between is thrown away then, and the next push sends it again.
+was damaged in between is deleted then, and the next push sends it again.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class BlobStore:
     def __init__(self, root: str) -> None:
         self._folder = os.path.join(root, "blobs")
         self._pack_folder = os.path.join(self._folder, "packs")
-        self._made: Set[str] = set()  # folders that are there
+        self._made: Set[str] = set()  # folders that exist
         self._packing: Optional[Packing] = None
         self._packs: Optional[Packs] = None
 
     def path(self, name: str) -> str:
-        """Where the blob of this name lies."""
+        """Return the path of the blob of this name."""
         return os.path.join(self._folder, name[:2], name)
 
     def lacking(self, names: Iterable[str]) -> List[str]:
-        """Say which of these are not here; a look at each folder, not at each file."""
+        """Return which of these are not here; looks into each folder once, not at each file."""
         folders: Dict[str, Set[str]] = {}
         missing = []
         for name in names:
@@ -66,7 +66,7 @@ class BlobStore:
         return Arriving(self._place_for(name), name, size)
 
     def expect(self, sizes: Iterable[int]) -> None:
-        """Hear how large the next ones are: many small ones go into packs."""
+        """Receive the sizes of the next ones: many small ones go into packs."""
         if self._packing is None and sum(map(_is_small, sizes)) >= _MANY:
             from .packs import MOST_PACKS, Packing, count_packs
 
@@ -74,7 +74,7 @@ class BlobStore:
                 self._packing = Packing(self._pack_folder)
 
     def keep(self, name: str, whole: memoryview) -> None:
-        """Take in a blob that came in one piece, as most do."""
+        """Store a blob that came in one piece, as most do."""
         import hashlib
 
         _check(name, len(whole))
@@ -88,14 +88,14 @@ class BlobStore:
         return None
 
     def settle(self) -> None:
-        """Have what came so far count, also where the rest will not come."""
+        """Complete what came so far, even if the rest will not come."""
         packing, self._packing = self._packing, None
         if packing is not None:
             packing.close()
             self.close()
 
     def close(self) -> None:
-        """Close files, and see anew what is here when next asked."""
+        """Close files, and look again at the next request."""
         if self._packs is not None:
             self._packs.close()
 
@@ -113,7 +113,7 @@ class BlobStore:
         return self.path(name)
 
     def copy(self, name: str, target: str) -> None:
-        """Copy a blob to a file of its own, hashed on the way; one that is not what it was refuses."""
+        """Copy a blob to a file of its own, hashed on the way; refuse one whose bytes changed."""
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _mode(name))
         try:
             digest = self._pour(name, fd)
@@ -128,7 +128,7 @@ class BlobStore:
             raise Refused("code.tree_differs", _SPOILED)
 
     def _pour(self, name: str, fd: int) -> str:
-        """Write a blob's bytes to a file, and tell their hash; packs are looked at from the first that is not apart."""
+        """Write a blob's bytes to a file and return their hash; once one is not a file, packs are tried first."""
         write = partial(write_all, fd)
         if self._packs is not None or not os.path.exists(self.path(name)):
             packed = self._in_packs().fetch(name)
@@ -138,14 +138,14 @@ class BlobStore:
             return hash_blocks(blocks(blob.read), os.fstat(blob.fileno()).st_size, write)[1]
 
     def drop_cut_short(self, sizes: Iterable[Tuple[str, int]]) -> None:
-        """Remove blobs that have not the size that a list says."""
+        """Remove blobs whose size differs from a list's."""
         for name, size in sizes:
             with contextlib.suppress(OSError):
                 if os.stat(self.path(name)).st_size != size:
                     os.unlink(self.path(name))
 
     def drop_unused(self, used: Set[str], older_than_unix: float, dry_run: bool) -> Dict[str, int]:
-        """Remove blobs that no tree has; say how many and how large."""
+        """Remove blobs that no tree has; return how many and their size."""
         count, size = self._in_packs().drop_unused(used, older_than_unix, dry_run)
         for folder, _, names in os.walk(self._folder):
             for name in names if folder != self._pack_folder else ():
@@ -192,14 +192,14 @@ class Arriving:
         self._fd: Optional[int] = os.open(self._temp, flags, _mode(name))
 
     def write(self, chunk: bytes) -> None:
-        """Add bytes."""
+        """Append bytes."""
         assert self._fd is not None
         self._sha.update(chunk)
         self.missing -= len(chunk)
         write_all(self._fd, chunk)
 
     def finish(self) -> None:
-        """Check the hash and give the blob its name; a file that changed at home meanwhile refuses."""
+        """Check the hash and give the blob its name; refuse a file that changed at home meanwhile."""
         self._close()
         if self._sha.hexdigest() != self._name[:64]:
             self.abandon()
@@ -207,7 +207,7 @@ class Arriving:
         os.rename(self._temp, self._path)
 
     def abandon(self) -> None:
-        """Forget what came."""
+        """Discard what came."""
         self._close()
         with contextlib.suppress(OSError):
             os.unlink(self._temp)

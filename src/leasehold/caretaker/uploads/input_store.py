@@ -1,12 +1,12 @@
 """Data that homes uploaded: every file once, by content; runs see it through read-only folders that are never changed.
 
-    inputs/blobs/<aa>/<sha256>   a file, whole and checked
-    inputs/parts/<sha256>        one on its way: it goes on where it was, over whichever connection
-    inputs/trees/<sha256>/       what a job's entry of `data:` looks like: the same files by their names
-    inputs/trees/<sha256>.list   written last: that folder is whole. `.coming` before that
+    inputs/blobs/<aa>/<sha256>   a file, complete and checked
+    inputs/parts/<sha256>        one on its way: it resumes where it was, over whichever connection
+    inputs/trees/<sha256>/       view of a job's entry of `data:`: the same files by their names
+    inputs/trees/<sha256>.list   written last: that folder is complete. `.coming` before that
 
-A file whose bytes were checked and synced gets one fixed time. Whoever writes to it later changes that time, so a look
-at sizes and times tells which files must be hashed again.
+A file whose bytes were checked and synced gets one fixed time. A later write changes that time, so a look
+at sizes and times shows which files must be hashed again.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ class Inputs:
             os.makedirs(place, exist_ok=True)
 
     def blob(self, name: str) -> str:
-        """Where a whole file lies."""
+        """Return the path of a complete file."""
         return os.path.join(self.folder, "blobs", name[:2], name)
 
     def part(self, name: str) -> str:
-        """Where it grows."""
+        """Return the path where it grows."""
         return os.path.join(self.parts, name)
 
     def view(self, tree: str) -> str:
-        """The folder that runs are given."""
+        """Return the folder that runs are given."""
         return os.path.join(self.trees, tree)
 
     def listing(self, tree: str, ending: str = LIST) -> str:
-        """The list of its files, packed."""
+        """Return the compressed list of its files."""
         return self.view(tree) + ending
 
     def lacking(self, entries: Entries) -> Dict[str, Tuple[int, int]]:
-        """Say of each file that is not here whole how large it is and how much of it is; changed ones are dropped."""
+        """Return the size of each file that is not complete here and how much of it is; drop changed ones."""
         missing: Dict[str, Tuple[int, int]] = {}
         for name, size in {str(entry["sha256"]): int(entry["bytes"]) for entry in entries}.items():
             if not self._is_whole(name, size):
@@ -98,7 +98,7 @@ class Inputs:
             raise Refused("data.no_room", text % (self.folder, figures.f_favail, inodes))
 
     def lay(self, entries: Entries, tree: str) -> None:
-        """Make the folder that runs are given, or mend it; each file under its name, none of them writable."""
+        """Make the folder that runs are given, or repair it; each file under its name, none of them writable."""
         view = self.view(tree)
         opened: Set[str] = set()
         for entry in entries:
@@ -111,7 +111,7 @@ class Inputs:
 
 
 class Coming:
-    """One file on its way in. Several connections may write it at once: equal places hold equal bytes."""
+    """One file on its way in. Several connections may write it at once: equal offsets hold equal bytes."""
 
     def __init__(self, inputs: Inputs, name: str, size: int, offset: int) -> None:
         self.name = name
@@ -128,7 +128,7 @@ class Coming:
         self._sha = _hash_open(self._fd, offset)
 
     def write(self, chunk: bytes) -> None:
-        """Add bytes at their place."""
+        """Write bytes at their offset."""
         view, at = memoryview(chunk), self._at
         while view:
             done = os.pwrite(self._fd, view, at)
@@ -158,7 +158,7 @@ class Coming:
             check_off(target)
 
     def leave(self) -> None:
-        """Stop here; what came is kept."""
+        """Stop here; keep what came."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -175,12 +175,12 @@ def settle(inputs: Inputs, names: Iterable[str]) -> None:
 
 
 def is_small(size: int) -> bool:
-    """Whether a file is vouched for together with others."""
+    """Return whether a file is vouched for together with others."""
     return size < _SYNC_BYTES
 
 
 def check_off(path: str) -> None:
-    """Mark a file as read whole and right."""
+    """Mark a file as read in full and right."""
     os.utime(path, ns=(CHECKED_NS, CHECKED_NS))
 
 
@@ -207,7 +207,7 @@ def _hash_open(fd: int, size: int) -> Any:
 
 
 def keep_listing(inputs: Inputs, tree: str, entries_text: bytes, ending: str) -> None:
-    """Write the list of a tree's files beside its folder; whole, it takes the place of the one before."""
+    """Write the list of a tree's files beside its folder; a complete one replaces the one before."""
     write_atomic(inputs.listing(tree, ending), zlib.compress(entries_text, 1))
     if ending == LIST:
         with contextlib.suppress(FileNotFoundError):
@@ -215,7 +215,7 @@ def keep_listing(inputs: Inputs, tree: str, entries_text: bytes, ending: str) ->
 
 
 def read_listing(inputs: Inputs, tree: str, ending: str = LIST) -> Optional[bytes]:
-    """Return the text of a tree's list, or None where there is none."""
+    """Read the text of a tree's list, or None where there is none."""
     try:
         with open(inputs.listing(tree, ending), "rb") as file:
             return zlib.decompress(file.read())
@@ -224,7 +224,7 @@ def read_listing(inputs: Inputs, tree: str, ending: str = LIST) -> Optional[byte
 
 
 def _links(folder: str) -> bool:
-    """Whether a file can have a second name here; some network and FUSE disks know no such thing."""
+    """Return whether a file can have a second name here; some network and FUSE disks have no hard links."""
     probe = os.path.join(folder, ".probe-%d" % os.getpid())
     try:
         write_atomic(probe, b"", durable=False)
@@ -239,7 +239,7 @@ def _links(folder: str) -> bool:
 
 
 def _put_link(blob: str, path: str) -> None:
-    """Give a file its name in a view, as a second name of the blob where the disk can, else as a link to it."""
+    """Give a file its name in a view: a hard link to the blob where the disk has them, else a symlink."""
     temp = "%s.%d.tmp" % (path[:-40] if len(os.path.basename(path)) > 200 else path, os.getpid())
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temp)
@@ -258,7 +258,7 @@ def _is_same(path: str, blob: str) -> bool:
 
 
 def _open_folders(view: str, folder: str, opened: Set[str]) -> None:
-    """Make the folders on the way from a view to one below it, and let us write there for a moment."""
+    """Make the folders on the way from a view to one below it, and make them writable for us for a moment."""
     if folder in opened:
         return
     if folder != view:

@@ -1,7 +1,7 @@
 """Packs: many small code files in one file of the box, since making a file takes longer than filling it.
 
 packs/ID.pack has their bytes end to end and packs/ID.json says where each begins. A pack counts once both are there and
-the first is as long as the second says; whoever takes a file out of it hashes it.
+the first is as long as the second says; every file taken out of it is hashed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Dict, KeysView, List, Optional, Set, Tuple
 
 from leasehold.kit.files.atomic import read_json, write_json
 
-MOST_PACKS = 32  # whoever looks for a file reads where all of them have theirs
+MOST_PACKS = 32  # a lookup reads the index of every pack
 _FULL_BYTES = 8 << 20  # what a push that is killed may lose,
 _LONG_S = 30.0  # or this much of its time
 _BYTES, _PLACES = ".pack", ".json"
@@ -31,11 +31,11 @@ class Packs:
         self._open: Dict[str, int] = {}
 
     def names(self) -> KeysView[str]:
-        """Name the files that lie in packs."""
+        """List the files that lie in packs."""
         return self._where().keys()
 
     def fetch(self, name: str) -> Optional[bytes]:
-        """Return a file as it lies in its pack, not yet proved; None where no pack has it."""
+        """Return a file as it lies in its pack, not yet verified; None where no pack has it."""
         spot = self._where().get(name)
         if spot is None:
             return None
@@ -45,14 +45,14 @@ class Packs:
         return os.pread(self._open[stem], size, start)
 
     def drop_with(self, name: str) -> None:
-        """Throw away the pack that has this file: what lies beside a spoiled one may be spoiled too."""
+        """Delete the pack that has this file: other files of a damaged pack may be damaged too."""
         spot = self._where().get(name)
         if spot is not None:
             _unlink(spot[0])
             self.close()
 
     def drop_unused(self, used: Set[str], older_than_unix: float, dry_run: bool) -> Tuple[int, int]:
-        """Remove packs of which nothing is used, and what a killed push left; say how many files and bytes."""
+        """Remove packs of which nothing is used, and leftovers of a killed push; return how many files and bytes."""
         count = size = 0
         for stem in _stems(self._folder, _BYTES):
             with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ class Packs:
 
 
 class Packing:
-    """Packs that are being filled, one after the other; the last counts when close() was called."""
+    """Packs that are being filled, one after the other; the last counts once close() was called."""
 
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
@@ -92,7 +92,7 @@ class Packing:
         self._began = 0.0
 
     def add(self, name: str, whole: memoryview) -> None:
-        """Take in a file whose hash was seen to be right."""
+        """Add a file whose hash was checked."""
         if self._file is None:
             self._stem = os.path.join(self._folder, "%x-%x-%x" % (time.time_ns(), os.getpid(), get_ident()))
             self._began = time.monotonic()
@@ -104,7 +104,7 @@ class Packing:
             self.close()
 
     def close(self) -> None:
-        """Write what is held back and where all lies; what the disk has no room for is gone."""
+        """Write what is held back, and the index; drop what the disk has no room for."""
         if self._file is None:
             return
         file, self._file = self._file, None
@@ -131,7 +131,7 @@ def _stems(folder: str, ending: str) -> List[str]:
 
 
 def _places(stem: str) -> Dict[str, Spot]:
-    """Read where the files of a pack lie; nothing where it is not what it was, say after a power cut."""
+    """Read the index of a pack; empty where it is damaged, for example after a power cut."""
     said: Any = read_json(stem + _PLACES) or {}
     try:
         if os.stat(stem + _BYTES).st_size != said["bytes"]:

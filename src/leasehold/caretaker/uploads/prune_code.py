@@ -1,4 +1,4 @@
-"""Throw old code away: trees that no unfinished run uses, and files that no tree has any more."""
+"""Delete old code: trees that no unfinished run uses, and files that no tree has any more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _YOUNG_S = 3600.0  # another home may be about to start what it has just pushed
 
 
 def prune(request: Request) -> None:
-    """Remove what nothing uses; with dry_run only say what it would be."""
+    """Remove what nothing uses; with dry_run only report it."""
     now = time.time()
     dry_run = bool(request.args.get("dry_run"))
     with trees_locked(request.root):
@@ -51,7 +51,7 @@ def _lists(root: str, ending: str) -> List[str]:
 
 
 def _blobs_of(lists: List[str]) -> Optional[Set[str]]:
-    """Name every file that a tree has; None when a list cannot be read: then nobody knows what is unused."""
+    """List every file that a tree has; None when a list cannot be read: then it is unknown what is unused."""
     used: Set[str] = set()
     for path in lists:
         try:
@@ -62,13 +62,13 @@ def _blobs_of(lists: List[str]) -> Optional[Set[str]]:
 
 
 def _in_use(root: str) -> Optional[Set[str]]:
-    """Name the trees of runs that go on, or may be resumed; None when a run's plan cannot be read: keep them all."""
+    """List the trees of runs that go on, or may be resumed; None when a run's plan cannot be read: keep them all."""
     plans = _unfinished(root)
     return None if plans is None else {str(plan["tree"]) for plan in plans}
 
 
 def _data_in_use(root: str) -> Optional[Set[str]]:
-    """Name the uploaded data of the same runs."""
+    """List the uploaded data of the same runs."""
     plans = _unfinished(root)
     if plans is None:
         return None

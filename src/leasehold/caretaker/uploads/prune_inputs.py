@@ -1,4 +1,4 @@
-"""Throw uploaded data away that no unfinished run uses; a cut upload is kept for a day."""
+"""Delete uploaded data that no unfinished run uses; a partial upload is kept for a day."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CUT_KEPT_S = 86400.0
 
 
 def prune_data(root: str, in_use: Optional[Set[str]], now: float, *, dry_run: bool) -> Dict[str, int]:
-    """Remove trees, then the files that no tree has; say how many and how large. Nothing where a list is unreadable."""
+    """Remove trees, then the files that no tree has; return how many and their size. Unreadable list: nothing."""
     inputs, nothing = Inputs(root), {"data": 0, "data_files": 0, "data_bytes": 0}
     if in_use is None or not os.path.isdir(inputs.trees):
         return nothing
@@ -26,7 +26,7 @@ def prune_data(root: str, in_use: Optional[Set[str]], now: float, *, dry_run: bo
         return nothing
     if not dry_run:
         for name in old:
-            os.unlink(os.path.join(inputs.trees, name))  # first: a folder without its list is not whole
+            os.unlink(os.path.join(inputs.trees, name))  # first: a folder without its list is not complete
             _remove_view(inputs.view(name.partition(".")[0])) if name.endswith(LIST) else None
     files = size = 0
     for path in _all_files(inputs):
@@ -60,7 +60,7 @@ def _files_of(inputs: Inputs, lists: List[str]) -> Optional[Set[str]]:
         try:
             used |= {str(entry["sha256"]) for entry in read_tree_text(text or b"", tree)}
         except (ValueError, KeyError, TypeError):
-            return None  # nobody knows what it has
+            return None  # its files are unknown
     return used
 
 

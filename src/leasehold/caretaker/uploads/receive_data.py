@@ -1,4 +1,4 @@
-"""What home asks before and while it uploads data: what is lacking, is there room, and the bytes themselves."""
+"""Requests before and during an upload of data: which files are missing, is there room, and the bytes themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def want_data(request: Request) -> None:
-    """Take the list of an upload's files; say which are lacking and how much of each is here, or that all is."""
+    """Read the list of an upload's files; reply which are missing and how much of each is here, or that all are."""
     tree = check_name(str(request.args["tree"]), "tree")
     packed = b"".join(frame.payload for frame in request.body() if frame.type == DATA)
     inputs = Inputs(request.root)
@@ -43,7 +43,7 @@ def want_data(request: Request) -> None:
 
 
 def put_data(request: Request) -> None:
-    """Take in files: heads {files: [[name, size, offset], …]} and their bytes end to end; a cut keeps what came."""
+    """Receive files: heads {files: [[name, size, offset], …]} and their bytes end to end; a cut keeps what came."""
     tree = check_name(str(request.args["tree"]), "tree")
     inputs = Inputs(request.root)
     with _room(inputs):
@@ -67,7 +67,7 @@ def _complete(inputs: Inputs, tree: str, entries: Entries, text: bytes) -> None:
 def _receive(request: Request, inputs: Inputs, known: Dict[str, int]) -> int:
     small: Set[str] = set()
     waiting: Iterator[Tuple[str, int, int]] = iter(())
-    coming: List[Coming] = []  # the one whose bytes come now
+    coming: List[Coming] = []  # the file whose bytes come now
     received = 0
     try:
         for frame in request.body():
@@ -102,14 +102,14 @@ def _next(inputs: Inputs, waiting: Iterator[Tuple[str, int, int]], known: Dict[s
         one = Coming(inputs, name, size, offset)
         if one.missing:
             return one
-        one.finish()  # nothing of it was lacking but its name
+        one.finish()  # only its name was missing
     raise Refused("wire.bad_request", "more bytes than were announced")
 
 
 def _take_empty(
     inputs: Inputs, waiting: Iterator[Tuple[str, int, int]], known: Dict[str, int], small: Set[str]
 ) -> None:
-    """Take in files that need no bytes; one whose bytes never came is found missing later."""
+    """Store files without bytes; one whose bytes never came is found missing later."""
     for name, size, offset in waiting:
         if known.get(name) == size == offset:
             Coming(inputs, name, size, offset).finish()
@@ -119,7 +119,7 @@ def _take_empty(
 
 @contextlib.contextmanager
 def _room(inputs: Inputs) -> Iterator[None]:
-    """A disk that fills up on the way says so; a quota shows in no figure before."""
+    """Turn a disk that fills up on the way into a refusal; a quota shows in no figure before."""
     try:
         yield
     except OSError as error:
@@ -132,4 +132,4 @@ def _unpack(packed: bytes) -> bytes:
     try:
         return zlib.decompressobj().decompress(packed, 1 << 30)
     except zlib.error as error:
-        raise Refused("wire.bad_request", "not packed as it should be: %s" % error) from None
+        raise Refused("wire.bad_request", "cannot be decompressed: %s" % error) from None

@@ -1,6 +1,6 @@
-"""What a new list of code has that the newest one here has not: after an edit that is a line or two of thousands.
+"""Compare a new list of code with the newest one here: after an edit they differ in a line or two of thousands.
 
-A list that lies in trees/ is whole: every file it names is here. Who finds one missing throws such lists away.
+A list that lies in trees/ is complete: every file it names is here. A reader that finds one missing deletes such lists.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from leasehold.kit.files.canonical_json import sha256
 _BETWEEN = b'"},{"'
 _HEAD, _TAIL = b'{"entries":[{"', b'"}],"schema":'
 _MOST_BYTES = 256 << 20
-_MOST_PART = 4  # beyond a fourth of it, looking at all is as quick
+_MOST_PART = 4  # beyond a fourth of it, checking all entries is as fast
 
 
 def news(folder: str, ending: str, text: bytes) -> Optional[List[Dict[str, Any]]]:
-    """Return the entries of a list that the newest whole list lacks; None where all must be looked at."""
+    """Return the entries of a list that the newest complete list lacks; None where all must be checked."""
     name, base = _newest(folder, ending)
     pieces, known = _pieces(text), _pieces(base)
     if not pieces or not known or sha256(base) != name:

@@ -33,17 +33,17 @@ Entries = List[Dict[str, Any]]
 
 
 def tree_path(root: str, name: str) -> str:
-    """Where the list of the tree with this hash lies, once all its files are here."""
+    """Return where the list of the tree with this hash lies, once all its files are here."""
     return os.path.join(root, "trees", check_name(name, "tree") + LIST)
 
 
 def have_tree(request: Request) -> None:
-    """Tell whether a tree is here whole."""
+    """Return whether a tree is here in full."""
     request.reply({"have": os.path.exists(tree_path(request.root, str(request.args["tree"])))})
 
 
 def want_tree(request: Request) -> None:
-    """Take a tree's list of files and say which of them home must send; with none missing, the tree is here.
+    """Read a tree's list of files and reply which of them home must send; with none missing, the tree is here.
 
     Files that home takes for new may follow the list at once: then one round trip is enough.
     """
@@ -69,7 +69,7 @@ def want_tree(request: Request) -> None:
         elif lacking:
             write_atomic(_beside(target, COMING), packed, durable=False)
             write_json(_beside(target, LACKING), {"blobs": lacking}, durable=False)
-    named = lacking if len(lacking) != request.args.get("files") else []  # over a long way, all the names take a while
+    named = lacking if len(lacking) != request.args.get("files") else []  # on a slow link, all the names take a while
     for start in range(0, len(named), _NAMES_A_FRAME):
         request.reply({"names": named[start : start + _NAMES_A_FRAME]})
     request.reply({"have": here and not lacking, "lack": len(lacking)})
@@ -101,7 +101,7 @@ def lay_out(root: str, name: str, target: str) -> None:
 
 
 def read_tree(root: str, name: str) -> Entries:
-    """Return the list of a tree that is here; one that is not is refused."""
+    """Return the list of a tree that is here; refuse one that is not."""
     try:
         with open(tree_path(root, name), "rb") as file:
             return _read_listing(file.read(), name)
@@ -124,7 +124,7 @@ def _copy_all(blobs: BlobStore, entries: Entries, target: str) -> None:
 
 
 def _mend(root: str, blobs: BlobStore, entries: Entries) -> None:
-    """Have the next push send all that is missing: after a power cut many files may be empty, and other trees' too."""
+    """Make the next push send all that is missing: after a power cut many files may be empty, and other trees' too."""
     with trees_locked(root):
         blobs.drop_cut_short((name_of(entry), int(entry["bytes"])) for entry in entries if "link" not in entry)
         for name in os.listdir(os.path.join(root, "trees")):
@@ -142,7 +142,7 @@ def _is_whole(blobs: BlobStore, path: str) -> bool:
 
 
 def blobs_named(path: str) -> Set[str]:
-    """Name the blobs of a list, whole or coming; one that cannot be read is refused."""
+    """List the blobs of a list, complete or coming; refuse one that cannot be read."""
     with open(path, "rb") as file:
         entries = _read_listing(file.read(), os.path.basename(path).partition(".")[0])
     return {name_of(entry) for entry in entries if "link" not in entry}
@@ -150,7 +150,7 @@ def blobs_named(path: str) -> Set[str]:
 
 @contextlib.contextmanager
 def trees_locked(root: str) -> Iterator[None]:
-    """Keep pruning and pushing apart: a file that a new tree was promised must not be thrown away under it."""
+    """Keep pruning and pushing apart: a file that a new tree needs must not be deleted meanwhile."""
     os.makedirs(os.path.join(root, "trees"), exist_ok=True)
     fd = wait_lock(os.path.join(root, "trees", "lock"), _LOCK_S)
     if fd is None:
@@ -175,7 +175,7 @@ def _settle(blobs: BlobStore, target: str, name: str) -> None:
 
 
 def _holds(target: str, packed: bytes) -> bool:
-    """Whether a list lies there as it came: after a power cut it may not, and is written again."""
+    """Return whether a list lies there as it came: after a power cut it may not, and is written again."""
     try:
         with open(target, "rb") as file:
             return file.read() == packed
@@ -184,7 +184,7 @@ def _holds(target: str, packed: bytes) -> bool:
 
 
 def _write_whole(target: str, packed: bytes) -> None:
-    write_atomic(target, packed, durable=False)  # it goes by its hash, as its files do: what is lost is sent again
+    write_atomic(target, packed, durable=False)  # its name is its hash, as for its files: what is lost is sent again
     for name in (COMING, LACKING):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_beside(target, name))
@@ -195,7 +195,7 @@ def _beside(target: str, ending: str) -> str:
 
 
 def _news(root: str, packed: bytes, name: str) -> Entries:
-    """Return the entries whose files may not be here: those that the newest list has not, or all of them."""
+    """Return the entries whose files may be missing here: those that the newest list lacks, or all of them."""
     from .tree_diff import news
 
     text = _unpack(packed)
@@ -207,12 +207,12 @@ def _news(root: str, packed: bytes, name: str) -> Entries:
 
 
 def _read_listing(packed: bytes, name: str) -> Entries:
-    """Unpack, check that the whole has the hash it goes by, and check every path."""
+    """Decompress, check the whole against the hash in its name, and check every path."""
     return checked_entries(_unpack(packed), name)
 
 
 def checked_entries(text: bytes, name: str) -> Entries:
-    """Return the entries of a list that has the hash it goes by, every path checked."""
+    """Return the entries of a list that matches its hash, with every path checked."""
     try:
         entries = read_tree_text(text, name)
     except (ValueError, KeyError, AttributeError, TypeError) as error:
@@ -224,7 +224,7 @@ def _unpack(packed: bytes) -> bytes:
     try:
         return zlib.decompressobj().decompress(packed, _MOST_LISTING_BYTES)
     except zlib.error as error:
-        raise Refused("wire.bad_request", "not packed as it should be: %s" % error) from None
+        raise Refused("wire.bad_request", "cannot be decompressed: %s" % error) from None
 
 
 def _checked(entries: Entries) -> Entries:
@@ -244,7 +244,7 @@ def _checked(entries: Entries) -> Entries:
 
 
 def _check_apart(paths: List[str]) -> None:
-    """No two entries may want one place: equal paths, or a file where another needs a folder."""
+    """Refuse two entries that need one path: equal paths, or a file where another needs a folder."""
     files = set(paths)
     folders = {path.rpartition("/")[0] for path in paths}
     for folder in list(folders):
@@ -256,7 +256,7 @@ def _check_apart(paths: List[str]) -> None:
 
 
 def _receive(body: "Iterable[Frame]", blobs: BlobStore) -> int:
-    """Fill blobs from heads {blobs: [[name, bytes], …], packed} and the bytes of all of them, end to end."""
+    """Receive blobs from heads {blobs: [[name, bytes], …], packed} and the bytes of all of them, end to end."""
     from leasehold.kit.wire.frames import DATA
 
     received = 0
@@ -296,7 +296,7 @@ def _receive(body: "Iterable[Frame]", blobs: BlobStore) -> int:
 
 
 def _keep_empty(blobs: BlobStore, waiting: Iterator[Tuple[str, int]]) -> int:
-    """Take in the files without bytes that a head ends with; one whose bytes never came is found missing later."""
+    """Store the files without bytes that a head ends with; one whose bytes never came is found missing later."""
     kept = 0
     for name, size in waiting:
         if size:

@@ -1,1 +1,1 @@
-"""One connection from home, and how a request is refused."""
+"""One connection from home, and refusals of requests."""

@@ -1,4 +1,4 @@
-"""One connection from home: read requests, answer them side by side, leave when the stream ends."""
+"""One connection from home: read requests, answer them concurrently, exit when the stream ends."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BODY_FRAMES = 64
 _FINISH_S = 1.0
 _HAS_WRITEV = hasattr(os, "writev")  # PyPy has none
 _MOST_PARTS = 512  # the system takes 1024 at once
-_GARBAGE = 100_000  # a list of ten thousand files is none, and looking through it takes long
+_GARBAGE = 100_000  # a list of ten thousand files is none, and searching it takes long
 
 
 class Request:
-    """What an operation sees: its arguments, its body, and where its answer goes."""
+    """A request as an operation sees it: its arguments, its body, and the way for its answer."""
 
     def __init__(self, connection: "Connection", number: int, args: Dict[str, Any]) -> None:
         self.args = args
@@ -39,12 +39,12 @@ class Request:
 
     @property
     def gone(self) -> bool:
-        """Whether home hung up."""
+        """Whether home has disconnected."""
         return self._connection.closed.is_set()
 
     @property
     def left(self) -> bool:
-        """Whether home wants no more of this answer; only of a request without a body."""
+        """Whether home wants no more of this answer; only for a request without a body."""
         return not self.inbox.empty()
 
     def reply(self, value: Mapping[str, Any]) -> None:
@@ -56,7 +56,7 @@ class Request:
         self._connection.send(frames.head(self._number, frames.DATA, sum(map(len, parts))), *parts)
 
     def file_data(self, fd: int, offset: int, count: int) -> int:
-        """Send a range of a file as one chunk, uncopied where the system can; return how much of it there was."""
+        """Send a range of a file as one chunk, uncopied where the system can; return how many bytes were there."""
         return self._connection.send_file(frames.head(self._number, frames.DATA, count), fd, (offset, count))
 
     def body(self) -> Iterator[Frame]:
@@ -78,7 +78,7 @@ class Connection:
 
     def __init__(self, root: str, reader: BinaryIO, writer: BinaryIO) -> None:
         self.root = root
-        self.turn = threading.Lock()  # bulk answers go one after the other: the next is under way when one has come
+        self.turn = threading.Lock()  # bulk answers are sent one after the other: the next begins when one has arrived
         self.closed = threading.Event()
         self._reader = reader
         self._writer = writer
@@ -101,13 +101,13 @@ class Connection:
                 _offer(request, None)
 
     def finish(self, limit_s: float) -> None:
-        """Let what is under way end: somebody may be writing down what he has found out."""
+        """Let running requests end: one of them may be recording its findings."""
         deadline = time.monotonic() + limit_s
         for request in list(self._open.values()):
             request.answered.wait(max(0.0, deadline - time.monotonic()))
 
     def send(self, *parts: bytes) -> None:
-        """Write whole frames, one sender at a time; many parts are not copied together."""
+        """Write complete frames, one sender at a time; many parts are not copied together."""
         with self._lock:
             out = self._writer.fileno()
             done = os.writev(out, parts) if _HAS_WRITEV and len(parts) <= _MOST_PARTS else 0
@@ -115,7 +115,7 @@ class Connection:
                 write_all(out, memoryview(b"".join(parts))[done:])
 
     def send_file(self, head: bytes, fd: int, span: Tuple[int, int]) -> int:
-        """Write a frame's head and a range of a file; what the file lost is sent as zeros: a frame is whole."""
+        """Write a frame's head and a range of a file; send zeros for what the file lost: a frame must be complete."""
         with self._lock:
             out = self._writer.fileno()
             write_all(out, head)
@@ -155,7 +155,7 @@ class Connection:
         self._open.pop(number, None)
         try:
             self.send(last)
-        except (OSError, ValueError):  # home has gone; ValueError: so has our end of the stream
+        except (OSError, ValueError):  # home has disconnected; ValueError: our end of the stream is closed too
             self.closed.set()
         finally:
             request.answered.set()
@@ -178,16 +178,16 @@ def serve(root: str, operations: Dict[str, Operation]) -> int:
 
 
 def _close_to_others(folder: str) -> None:
-    """An older version left it open, and logs may hold secrets."""
+    """Restrict the root to its owner: an older version left it open, and logs may hold secrets."""
     try:
         if os.stat(folder).st_mode & 0o077:
             os.chmod(folder, 0o700)
-    except OSError:  # somebody else's, or a file system without modes
+    except OSError:  # another user's, or a file system without modes
         pass
 
 
 def _pass_on(out: int, fd: int, span: Tuple[int, int]) -> int:
-    """Have the kernel hand a file's pages to the stream; read and write where it cannot. Return how much there was."""
+    """Have the kernel send a file's pages to the stream, else read and write; return how many bytes there were."""
     (offset, count), sent = span, 0
     by_kernel = hasattr(os, "sendfile")
     while sent < count:
@@ -210,7 +210,7 @@ def _pass_on(out: int, fd: int, span: Tuple[int, int]) -> int:
 
 
 def _offer(request: Request, frame: Optional[Frame]) -> None:
-    """Hand a frame over, waiting while the operation is busy; what has answered takes no more."""
+    """Pass a frame on, waiting while the operation is busy; an operation that has answered accepts no more."""
     while not request.answered.is_set():
         try:
             request.inbox.put(frame, timeout=0.2)

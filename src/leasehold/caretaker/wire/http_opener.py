@@ -1,4 +1,4 @@
-"""Open an HTTP address, with or without following redirects: proxies are respected, secrets stay at their host."""
+"""Open an HTTP address, with or without following redirects: proxies are respected, secrets stay with their host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_REDIRECTS = 10
 
 
 class UnsafeRedirect(Exception):
-    """A server points to an address that must not be followed; str() says why."""
+    """A server redirects to an address that must not be followed; str() gives the reason."""
 
 
 def open_here(request: urllib.request.Request, timeout_s: float) -> Any:
@@ -24,7 +24,7 @@ def open_following(request: urllib.request.Request, timeout_s: float) -> Any:
 
 
 def escaped(url: str) -> str:
-    """Escape what an address must not hold as it is: spaces, 中文."""
+    """Escape characters that an address must not contain: spaces, 中文."""
     return quote(url, safe="%/:=&?~#+!$,;'@()*[]")
 
 
@@ -34,7 +34,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; an Authorization goes on to the same origin only, and never from https to http."""
+    """Follows redirects; passes Authorization on to the same origin only, and never from https to http."""
 
     max_redirections = _MOST_REDIRECTS
 
@@ -44,7 +44,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         target = urljoin(req.full_url, newurl)
         old, new = urlsplit(req.full_url), urlsplit(target)
         if new.scheme not in ("http", "https") or (old.scheme == "https" and new.scheme != "https"):
-            raise UnsafeRedirect("it is sent on to %s://, which is not safe" % new.scheme)
+            raise UnsafeRedirect("it redirects to %s://, which is not safe" % new.scheme)
         request = urllib.request.Request(escaped(target), headers=dict(req.headers))
         auth = req.unredirected_hdrs.get("Authorization")
         if auth and (old.scheme, old.netloc) == (new.scheme, new.netloc):

@@ -1,10 +1,10 @@
-"""How the box says no."""
+"""Refusal of a request by the box."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """An answer of no: a code that home knows, a sentence, and what to do."""
+    """A refusal: a code that home knows, a sentence, and the remedy."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(message)

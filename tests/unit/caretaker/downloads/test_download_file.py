@@ -123,7 +123,7 @@ def test_a_stream_of_unknown_length_needs_a_promise(bench: Bench) -> None:
         handler.close_connection = True
 
     url = bench.web.reply("/f", reply)
-    with pytest.raises(Failed, match="does not say how long"):
+    with pytest.raises(Failed, match="does not report the length"):
         bench.fetch(url)
     assert bench.fetch(url, sha256=SHA) == DATA
 

@@ -90,7 +90,7 @@ def test_a_list_that_reaches_out_of_its_folder_is_refused(server: Web, name: Any
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"", b"\xff"])
 def test_a_list_that_is_none_is_said(server: Web, body: bytes) -> None:
     server.reply("/api/models/org/name/revision/main", lambda handler, asked: handler.plain(200, body))
-    with pytest.raises(Failed, match="could not be had"):
+    with pytest.raises(Failed, match="could not be fetched"):
         listed("hf:org/name", {"HF_ENDPOINT": server.base})
 
 

@@ -77,7 +77,7 @@ def test_several_cards_keep_their_numbers_and_a_lost_one_says_so(driver: FakeNvm
     driver.show(driver.card(util=1), driver.card(code=15), driver.card(util=3))
     first, lost, third = ask(driver)
     assert (first["util_percent"], third["util_percent"]) == (1, 3)
-    assert lost == {"index": 1, "lost": True, "problem": "the NVIDIA driver says: the card is lost"}
+    assert lost == {"index": 1, "lost": True, "problem": "the NVIDIA driver reports: the card is lost"}
 
 
 @needs_compiler

@@ -214,7 +214,7 @@ def test_an_odd_address_is_a_failure_and_not_repeated(url: str) -> None:
 
 
 def test_an_unknown_kind_and_a_missing_field_are_failures() -> None:
-    assert try_send({"kind": "pigeon"})["problem"] == "no such kind of channel: pigeon"
+    assert try_send({"kind": "pigeon"})["problem"] == "unknown kind of channel: pigeon"
     assert try_send({"kind": "telegram", "token": "1:aaaaaaaa"})["problem"].startswith("KeyError")
 
 
