@@ -1,4 +1,4 @@
-"""Walls a child process raises around itself before it touches a file from a rented box.
+"""Restrictions that a child process puts on itself before it opens a file from a rented box.
 
 Runs in whatever interpreter the torch check is given, so it keeps to the stdlib and to Python 3.8's library.
 A wall that the system refuses is left out of the list that is reported, never an error: a receipt says what
@@ -22,15 +22,15 @@ _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 
 
-_GRACE_S = 3  # from TimeIsUp to the kernel's own end, for code that no exception reaches
+_GRACE_S = 3  # from TimeIsUp to the kernel's own kill, for code that no exception reaches
 
 
 class TimeIsUp(BaseException):
-    """The processor time is used up; no Exception, so that nothing on the way takes it for a file's fault."""
+    """The processor time is used up; not an Exception, so that no handler mistakes it for an error in the file."""
 
 
 def limit_resources(cpu_s: float, address_bytes: int, open_files: int, data_bytes: int = 0) -> list[str]:
-    """Bound CPU, memory and files; forbid writing files, dumping core and starting processes or threads.
+    """Limit CPU, memory and files; forbid writing files, dumping core and starting processes or threads.
 
     `data_bytes` bounds what is taken from here on, for a process that maps more addresses than it uses.
     """
@@ -87,7 +87,7 @@ def die_with_parent() -> None:
 
 
 def forbid_new_privileges() -> list[str]:
-    """Make set-uid programs powerless, and die with the parent; call leave_network first, it undoes that."""
+    """Disable set-uid programs, and die with the parent; call leave_network first, since it undoes that."""
     if not sys.platform.startswith("linux"):
         return []
     die_with_parent()
@@ -109,7 +109,7 @@ def leave_network(reopens_files: bool) -> list[str]:
 
 
 def leave_rights() -> None:
-    """Give up root's rights over files and processes, where the network was left before; call it with files open."""
+    """Give up root's rights over files and processes, once the network was left; call it with files open."""
     if sys.platform.startswith("linux") and os.geteuid() == 0:
         _libc().unshare(_CLONE_NEWUSER)
 

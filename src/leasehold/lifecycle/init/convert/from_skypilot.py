@@ -1,4 +1,4 @@
-"""SkyPilot's task YAML, as its reference describes it, carried over."""
+"""Convert SkyPilot's task YAML, as its reference describes it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TOP = {
 
 
 def from_skypilot(value: Mapping[str, Any], lines: Mapping[str, int], source: str) -> Draft:
-    """Carry a task over; what has no counterpart is reported with its line."""
+    """Carry a task over; report what has no counterpart, with its line."""
     if "service" in value or "pool" in value:
         raise UserError(
             "init.not_a_task", f"{source} describes a service that stays up, not a task that ends",
@@ -136,7 +136,7 @@ def _resources(found: Any, lines: Mapping[str, int], draft: Draft) -> None:
 
 
 def _cards(content: Any, line: int, draft: Draft) -> None:
-    """Read A100:2, {A100: 2}, a list of such (in order) or a set of such (any)."""
+    """Parse A100:2, {A100: 2}, a list of such (in order) or a set of such (any)."""
     if content is None:
         return
     if isinstance(content, dict):

@@ -67,7 +67,7 @@ class Option:
 
 
 def read_directive(text: str, line: int) -> list[Option]:
-    """Read what follows #SBATCH; words after an unquoted # are a remark."""
+    """Parse what follows #SBATCH; words after an unquoted # are a comment."""
     try:
         found = shlex.split(text, comments=True)
     except ValueError:
@@ -85,7 +85,7 @@ def walk_options(given: list[str], line: int) -> Iterator[tuple[Option, int]]:
 
 
 def reason_for(option: Option) -> str:
-    """Say why an option is not carried over."""
+    """Return the reason why an option is not carried over."""
     return _REASONS.get(option.name, "it has no counterpart here")
 
 
@@ -104,7 +104,7 @@ def _one(word: str, following: str, line: int) -> tuple[Option, int]:
 
 
 def _whole(name: str) -> str:
-    """Complete an abbreviated option, as getopt does where it is the only one so begun."""
+    """Complete an abbreviated option, as getopt does where the abbreviation is unambiguous."""
     name = re.sub("_", "-", name)
     if name in _LONG:
         return name

@@ -1,4 +1,4 @@
-"""What each `lease box` command does with the api's answer."""
+"""The `lease box` commands: call the api, render its answer."""
 
 from __future__ import annotations
 

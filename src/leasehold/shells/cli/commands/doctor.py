@@ -1,4 +1,4 @@
-"""What doctor and lint do with the api's answer."""
+"""The doctor and lint commands: call the api, render its answer."""
 
 from __future__ import annotations
 

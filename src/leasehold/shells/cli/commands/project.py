@@ -1,4 +1,4 @@
-"""What init and check do with the api's answer."""
+"""The init and check commands: call the api, render its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How disks and what lies on them are shown, from what --json gives."""
+"""Format disks and their contents from the data that --json gives."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from leasehold.model.values.units import say_bytes
 from leasehold.model.values.wording import ago, one_line
 
-_SHOWN = 3  # units of a class
+_SHOWN = 3  # units listed for a class
 _TARGETS_SHOWN = 20
 _DELETED_SHOWN = 5
-_FULL_SHARE = 0.95  # the patrol raises its alarm here too
+_FULL_SHARE = 0.95  # the patrol's alarm threshold
 
 
 def disk_lines(seen: Mapping[str, Any], *, everything: bool = False) -> Iterator[str]:
-    """Yield each tier with its classes, then what may go."""
+    """Yield each tier with its classes, then what may be freed."""
     for tier in seen["tiers"]:
         yield from _tier_lines(seen, tier, everything)
     for link in seen["links"]:
