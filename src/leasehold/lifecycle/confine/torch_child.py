@@ -67,7 +67,7 @@ def _load(torch: Any, path: str) -> dict[str, object]:
         return {"torch_load": said, "by_policy": False}
     except pickle.UnpicklingError as error:  # a class or an opcode that weights_only does not accept
         said = str(error).partition("WeightsUnpickler error:")[2].strip()
-        by_protocol = said.startswith(_OTHER_PROTOCOL)  # a valid file of pickle_protocol=4: torch reads no further
+        by_protocol = said.startswith(_OTHER_PROTOCOL)  # a valid file of pickle_protocol=4: torch reads none higher
         return {"torch_load": f"refused: {_shown(error)}", "by_policy": True, "by_protocol": by_protocol}
     except Exception as error:  # noqa: BLE001  the process boundary: whatever torch raises is its answer
         return {"torch_load": f"refused: {_shown(error)}", "by_policy": False}

@@ -51,7 +51,7 @@ class CodeTree:
     left_out: frozenset[str] = frozenset()  # leasehold's own folders in it that would have been sent: "state/"
     laid_out_for: Path | None = None  # the project that it was read from, when its files were copied elsewhere
     data: tuple[DataTree, ...] = ()  # files that the job names beside the code
-    beside: frozenset[str] = frozenset()  # paths that travel and make no other run: notes, images, other jobs
+    beside: frozenset[str] = frozenset()  # paths that are sent but change no run's identity: notes, images, other jobs
 
     @property
     def project(self) -> Path:

@@ -34,7 +34,7 @@ def below(project: Path, places: Sequence[Path]) -> tuple[str, ...]:
 
 
 def say_home_stays(home: Home, project: Path, left_out: Collection[str]) -> str:
-    """Report that the home lies in the project and is not sent; nothing where it is already ignored there."""
+    """Format a notice that the home lies in the project and is not sent; empty where it is already ignored."""
     found = [prefix for prefix in below(project, [home.path]) if prefix in left_out]
     if not found:
         return ""

@@ -78,7 +78,7 @@ def _entries(command: str, paths: set[str]) -> list[str]:
 
 
 def _files(name: str, level: int, path: str, entry: str) -> Iterator[str]:
-    """Spell where in the project a module would lie: at the root, in src, beside the script, or beside its user."""
+    """Return where in the project a module would lie: the root, src, beside the script, or beside its importer."""
     roots = [*_ROOTS, posixpath.dirname(entry)]
     if level:
         above = posixpath.dirname(path).split("/") if "/" in path else []

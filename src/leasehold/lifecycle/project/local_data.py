@@ -90,7 +90,7 @@ def count(item: LocalData, project: Path) -> tuple[int, int]:
 
 
 def say_data(job: Job, project: Path) -> str:
-    """Report the size of the job's data, without reading it: a plan reads none of it."""
+    """Format the size of the job's data, from file sizes alone: a plan reads none of it."""
     said = []
     for item in job.data:
         files, size = count(item, project)

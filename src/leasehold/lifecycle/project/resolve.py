@@ -59,7 +59,7 @@ class Share:
     cells: tuple[str, ...] = ()
     part: str = ""
     generation: int = -1  # computed by the home that shared it out; -1: not computed
-    given: Mapping[str, int] = field(default_factory=dict)  # which giving of a cell this is: a later one counts more
+    given: Mapping[str, int] = field(default_factory=dict)  # the number of a cell's giving: a higher one wins
 
 
 ALL = Share()

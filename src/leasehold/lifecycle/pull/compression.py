@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_SLOW_BYTES_PER_S = 30e6  # of one connection, as it travels: below it packing costs less time than it saves
+_SLOW_BYTES_PER_S = 30e6  # of one connection, on the wire: above it compression costs more time than it saves
 _SHRINKS_BELOW = 0.9
 _ENOUGH_BYTES = 2 << 20  # bytes to measure on
-_REQUESTS = 8  # bytes sent uncompressed before compression is tried again
+_REQUESTS = 8  # requests sent uncompressed before compression is tried again
 
 
 class Packing:

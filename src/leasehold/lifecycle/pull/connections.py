@@ -16,7 +16,7 @@ from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.contract import FAR_S
 from leasehold.transport.openssh import SshTransport
 
-if TYPE_CHECKING:  # the first connection starts before the remaining imports
+if TYPE_CHECKING:  # imported lazily: the first connection starts before
     from leasehold.platforms.contract import Engine
     from leasehold.transport.contract import Transport
 
@@ -51,7 +51,7 @@ class Calls:
         self._over = False
 
     def begin(self) -> None:
-        """Call a box that we have met, without waiting; several times where the last pull says that it pays."""
+        """Start to connect to a box that we have met, without waiting; several times if that pays by the last pull."""
         transport = self._transport
         if not isinstance(transport, SshTransport) or not transport.met:
             return

@@ -27,7 +27,7 @@ class Underway:
         self._clock = clock
         self._lock = threading.Lock()
         self._landings: dict[int, list[Landing]] = {}  # by connection, in request order
-        self._answers: dict[int, deque[tuple[float, int]]] = {}  # when each one's last ones ended, and their bytes
+        self._answers: dict[int, deque[tuple[float, int]]] = {}  # ends of each one's last requests, and their bytes
         self._speeds: dict[int, float] = {}  # over these
         self._heard: dict[int, float] = {}  # when each connection last brought something
 
@@ -49,7 +49,7 @@ class Underway:
         self._heard[number] = self._clock()
 
     def end(self, number: int, landing: Landing) -> None:
-        """It came, or will not: a connection's answers come one after the other, so the next one begins now."""
+        """Record that a request ended, complete or not; a connection answers in order, so the next begins now."""
         with self._lock:
             now, answers = self._clock(), self._answers[number]
             answers.append((now, landing.came_bytes))

@@ -134,7 +134,7 @@ class Intake:
         self._names = HomeNames(Probe(place.folder))
         self._number = 0
         self._waiting: list[Coming] = []  # there is no room for them
-        self._lock = threading.Lock()  # a pull that failed may be over before its list; the number is another's then
+        self._lock = threading.Lock()  # a failed pull may end before its list; the number is another's then
         self._fd = os.open(place.folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
 
     def add(self, piece: ListPiece) -> None:
@@ -211,7 +211,7 @@ def _part_from_roof(target: str) -> None:
 
 
 def _listed_before(folder: Path) -> dict[tuple[str, str], Any]:
-    """What the last try was to bring: size and time by cell and path. No inode: a parked box may come with others."""
+    """Return what the last attempt listed: size and time by cell and path. No inode: a parked box may have others."""
     try:
         lines = (folder / NAME).read_bytes().split(b"\n")
     except FileNotFoundError:

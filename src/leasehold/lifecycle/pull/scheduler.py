@@ -337,7 +337,7 @@ class Desk:
 
 
 def different(file: Coming) -> VerifyError:
-    """Raise that a file does not match what the box sealed."""
+    """Return the error for a file that does not match what the box sealed."""
     return VerifyError(
         "artifact.hash_differs",
         f"{file.key} arrived different from the box's manifest, twice",

@@ -235,7 +235,7 @@ class _Chart:
             if isinstance(part, bytes):
                 self.manifest.add(part)
                 if self.manifest.over:
-                    return  # the box's remaining work is only for its own cache
+                    return  # the box's remaining work is only for its own use
                 continue
             if "file" in part:
                 desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])

@@ -35,7 +35,7 @@ _FIRST_WAVE = 1 + AHEAD
 _QUICK_BYTES_PER_S = 2e6  # of one stream: a block of a megabyte in half a second
 _THREADS_A_STREAM = 2  # while one block is written, the next is in flight
 _MOST_BATCH_BYTES = 8 << 20
-_UNTRIED_BYTES_PER_S = 2e6  # from here a box counts as far
+_UNTRIED_BYTES_PER_S = 2e6  # assumed for a far box
 _NEAR_BYTES_PER_S = 1e9
 _BATCH_S = 0.75
 _SPARE_S = 0.05
@@ -239,7 +239,7 @@ class Streams:
             self._fetch(engine, self._landing(batch, gathering, number), batch, number)
 
     def _batch_bytes(self, number: int) -> int:
-        """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
+        """Return a stream's next request size, smaller towards the end, so that no slow stream has a long rest."""
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
         speed = self._underway.speed(number)
         share = max(share, int(_ROUND_TRIPS * self._way.round_trip_s * speed)) if self._far else share
@@ -309,7 +309,7 @@ class Streams:
             self._desk.fail(different(file))
 
     def _mend(self, engine: Engine, file: Coming) -> None:
-        """Find the blocks that differ from the box's, and have only those come again; none found: all of it."""
+        """Find the blocks that differ from the box's, and request only those again; if none differs, the whole file."""
         theirs = engine.ranges.sums(self._way.run, file.cell, file.path)
         bad: list[tuple[int, int]] = []
         for number, start in enumerate(range(0, file.bytes, BLOCK_BYTES)):

@@ -76,7 +76,7 @@ def read_directive(text: str, line: int) -> list[Option]:
 
 
 def walk_options(given: list[str], line: int) -> Iterator[tuple[Option, int]]:
-    """Yield options from the front of a list of words, each with how many words it took; stop at the first other."""
+    """Yield the leading options of a list of words, each with its number of words; stop at the first other word."""
     at = 0
     while at < len(given) and given[at].startswith("-") and given[at] not in ("-", "--"):
         option, taken = _one(given[at], given[at + 1] if at + 1 < len(given) else "", line)

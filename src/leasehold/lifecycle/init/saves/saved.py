@@ -31,14 +31,14 @@ def what_is_saved(source: Source, node: ast.expr | None) -> tuple[tuple[str, ...
 
 
 def kind_of(pattern: str, loads: str, otherwise: Kind) -> Kind:
-    """Return the kind of a saved array file: a name about weights or state makes it a checkpoint, JSON plain data."""
+    """Return the kind of a saved file: arrays named for weights or state, and JSON plainly so, are checkpoints."""
     if loads == "json" and _JSON_STATE.search(pattern):
         return Kind.CHECKPOINT
     return Kind.CHECKPOINT if loads in ("npy", "npz") and _STATE.search(pattern) else otherwise
 
 
 def _holds_classes(source: Source, key: ast.expr | None, value: ast.expr) -> bool:
-    """An argparse namespace or a config object is a class; vars(args) and .state_dict() are plain."""
+    """Return whether classes are saved: an argparse namespace or config object, but not vars(args) or .state_dict()."""
     if isinstance(value, ast.Call):
         name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
         return name not in (*_STATES, "vars", "dict", "list", "int", "float", "str", "tuple") and bool(

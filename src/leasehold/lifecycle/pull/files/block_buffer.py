@@ -11,7 +11,7 @@ from leasehold.kit.wire.frames import BLOCK_BYTES
 from .incoming_file import Part
 
 _MOST_BYTES = 128 << 20
-_PATIENCE_S = 0.2  # that offer() waits for the hasher to make room; blocks that do not fit are later read from the disk
+_PATIENCE_S = 0.2  # wait for the hasher to make room; what it then does not get it reads from the disk
 
 
 class Fresh:
@@ -24,7 +24,7 @@ class Fresh:
         self._bytes = 0
 
     def offer(self, number: int, start: int, parts: Sequence[Part]) -> None:
-        """Keep a block of a file. Where memory is full, what is hashed last is not kept; it is waited for a moment."""
+        """Keep a block of a file. If memory stays full for a moment, drop the block that would be hashed last."""
         size = sum(len(part) for part in parts)
         with self._room:
             self._drop(number, start)

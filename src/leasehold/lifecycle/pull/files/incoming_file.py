@@ -67,7 +67,7 @@ class Coming:
                 view, offset = view[written:], offset + written
 
     def write_past_cache(self, block: memoryview, offset: int) -> None:
-        """Put an aligned block at its aligned place, straight onto the disk; through the cache where that cannot be."""
+        """Write an aligned block at its aligned offset, directly to the disk; through the cache if that fails."""
         with self._lock:
             if self._opened_direct():
                 try:

@@ -182,7 +182,7 @@ class Shares:
         return {(member.box.name, member.box.root): member for member in self._met()}
 
     def _may_return(self, record: RunRecord, places: Container[tuple[str, str]]) -> bool:
-        """Whether a run that no box has may be found yet: its lease is open, or its box was off and answers now."""
+        """Return whether a run that no box has may yet be found: its lease is open, or its box was off and is back."""
         lease = books.find_lease(self.home.ledger, record.lease)
         if lease.open:
             return True
