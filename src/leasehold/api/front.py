@@ -88,7 +88,7 @@ def convert(source: Path) -> dict[str, Any]:
 def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over: bool = False) -> RunOutcome:
     """Follow a run; one that this home does not know is looked up on the box and recorded first.
 
-    With take_over, a person types that this home shall hold it from now on.
+    With take_over, a person types that this home holds it from now on.
     """
     from leasehold.api.running import watch
     from leasehold.lifecycle.machine.box import find_box

@@ -175,7 +175,7 @@ def logs(
 ) -> str:
     """Emit the log of a cell's attempt (0: the newest) as plain text; return why it failed, if that is known.
 
-    Where the box is gone, the copy that came home is read, and that is reported first.
+    If the box is gone, the home copy is read instead, and that is reported first.
     """
     from leasehold.kit.events.failure_events import say_cell
     from leasehold.lifecycle.results.home_copy import seen_from, tell_copy

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def runs_found(home: Home, entry: BoxEntry) -> dict[str, Any]:
     """List the runs in each of our folders there, and how to attach to those that this home does not know.
 
-    {runs, problem}: a problem says why the list may not be whole.
+    {runs, problem}: a problem is the reason why the list may be incomplete.
     """
     if entry.flavour == Flavour.SHELL_ONLY.value:
-        return {"runs": [], "problem": "it carries only a terminal, so nobody can be asked what lies there"}
+        return {"runs": [], "problem": "it carries only a terminal, so the runs there cannot be listed"}
     try:
         with box_called(home, entry.name).look_in() as engine:
             return _listed(home, entry, engine)

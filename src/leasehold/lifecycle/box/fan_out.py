@@ -1,7 +1,7 @@
 """Query many boxes in parallel, with limits on shared gateways; a silent box delays no other.
 
-Each call has a thread of its own and starts when there is room. A call that has been silent for a while keeps its
-thread and gives its room to the next one.
+Each call has its own thread and starts when a slot is free. A call that has been silent for a while keeps its
+thread and passes its slot to the next one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def fan_out(
 ) -> Iterator[Turn[T]]:
     """Query everyone; yield at every answer and every tick until all have returned.
 
-    Leaving early leaves the threads: whoever leaves ends what they wait for.
+    Leaving early leaves the threads running: the caller then ends what they wait for.
     """
     fan: _Fan[T] = _Fan(limits or Limits(), clock, chance)
     for call in calls:

@@ -107,7 +107,7 @@ def _sizes(home: Home, word: BoxWord, held: list[Lease]) -> dict[str, Decimal]:
     for text in word.disks:
         tier, _, size = text.rpartition("=")
         if not held:
-            raise UserError("box.not_leased", f"{word.box} has no open lease whose disk could be told")
+            raise UserError("box.not_leased", f"{word.box} has no open lease to record a disk size for")
         known = [item.name for item in home.shelf().load(held[0].platform).tiers]
         if tier not in known:
             raise UserError("box.bad_disk", f"{text!r}: no tier {tier!r}", hint=f"its tiers: {', '.join(known)}")

@@ -45,7 +45,7 @@ def settle(home: Home, on: str, platform: str, report: Report, ask: Ask = termin
 def refuse_unserved(profile: Profile, address: str) -> None:
     """Refuse a local platform for a box that is reached by ssh: nobody could give it up there.
 
-    One that merely extends the simulated rental is that machine too, whatever it says of how it is reached.
+    A profile that extends the simulated rental is that machine too, whatever its `reached` states.
     """
     if not address.startswith(SSH) or (profile.reached != "here" and profile.landlord != "simulated"):
         return
@@ -174,4 +174,4 @@ def _record(home: Home, name: str, platform: str, matches: list[Match], report: 
             )
     against = [found.platform for found in matches if found.platform != platform]
     box_book.choose_platform(home.ledger, name, platform, against)
-    report(Note("platform", f"{name} is on {platform} from now on, by your word", {"platform": platform}))
+    report(Note("platform", f"{name} is on {platform} from now on, as you stated", {"platform": platform}))

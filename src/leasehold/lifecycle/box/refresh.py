@@ -44,7 +44,7 @@ Answer = dict[str, dict[str, object]] | str  # status by run, or the reason why 
 def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S) -> Iterator[FleetTurn]:
     """Record what each box reports of its runs, as soon as it has answered; yield at every answer and every tick.
 
-    Leave when you like: what was heard by then is recorded, and nothing more is asked.
+    The caller may leave at any time: answers until then are recorded, and no more queries start.
     """
     wanted = {record.lease for record in records}
     leases = [lease for lease in leases_to_ask(home) if lease.id in wanted]

@@ -211,7 +211,7 @@ def _proof(home: Home, box: Box, engine: MachineEngine, last: Mapping[str, Any])
     def proof(run: str) -> str:
         state = dict(last["runs"]).get(run)
         if state is None:
-            return "it holds no plan, so nobody knows what it promised"
+            return "it holds no plan, so its promises are unknown"
         if not state["terminal"] or state["caretaker"]:
             return f"the run is {state['state']}"
         if run not in records:

@@ -1,7 +1,7 @@
 """Prove that artifacts from a rented box load, in processes that can do nothing else.
 
-A file is read by a process of its own; small files of plain data share one, thirty-two at a time, and are read one by
-one where that process does not answer for all of them (decision 33). Torch checkpoints that pass are then loaded by
+Each file is read by its own process; small files of plain data share one, thirty-two at a time, and are read singly
+if that process does not answer for all of them (decision 33). Torch checkpoints that pass are then loaded by
 torch itself (weights_only) where an interpreter has it; those share a process, because importing torch takes seconds,
 and a crash costs only the file it was on.
 """
@@ -91,7 +91,7 @@ def check_loads(
 ) -> list[LoadResult]:
     """Return one result per request, in order; `wall_s` bounds the reading of each file, as does its `room`.
 
-    `python` is an interpreter that may have torch; None means this one. `memory_bytes` bounds all that state none.
+    `python` is an interpreter that may have torch; None means this one. `memory_bytes` is the default limit.
     """
     requests = [replace(each, memory_bytes=each.memory_bytes or memory_bytes) for each in requests]
     results = _read_all(requests, wall_s)

@@ -1,7 +1,7 @@
 """Forks a confined reader for each requested file; the server opens no such file and reads none of their output.
 
 Run by path with `python -I -S -B`; stdin is a socket. A request comes with the pipe that its reader answers through;
-back go the reader's pid and then its exit code. To start Python anew would take thirty times as long as most files.
+the reply is the reader's pid and then its exit code. A new Python start would take thirty times as long as most files.
 """
 
 from __future__ import annotations

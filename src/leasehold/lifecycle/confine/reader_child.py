@@ -28,7 +28,7 @@ def main() -> None:
 def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
     """Open the file, or all of several, drop every right that reading does not need, read, answer for each.
 
-    `behind` names walls that stand already, since whoever forked us raised them.
+    `behind` names walls that the forking process has already raised.
     """
     if "paths" not in request and os.path.isdir(request["path"]):
         _read_folder(request, behind)

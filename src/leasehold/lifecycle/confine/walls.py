@@ -1,8 +1,8 @@
 """Restrictions that a child process puts on itself before it opens a file from a rented box.
 
 Runs in whatever interpreter the torch check is given, so it keeps to the stdlib and to Python 3.8's library.
-A wall that the system refuses is left out of the list that is reported, never an error: a receipt says what
-was reached.
+A wall that the system refuses is left out of the reported list and is never an error: a receipt lists the
+walls that were reached.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TimeIsUp(BaseException):
 def limit_resources(cpu_s: float, address_bytes: int, open_files: int, data_bytes: int = 0) -> list[str]:
     """Limit CPU, memory and files; forbid writing files, dumping core and starting processes or threads.
 
-    `data_bytes` bounds what is taken from here on, for a process that maps more addresses than it uses.
+    `data_bytes` bounds memory allocated from now on, for a process that maps more addresses than it uses.
     """
     try:
         import resource
@@ -97,7 +97,7 @@ def forbid_new_privileges() -> list[str]:
 def leave_network(reopens_files: bool) -> list[str]:
     """Move to a network namespace without any interface; call it while there is one thread.
 
-    A user namespace lets an ordinary user do this. Root needs none, and would lose with it the right to open
+    A user namespace lets an ordinary user do this. Root needs none, and would lose in it the right to open
     files of other users, so root enters one only when no file is opened afterwards.
     """
     if not sys.platform.startswith("linux"):

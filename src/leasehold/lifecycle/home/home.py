@@ -53,7 +53,7 @@ class Home:
         return (self.config / _OVERLAYS,) if self.config else ()
 
     def _project_overlays(self, project: Path | None) -> tuple[Path, ...]:
-        """Load a project's overlays: a project may be anybody's, so its files make facts more cautious, never less."""
+        """Return a project's overlay folder; anybody may have written it, so it makes facts more cautious, never less."""
         where = project or self.project
         return (where / _PROJECT / _OVERLAYS,) if where else ()
 
@@ -90,7 +90,7 @@ class Home:
 
 
 def _links(environ: Mapping[str, str], home: Path) -> Path | None:
-    """Choose where shared connections lie: LEASEHOLD_LINKS (or `none`), the session's runtime folder, else the home."""
+    """Choose the folder of shared connections: LEASEHOLD_LINKS (or `none`), the session's runtime folder, the home."""
     chosen = environ.get("LEASEHOLD_LINKS", "")
     if chosen:
         return None if chosen == "none" else Path(chosen).expanduser().absolute()

@@ -17,7 +17,7 @@ _KEPT_CODE = re.compile(r"\.?[0-9a-f]{40,64}\.")
 def close(folder: Path) -> str:
     """Create the folder, or remove other users' permissions on it; return what a person must know, if anything.
 
-    A folder with anything else in it may be a project, a home directory or a volume: it is named, and stays as it is.
+    A folder with anything else in it may be a project, a home directory or a volume: it is reported, not changed.
     """
     if os.name == "nt":
         return ""

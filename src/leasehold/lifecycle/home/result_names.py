@@ -1,7 +1,7 @@
 """Names of a box's files at home, chosen so that no two of them collide on any file system.
 
-A box tells `A.json` from `a.json`; macOS and Windows do not, and a copy of the results to such a disk would lose one.
-The first of such names is kept, the others get a mark made of their own path: `a~1f3b9c2d.json`.
+A box distinguishes `A.json` from `a.json`; macOS and Windows do not, and a copy of the results to such a disk would
+lose one. The first of such names is kept, the others get a suffix computed from their own path: `a~1f3b9c2d.json`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Box:
     def connect(self) -> MachineEngine:
         """Open one connection; raise LinkError when the box cannot be reached.
 
-        A door never met is only knocked at first: nothing may be typed at a relay's menu.
+        An unknown door is only probed at first: no input may reach a relay's menu.
         """
         from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
         from leasehold.transport.flavour import refuse_closed_door

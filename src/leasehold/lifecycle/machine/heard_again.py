@@ -1,7 +1,7 @@
 """A box that a person reported as stopped, and that answers: its lease is reopened, and that is reported.
 
-Whoever asks that box for anything finds it out. A run that is at work there since before the lease was closed proves
-that the box never stopped, so its meter counts throughout; otherwise the person is believed and it was off until now.
+Any request to that box detects it. A run that has been at work there since before the lease was closed proves that the
+box never stopped, so its meter counts throughout; otherwise the person is believed and the box was off until now.
 """
 
 from __future__ import annotations

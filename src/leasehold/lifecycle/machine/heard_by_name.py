@@ -1,6 +1,6 @@
 """A box of a lease reported as stopped that answers under another name or from another folder.
 
-Its name there proves nothing. The same running system with that lease's run at work does: the lease was closed by
+The name proves nothing. The same running system with that lease's run at work does: the lease was closed by
 mistake, is open again, and counts from its beginning.
 """
 

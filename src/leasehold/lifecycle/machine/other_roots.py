@@ -35,7 +35,7 @@ class OtherRoot:
 def roots_at_stake(engine: Engine, home: Home, lease: Lease, verb: Verb) -> tuple[list[OtherRoot], list[Finding]]:
     """Have the box list its other roots that the verb may end, and where it may not look for them.
 
-    Every folder that this home ever used is named to it. A rehearsal ends nothing but its own folder, with all that
+    It receives every folder that this home ever used. A rehearsal ends nothing but its own folder, with all that
     lies below it.
     """
     if not verb.deletes and verb.ends == "nothing":

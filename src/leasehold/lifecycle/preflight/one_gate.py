@@ -127,7 +127,7 @@ def _environment(engine: Engine, job: Job, tree: CodeTree, platform: dict[str, A
     for name in job.secrets:
         if name not in values and tracker_of(name) is not None:
             hint = f"export {name}=… here to have it checked; lease run needs it anyway"
-            findings.append(Finding(Outcome.UNKNOWN, f"{name} is not in your environment, so nobody was asked", hint))
+            findings.append(Finding(Outcome.UNKNOWN, f"{name} is not in your environment, so it was not checked", hint))
     first = run_id(job, tree.identity)
     if not job.setup:
         return Verdict("env", tuple(findings))

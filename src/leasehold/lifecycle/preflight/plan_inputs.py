@@ -1,6 +1,6 @@
 """Gather what is known of a box (price, balance, disks, spot, root) and judge the plan gate; the only way to it.
 
-`lease plan`, `lease run`, the choice among candidates, sweeps over several boxes and `lease adopt` all judge here.
+`lease plan`, `lease run`, the choice among candidates, sweeps over several boxes and `lease adopt` all use it.
 """
 
 from __future__ import annotations

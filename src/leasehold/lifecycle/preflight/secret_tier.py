@@ -27,7 +27,7 @@ def refuse_shared(profile: Profile, root: str, secrets: Sequence[str]) -> None:
 
 
 def warn_shared(profile: Profile, seen: Mapping[str, Any], secrets: Sequence[str], report: Report) -> None:
-    """Warn before anything is sent that a cluster has no private place for it and uses the shared file system."""
+    """Warn before anything is sent that a cluster has no private place: secrets go to the shared file system."""
     place = seen.get("private_place") or {}
     if not secrets or not _is_one_cluster(profile) or _has_private(profile) or place.get("private", False):
         return

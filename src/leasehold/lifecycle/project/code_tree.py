@@ -111,8 +111,8 @@ def read_tree(
 ) -> CodeTree:
     """Hash the project's files except the job file, whose promises may change; refuse what cannot be sent.
 
-    What lies in folders of ours (results, home) is no code: it changes with every command.
-    What lies `apart` is data: it travels by another way.
+    Files in leasehold's own folders (results, home) are not code: they change with every command.
+    Files under `apart` are data, which is sent separately.
     memory is a file that keeps sums between calls: a file with the same size, times and inode is not read again.
     """
     ignore = read_ignore(folder)
@@ -244,5 +244,5 @@ def _hashed(full: str, path: str, known: TreeMemory) -> tuple[int, str]:
             size, digest = hash_blocks(blocks(file.read))
             known.note(path, os.fstat(file.fileno()), size, digest)
     except OSError as error:
-        raise UserError("code.unreadable", f"{full}: {error}", hint="mend its permissions, or ignore it") from None
+        raise UserError("code.unreadable", f"{full}: {error}", hint="fix its permissions, or ignore it") from None
     return size, digest

@@ -38,7 +38,7 @@ def say_home_stays(home: Home, project: Path, left_out: Collection[str]) -> str:
     found = [prefix for prefix in below(project, [home.path]) if prefix in left_out]
     if not found:
         return ""
-    said = f"the leasehold home lies in this project ({found[0]}); it stays here and does not travel with the code"
+    said = f"the leasehold home lies in this project ({found[0]}); it stays here and is not sent with the code"
     tracked = _tracked(project, found[0])
     if tracked:
         files = "1 file" if tracked == 1 else f"{tracked} files"

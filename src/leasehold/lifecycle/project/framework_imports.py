@@ -21,7 +21,7 @@ _ROOTS = ("", "src")
 def imported(tree: CodeTree, command: str = "") -> set[str]:
     """Collect the top-level modules that a command's script and the project files it imports require.
 
-    What stands in a `try` with a handler is optional, and does not count. Where no script of the project is named,
+    Imports in a `try` with a handler are optional, and do not count. Where no script of the project is named,
     its first few dozen Python files are read, shallowest first.
     """
     paths = {str(entry["path"]) for entry in tree.entries if str(entry["path"]).endswith(".py") and "link" not in entry}

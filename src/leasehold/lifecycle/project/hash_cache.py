@@ -27,7 +27,7 @@ class TreeMemory:
     def unchanged(self, folder: str) -> dict[str, tuple[list[Any], int]]:
         """Check every known file; return the entries and modes of those that are unchanged.
 
-        It is done while git finds out which files there are: most of them are these.
+        It runs while git lists the files, most of which are known.
         """
         found, lstat = {}, os.lstat
         for path, noted in self._known.items():

@@ -1,6 +1,6 @@
 """Ignored files of a project: code is sent without them, so data among them is reported before the run starts.
 
-Caches, environments and folders of outputs are not named, nor what `.leaseignore` names or `data:` of the job takes.
+Not reported: caches, environments, output folders, files that `.leaseignore` names, and the job's `data:`.
 """
 
 from __future__ import annotations

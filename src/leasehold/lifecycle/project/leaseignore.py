@@ -1,7 +1,7 @@
 """Which files make up a run's identity: `.leaseignore`, and the files that cannot affect a training.
 
-Three answers for a file. It counts: another content is another run. It lies beside: it travels, since a package may
-want its README to be installed, and its content makes no other run. It stays at home.
+A file is treated in one of three ways. It counts: other content is another run. It lies beside: it is sent, since a
+package may need its README to be installed, but other content is the same run. Or it is not sent.
 """
 
 from __future__ import annotations

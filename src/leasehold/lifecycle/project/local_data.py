@@ -148,7 +148,7 @@ class _Reader:
                 size, digest = hash_blocks(blocks(file.read), each=lambda block: self._tell(item, len(block)))
                 after = os.fstat(file.fileno())
         except OSError as error:
-            raise UserError("data.unreadable", f"data: {path}: {error}", hint="mend its permissions") from None
+            raise UserError("data.unreadable", f"data: {path}: {error}", hint="fix its permissions") from None
         if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, size):
             raise UserError("data.changing", f"data: {path} changed while it was read", hint="wait for its writer")
         self.memory.note(path.lstrip("/"), after, size, digest)
@@ -173,7 +173,7 @@ def _files(folder: Path) -> Iterator[str]:
                 )  # fmt: skip
         for name in files:
             if not os.path.exists(path := os.path.join(where, name)):
-                raise UserError("data.link", f"data: {path} is a link to nothing", hint="remove or mend it")
+                raise UserError("data.link", f"data: {path} is a link to nothing", hint="remove or fix it")
             yield os.path.join(where, name)
 
 

@@ -46,9 +46,9 @@ def refuse_unfilled(job: Job, path: Path) -> None:
     where = f"line{'s' * (len(at) != 1)} {', '.join(at)} of {path.name}" if at else path.name
     raise UserError(
         "job.unfilled",
-        f"FILL_IN still stands in {' and '.join(marked)}",
+        f"FILL_IN is still in {' and '.join(marked)}",
         seen=where,
-        hint="`lease init` could not know this value: write it there, or take the word away where none is needed",
+        hint="`lease init` could not know this value: write it there, or remove FILL_IN where no value is needed",
     )
 
 

@@ -37,7 +37,7 @@ class Calls:
     ) -> None:
         """Take the route to the box, the function that connects by a route, and the file with the box's last distance.
 
-        `answered` is told the command line of the first call once the box has answered it.
+        `answered` receives the command line of the first connection once the box has answered it.
         """
         self._answered = answered
         self._transport = transport

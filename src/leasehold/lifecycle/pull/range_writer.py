@@ -52,7 +52,7 @@ class _Folder:
 class Landing:
     """Takes the bytes of one request; leave() keeps what came of a range that was cut and returns the rest.
 
-    One thread adds and leaves; any may ask what is left, and take some of that over.
+    One thread calls add and leave; any thread may read what is left, and take over part of it.
     """
 
     def __init__(self, desk: Desk, pieces: list[Piece], gathering: Gathering | None = None) -> None:

@@ -141,7 +141,7 @@ class Desk:
     def take(self, batch_bytes: int, spare_s: float = 0.0) -> Job | None:
         """Hand out work, waiting for some; None when there will be no more.
 
-        With spare_s: who has waited so long in vain while others bring the last of it is told so.
+        With spare_s: a caller that has waited this long while others bring the rest gets Spare.
         """
         with self.lock:
             while not (self.closed or self.complete or self.failure or self.lost):

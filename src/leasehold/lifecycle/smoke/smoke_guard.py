@@ -1,7 +1,7 @@
 """A guard between `lease` and a smoke's trainer: it ends the trainer when `lease` is gone, however that ended.
 
-The guard's stdin is a pipe whose other end `lease` alone holds. Its end of file means: kill everything. The guard is a
-subreaper, so nothing that the smoke starts gets away from it, and it ends as the smoke's shell ended.
+The guard's stdin is a pipe whose other end only `lease` holds. Its end of file means: kill everything. The guard is a
+subreaper, so nothing that the smoke starts escapes it, and it exits as the smoke's shell exited.
 """
 
 from __future__ import annotations

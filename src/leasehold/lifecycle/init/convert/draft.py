@@ -68,7 +68,7 @@ class Draft:
         page.say(f"{FILL_IN} marks what that file did not say, {GUESS} what is unsure. Every key: docs/job-file.md")
         page.say(COMMANDS_SAY)
         if self.report.not_converted:
-            page.say("Not carried over, or to be looked at:")
+            page.say("Not carried over, or to be checked:")
         for note in self.report.not_converted[:60]:
             page.say(f"  {note}")
         page.gap()
@@ -77,7 +77,7 @@ class Draft:
         page.gap()
         run, setup = self.commands.get("run", ""), self.commands.get("setup", "")
         if not run:
-            page.say(f"{FILL_IN}: {self.source} says nothing to run.")
+            page.say(f"{FILL_IN}: {self.source} has no command to run.")
         elif "LEASE_OUT" not in run:
             page.say(f"{FILL_IN}: only what is written to $LEASE_OUT comes home; point its output there.")
         page.put("run", escape(run) or _NO_RUN)

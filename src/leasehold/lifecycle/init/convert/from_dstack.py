@@ -15,7 +15,7 @@ from .script import Script, join_scripts, split_installs, take_out_secrets
 from .units import Cards, dstack_seconds, read_card, read_count, read_size, say_duration
 
 TYPES = ("task", "dev-environment", "service", "fleet", "volume", "gateway")
-_PLACE = "a lease is told its box by --on or `candidates`"
+_PLACE = "--on or `candidates` chooses the box"
 _IMAGE = "the box's image is chosen when it is rented; install what is missing in `setup`"
 _REASONS = {
     "image": _IMAGE, "docker": _IMAGE, "nvcc": _IMAGE, "entrypoint": _IMAGE, "privileged": _IMAGE, "user": _IMAGE,

@@ -122,9 +122,7 @@ def _count_cards(options: list[Option], known: dict[str, str], draft: Draft) -> 
             count *= int(tasks) if re.fullmatch(r"\d{1,2}", tasks) else 1
         name, memory = read_card(word) if word else ("", "")
         if word and not name:
-            draft.report.left(
-                option.line, f"gpu type {word}", "that cluster's own word; name the card in resources.gpu"
-            )
+            draft.report.left(option.line, f"gpu type {word}", "a name of that cluster; name the GPU in resources.gpu")
         if 1 <= count <= 64:
             draft.cards = Cards(name, count, memory)
             draft.report.did(option.line, f"{option} -> resources.gpu")

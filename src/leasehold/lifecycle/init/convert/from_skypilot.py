@@ -17,7 +17,7 @@ KEYS = {
     "experimental", "service", "pool", "inputs", "outputs", "event_callback", "file_mounts_mapping",
 }  # fmt: skip
 _ONE_BOX = "a run has one box"
-_CLOUD = "a lease is told its box by --on or `candidates`, not by cloud and region"
+_CLOUD = "--on or `candidates` chooses the box, not cloud and region"
 _RESOURCES = {
     "infra": _CLOUD, "cloud": _CLOUD, "region": _CLOUD, "zone": _CLOUD, "instance_type": _CLOUD,
     "cpus": "a job has no key for CPU cores; choose the box by them",
@@ -39,7 +39,7 @@ _RESOURCES = {
 _TOP = {
     "config": "settings of SkyPilot itself", "experimental": "settings of SkyPilot itself",
     "inputs": "let `setup` fetch what it needs", "outputs": "name them under `artifacts`",
-    "event_callback": "nobody is called back; `lease watch` tells",
+    "event_callback": "there are no callbacks; see `lease watch`",
     "volumes": "no volume is mounted; let `setup` fetch what it needs",
 }  # fmt: skip
 

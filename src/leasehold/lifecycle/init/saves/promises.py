@@ -32,7 +32,7 @@ class Promises:
     def dress(self, command: str, last: str = "") -> str:
         """Point a command's output flags at $LEASE_OUT, link its fixed folders there, copy its fixed files afterwards.
 
-        `last` stands behind all flags.
+        `last` is put after all flags.
         """
         for flag in self.switches:
             command = with_flag(command, flag, "")

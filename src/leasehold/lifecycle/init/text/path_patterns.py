@@ -36,7 +36,7 @@ class Target:
 class PathReader:
     """Reads path expressions of one file; flag_names are the output settings of the command line.
 
-    With `sought`, flag_names are settings of any name, and those that a written path begins with are looked for.
+    With `sought`, flag_names are settings of any name, and it finds those that a written path begins with.
     """
 
     source: Source

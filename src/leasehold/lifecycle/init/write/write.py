@@ -25,7 +25,7 @@ _SMOKE_STEPS, _MOST_SMOKE_STEPS = 3, 50
 def write_job(facts: ProjectFacts, ignored: Sequence[LeftHome] = ()) -> str:
     """Write a commented job file that parses, whatever was or was not found.
 
-    `ignored` is what git ignores, so that it does not travel with the code, and what commands or code name.
+    `ignored` are files that git ignores, which are not sent with the code, and that commands or code name.
     """
     page, promises = Page(), find_promises(facts)
     _head(page, facts)
@@ -210,9 +210,7 @@ def _data(page: Page, ignored: Sequence[LeftHome]) -> None:
     if not ignored:
         return
     page.gap()
-    page.say(
-        "Ignored by git, so it does not travel with the code; as `data:` it is uploaded once to each box, read-only."
-    )
+    page.say("Ignored by git, so it is not sent with the code; as `data:` it is uploaded once to each box, read-only.")
     page.say(*(f"  {one}".rstrip(",") for one in ignored[:_MOST_DATA]))
     paths = [one.path.rstrip("/") for one in ignored[:_MOST_DATA]]
     if sum(one.bytes for one in ignored) <= _MOST_DATA_BYTES and len(ignored) <= _MOST_DATA:

@@ -1,7 +1,7 @@
 """Which box has which cell: adopted from the boxes' own reports, dealt, rebalanced, and moved from a silent box.
 
-What is decided is written into the ledger first: the plan of each box's run names its cells. A cell that goes from one
-box to another is given up by the first before the second hears of it; a box that could not be asked is made to give it
+Each decision is written to the ledger first: the plan of each box's run names its cells. A cell that moves from one
+box to another is given up by the first before the second receives it; a box that could not be asked is made to give it
 up when it comes back.
 """
 
@@ -201,7 +201,7 @@ class Shares:
     def _with_absent(self, found: set[str]) -> dict[str, str]:
         """Return the cells of a run that cannot be asked, by this home's ledger and by who sent them there.
 
-        What is home or given up needs no box any more.
+        Cells that are home or given up need no box any more.
         """
         met, places = {member.run for member in self._met()}, self._by_place()
         away: dict[str, str] = {}

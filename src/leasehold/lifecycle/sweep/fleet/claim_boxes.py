@@ -1,7 +1,7 @@
 """One home shares a sweep out: it holds the run on every reachable box before it gives any of them a cell.
 
 Boxes are claimed in the order of their own names, so that of two homes that begin at once one finds the other's claim
-at the first box they both reach. That one looks on: it follows and brings home, and gives no cell to anybody.
+at the first box they both reach. That one only follows: it brings results home and gives no cells to any box.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .member import Member, claim
 def claim_all(home: Home, members: Sequence[Member]) -> dict[str, Any]:
     """Hold the run on every box; return another home's holder, if any, after releasing what has not begun.
 
-    A box whose wire breaks is left out and has a problem.
+    A box whose connection breaks is left out, with its problem noted.
     """
     mine: list[Member] = []
     for member in sorted(members, key=lambda one: one.suffix):

@@ -1,6 +1,6 @@
 """A sweep over several boxes: each has its own run and queue, so that they work on while this home sleeps.
 
-While this home looks on, a box whose queue is empty takes waiting cells from the one that would end last, the cells of
+While this home watches, a box whose queue is empty takes waiting cells from the one that would end last, the cells of
 a box that stays unreachable go to the others, and a box that comes back gives up what others have by now.
 """
 

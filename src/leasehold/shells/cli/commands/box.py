@@ -74,7 +74,7 @@ def box_tell(args: Namespace) -> int:
     for meter in meters:
         output.lines(lease_lines(meter, time.time(), output.columns()))
     if not meters:
-        output.say(f"kept for {args.name}; no lease is open there now")
+        output.say(f"recorded for {args.name}; no lease is open there now")
     return 0
 
 

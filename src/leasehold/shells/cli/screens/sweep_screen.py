@@ -105,4 +105,4 @@ def _trouble(found: Standing, look: Look) -> Iterator[str]:
         text = f"{account.word.value}: {account.cell} on {account.box or 'no box'}{what}"
         yield paint([Chunk(text, "red")], look.columns, look.glyphs, look.colour)
     more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-    yield f"lease sweep reconcile {found.sweep} says how to mend {'it' if len(bad) == 1 else 'them'}{more}"
+    yield f"lease sweep reconcile {found.sweep} shows how to fix {'it' if len(bad) == 1 else 'them'}{more}"

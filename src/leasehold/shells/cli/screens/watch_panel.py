@@ -193,7 +193,7 @@ def _trouble(view: WatchView) -> Iterator[Chunk]:
     if view.phase == "stalled":
         yield Chunk(f"no output for {ago(view.quiet_s or 0)}", "yellow")
         if cards_of(view.readings):
-            yield Chunk("its cards are idle", "yellow")
+            yield Chunk("its GPUs are idle", "yellow")
 
 
 def _alarms(view: WatchView) -> Iterator[Chunk]:
