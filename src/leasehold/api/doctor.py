@@ -11,7 +11,7 @@ from leasehold.errors import UserError
 
 @dataclass(frozen=True)
 class DoctorOrder:
-    """What to examine, and what is already known."""
+    """The evidence to examine, and facts that are already known."""
 
     targets: tuple[str, ...]
     platform: str = ""

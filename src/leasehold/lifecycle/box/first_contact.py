@@ -1,4 +1,4 @@
-"""First contact with a box: pin and show its host key, try its door, report its platform's dangers."""
+"""First contact with a box: pin and show its host key, try to log in, report its platform's dangers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _ASK_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class Panel:
-    """What answered at the far end of the tunnel."""
+    """The service that answered at the far end of the tunnel."""
 
     kind: str  # tensorboard, jupyter, http, other, silent
     detail: str

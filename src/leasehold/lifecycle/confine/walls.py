@@ -71,7 +71,7 @@ def _end_time(number: int, frame: object) -> None:
 
 
 def _data_now() -> int:
-    """Return how much memory of its own this process has mapped; 0 where the system does not say."""
+    """Return how much memory of its own this process has mapped; 0 where the system does not report it."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             found = [line.split() for line in status if line.startswith("VmData:")]

@@ -53,7 +53,7 @@ class Home:
         return (self.config / _OVERLAYS,) if self.config else ()
 
     def _project_overlays(self, project: Path | None) -> tuple[Path, ...]:
-        """Return a project's overlay folder; anybody may have written it, so it makes facts more cautious, never less."""
+        """Return a project's overlay folder; anybody may have written it, so it only makes facts more cautious."""
         where = project or self.project
         return (where / _PROJECT / _OVERLAYS,) if where else ()
 

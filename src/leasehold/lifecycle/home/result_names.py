@@ -148,7 +148,7 @@ class Probe:
                 os.close(os.open(os.path.join(place, segment), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
                 return os.listdir(place) == [segment]
             except OSError as error:
-                return error.errno not in _CANNOT  # a full disk says nothing about names
+                return error.errno not in _CANNOT  # a full disk proves nothing about names
 
 
 def _sort_of(segment: str) -> tuple[object, ...]:

@@ -65,7 +65,7 @@ class Box:
         return replace(self, transport=transport).connect()
 
     def gateway(self) -> str:
-        """Return the gateway of its connection: boxes behind one door share a limit on parallel connections."""
+        """Return the gateway of its connection: boxes behind one gateway share a limit on parallel connections."""
         return gateway_of(self.transport)
 
     def look_in(self) -> MachineEngine:

@@ -89,7 +89,7 @@ class Gatekeeper:
 
 @dataclass(frozen=True)
 class AuditWish:
-    """What an audit examines beside the box and the job."""
+    """Further subjects of an audit, beside the box and the job."""
 
     deep: bool = False  # also list what fills the disks when space is sufficient
     with_whom: Company | None = None

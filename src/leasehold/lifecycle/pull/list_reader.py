@@ -48,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a box is asked to list."""
+    """The list requested from a box."""
 
     run: str
     cells: list[str]

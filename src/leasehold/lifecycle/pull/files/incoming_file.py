@@ -17,7 +17,7 @@ Part = bytes | memoryview
 
 @dataclass(eq=False, slots=True)
 class Coming:
-    """What the box reports of a file, and which parts of it are here."""
+    """A file as the box reports it, and the parts of it that are here."""
 
     number: int
     cell: str

@@ -53,7 +53,7 @@ class Spans:
         self._starts, self._ends = kept._starts, kept._ends
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether a whole range is covered."""
+        """Return whether a whole range is covered."""
         at = bisect_right(self._starts, start) - 1
         return end <= start or (at >= 0 and self._ends[at] >= end)
 

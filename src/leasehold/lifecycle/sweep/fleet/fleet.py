@@ -50,7 +50,7 @@ _NO_TERMINAL = "a take-over is typed by a person on a terminal; there is no othe
 
 
 def run_fleet(home: Home, order: RunOrder, names: Sequence[str], report: Report) -> Standing:
-    """Run a job's cells over these boxes and bring every one home; the identical call goes on where it stands."""
+    """Run a job's cells over these boxes and bring every one home; the identical call continues where it stopped."""
     job = read_job(order.job_file)
     refuse_unfilled(job, order.job_file)
     if not job.cells:

@@ -49,7 +49,7 @@ def _fields(kind: str, words: list[str]) -> dict[str, str]:
             raise UserError("notify.secret_in_argv", f"{name} is a secret: others can read command lines", hint=hint)
         values[name] = value
     for name, field in named.items():
-        wanted = field["needed"] or (field["secret"] and not words)  # whoever types fields knows which are needed
+        wanted = field["needed"] or (field["secret"] and not words)  # a person who types fields knows which
         if values.get(name) == _ASK or (name not in values and wanted and _can_ask()):
             values[name] = _ask(field)
     return values

@@ -117,7 +117,7 @@ def render(view: WatchView, width: int, height: int, colour: bool) -> list[str]:
 
 
 def cards_of(readings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the cards among a box's readings."""
+    """List the GPUs among a box's readings."""
     listed = readings.get("gpus")
     return [card for card in listed if isinstance(card, Mapping)] if isinstance(listed, (list, tuple)) else []
 
