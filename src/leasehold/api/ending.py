@@ -198,7 +198,7 @@ def _lease(home: Home, word: str) -> Lease:
     held = [lease for lease in on_box if lease.open]
     if len(held) > 1:
         which = "; ".join(f"{lease.id} in {lease.root or DEFAULT_ROOT}" for lease in held)
-        hint = f"say which one: lease down {held[0].id}"
+        hint = f"name one: lease down {held[0].id}"
         raise UserError("lease.ambiguous", f"{len(held)} leases are open on {word}: {which}", hint=hint)
     if held:
         return held[0]

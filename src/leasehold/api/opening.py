@@ -31,7 +31,7 @@ def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool)
     from leasehold.transport import patience
 
     if wait_s is not None and not 0 < wait_s < float("inf"):
-        raise UserError("usage", f"--wait: {wait_s:g} is no number of seconds", hint="--wait 60")
+        raise UserError("usage", f"--wait: {wait_s:g} is not a number of seconds", hint="--wait 60")
     patience.be(wait_s, tell, bulk=bulk)
 
 

@@ -110,7 +110,7 @@ def remove(home: Home, name: str, report: Report) -> BoxEntry:
     forget(home, name, report)
     EarlyCalls(home.path).forget()
     box_book.remove(home.ledger, name)
-    report(Note("box_removed", f"{name} ({entry.address}) is out of the book; no meter counted on it"))
+    report(Note("box_removed", f"{name} ({entry.address}) is removed from the book; no meter counted on it"))
     return entry
 
 
@@ -223,7 +223,7 @@ def _contact(
         return meet(home, entry, expected, patience, signs)
     except LinkError as error:
         if error.code in _SILENT:
-            error.hint = f"{error.hint or 'try ssh by hand'}; or write it down unmet, with --no-contact"
+            error.hint = f"{error.hint or 'try ssh by hand'}; or record it without contact: --no-contact"
         raise
 
 

@@ -48,7 +48,7 @@ def say_copy(profile: Profile, box: str = "NAME") -> str:
         how = f"lease box add {box} … --durable PATH"
         return f"no copy is made on {tier.name} ({tier.place}): its path is not known; {how} names it"
     if tier.stated:
-        unproven = f"that it is a disk of its own is not proven; lease box test {box} looks"
+        unproven = f"not proven to be a separate disk; lease box test {box} checks"
         return f"results are copied to {to} ({tier.name}, as you said); {unproven}"
     return f"results are copied to {to} ({tier.name}{', if it is attached' if tier.optional else ''})"
 

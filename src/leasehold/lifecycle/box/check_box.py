@@ -81,7 +81,7 @@ def _judge_key(entry: BoxEntry, transport: SshTransport, first: bool) -> list[Fi
         return [unknown(what)]
     if entry.fingerprint and pinned != entry.fingerprint:
         hint = f"if the console shows the new one: lease box add {entry.name} --replace --fingerprint SHA256:…"
-        what = f"host key: now {pinned}, but the book met {entry.fingerprint}"
+        what = f"host key: now {pinned}, but the book has {entry.fingerprint}"
         return [refuses(what, hint)]
     since = f"unchanged since {local_day(entry.added_unix)}" if entry.fingerprint else "as pinned at first contact"
     return [passes(f"host key: {pinned} {'met and pinned just now' if first else since}")]

@@ -192,7 +192,7 @@ def _logs_in(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         hint = "name a log, a folder of rank logs, a run (lease status) or a box (lease box list); - reads stdin"
-        raise UserError("doctor.nothing_there", f"{path} is no file, run, box or catalogue id", hint=hint)
+        raise UserError("doctor.nothing_there", f"{path} is not a file, run, box or catalogue id", hint=hint)
     found = sorted({one for pattern in _LOG_NAMES for one in path.rglob(pattern) if one.is_file()})
     if not found:
         raise UserError("doctor.no_logs", f"no log below {path}", hint=f"names that count: {', '.join(_LOG_NAMES)}")

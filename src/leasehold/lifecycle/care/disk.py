@@ -95,7 +95,7 @@ def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
 
 def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
     """Delete what a quarantine holds, after a person's typed yes."""
-    _have_typed(ask, f"delete {stamp} on {box}", "what lies in this quarantine will be gone for ever")
+    _have_typed(ask, f"delete {stamp} on {box}", "everything in this quarantine will be deleted for ever")
     with box_called(home, box).connect() as engine:
         done = _done(engine.care.empty_quarantine(stamp))
     home.ledger.append("disk_emptied", box=box, by=person(), **done)
@@ -109,7 +109,7 @@ def _done(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
         gained = {"free_bytes_gained": int(last["free_bytes_gained"])} if "free_bytes_gained" in last else {}
         return {"stamp": str(last["stamp"]), "results": [result_from(row) for row in rows], **gained}
     except (KeyError, TypeError, ValueError) as error:
-        raise BoxError("disk.strange_answer", f"the box answered something that is no result: {error!r}") from None
+        raise BoxError("disk.strange_answer", f"the box sent an unreadable result: {error!r}") from None
 
 
 def _note_runs(home: Home, picked: Sequence[Judged], done: Mapping[str, Any]) -> None:
@@ -156,7 +156,7 @@ def _survey(home: Home, box: Box, engine: MachineEngine, order: DiskOrder, repor
         judged = judge_units(units, float(last["now_unix"]), _proof(home, box, engine, last))
         return _report(order, last, judged)
     except (KeyError, TypeError, ValueError) as error:
-        raise BoxError("disk.strange_answer", f"{box.name} answered something that is no survey: {error!r}") from None
+        raise BoxError("disk.strange_answer", f"{box.name} sent an unreadable survey: {error!r}") from None
 
 
 def _report(order: DiskOrder, last: Mapping[str, Any], judged: Sequence[Judged]) -> DiskReport:
@@ -227,7 +227,7 @@ def _phrase(order: DiskOrder, count: int) -> str:
 
 def _consequence(order: DiskOrder) -> str:
     if order.delete:
-        return "these targets will be gone for ever"
+        return "these targets will be deleted for ever"
     return "these targets will be renamed into a quarantine on the box: that frees nothing yet, and can be undone"
 
 

@@ -94,7 +94,7 @@ def _survey(engine: MachineEngine, name: str, report: Report, samples: int) -> G
     try:
         readings = _readings(last)
     except (KeyError, TypeError, ValueError) as error:
-        raise BoxError("gpu.strange_answer", f"{name} answered something that is no survey: {error!r}") from None
+        raise BoxError("gpu.strange_answer", f"{name} sent an unreadable survey: {error!r}") from None
     return GpuReport(name, readings, tuple(judge_health(readings)))
 
 

@@ -244,7 +244,7 @@ class Shares:
         if error.code == TAKEN_OVER:
             self.lose()
         member.keeps_until = time.monotonic() + _KEEPS_S
-        more = ": this home only looks on from now" if error.code == TAKEN_OVER else ""
+        more = ": from now on this home only follows" if error.code == TAKEN_OVER else ""
         self.say(member, Note("warning", f"could not give cells back: {error.message}{more}"))
 
 

@@ -96,7 +96,7 @@ def _remarks(
     started, ended = (float((seen or {}).get(key) or 0.0) for key in ("started_unix", "ended_unix"))
     took_s = ended - started
     if expect_s and 0 < started < ended and took_s < expect_s * _FAST:
-        found.append(f"took {took_s:.0f} s of the expected {expect_s:.0f} s: look whether it did its work")
+        found.append(f"took {took_s:.0f} s of the expected {expect_s:.0f} s: check that it did its work")
     twin = twins.get((part.run, cell))
     if twin:
         found.append(f"byte for byte the same results as {twin}: is its parameter used?")

@@ -40,7 +40,7 @@ def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
     roster = _roster(plans[record.run] for record in reversed(records))
     if not roster:
         raise UserError(
-            "sweep.no_cells", f"{records[0].run} is no sweep: its job has no cells", hint="lease show has more"
+            "sweep.no_cells", f"{records[0].run} is not a sweep: its job has no cells", hint="lease show has more"
         )
     parts = [replace(_known(record, plans[record.run]), resume=_resume(records)) for record in records]
     if ask:

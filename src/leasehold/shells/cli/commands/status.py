@@ -64,7 +64,7 @@ def status(args: Namespace) -> int:
         output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters], **fleet})
         return 0
     if not rows:
-        output.say("no run fits; all of them: lease status" if narrowed else "no runs yet. Start one: lease run")
+        output.say("no run matches; all of them: lease status" if narrowed else "no runs yet. Start one: lease run")
     _say_the_rest(args, rows, meters)
     return 0
 

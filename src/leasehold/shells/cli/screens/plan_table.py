@@ -93,7 +93,7 @@ def _facts(sheet: PlanSheet, at_unix: float) -> list[tuple[str, str]]:
         day = utc_minute(at_unix + sheet.balance_lasts_s)
         facts.append(("balance", f"{sheet.wishes.balance} lasts {ago(sheet.balance_lasts_s)}: until {day}"))
     elif sheet.wishes.balance and forecast.hour:
-        facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are not of one currency"))
+        facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are in different currencies"))
     return facts
 
 

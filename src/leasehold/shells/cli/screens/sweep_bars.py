@@ -45,4 +45,4 @@ def draw_bars(picture: SweepPlot, look: Look) -> Iterator[str]:
             text = f"  {spell(x):{width}}  {bar}  {Spread(mean, sd, n)}"
             yield paint([Chunk(text)], look.columns, look.glyphs, look.colour)
     if picture.curves:
-        yield f"{len(picture.curves)} cells have their course at home: -o FILE.svg draws it"
+        yield f"{len(picture.curves)} cells have their curve at home: -o FILE.svg draws it"
