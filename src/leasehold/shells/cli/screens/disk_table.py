@@ -36,7 +36,7 @@ def _tier_lines(seen: Mapping[str, Any], tier: Mapping[str, Any], everything: bo
             yield f"  full in {_soonest(trend)} at the pace of {trend['run']}, as its patrol estimates"
     if not tier["complete"]:
         at = one_line(str(tier["stopped_at"]))
-        yield f"  INCOMPLETE: the time was up after {int(tier['entries']):,} files, at {at}; --limit 10min searches longer"
+        yield f"  INCOMPLETE: the time was up after {int(tier['entries']):,} files, at {at}; --limit 10min reads more"
     if tier["unread_count"]:
         yield f"  {tier['unread_count']} folders could not be read, the first: {one_line(str(tier['unread'][0]))}"
     for kind, (size, inodes, units) in sorted(tier["totals"].items(), key=lambda item: (-item[1][0], -item[1][1])):
