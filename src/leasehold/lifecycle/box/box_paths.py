@@ -59,7 +59,7 @@ def _survival(tier: Tier) -> str:
 
 
 def _other(home: Home, entry: BoxEntry) -> str:
-    """Return a profile of the same family in which this path is durable, where there is one."""
+    """Return a hint: a profile of the same family in which this path is durable, where there is one."""
     shelf = home.shelf()
     base = set(shelf.load(entry.platform).origin)
     for name in shelf.names():

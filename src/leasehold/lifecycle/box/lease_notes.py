@@ -23,7 +23,7 @@ _GIB = Decimal(1 << 30)  # the unit in which disks are sold, whatever the price 
 
 
 def note_reached(ledger: Ledger, lease: Lease) -> None:
-    """Reopen a lease whose parked, or not provably stopped, box answers: it is on, and its compute bills."""
+    """Record that a parked box, or one whose stop was never confirmed, answers: it is on, and its compute bills."""
     if lease.parked or lease.off_unknown:
         ledger.append("lease_resumed", lease=lease.id, seen="it answered")
 

@@ -135,7 +135,7 @@ def _keras_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output]:
 
 
 def _folders(reader: PathReader) -> Iterator[Output]:
-    """Return the outputs of calls that fill a folder: every file in it is promised."""
+    """Yield the outputs of calls that fill a folder: every file in it is promised."""
     for call, name in reader.source.calls():
         match _last(name):
             case "save_pretrained":
@@ -154,7 +154,7 @@ def _folders(reader: PathReader) -> Iterator[Output]:
 
 
 def _pretrained(reader: PathReader, call: ast.Call, name: str) -> Iterator[Output]:
-    """Return what from_pretrained() reads: a model's weights and config, or a tokenizer's files."""
+    """Yield what from_pretrained() reads: a model's weights and config, or a tokenizer's files."""
     node, said = argument(call, 0, "save_directory"), "save_pretrained()"
     if any(word in name.lower() for word in ("tokenizer", "processor")):
         beside = "tokenizer_config.json" if "tokenizer" in name.lower() else "*processor*.json"
