@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def box_add(home: Home, order: BoxOrder, report: Report) -> BoxEntry:
-    """Meet a box and write it down; a duplicate, a changed key or a relay that only carries a terminal refuses."""
+    """Contact a box and record it; refuse a duplicate, a changed key and a relay that only carries a terminal."""
     from leasehold.lifecycle.box import book
 
     return book.add(home, order, report)
 
 
 def box_next(home: Home, entry: BoxEntry) -> str:
-    """Say what can be done with a box of the book now."""
+    """Return what can be done now with a box of the book."""
     from leasehold.lifecycle.machine.box import only_plans
 
     profile = home.shelf().load(entry.platform)
@@ -33,7 +33,7 @@ def box_next(home: Home, entry: BoxEntry) -> str:
 
 
 def box_list(home: Home) -> list[dict[str, Any]]:
-    """List the boxes with the leases open on them; connects nowhere."""
+    """List the boxes with their open leases, without connecting to any."""
     from leasehold.ledger import books, box_book
 
     entries = box_book.entries(home.ledger)
@@ -50,7 +50,7 @@ def _leases(home: Home, name: str) -> list[str]:
 
 
 def box_show(home: Home, name: str) -> dict[str, Any]:
-    """Say everything the book knows of a box, its open leases, its platform's dangers, and the runs found there."""
+    """Return all that the book knows of a box, its open leases, its platform's dangers, and the runs found there."""
     from leasehold.lifecycle.box import book
     from leasehold.lifecycle.box.box_paths import say_places
     from leasehold.lifecycle.box.box_runs import runs_found
@@ -68,14 +68,14 @@ def box_show(home: Home, name: str) -> dict[str, Any]:
 
 
 def box_remove(home: Home, name: str, report: Report) -> BoxEntry:
-    """Strike a box out of the book; refuses while a lease on it is open."""
+    """Remove a box from the book; refuse while a lease on it is open."""
     from leasehold.lifecycle.box import book
 
     return book.remove(home, name, report)
 
 
 def box_tell(home: Home, word: BoxWord) -> list[LeaseMeter]:
-    """Take a person's word about an account, a price or disks; returns the meters it changed."""
+    """Record what a person states about an account, a price or disks; return the meters that changed."""
     from leasehold.lifecycle.box.lease_notes import tell
     from leasehold.lifecycle.money.metering import meter_of
 
@@ -84,7 +84,7 @@ def box_tell(home: Home, word: BoxWord) -> list[LeaseMeter]:
 
 
 def box_test(home: Home, name: str, report: Report) -> Verdict:
-    """Try everything a run needs on a box; unknown where it could not be tried."""
+    """Test on a box everything that a run needs; report `unknown` for what could not be tested."""
     from leasehold.lifecycle.box import book
 
     return book.test(home, name, report)
@@ -101,7 +101,7 @@ def box_prune(home: Home, name: str, *, dry_run: bool = False) -> dict[str, Any]
 
 
 def box_reboot(home: Home, name: str) -> dict[str, Any]:
-    """Say whether runs may go on by themselves after a restart of the box, and what is installed there for it."""
+    """Return whether runs may continue by themselves after the box restarts, and what is installed there for it."""
     from leasehold.lifecycle.box.reboot_consent import allowed, installed, say_since
 
     given = allowed(home, name)
@@ -109,7 +109,7 @@ def box_reboot(home: Home, name: str) -> dict[str, Any]:
 
 
 def box_reboot_allow(home: Home, name: str, report: Report) -> list[dict[str, Any]]:
-    """Allow it, after a typed yes; returns what was installed for live runs at once."""
+    """Allow runs to continue after a restart, after a typed yes; return what was installed for live runs at once."""
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.box.reboot_consent import allow
 
@@ -118,7 +118,7 @@ def box_reboot_allow(home: Home, name: str, report: Report) -> list[dict[str, An
 
 
 def box_reboot_forbid(home: Home, name: str) -> list[dict[str, Any]]:
-    """Take it back, and every hook of ours on the box with it."""
+    """Withdraw the permission, and remove all of our hooks from the box."""
     from leasehold.lifecycle.box.reboot_consent import forbid
 
     return forbid(home, name)

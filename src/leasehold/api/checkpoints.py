@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def ckpt_inspect(path: Path) -> Inspection:
-    """Look into a checkpoint; nothing in it is executed."""
+    """Inspect a checkpoint without executing anything in it."""
     from leasehold.lifecycle.results.inspect_checkpoint import inspect
 
     return inspect(path)
 
 
 def cadence(where: Path | None, **words: object) -> Reckoned:
-    """Reckon the cadence from a Checkpointer's folder or a job file, and from what was stated."""
+    """Compute the checkpoint cadence from a Checkpointer's folder or a job file, and from stated values."""
     from leasehold.lifecycle.project.resolve import read_job
     from leasehold.lifecycle.results.inspect_checkpoint import CadenceWishes, reckon
     from leasehold.model.job.job import CheckpointFacts

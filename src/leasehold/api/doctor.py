@@ -11,7 +11,7 @@ from leasehold.errors import UserError
 
 @dataclass(frozen=True)
 class DoctorOrder:
-    """What to look at, and what is known besides."""
+    """The evidence to examine, and facts that are already known."""
 
     targets: tuple[str, ...]
     platform: str = ""
@@ -20,7 +20,7 @@ class DoctorOrder:
 
 
 def diagnose(order: DoctorOrder) -> dict[str, Any]:
-    """Say what the logs, a run or a box show, without the secrets they quote; the findings are in rank order."""
+    """Diagnose the logs, a run or a box, without quoting secrets; return the findings in rank order."""
     from leasehold.model.values.wording import without_secrets
 
     seen: dict[str, Any] = without_secrets(_diagnosed(order))
@@ -51,7 +51,7 @@ def _diagnosed(order: DoctorOrder) -> dict[str, Any]:
 
 
 def explain_id(word: str) -> dict[str, Any] | None:
-    """Say everything the catalogue knows of an entry; None when the word is no id."""
+    """Return everything that the catalogue knows of an entry; None when the word is not an id."""
     from leasehold.doctor.finding import ACTIONS
     from leasehold.doctor.remedy import unfilled
     from leasehold.facts.ailments import find
@@ -76,7 +76,7 @@ def search(words: str, most: int = 10) -> list[dict[str, Any]]:
 
 
 def lint(paths: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Read Python sources for the footguns that cost most."""
+    """Check Python sources for the most expensive mistakes."""
     from leasehold.doctor.lint import lint_paths
 
     return [remark.as_dict() for remark in lint_paths([Path(path) for path in paths])]
@@ -98,7 +98,7 @@ def _run_or_box(book: Any, word: str, context: Any) -> dict[str, Any]:
         except UserError as no_box:
             if no_box.code != "box.unknown":
                 raise
-            return ask_doctor.diagnose_files(book, [word], context).as_dict()  # says what a target can be
+            return ask_doctor.diagnose_files(book, [word], context).as_dict()  # its message lists the targets
     return ask_doctor.diagnose_run(home, book, word, context).as_dict()
 
 

@@ -1,4 +1,4 @@
-"""Verbs that end things: waive, down."""
+"""Verbs that end things: waive, harmless, down, park."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAIVER = "a waiver is typed by a person on a terminal; there is no other way"
 
 
 def waive(home: Home, word: str, cell: str, report: Report) -> Path:
-    """Have a person give up a cell's results, after salvage."""
+    """Give up a cell's results by a person's decision, after salvage."""
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.ending.waive import waive as give_up
 
@@ -37,7 +37,7 @@ def waive(home: Home, word: str, cell: str, report: Report) -> Path:
 
 
 def waive_failed(home: Home, word: str, report: Report) -> list[dict[str, str]]:
-    """Have a person give up, in one act, everything that failed on a box or lease, after salvage."""
+    """Give up everything that failed on a box or lease, in one decision of a person, after salvage."""
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.ending.waive import waive_failed as give_up
 
@@ -46,7 +46,7 @@ def waive_failed(home: Home, word: str, report: Report) -> list[dict[str, str]]:
 
 
 def take_back_waiver(home: Home, word: str, cell: str) -> str:
-    """Owe a given-up cell again; returns its run."""
+    """Cancel the waiver of a cell, so that its results are owed again; return its run."""
     from leasehold.lifecycle.ending.waive import take_back
 
     record = books.find_run(home.ledger, word)
@@ -55,7 +55,7 @@ def take_back_waiver(home: Home, word: str, cell: str) -> str:
 
 
 def harmless(home: Home, word: str, pid: int) -> dict[str, Any]:
-    """Record a person's word that a process in a run's folders is harmless."""
+    """Record a person's statement that a process in a run's folders is harmless."""
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.ending.harmless import call_harmless
 
@@ -66,14 +66,14 @@ def harmless(home: Home, word: str, pid: int) -> dict[str, Any]:
 
 
 def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") -> TeardownPlan:
-    """Say what a teardown would do and whether the gate lets it; changes nothing."""
+    """Return what a teardown would do and whether the gate permits it; change nothing."""
     from leasehold.lifecycle.ending.teardown import Wanted, plan_teardown
 
     return plan_teardown(home, _lease(home, word), Wanted(verb, facts_checked))
 
 
 def down(home: Home, order: DownOrder, report: Report) -> str:
-    """Pass the gate, get the yes, act; returns the box's end state."""
+    """Pass the gate, get the typed yes, act; return the box's end state."""
     from leasehold.lifecycle.approval import approve as ways
     from leasehold.lifecycle.ending.teardown import Wanted, tear_down
     from leasehold.model.run.receipt import Approval
@@ -103,14 +103,14 @@ def park(home: Home, order: DownOrder, report: Report) -> str:
 
 
 def park_plan(home: Home, word: str, facts_checked: str = "") -> TeardownPlan:
-    """Say what parking would do; changes nothing."""
+    """Return what parking would do; change nothing."""
     from leasehold.lifecycle.ending.parking import park_verb
 
     return down_plan(home, word, park_verb(home, _lease(home, word)).name, facts_checked)
 
 
 def park_standing(home: Home, word: str, how_long: str) -> Standing:
-    """Record a person's typed yes to parking this box after receipts, for a while."""
+    """Record a person's typed yes to parking this box after receipts, for a limited time."""
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.ending.parking import grant
     from leasehold.model.values.units import parse_duration
@@ -123,7 +123,7 @@ def park_standing(home: Home, word: str, how_long: str) -> Standing:
 
 
 def park_revoke(home: Home, word: str) -> bool:
-    """Take the standing yes back."""
+    """Withdraw the standing yes."""
     from leasehold.lifecycle.ending.parking import revoke
 
     return revoke(home, _lease(home, word))
@@ -144,7 +144,7 @@ def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: st
 
 
 def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease:
-    """Record a person's typed word that the meter is stopped."""
+    """Record a person's typed statement that the meter is stopped."""
     from leasehold.errors import Refusal
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.ending.stopped_by_hand import record_stopped, refuse_while_on
@@ -176,7 +176,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
 
 
 def _with_api(home: Home, lease: Lease) -> Landlord | None:
-    """The landlord, where it can be asked whether the box is held."""
+    """Return the platform's landlord where its API can be asked whether the box is held."""
     from leasehold.lifecycle.ending.teardown import platform_of
 
     profile = platform_of(home, lease)
@@ -190,7 +190,7 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
 
 
 def _lease(home: Home, word: str) -> Lease:
-    """Find a lease by its id, by the box it holds, or by a run that lives on it."""
+    """Find a lease by its id, by its box, or by one of its runs."""
     every = books.leases(home.ledger)
     if named := [lease for lease in every if lease.id == word]:
         return named[0]
@@ -198,7 +198,7 @@ def _lease(home: Home, word: str) -> Lease:
     held = [lease for lease in on_box if lease.open]
     if len(held) > 1:
         which = "; ".join(f"{lease.id} in {lease.root or DEFAULT_ROOT}" for lease in held)
-        hint = f"say which one: lease down {held[0].id}"
+        hint = f"name one: lease down {held[0].id}"
         raise UserError("lease.ambiguous", f"{len(held)} leases are open on {word}: {which}", hint=hint)
     if held:
         return held[0]
@@ -206,7 +206,7 @@ def _lease(home: Home, word: str) -> Lease:
         return books.find_lease(home.ledger, books.find_run(home.ledger, word).lease)
     except UserError as error:
         if error.code == "run.unknown" and on_box:
-            return on_box[0]  # closed, which is what is said then
+            return on_box[0]  # closed: the caller reports that
         raise
 
 
@@ -216,7 +216,7 @@ def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
     from leasehold.platforms.landlords.person import PersonLandlord
 
     profile = platform_of(home, lease)
-    if profile.landlord == "simulated" and lease.box != LOCAL:  # of a book from before that was refused
+    if profile.landlord == "simulated" and lease.box != LOCAL:  # from a book written before that was refused
         hint = f"lease box add {lease.box} --replace --platform ID corrects it (lease platforms lists them)"
         raise UserError(
             "box.platform_here", f"{lease.id} is booked as {profile.id}, where no such box can be", hint=hint

@@ -1,4 +1,4 @@
-"""Verbs that put a person's own command on a box: ssh, exec."""
+"""Verbs that run a person's own command on a box: ssh, exec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs of the front door: init, check, resume, attach, adopt, tunnel, handbook, forget."""
+"""Verbs for first use and for runs: init, check, resume, attach, adopt, tunnel, handbook, forget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoxWords:
-    """Where to look for a run, and where its results shall come home to."""
+    """Where to look for a run, and where to copy its results."""
 
     box: str = ""
     root: str = ""
@@ -27,7 +27,7 @@ class BoxWords:
 
 
 def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: Any) -> Verdict:
-    """Run one gate alone; for `launch`, job names a run."""
+    """Run a single gate; for `launch`, job names a run."""
     from leasehold.lifecycle.preflight.one_gate import check_gate, check_launch
 
     if gate == "launch":
@@ -36,21 +36,21 @@ def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: A
 
 
 def init(folder: Path) -> str:
-    """Look at a project and spell a job file for it."""
+    """Inspect a project and write a job file for it."""
     from leasehold.lifecycle.init import draft, look_at
 
     return draft(folder, look_at(folder))
 
 
 def fill_in(text: str) -> list[int]:
-    """List the lines of a new job file that wait for the person."""
+    """List the lines of a new job file that the person must fill in."""
     from leasehold.lifecycle.init.text.page import lines_to_fill_in
 
     return lines_to_fill_in(text)
 
 
 def left_home(folder: Path, text: str, job_file: str) -> str:
-    """Say what lies in a project and would not travel with its code; text is that of the job file."""
+    """List what lies in a project and would not be sent with its code; text is that of the job file."""
     from leasehold.lifecycle.project.ignored_data import left_home as look
     from leasehold.lifecycle.project.ignored_data import say_left_home
     from leasehold.lifecycle.project.job_yaml import parse_text
@@ -72,7 +72,7 @@ def write_new(target: Path, text: str) -> None:
 
 
 def convert(source: Path) -> dict[str, Any]:
-    """Convert a SkyPilot, sbatch or dstack file; says what could not be carried over."""
+    """Convert a SkyPilot, sbatch or dstack file; report what could not be carried over."""
     from leasehold.lifecycle.init import look_at
     from leasehold.lifecycle.init.convert.convert import convert as carry_over
 
@@ -86,9 +86,9 @@ def convert(source: Path) -> dict[str, Any]:
 
 
 def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over: bool = False) -> RunOutcome:
-    """Follow a run; one that this home does not know is looked for on the box and written down first.
+    """Follow a run; one that this home does not know is looked up on the box and recorded first.
 
-    With take_over, a person types that this home shall hold it from now on.
+    With take_over, a person types that this home holds it from now on.
     """
     from leasehold.api.running import watch
     from leasehold.lifecycle.machine.box import find_box
@@ -116,21 +116,21 @@ def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over:
 
 
 def adoptable(home: Home, order: AdoptOrder, report: Report) -> list[dict[str, Any]]:
-    """List training on a box that was started without us; changes nothing."""
+    """List training processes on a box that leasehold did not start; change nothing."""
     from leasehold.lifecycle.run.adopt_process import candidates
 
     return candidates(home, order, report)
 
 
 def adopt(home: Home, order: AdoptOrder, report: Report) -> str:
-    """Make a run of a live process; returns its name."""
+    """Make a run of a live process; return the run's name."""
     from leasehold.lifecycle.run.adopt_process import adopt as take
 
     return take(home, order, report)
 
 
 def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[int, str, str], None]) -> None:
-    """Open a tunnel, look at the panel behind it, and hand (local port, kind, detail) to hold, which keeps it open."""
+    """Open a tunnel, check the panel behind it, and pass (local port, kind, detail) to hold, which keeps it open."""
     from leasehold.lifecycle.box.tunnel import check_port, look_at_panel
     from leasehold.lifecycle.box.tunnel import tunnel as open_tunnel
     from leasehold.lifecycle.machine.leased_box import box_of
@@ -144,7 +144,7 @@ def tunnel(home: Home, word: str, port: str, local_port: int, hold: Callable[[in
 
 
 def handbook(home: Home, word: str) -> dict[str, str]:
-    """Spell a run's handbook as this home knows it now."""
+    """Format a run's handbook as this home knows it now."""
     from leasehold.lifecycle.tell.handbook import page
 
     run, text = page(home, word)
@@ -152,14 +152,14 @@ def handbook(home: Home, word: str) -> dict[str, str]:
 
 
 def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> RunOutcome:
-    """Go on with a stopped or failed run from the plan and the code that it began with."""
+    """Continue a stopped or failed run with the plan and the code that it began with."""
     from leasehold.lifecycle.run.resume import resume as go_on
 
     return go_on(home, word, report, detach=detach)
 
 
 def forget(home: Home, word: str) -> dict[str, str]:
-    """Take a run out of this home's lists, if nothing of it could be lost or could bill."""
+    """Remove a run from this home's lists, if nothing of it could be lost or could bill."""
     from leasehold.lifecycle.care.forget import forget as let_go
 
     record = let_go(home, word)

@@ -1,4 +1,4 @@
-"""Verbs that keep a box clean: its cards and its disks."""
+"""Verbs that keep a box clean: its GPUs and its disks."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ if TYPE_CHECKING:
 
 
 def gpu(home: Home, box: str, report: Report, samples: int = 5) -> GpuReport:
-    """Say how healthy a box's cards are and who holds them; changes nothing."""
+    """Report the health of a box's GPUs and the processes that hold them; change nothing."""
     from leasehold.lifecycle.care.gpu import survey
 
     return survey(home, box, report, samples)
 
 
 def gpu_kill(home: Home, box: str, report: Report) -> tuple[GpuReport, list[dict[str, Any]]]:
-    """End zombies that hold a card, after a typed yes."""
+    """End zombie processes that hold a GPU, after a typed yes."""
     from leasehold.lifecycle.care.gpu import end_zombies
 
     return end_zombies(home, box, _ask, report)
 
 
 def disk(home: Home, order: DiskOrder, report: Report) -> DiskReport:
-    """Say what lies on a box's disks and what may go; changes nothing."""
+    """Report what lies on a box's disks and what may be freed; change nothing."""
     from leasehold.lifecycle.care.disk import survey
 
     return survey(home, order, report)
 
 
 def disk_picked(seen: DiskReport, order: DiskOrder) -> str:
-    """Say what would be taken, why it is safe and what it costs to get back."""
+    """Report what would be taken, why that is safe and what it costs to restore."""
     from leasehold.lifecycle.care.disk import say_picked
 
     return say_picked(seen, order)
 
 
 def disk_free(home: Home, order: DiskOrder, report: Report) -> tuple[DiskReport, dict[str, Any]]:
-    """Put the cheapest targets aside, or delete them, after a typed yes."""
+    """Quarantine the cheapest targets, or delete them, after a typed yes."""
     from leasehold.lifecycle.care.disk import free
 
     return free(home, order, _ask, report)
 
 
 def disk_undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
-    """Bring back what a quarantine holds."""
+    """Restore what a quarantine holds."""
     from leasehold.lifecycle.care.disk import undo
 
     return undo(home, box, stamp)

@@ -1,4 +1,4 @@
-"""Verbs of notices: where a box tells you what happens."""
+"""Verbs of notification channels: where a box reports what happens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def notify_list(home: Home) -> list[dict[str, str]]:
-    """List the notification channels, addresses hidden but to be told apart."""
+    """List the notification channels, with addresses hidden but still distinguishable."""
     from leasehold.lifecycle.tell.notify import channels, summary
 
     return [summary(item) for item in channels(home)]
@@ -29,21 +29,21 @@ def notify_kinds() -> list[dict[str, Any]]:
 
 
 def notify_add(home: Home, kind: str, fields: Mapping[str, str], name: str = "") -> dict[str, str]:
-    """Keep a notification channel."""
+    """Add a notification channel."""
     from leasehold.lifecycle.tell.notify import add
 
     return add(home, kind, fields, name)
 
 
 def notify_remove(home: Home, word: str) -> dict[str, str]:
-    """Forget a notification channel, by name or number."""
+    """Remove a notification channel, by name or number."""
     from leasehold.lifecycle.tell.notify import remove
 
     return remove(home, word)
 
 
 def notify_test(home: Home, word: str = "", box: str = "") -> Tried:
-    """Send a test notice from here or from a box, as a run's end would."""
+    """Send a test notice from here or from a box, as the end of a run would."""
     from leasehold.lifecycle.tell.notify_test import try_channels
 
     return try_channels(home, word, box)

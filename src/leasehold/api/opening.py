@@ -1,4 +1,4 @@
-"""The home of this person, and what every command reports before and after its own work."""
+"""This person's home folder, and what every command reports before and after its own work."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 def open_home() -> Home:
-    """Find this person's home."""
+    """Return this person's home."""
     return Home.find()
 
 
 def close_home(home: Home) -> str:
-    """See that the home folder is this person's alone; say what was or must be done about it."""
+    """Make the home folder private to this person; report what was or must be done about it."""
     from leasehold.lifecycle.home.private_home import close
 
     return close(home.path)
 
 
 def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> None:
-    """Wait so long for a silent box in this process, saying what for; None takes the defaults."""
+    """Set how long this process waits for a silent box, and report the wait; None takes the defaults."""
     from leasehold.transport import patience
 
     if wait_s is not None and not 0 < wait_s < float("inf"):
-        raise UserError("usage", f"--wait: {wait_s:g} is no number of seconds", hint="--wait 60")
+        raise UserError("usage", f"--wait: {wait_s:g} is not a number of seconds", hint="--wait 60")
     patience.be(wait_s, tell, bulk=bulk)
 
 
 def nags(home: Home) -> list[AnyNag]:
-    """Say which boxes bill while no run is live on them; never fails, for it precedes every command."""
+    """Report boxes that bill while no run is live on them; never fail, because it precedes every command."""
     from leasehold.lifecycle.money.idle_leases import nags as find
 
     try:
@@ -46,12 +46,12 @@ def nags(home: Home) -> list[AnyNag]:
 
 
 def newest_event(home: Home) -> int:
-    """Say how far the ledger has come; -1 where there is none yet."""
+    """Return the number of the ledger's newest event; -1 where there is none yet."""
     return books.newest_event(home.ledger) if (home.path / "ledger.sqlite").exists() else -1
 
 
 def reopened(home: Home, seq: int) -> list[str]:
-    """Say which leases were opened again since then, because their boxes answered."""
+    """Return the leases reopened after that event because their boxes answered."""
     if seq < 0 or not books.reopened(home.ledger, seq):
         return []
     from leasehold.lifecycle.machine.heard_again import reopened_since

@@ -1,4 +1,4 @@
-"""What a caller asks for and gets back, as the verbs take and return it."""
+"""The orders that callers pass to the verbs, and the results that they get back."""
 
 from leasehold.lifecycle.records.orders import (
     AdoptOrder,

@@ -1,4 +1,4 @@
-"""Verbs that tell the truth before money is spent: plan, platforms."""
+"""Verbs that show the facts before money is spent: plan, platforms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def plan(
     home: Home, job_file: Path, asked: tuple[str, ...], wishes: Wishes, now_unix: float
 ) -> list[tuple[PlanSheet, Verdict, list[str]]]:
-    """Resolve the job on every candidate; changes nothing and connects to nothing."""
+    """Resolve the job on every candidate; change nothing and connect to nothing."""
     from leasehold.lifecycle.preflight.plan_candidates import plan_candidates
     from leasehold.lifecycle.project.ignored_data import say_of_job
     from leasehold.lifecycle.project.local_data import say_data
@@ -30,7 +30,7 @@ def plan(
 
 
 def plan_wishes(**words: Any) -> Wishes:
-    """Read what was stated on the command line."""
+    """Parse the wishes stated on the command line."""
     from leasehold.lifecycle.preflight.plan_sheet import read_wishes
 
     return read_wishes(**words)
@@ -48,7 +48,7 @@ def platform(home: Home, name: str) -> Profile:
 
 
 def doubtful_facts(home: Home, names: list[str], now_unix: float | None = None) -> list[tuple[str, str, Source, str]]:
-    """List platform, fact, source and why it should be looked at again: stale, contradicted or never confirmed."""
+    """List platform, fact, source and the reason to check it again: stale, contradicted or never confirmed."""
     now = time.time() if now_unix is None else now_unix
     shelf = home.shelf()
     found = []

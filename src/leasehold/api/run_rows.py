@@ -1,4 +1,4 @@
-"""What a list says of each run: where it stands, how far it is, and what of its lease's cost fell to it."""
+"""The rows of a list of runs: state, progress, and each run's share of its lease's cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDED = ("finished", "failed", "stopped")
 
 
 def rows_of(home: Home, lines: list[RunLine]) -> list[dict[str, Any]]:
-    """Say of each run what a list shows, as last known."""
+    """Return the row of each run, as last known."""
     held = {lease.id: lease for lease in books.leases(home.ledger)}
     now = time.time()
     costs = _Costs(home, held, lines, now)
@@ -25,7 +25,7 @@ def rows_of(home: Home, lines: list[RunLine]) -> list[dict[str, Any]]:
 
 
 def cost_of(home: Home, lease: Lease, now: float) -> tuple[str, Callable[[Segment], Money]]:
-    """Say what a lease cost, and an hour of it; prices are looked up only where a disk of known size bills."""
+    """Return what a lease has cost, and its hourly rate; prices are looked up only where a disk of known size bills."""
     if not lease.disk_gb:
         return lease.cost(now), lambda segment: segment.compute
     from leasehold.lifecycle.money.metering import cost_and_rate
@@ -35,7 +35,7 @@ def cost_of(home: Home, lease: Lease, now: float) -> tuple[str, Callable[[Segmen
 
 
 class _Costs:
-    """What leases cost, and what of that fell to each of their runs."""
+    """The costs of leases, and each run's share of them."""
 
     def __init__(self, home: Home, held: Mapping[str, Lease], lines: list[RunLine], now: float) -> None:
         self._held = held
@@ -50,14 +50,14 @@ class _Costs:
                     self._of_run[run] = self._of_run.get(run, Money()) + share
 
     def of_run(self, line: RunLine) -> str:
-        """Say what fell to a run, on every lease that it lived on; empty where no price is known."""
+        """Return a run's share of the cost of every lease that it lived on; empty where no price is known."""
         if (share := self._of_run.get(line.run, Money())).amounts:
             return share.spelled
         return _nothing(self._held[line.lease]) if self.of_lease[line.lease] else ""
 
 
 def _ran(stays: list[tuple[str, float, float]], end: float) -> dict[str, list[tuple[float, float]]]:
-    """List when each run lived; one that lives still does so until now, or until its lease was closed."""
+    """List when each run lived; a live run counts until now, or until its lease was closed."""
     found: dict[str, list[tuple[float, float]]] = {}
     for run, began, ended in stays:
         if (until := min(ended or end, end)) > began:
@@ -94,9 +94,9 @@ def _row(line: RunLine, lease: Lease, costs: _Costs, now: float) -> dict[str, An
 
 
 def _progress(work: Mapping[str, Any], state: str, now: float) -> dict[str, Any]:
-    """Say how far a run is, as last heard; what is left of it is foretold only while it runs."""
+    """Return a run's progress as last read; the remaining time is predicted only while it runs."""
     if state in _ENDED and work.get("training"):
-        return {}  # heard before its end: how far it came is not known
+        return {}  # last read before its end: its final progress is not known
     said = dict(work.get("progress") or {})
     heard = float(work.get("heard_unix") or now)
     if (left := said.pop("eta_s", None)) is not None and state == "running":

@@ -1,4 +1,4 @@
-"""One function a verb: each returns data and reports what it does; shells only parse and render."""
+"""Verbs of runs: start, follow, pull, stop, verify and list them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
-    """Launch, watch, bring home and verify; the identical call attaches, resumes or finds it done."""
+    """Launch, watch, bring home and verify; the identical call attaches, resumes or finds the run done."""
     from leasehold.lifecycle.machine.box import calling_ahead
 
     if order.rehearse:
@@ -57,7 +57,7 @@ def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
 
 
 def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
-    """Know the platform of an ssh: address before anything is opened there."""
+    """Determine the platform of an ssh: address before anything is opened there."""
     if order.platform or order.on.startswith("ssh:"):
         from leasehold.lifecycle.box.platform_choice import settle
 
@@ -71,7 +71,7 @@ def _has_candidates(job_file: Path) -> bool:
 
 
 def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt | Evacuation:
-    """Bring a run's results home and verify them; of a run that still works, take home what is finished so far."""
+    """Bring a run's results home and verify them; from a run that still works, copy what is finished so far."""
     from leasehold.lifecycle.results.pull_until_done import PullOrder, pull_or_evacuate
     from leasehold.model.values.units import parse_rate
 
@@ -83,7 +83,7 @@ def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt
 
 
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:
-    """Follow a run to its end without touching it; with readings, also what the box measures every few seconds."""
+    """Follow a run to its end without touching it; with readings, also yield the box's measurements."""
     from leasehold.lifecycle.machine.leased_box import box_of
     from leasehold.lifecycle.records.orders import RunOutcome
     from leasehold.lifecycle.results.home_copy import copy_of, tell_all
@@ -101,14 +101,14 @@ def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> R
 
 
 def named(home: Home, word: str) -> list[RunRecord]:
-    """Find the run that a word means, or each part of the sweep over several boxes that it means."""
+    """Return the run that a word names, or each part of the sweep over several boxes that it names."""
     from leasehold.lifecycle.sweep.report.find_runs import runs_named
 
     return runs_named(home, word)
 
 
 def watch_sweep(home: Home, parts: list[RunRecord], report: Report) -> str:
-    """Follow every part of a sweep to its end, side by side; return the worst state."""
+    """Follow every part of a sweep to its end, in parallel; return the worst state."""
     from leasehold.lifecycle.sweep.report.watch_parts import watch_parts
 
     return watch_parts(home, parts, report)
@@ -131,7 +131,7 @@ def status(home: Home, word: str = "") -> list[dict[str, Any]]:
 def refresh(
     home: Home, word: str = "", patience_s: float = 0.0
 ) -> Generator[tuple[list[dict[str, Any]], FleetTurn], None, None]:
-    """Ask the boxes now; yield the rows of each as it answers, and how the fleet stands. Runs of no box come first."""
+    """Ask the boxes now; yield each box's rows as it answers, and the fleet's state. Runs of no box come first."""
     from leasehold.lifecycle.box import refresh as stage
     from leasehold.model.run.refresh_turn import FleetTurn
 
@@ -144,7 +144,7 @@ def refresh(
 
 
 def show(home: Home, word: str) -> dict[str, Any]:
-    """Say everything this home knows of a run."""
+    """Return everything that this home knows of a run."""
     from leasehold.model.run.nonfinite import lines
 
     record = books.find_run(home.ledger, word)
@@ -159,7 +159,7 @@ def show(home: Home, word: str) -> dict[str, Any]:
 
 
 def _smoked(home: Home, record: RunRecord) -> list[dict[str, Any]]:
-    """Say that the smoke of this run's job and code passed; it comes before there is a run to note it for."""
+    """Record that the smoke of this run's job and code passed; it comes before there is a run to note it for."""
     from leasehold.lifecycle.smoke.smoke import passes
     from leasehold.model.run.plan import plan_from_dict
 
@@ -175,7 +175,7 @@ def logs(
 ) -> str:
     """Emit the log of a cell's attempt (0: the newest) as plain text; return why it failed, if that is known.
 
-    Where the box is gone, the copy that came home is read, and that is reported first.
+    If the box is gone, the home copy is read instead, and that is reported first.
     """
     from leasehold.kit.events.failure_events import say_cell
     from leasehold.lifecycle.results.home_copy import seen_from, tell_copy
@@ -200,7 +200,7 @@ def logs(
 
 
 def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = False) -> dict[str, Any]:
-    """End exactly this run's processes and wait until they are gone; with keep, bring home what is there then."""
+    """Stop exactly this run's processes and wait until they are gone; with keep, bring home what is there then."""
     ended = _stop(home, word, grace_s, report)
     if not keep:
         return ended
@@ -215,7 +215,7 @@ def _stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, An
 
 
 def verify(home: Home, word: str) -> dict[str, Any]:
-    """Read the home copy again and compare it with its receipt, of a sweep every part's; needs no box."""
+    """Read the home copy again and compare it with its receipt (of a sweep, every part's); needs no box."""
     parts = named(home, word)
     if len(parts) > 1:
         from leasehold.lifecycle.sweep.report.verify_parts import verify_parts
@@ -252,14 +252,14 @@ def leases(home: Home) -> list[Lease]:
 
 
 def closed_by_word(home: Home) -> str:
-    """Say which leases only a person's word closed."""
+    """Return the leases that only a person's statement closed."""
     from leasehold.lifecycle.machine.heard_again import say_closed_by_word
 
     return say_closed_by_word(home)
 
 
 def meters(home: Home) -> list[LeaseMeter]:
-    """Read the meter of every open lease that bills or may; asks no box."""
+    """Read the meter of every open lease that bills or may bill; contacts no box."""
     if not any(lease.box != "local" or lease.price for lease in books.leases(home.ledger, only_open=True)):
         return []  # nothing bills: `lease status` need not even import the meter
     from leasehold.lifecycle.money.metering import open_meters
@@ -276,7 +276,7 @@ def meter_of_run(home: Home, word: str) -> LeaseMeter:
 
 
 def open_leases(home: Home) -> list[dict[str, Any]]:
-    """Say each open lease: its box, how long, how much, and how its runs stand."""
+    """Return each open lease: its box, its duration, its cost, and the state of its runs."""
     now = time.time()
     rows = []
     for lease in leases(home):
@@ -288,10 +288,10 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
 
 
 def duration(seconds: float) -> str:
-    """Say a duration as a person would."""
+    """Format a duration for a person."""
     return ago(seconds)
 
 
 def clock(unix: float) -> str:
-    """Say a moment in local time."""
+    """Format a moment in local time."""
     return local_second(unix)

@@ -1,4 +1,4 @@
-"""Verbs that look back: curves of what a box measured, and its patrol's lines."""
+"""Verbs that look back: curves of what a box measured, and its patrol log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOK_EVERY_S = 15.0
 def plot(
     home: Home, word: str, wanted: Sequence[str], since: str, report: Report = silent
 ) -> tuple[str, list[Curve], float]:
-    """Return the run, its curves and the box's clock; that they are of the home copy is reported."""
+    """Return the run, its curves and the box's clock; report when they come from the home copy."""
     from leasehold.lifecycle.records.sweep_parts import sweep_of
     from leasehold.lifecycle.sweep.report.find_runs import runs_named
     from leasehold.lifecycle.watch.curves import curves_of
@@ -44,7 +44,7 @@ def plot(
 def _plot_parts(
     home: Home, parts: Sequence[RunRecord], wanted: Sequence[str], since: str, sweep: str, report: Report
 ) -> tuple[str, list[Curve], float]:
-    """Draw the parts of a sweep in the same panels, each line named by its box."""
+    """Draw the parts of a sweep in the same panels, each line labelled with its box."""
     from leasehold.lifecycle.watch.curves import curves_of
 
     seen = [(part.box, _measured(home, part.run, since, report)[1]) for part in parts]
@@ -64,7 +64,7 @@ def _plot_parts(
 def patrol(
     home: Home, word: str, since: str, follow: bool, emit: Callable[[str, dict[str, Any]], None], report: Report
 ) -> str:
-    """Emit one line a minute of what the patrol measured; with follow, go on until the run has ended."""
+    """Emit one line per minute of what the patrol measured; with follow, continue until the run has ended."""
     from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from, tell_copy
     from leasehold.lifecycle.watch.curves import read_series
     from leasehold.lifecycle.watch.patrol_lines import lines_of
@@ -72,7 +72,7 @@ def patrol(
     record = books.find_run(home.ledger, word)
     engine = seen_from(home, record, alone=True)
     tell_copy(engine, report)
-    follow = follow and not isinstance(engine, HomeCopy)  # nothing will be added to that
+    follow = follow and not isinstance(engine, HomeCopy)  # the home copy does not grow
     told, last_s = 0.0, _seconds(since)
     with engine:
         while True:

@@ -1,4 +1,4 @@
-"""Verbs of signers: which keys may approve."""
+"""Verbs of signers: the keys that may approve."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _HINT = "a key is allowed by a person on a terminal; there is no other way"
 
 
 def signer_list(home: Home) -> list[Enrolled]:
-    """List the keys in the file of allowed signers, those that nobody confirmed too."""
+    """List the keys in the file of allowed signers, including unconfirmed ones."""
     from leasehold.lifecycle.tell.signers import listing
 
     return listing(home)
 
 
 def signer_add(home: Home, key: str, name: str, options: tuple[str, ...], report: Report) -> Enrolled:
-    """Have a person enrol a public key on the terminal."""
+    """Enrol a public key, confirmed by a person on the terminal."""
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.home.home import person
     from leasehold.lifecycle.tell.signers import add
@@ -30,7 +30,7 @@ def signer_add(home: Home, key: str, name: str, options: tuple[str, ...], report
 
 
 def signer_confirm(home: Home, word: str, report: Report) -> Enrolled:
-    """Have a person confirm a line that stands in the file."""
+    """Confirm an existing line of the file, by a person on the terminal."""
     from leasehold.lifecycle.approval.approve import terminal_ask
     from leasehold.lifecycle.tell.signers import confirm
 
@@ -38,7 +38,7 @@ def signer_confirm(home: Home, word: str, report: Report) -> Enrolled:
 
 
 def signer_remove(home: Home, word: str, report: Report) -> Enrolled:
-    """Take a key out of the file."""
+    """Remove a key from the file."""
     from leasehold.lifecycle.tell.signers import remove
 
     return remove(home, word, report)

@@ -1,4 +1,4 @@
-"""Verbs about sweeps: what cells there are, how each stands, and what they measured."""
+"""Verbs of sweeps: list their cells, the state of each, and what they measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | None]], str]:
-    """Read the cells that a job file promises, the parameters that differ, and a warning of any that nothing reads."""
+    """Return a job file's cells, the parameters that differ, and a warning for each that nothing reads."""
     from leasehold.lifecycle.preflight.unread_parameters import unread
     from leasehold.lifecycle.project.code_tree import RESULTS, read_tree
     from leasehold.lifecycle.project.excluded import own_places
@@ -33,7 +33,7 @@ def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | Non
 
 
 def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
-    """Run a job's cells over several boxes and bring every one home; the identical call goes on where it stands."""
+    """Run a job's cells over several boxes and bring every one home; the identical call continues where it stands."""
     from leasehold.lifecycle.box.platform_choice import settle
     from leasehold.lifecycle.sweep.fleet.fleet import run_fleet as run_over
 
@@ -51,14 +51,14 @@ def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:
 
 
 def sweep_pace(found: Standing) -> tuple[dict[str, Straggler], list[BoxPace]]:
-    """Say which cells take longer than their like, and how far each box is."""
+    """Return the cells that take longer than comparable ones, and the progress of each box."""
     from leasehold.lifecycle.sweep.report.eta import paces, stragglers
 
     return stragglers(found), paces(found)
 
 
 def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[CellRow], list[Group], list[Best]]:
-    """Read what the cells at home measured: a row a cell, settings with seeds joined, the best by each metric."""
+    """Tabulate what the cells at home measured: a row per cell, settings with seeds joined, the best by each metric."""
     from leasehold.lifecycle.sweep.report.sweep_status import rows
     from leasehold.lifecycle.sweep.report.table import best, group
 
@@ -68,7 +68,7 @@ def sweep_table(home: Home, found: Standing, metrics: list[str]) -> tuple[list[C
 
 
 def sweep_plot(home: Home, found: Standing, metric: str, by: str) -> SweepPlot:
-    """Read a metric against one parameter, and each cell's course where it is home."""
+    """Return a metric against one parameter, and the curve of each cell that is home."""
     from leasehold.lifecycle.sweep.report.learning_curves import series_of
     from leasehold.lifecycle.sweep.report.plotting import plot_of
     from leasehold.lifecycle.sweep.report.printed_metrics import course_of
@@ -86,7 +86,7 @@ def sweep_plot(home: Home, found: Standing, metric: str, by: str) -> SweepPlot:
 
 
 def sweep_spelled(rows: list[CellRow], how: str) -> bytes:
-    """Spell a table as csv, markdown or Parquet."""
+    """Format a table as csv, markdown or Parquet."""
     from leasehold.lifecycle.sweep.report.table import columns, spelled
 
     return spelled(columns(rows), how)

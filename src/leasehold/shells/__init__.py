@@ -1,1 +1,1 @@
-"""What people and programs touch: parse, call the api, render."""
+"""Front ends for people and programs: parse, call the api, render."""

@@ -77,7 +77,7 @@ def test_a_priced_run_on_a_bare_address_is_refused_then_lands_on_data(me: Front,
 def test_a_bare_ssh_box_by_choice_runs_with_a_price(me: Front, box: AutodlBox) -> None:
     on = f"ssh:{box.name}"
     said = good(me.lease("run", "--on", on, "--price", "2CNY/h", "--platform", "generic-ssh"))
-    assert f"{on} is on generic-ssh from now on, by your word" in said
+    assert f"{on} is on generic-ssh from now on, as you stated" in said
     assert "contradict" not in said
 
 

@@ -115,7 +115,7 @@ def test_offline_is_honoured_and_said(me: Front, server: WhoServer) -> None:
 def test_the_gate_alone_says_when_the_key_is_not_here(me: Front, server: WhoServer) -> None:
     done = me.lease("check", "env")
     assert done.code == 0, done.said
-    assert "?   WANDB_API_KEY is not in your environment, so nobody was asked" in done.said
+    assert "?   WANDB_API_KEY is not in your environment, so it was not checked" in done.said
     assert server.seen == []
 
 

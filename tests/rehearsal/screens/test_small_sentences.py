@@ -142,7 +142,7 @@ def test_a_value_that_init_left_open_is_asked_for_before_anything_starts(person:
     for words in (["run", *NO_SMOKE], ["run"], ["check", "smoke"]):
         refused = person.lease(*words)
         assert refused.code == 2 and "error[job.unfilled]" in refused.said, refused.said
-        assert "FILL_IN still stands in run" in refused.said, refused.said
+        assert "FILL_IN is still in run" in refused.said, refused.said
         assert re.search(r"seen: line \d+ of lease\.yaml", refused.said), refused.said
     assert json.loads(person.lease("status", "--json").out)["runs"] == []
 

@@ -103,7 +103,7 @@ def test_an_order_and_a_choice(me: Front) -> None:
     assert names(me, "--owed") == ["two"]
     assert names(me, "--box", "elsewhere") == []
     none = me.lease("status", "--box", "elsewhere")
-    assert none.code == 0 and "no run fits" in none.said
+    assert none.code == 0 and "no run matches" in none.said
     assert names(me, "--refresh", "--sort", "state") == ["two", "one"]
     assert me.lease("status", "--sort", "colour").code == 2
 

@@ -1,4 +1,4 @@
-"""The box book: names for machines, each met once before it is written down."""
+"""The box book: names for machines, each contacted once before it is recorded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
 def add(
     home: Home, order: BoxOrder, report: Report, patience: Patience | None = None, ask: Ask = terminal_ask
 ) -> BoxEntry:
-    """Meet the box, show what it is and what its platform does, and write it down; nothing is written otherwise."""
+    """Contact the box, show what it is and what its platform does, and record it; if anything fails, record nothing."""
     _check_name(home, order.name)
     if order.fingerprint and not order.contact:
         raise UserError("box.unmet_key", "--fingerprint needs a contact", hint="leave out --no-contact")
@@ -97,7 +97,7 @@ def find(home: Home, name: str) -> BoxEntry:
 
 
 def remove(home: Home, name: str, report: Report) -> BoxEntry:
-    """Strike a box out of the book; refuses while its meter counts."""
+    """Remove a box from the book; refuse while its meter counts."""
     entry = find(home, name)
     held = _open_leases(home, name)
     if held:
@@ -110,12 +110,12 @@ def remove(home: Home, name: str, report: Report) -> BoxEntry:
     forget(home, name, report)
     EarlyCalls(home.path).forget()
     box_book.remove(home.ledger, name)
-    report(Note("box_removed", f"{name} ({entry.address}) is out of the book; no meter counted on it"))
+    report(Note("box_removed", f"{name} ({entry.address}) is removed from the book; no meter counted on it"))
     return entry
 
 
 def test(home: Home, name: str, report: Report, patience: Patience | None = None) -> Verdict:
-    """Try everything a run needs, each with its evidence; what was learnt is written down."""
+    """Test everything that a run needs, each with its evidence; record the findings."""
     entry = find(home, name)
     verdict, learnt = examine(home, entry, patience)
     for finding in verdict.findings:
@@ -125,7 +125,7 @@ def test(home: Home, name: str, report: Report, patience: Patience | None = None
 
 
 def leases_on(home: Home, name: str) -> list[str]:
-    """Say each open lease of a box: how long, how much, which runs."""
+    """List each open lease of a box: duration, cost, runs."""
     return [_meter(home, lease) for lease in _open_leases(home, name)]
 
 
@@ -139,7 +139,7 @@ def _check_name(home: Home, name: str) -> None:
 
 
 def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -> BoxEntry:
-    """Spell the entry that was asked for, but its platform and folder; what was left out is taken from the old one."""
+    """Build the requested entry except platform and folder; take unstated values from the old entry."""
     base = old or BoxEntry(order.name, "", "", added_unix=time.time())
     if order.pasted:
         base = _placed(base, order.pasted, report)
@@ -163,7 +163,7 @@ def _wanted(home: Home, order: BoxOrder, old: BoxEntry | None, report: Report) -
 def _on_platform(
     home: Home, order: BoxOrder, entry: BoxEntry, old: BoxEntry | None, picked: tuple[str, str]
 ) -> BoxEntry:
-    """Put the entry on its platform; a folder that only followed from another platform follows from this one."""
+    """Set the entry's platform; a folder derived from the old platform is derived from the new one."""
     platform, by = picked
     profile = home.shelf().load(platform)
     refuse_unserved(profile, entry.address)
@@ -176,12 +176,12 @@ def _on_platform(
 
 
 def _rebook(home: Home, old: BoxEntry, entry: BoxEntry, held: list[Lease], report: Report) -> None:
-    """Let open leases follow the box to another platform; one with runs there stays as it is, and is named."""
+    """Move open leases to the box's new platform; one with runs there stays as it is, and is reported."""
     if (old.platform, old.root) == (entry.platform, entry.root):
         return
     mistaken = home.shelf().load(old.platform).reached == "here" and entry.address.startswith(SSH)
     for lease in held:
-        if mistaken and lease.platform == old.platform:  # no box behind ssh is on it: its runs stay where they are
+        if mistaken and lease.platform == old.platform:  # no ssh box is on this platform: its runs stay where they are
             box_book.move_platform(home.ledger, lease, entry.platform)
         elif lease.root == old.root and not box_book.rebook(home.ledger, lease, entry.platform, entry.root):
             place = entry.root or "~/.leasehold"
@@ -191,7 +191,7 @@ def _rebook(home: Home, old: BoxEntry, entry: BoxEntry, held: list[Lease], repor
 
 
 def _placed(base: BoxEntry, text: str, report: Report) -> BoxEntry:
-    """Take address and key file from the pasted text; a box somewhere else is not yet known."""
+    """Read address and key file from the pasted text; a box at another address is not yet known."""
     if text.strip() == LOCAL:
         return replace(base, address=LOCAL, identity="")
     pasted = parse_paste(text)
@@ -205,7 +205,7 @@ def _placed(base: BoxEntry, text: str, report: Report) -> BoxEntry:
 
 
 def _key_file(pasted: PastedSsh, report: Report) -> str:
-    """Find the named key here; consoles print one file name for everybody."""
+    """Find the named key here; consoles print the same file name for everybody."""
     if not pasted.identity:
         return ""
     path = Path(pasted.identity).expanduser().absolute()
@@ -223,7 +223,7 @@ def _contact(
         return meet(home, entry, expected, patience, signs)
     except LinkError as error:
         if error.code in _SILENT:
-            error.hint = f"{error.hint or 'try ssh by hand'}; or write it down unmet, with --no-contact"
+            error.hint = f"{error.hint or 'try ssh by hand'}; or record it without contact: --no-contact"
         raise
 
 
@@ -240,7 +240,7 @@ def _met(entry: BoxEntry, contact: Contact, report: Report) -> BoxEntry:
 
 
 def _refuse_other_machine(old: BoxEntry, entry: BoxEntry, lease: Lease) -> None:
-    """A lease's runs lie on one machine; its name must not quietly come to mean another."""
+    """Refuse another machine under a name with leases: their runs lie on one machine, which the name must keep."""
     same_place = (old.address, old.fingerprint) == (entry.address, entry.fingerprint)
     if same_place or (old.fingerprint and old.fingerprint == entry.fingerprint):
         return

@@ -1,4 +1,4 @@
-"""Where our folder and the copies of results lie on a box of the book: checked when they are named, and said."""
+"""Where leasehold's folder and the copies of results lie on a box: checked when they are named, and reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leasehold.model.platform.profile import YES, Profile, Tier
 
 
 def refuse_durable(home: Home, entry: BoxEntry) -> None:
-    """Refuse a durable folder that cannot outlive the box by what the profile says, or that makes no sense."""
+    """Refuse a durable folder that by the profile cannot outlive the box, or that makes no sense."""
     path, root = entry.durable, entry.root or DEFAULT_ROOT
     if not path.startswith("/") or posixpath.normpath(path) != path or any(ord(char) < 32 for char in path):
         hint = "name a folder on the box, absolute and without .. in it: --durable /mnt/volume"
@@ -30,7 +30,7 @@ def refuse_durable(home: Home, entry: BoxEntry) -> None:
 
 
 def say_places(entry: BoxEntry, profile: Profile) -> list[str]:
-    """Say on which tier our folder lies, and whether and where results are copied; profile is placed."""
+    """Format on which tier our folder lies, and whether and where results are copied; profile is placed."""
     root, tier = entry.root or DEFAULT_ROOT, profile.state_tier
     if tier.name == UNKNOWN_TIER:
         lines = [f"our folder {root} is on no tier that the profile names: what it survives is not known"]
@@ -40,7 +40,7 @@ def say_places(entry: BoxEntry, profile: Profile) -> list[str]:
 
 
 def say_copy(profile: Profile, box: str = "NAME") -> str:
-    """Say where results are copied besides, or why not; empty where the platform has no such place."""
+    """Format where results are also copied, or why not; empty where the platform has no such place."""
     tier, to = copy_tier(profile), copies_to(profile)
     if tier is None:
         return ""
@@ -48,7 +48,7 @@ def say_copy(profile: Profile, box: str = "NAME") -> str:
         how = f"lease box add {box} … --durable PATH"
         return f"no copy is made on {tier.name} ({tier.place}): its path is not known; {how} names it"
     if tier.stated:
-        unproven = f"that it is a disk of its own is not proven; lease box test {box} looks"
+        unproven = f"not proven to be a separate disk; lease box test {box} checks"
         return f"results are copied to {to} ({tier.name}, as you said); {unproven}"
     return f"results are copied to {to} ({tier.name}{', if it is attached' if tier.optional else ''})"
 
@@ -59,7 +59,7 @@ def _survival(tier: Tier) -> str:
 
 
 def _other(home: Home, entry: BoxEntry) -> str:
-    """Name a profile of the same family in which this path is durable, where there is one."""
+    """Return a hint: a profile of the same family in which this path is durable, where there is one."""
     shelf = home.shelf()
     base = set(shelf.load(entry.platform).origin)
     for name in shelf.names():

@@ -1,4 +1,4 @@
-"""What lies on a box, as the box itself says: after the loss of a ledger that is the only one who knows."""
+"""The runs on a box, as the box itself reports them: the only source after the loss of a ledger."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def runs_found(home: Home, entry: BoxEntry) -> dict[str, Any]:
-    """List the runs in every folder of ours there, and how to attach to those that this home does not know.
+    """List the runs in each of our folders there, and how to attach to those that this home does not know.
 
-    {runs, problem}: a problem says why the list may not be whole.
+    {runs, problem}: a problem is the reason why the list may be incomplete.
     """
     if entry.flavour == Flavour.SHELL_ONLY.value:
-        return {"runs": [], "problem": "it carries only a terminal, so nobody can be asked what lies there"}
+        return {"runs": [], "problem": "it carries only a terminal, so the runs there cannot be listed"}
     try:
         with box_called(home, entry.name).look_in() as engine:
             return _listed(home, entry, engine)

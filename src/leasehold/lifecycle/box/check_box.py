@@ -1,4 +1,4 @@
-"""Whether a box of the book is fit for a run: host key, door, Python, folder, room, clock; each with its evidence."""
+"""Check that a box is fit for a run: host key, door, Python, folder, space, clock; each with its evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 
-# Floors of our own: a parcel, a journal and one small checkpoint must fit.
+# Leasehold's own minimum: a parcel, a journal and one small checkpoint must fit.
 _FREE_BYTES = 200 * 10**6
 _FREE_INODES = 1000
 _SKEW_S = 120.0
@@ -40,7 +40,7 @@ _ROOT_STATES = {
 
 
 def examine(home: Home, entry: BoxEntry, patience: Patience | None = None) -> tuple[Verdict, BoxEntry]:
-    """Try the box; return the verdict and the entry with what was learnt."""
+    """Test the box; return the verdict and the entry with the findings."""
     verdict, learnt = _try(home, entry, patience)
     profile = home.shelf().load(entry.platform)
     if profile.runnable:
@@ -81,7 +81,7 @@ def _judge_key(entry: BoxEntry, transport: SshTransport, first: bool) -> list[Fi
         return [unknown(what)]
     if entry.fingerprint and pinned != entry.fingerprint:
         hint = f"if the console shows the new one: lease box add {entry.name} --replace --fingerprint SHA256:…"
-        what = f"host key: now {pinned}, but the book met {entry.fingerprint}"
+        what = f"host key: now {pinned}, but the book has {entry.fingerprint}"
         return [refuses(what, hint)]
     since = f"unchanged since {local_day(entry.added_unix)}" if entry.fingerprint else "as pinned at first contact"
     return [passes(f"host key: {pinned} {'met and pinned just now' if first else since}")]
@@ -103,7 +103,7 @@ def _judge_root(reading: DoorReading) -> Finding:
 
 
 def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
-    """Let the caretaker itself start there and say what it sees."""
+    """Start the caretaker there and report its own self-check."""
     try:
         with box_called(home, entry.name).connect() as engine:
             asked = time.time()
@@ -120,7 +120,7 @@ def _ask_caretaker(home: Home, entry: BoxEntry) -> list[Finding]:
 
 
 def _judge_durable(home: Home, engine: Engine, entry: BoxEntry, root: str) -> list[Finding]:
-    """Look whether the named durable folder is there, takes a file, and is on another disk than our own folder."""
+    """Check that the named durable folder exists, is writable, and is on another disk than our own folder."""
     disks = engine.box.readings([root, entry.durable])["disks"]
     if not disks[1].get("exists"):
         return [refuses(f"durable: {entry.durable} does not exist on the box", "attach the volume, or name another")]
@@ -135,7 +135,7 @@ def _judge_durable(home: Home, engine: Engine, entry: BoxEntry, root: str) -> li
 
 
 def _judge_mount(disk: dict[str, Any]) -> list[Finding]:
-    """Of a durable folder whose path the profile knows, it is the mount itself that must be there."""
+    """Check the mount itself for a durable folder whose path the profile knows."""
     how = "a mount of its own" if disk["is_mount"] else "NOT mounted"
     what = f"{disk['path']} is {how}: {disk['filesystem']} at {disk['mount']}"
     return [passes(what) if disk["is_mount"] else refuses(what, "attach the volume in the console, then try again")]

@@ -1,7 +1,7 @@
-"""Fan out: many boxes asked side by side, gently on what they share; a silent one holds nobody up.
+"""Query many boxes in parallel, with limits on shared gateways; a silent box delays no other.
 
-Each call has a thread of its own and starts when there is room. A call that has been silent for a while keeps its
-thread and gives its room to the next one.
+Each call has its own thread and starts when a slot is free. A call that has been silent for a while keeps its
+thread and passes its slot to the next one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One asking: under whose name, over which gateway (found out in a thread), and how. `ask` must come back."""
+    """A query: its name, its gateway (looked up in a thread), and its function. `ask` must return."""
 
     name: str
     gateway: Callable[[], str]
@@ -28,19 +28,19 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True)
 class Limits:
-    """How many at once, in all and over one gateway: a default sshd drops connections from the tenth on."""
+    """Limits on parallel calls, in all and over one gateway: a default sshd drops connections from the tenth on."""
 
     at_once: int = 32
     per_gateway: int = 6
-    gateways_at_once: int = 4  # finding one out starts a process
+    gateways_at_once: int = 4  # looking up a gateway starts a process
     settled_s: float = 5.0  # older calls only wait: they no longer count
-    jitter_s: float = 0.2  # so that calls over one gateway do not fall together
+    jitter_s: float = 0.2  # so that calls over one gateway do not start together
     tick_s: float = 0.25
 
 
 @dataclass(frozen=True)
 class Turn(Generic[T]):
-    """What has come since the last turn, and who is still being asked: (name, for how long)."""
+    """The answers since the last turn, and the calls still open: (name, for how long)."""
 
     heard: list[tuple[str, T]]
     waiting: list[tuple[str, float]]
@@ -53,9 +53,9 @@ def fan_out(
     clock: Callable[[], float] = time.monotonic,
     chance: Callable[[], float] = random.random,
 ) -> Iterator[Turn[T]]:
-    """Ask everyone; yield at every answer and every tick until all have come back.
+    """Query everyone; yield at every answer and every tick until all have returned.
 
-    Leaving early leaves the threads: whoever leaves ends what they wait for.
+    Leaving early leaves the threads running: the caller then ends what they wait for.
     """
     fan: _Fan[T] = _Fan(limits or Limits(), clock, chance)
     for call in calls:
@@ -91,7 +91,7 @@ class _Fan(Generic[T]):
         self._asked: list[_Seat[T]] = []
 
     def work(self, seat: _Seat[T]) -> None:
-        """Run in the call's thread: find the gateway, wait for room, ask."""
+        """Run in the call's thread: look up the gateway, wait for a slot, ask."""
         try:
             with self._looking_up:
                 seat.gateway = seat.call.gateway()
@@ -105,7 +105,7 @@ class _Fan(Generic[T]):
         self._events.put(seat)
 
     def gather(self) -> list[tuple[str, T]]:
-        """Wait a tick for news, then take all there is."""
+        """Wait a tick for answers, then take all there are."""
         news: list[_Seat[T]] = []
         try:
             news.append(self._events.get(timeout=self._limits.tick_s))
@@ -125,7 +125,7 @@ class _Fan(Generic[T]):
         return heard  # type: ignore[return-value] # a seat that is over and not broken has its answer
 
     def admit(self) -> None:
-        """Start the calls for which there is room."""
+        """Start the calls for which there are slots."""
         now = self._clock()
         busy = [seat.gateway for seat in self._asked if now - seat.begun < self._limits.settled_s]
         for seat in list(self._ready):
@@ -141,6 +141,6 @@ class _Fan(Generic[T]):
             seat.go.set()
 
     def turn(self, heard: list[tuple[str, T]], left: int) -> Turn[T]:
-        """Say how it stands."""
+        """Return the current state."""
         now = self._clock()
         return Turn(heard, [(seat.call.name, now - seat.begun) for seat in self._asked], left - len(self._asked))

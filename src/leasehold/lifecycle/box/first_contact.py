@@ -1,4 +1,4 @@
-"""First contact with a box: its host key is pinned and shown, its door tried, its platform's dangers said aloud."""
+"""First contact with a box: pin and show its host key, try to log in, report its platform's dangers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MARKS = {Outcome.PASSED: "ok ", Outcome.REFUSED: "NO ", Outcome.UNKNOWN: "?? "}
 
 @dataclass(frozen=True)
 class Contact:
-    """What a contact showed: the door, the host key as pinned now, and how that came to be trusted."""
+    """The result of a contact: the door, the host key as pinned now, and why that is trusted."""
 
     reading: DoorReading
     fingerprint: str = ""
@@ -64,7 +64,7 @@ def meet(
 
 
 def dangers(profile: Profile, now_unix: float) -> list[str]:
-    """List what this platform does to money and data when nobody looks, and how old these facts are."""
+    """List what this platform does to money and data unattended, and how old these facts are."""
     lines = [_say_dated(clock, now_unix) for clock in profile.clocks]
     for verb in profile.verbs:
         undo = "can be undone" if verb.reversible else "cannot be undone"
@@ -78,7 +78,7 @@ def dangers(profile: Profile, now_unix: float) -> list[str]:
 
 
 def say_dangers(profile: Profile, report: Report, now_unix: float) -> None:
-    """Report the dangers under one heading, and what is convenient there under another."""
+    """Report the dangers under one heading, and the platform's conveniences under another."""
     lines = dangers(profile, now_unix)
     report(Note("danger", f"what {profile.title} does to money and data:", {"platform": profile.id}))
     for line in lines:
@@ -135,7 +135,7 @@ def _meet_expected(
 
 
 def _say_dated(clock: Clock, now_unix: float) -> str:
-    """Say a clock with its day, where it starts now or by an act that could be done now."""
+    """Format a deadline with its date, where it starts now or by an act possible now."""
     if clock.after_s is None or clock.starts not in _STARTS_NOW:
         return say_clock(clock)
     day = local_day(now_unix + clock.after_s)
@@ -143,12 +143,12 @@ def _say_dated(clock: Clock, now_unix: float) -> str:
 
 
 def _standing(profile: Profile, now_unix: float) -> list[str]:
-    """Say how old a profile's facts are, and how many of them somebody should look at again."""
+    """Format how old a profile's facts are, and how many of them should be checked again."""
     sources = [source for _, source in profile.sources()]
     oldest, newest = min(sources, key=_month), max(sources, key=_month)
     span = oldest.verified if oldest.verified == newest.verified else f"{oldest.verified} to {newest.verified}"
     said = f"these {len(sources)} facts: confirmed {span}"
-    read = [source for source in sources if source.confidence != "own"]  # what is vouched for here does not age
+    read = [source for source in sources if source.confidence != "own"]  # facts vouched for here do not age
     if not read:
         return [f"{said}, assumed or vouched for by the profile itself"]
     months = min(read, key=_month).months_old(now_unix)

@@ -1,4 +1,4 @@
-"""What a box says of a run's health, judged at home by the box's own predicate; silence is unknown, never success."""
+"""Judge a box's report on a run's health by the box's own predicate; silence is unknown, never success."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leasehold.kit.run.continued import is_setback, say_began
 from leasehold.kit.text.safe_text import one_line
 from leasehold.model.job.cells import MAIN
 
-STALE_BEAT_S = 30  # six beats of a caretaker: what is older proves nothing of now
+STALE_BEAT_S = 30  # six heartbeats of a caretaker: an older report proves nothing about now
 
 _TELLING = (STALLED, FAST_FINISHED, DEAD)
 _REASON_CHARS = 400
@@ -18,13 +18,13 @@ _ALARMS = 20
 
 
 def trouble(status: Mapping[str, Any]) -> str:
-    """Say what is wrong with a run that has not failed, in a line; empty when nothing is known to be."""
+    """Return what is wrong with a run that has not failed, in one line; empty when nothing is known to be."""
     found = [_sick(status), *occupied_in(status.get("cells")), *(text for _, text in alarms_of(status.get("cells")))]
     return "; ".join(filter(None, found))[:_REASON_CHARS]
 
 
 def alarms_of(cells: Any) -> list[tuple[str, str]]:
-    """List the alarms of trainings that stand, as (cell, text); what an untrusted box says is bounded."""
+    """List the active alarms of trainings, as (cell, text); the untrusted box's text is bounded."""
     found = []
     for name, cell in cells.items() if isinstance(cells, dict) else ():
         listed = cell.get("alarms") if isinstance(cell, dict) else None
@@ -34,12 +34,12 @@ def alarms_of(cells: Any) -> list[tuple[str, str]]:
 
 
 def occupied_in(cells: Any) -> list[str]:
-    """Say for whom cells wait that write in their folders."""
+    """List the other processes that occupy the folders of waiting cells."""
     listed = list(cells.values()) if isinstance(cells, dict) else []
     whys = [cell.get("occupied") for cell in listed if isinstance(cell, dict)]
     if not any(whys):
         return []
-    from leasehold.kit.events.run_events import occupied  # a quiet status does without
+    from leasehold.kit.events.run_events import occupied  # not needed for a quiet status
 
     return [one_line(occupied(why)) for why in whys if why][:_ALARMS]
 
@@ -57,7 +57,7 @@ def _sick(status: Mapping[str, Any]) -> str:
 
 
 def setbacks_of(cells: Any) -> list[str]:
-    """Say which attempts began again although more had been reached; what an untrusted box says is bounded."""
+    """List the attempts that restarted below the progress reached before; the untrusted box's text is bounded."""
     found = []
     for name, cell in cells.items() if isinstance(cells, dict) else ():
         listed = cell.get("began") if isinstance(cell, dict) else None
@@ -69,7 +69,7 @@ def setbacks_of(cells: Any) -> list[str]:
 
 
 def warnings_of(cells: Mapping[str, Any]) -> list[str]:
-    """Say which cells ended suspiciously soon or with an alarm; an untrusted box's figures may be none."""
+    """List the cells that ended suspiciously soon or with an alarm; an untrusted box's figures may be no numbers."""
     found = [f"cell {name} ended under an alarm: {text}" for name, text in alarms_of(cells)]
     for name, cell in cells.items():
         fast = cell.get("fast") if isinstance(cell, dict) else None

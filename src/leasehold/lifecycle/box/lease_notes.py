@@ -1,4 +1,4 @@
-"""What is learnt of a lease on the way: it answers again, its disks are so large, its account holds so much."""
+"""Notes on a lease: it answers again, the size of its disks, the balance of its account."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from leasehold.model.platform.profile import Profile
 from leasehold.model.values.money import HourlyPrice, Money
 from leasehold.model.values.units import parse_size
 
-_GIB = Decimal(1 << 30)  # the unit disks are sold in, whatever the price list calls it
+_GIB = Decimal(1 << 30)  # the unit in which disks are sold, whatever the price list calls it
 
 
 def note_reached(ledger: Ledger, lease: Lease) -> None:
-    """A parked box that answers is on again, and its compute bills; so is one whose stop nobody confirmed."""
+    """Record that a parked box, or one whose stop was never confirmed, answers: it is on, and its compute bills."""
     if lease.parked or lease.off_unknown:
         ledger.append("lease_resumed", lease=lease.id, seen="it answered")
 
 
 def say_meter(profile: Profile, lease: Lease) -> str:
-    """Say how holding this box is billed; empty where nothing says that it is."""
+    """Report how holding this box is billed; nothing where no fact says that it is."""
     if profile.landlord == "simulated":
         return ""
     billing = profile.billing or "by the platform"
@@ -37,7 +37,7 @@ def say_meter(profile: Profile, lease: Lease) -> str:
 
 
 def note_disks(ledger: Ledger, lease: Lease, profile: Profile, disks: Iterable[dict[str, Any]]) -> None:
-    """Keep the sizes of billed tiers that are mounts of their own; a shared file system's total is not yours."""
+    """Record the sizes of billed tiers that are mounts of their own; a shared file system's total is not yours."""
     totals = {disk["path"]: disk["total_bytes"] for disk in disks if disk.get("is_mount")}
     billed = [tier for tier in profile.tiers if tier.rates and tier.own_mount and not tier.shared]
     sizes = {tier.name: round(totals[tier.path] / _GIB, 2) for tier in billed if tier.path in totals}
@@ -45,7 +45,7 @@ def note_disks(ledger: Ledger, lease: Lease, profile: Profile, disks: Iterable[d
 
 
 def note_told(home: Home, lease: Lease, balance: str = "", spot: bool = False) -> None:
-    """Keep what a command says of the lease's account and capacity; a new lease gets what was told of its box."""
+    """Record a command's facts on the lease's account and capacity; a new lease inherits those of its box."""
     if balance:
         tell(home, BoxWord(lease.box, balance), time.time())
     if spot and not lease.spot:
@@ -54,7 +54,7 @@ def note_told(home: Home, lease: Lease, balance: str = "", spot: bool = False) -
 
 
 def note_spot(ledger: Ledger, lease: Lease, spot: bool) -> None:
-    """Keep whether the lease's capacity can be taken away."""
+    """Record whether the lease's capacity can be reclaimed."""
     ledger.append("lease_spot", lease=lease.id, spot=spot)
 
 
@@ -66,7 +66,7 @@ def _note_balance(home: Home, lease: Lease) -> None:
 
 
 def tell(home: Home, word: BoxWord, now_unix: float) -> list[Lease]:
-    """Take a person's word about a box's account, price or disks; returns the open leases it now holds for."""
+    """Record a person's statement on a box's account, price or disks; return the open leases that it applies to."""
     entry = box_book.find(home.ledger, word.box)
     held = [lease for lease in books.leases(home.ledger, only_open=True) if word.box in (lease.box, lease.id)]
     if entry is None and not held:
@@ -91,7 +91,7 @@ def _append_balance(ledger: Ledger, lease: Lease, amount: str, told_unix: float)
 
 
 def checked_amount(text: str) -> str:
-    """Read an amount as a person writes it; say how when it is none."""
+    """Parse an amount as a person writes it; name the format when it is invalid."""
     if not text:
         return ""
     try:
@@ -102,12 +102,12 @@ def checked_amount(text: str) -> str:
 
 
 def _sizes(home: Home, word: BoxWord, held: list[Lease]) -> dict[str, Decimal]:
-    """Read `TIER=100GB` words; the tier must be one of the platform's."""
+    """Parse `TIER=100GB` words; the tier must be one of the platform's."""
     sizes: dict[str, Decimal] = {}
     for text in word.disks:
         tier, _, size = text.rpartition("=")
         if not held:
-            raise UserError("box.not_leased", f"{word.box} has no open lease whose disk could be told")
+            raise UserError("box.not_leased", f"{word.box} has no open lease to record a disk size for")
         known = [item.name for item in home.shelf().load(held[0].platform).tiers]
         if tier not in known:
             raise UserError("box.bad_disk", f"{text!r}: no tier {tier!r}", hint=f"its tiers: {', '.join(known)}")

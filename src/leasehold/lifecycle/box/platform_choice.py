@@ -1,4 +1,4 @@
-"""Whose box is this? Signs propose a platform and a person says; without a terminal it must be named."""
+"""Choose a box's platform: signs propose one and a person confirms it; without a terminal it must be named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ask = Callable[[str], str]
 
 
 def settle(home: Home, on: str, platform: str, report: Report, ask: Ask = terminal_ask) -> None:
-    """Before a launch on an ssh: address: record the platform that a person names, or ask where signs propose one."""
+    """Record the platform that a person names for an ssh: address before a launch, or ask where signs propose one."""
     if not on.startswith(SSH):
         if platform:
             hint = f"lease box add {on or 'NAME'} --replace --platform {platform}"
@@ -43,9 +43,9 @@ def settle(home: Home, on: str, platform: str, report: Report, ask: Ask = termin
 
 
 def refuse_unserved(profile: Profile, address: str) -> None:
-    """Refuse a platform that is this very machine for a box that is reached by ssh: nobody could give it up there.
+    """Refuse a local platform for a box that is reached by ssh: nobody could give it up there.
 
-    One that merely extends the simulated rental is that machine too, whatever it says of how it is reached.
+    A profile that extends the simulated rental is that machine too, whatever its `reached` states.
     """
     if not address.startswith(SSH) or (profile.reached != "here" and profile.landlord != "simulated"):
         return
@@ -74,14 +74,14 @@ def platform_at(home: Home, on: str) -> str:
 
 
 def of_address(home: Home, way: Transport) -> list[Match]:
-    """List the platforms that a box's ssh address points to; ssh is asked what an alias stands for."""
+    """List the platforms that a box's ssh address points to; ssh resolves an alias."""
     platforms = home.shelf().signs()
     host, user = way.destination() if isinstance(way, SshTransport) else ("", "")
     return pointed_to(platforms, read_address(platforms, host, user))
 
 
 def readings(shelf: Shelf, box: Box, priced: bool) -> SignReadings:
-    """Start a box's sign readings with its address as written; the box itself is asked by the audit."""
+    """Start a box's sign readings with its address as written; the audit adds readings from the box itself."""
     platforms = shelf.signs()
     way = getattr(box.transport, "called", box.transport)
     address = way.address if isinstance(way, SshTransport) else SshAddress("")
@@ -90,7 +90,7 @@ def readings(shelf: Shelf, box: Box, priced: bool) -> SignReadings:
 
 
 def signs_of(home: Home, entry: BoxEntry) -> SignReadings:
-    """Read what an entry's address shows."""
+    """Return the signs in an entry's address."""
     platforms = home.shelf().signs()
     way = way_in(home, entry)
     host, user = way.destination() if isinstance(way, SshTransport) else ("", "")
@@ -100,7 +100,7 @@ def signs_of(home: Home, entry: BoxEntry) -> SignReadings:
 def pick_platform(
     order: BoxOrder, entry: BoxEntry, old: BoxEntry | None, signs: SignReadings, ask: Ask
 ) -> tuple[str, str]:
-    """Decide an entry's platform and who said so: the person's word, what the book has, signs and a question."""
+    """Choose an entry's platform and its source: the person's statement, the book, signs and a question."""
     if order.platform:
         return order.platform, PERSON
     if entry.address == LOCAL:
@@ -153,7 +153,7 @@ def pick(matches: list[Match], where: str, ask: Ask) -> str:
 
 
 def unnamed(matches: list[Match], where: str) -> UserError:
-    """Say that signs point to a platform and nobody named one."""
+    """Return the error that signs point to a platform and nobody named one."""
     names = [found.platform for found in matches]
     return UserError(
         "box.platform_unnamed",
@@ -174,4 +174,4 @@ def _record(home: Home, name: str, platform: str, matches: list[Match], report: 
             )
     against = [found.platform for found in matches if found.platform != platform]
     box_book.choose_platform(home.ledger, name, platform, against)
-    report(Note("platform", f"{name} is on {platform} from now on, by your word", {"platform": platform}))
+    report(Note("platform", f"{name} is on {platform} from now on, as you stated", {"platform": platform}))

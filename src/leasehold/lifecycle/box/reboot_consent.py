@@ -1,4 +1,4 @@
-"""Going on after a box restarts: allowed by a person once per box, installed per run, listed, taken back."""
+"""Resume after a box restarts: allowed by a person once per box, installed per run, listed, withdrawn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RESUME = "resume"
 
 
 def allowed(home: Home, box: str) -> dict[str, Any] | None:
-    """Return who allowed hooks on this box and when; None when nobody did, or it was taken back."""
+    """Return who allowed hooks on this box and when; None when nobody did, or the permission was withdrawn."""
     given = [event for event in home.ledger.events(kind="relaunch_allowed") if event.data.get("box") == box]
     taken = [event for event in home.ledger.events(kind="relaunch_forbidden") if event.data.get("box") == box]
     if not given or taken and taken[-1].seq > given[-1].seq:
@@ -31,7 +31,7 @@ def allowed(home: Home, box: str) -> dict[str, Any] | None:
 
 
 def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any]]:
-    """Have a person type that runs may install a hook on this box; live runs that want one get it now."""
+    """Ask a person to type that runs may install a hook on this box; live runs that want one get it now."""
     box = box_called(home, name)
     ways = _ways(home.shelf().load(box.platform))
     phrase = f"allow reboot hooks on {box.name}"
@@ -46,7 +46,7 @@ def allow(home: Home, name: str, ask: Ask, report: Report) -> list[dict[str, Any
 
 
 def forbid(home: Home, name: str) -> list[dict[str, Any]]:
-    """Take the permission back and every hook of ours away; the permission goes even when the box is out of reach."""
+    """Withdraw the permission and remove all our hooks; the permission goes even when the box is unreachable."""
     box = box_called(home, name)
     if allowed(home, box.name):
         home.ledger.append("relaunch_forbidden", box=box.name, by=person())
@@ -55,7 +55,7 @@ def forbid(home: Home, name: str) -> list[dict[str, Any]]:
 
 
 def forget(home: Home, name: str, report: Report) -> None:
-    """A box leaves the book: its permission goes too, and its hooks as far as it can be reached."""
+    """Withdraw the permission of a box that leaves the book, and remove its hooks if it can be reached."""
     if not allowed(home, name):
         return
     try:
@@ -66,13 +66,13 @@ def forget(home: Home, name: str, report: Report) -> None:
 
 
 def installed(home: Home, name: str) -> list[dict[str, Any]]:
-    """List the hooks on a box, as the box itself says."""
+    """List the hooks on a box, as the box itself reports them."""
     with box_called(home, name).connect() as engine:
         return engine.power.hooks()
 
 
 def ways_for(home: Home, box: Box, plan: Plan, profile: Profile, report: Report) -> list[str]:
-    """Say which ways a run may use: none unless the job wants it, the platform has one and a person allowed it."""
+    """Return the ways a run may use: none unless the job wants it, the platform has one and a person allowed it."""
     if plan.job.reboot != _RESUME:
         return []
     if not profile.relaunch:
@@ -90,7 +90,7 @@ def ways_for(home: Home, box: Box, plan: Plan, profile: Profile, report: Report)
 
 
 def tell(seen: Mapping[str, Any], report: Report) -> None:
-    """Say what the box installed for a run, or why it could not."""
+    """Report what the box installed for a run, or why it could not."""
     found = seen.get("relaunch")
     if not isinstance(found, dict) or not found:
         return
@@ -112,7 +112,7 @@ def _ways(profile: Profile) -> list[str]:
 
 
 def _install_now(home: Home, box: Box, ways: list[str], report: Report) -> list[dict[str, Any]]:
-    """Give a hook to live runs that want one; a box that cannot be reached gets it with the next launch."""
+    """Install a hook for live runs that want one; an unreachable box gets it with the next launch."""
     wanted = [
         record.run
         for record in books.runs(home.ledger)
@@ -130,6 +130,6 @@ def _install_now(home: Home, box: Box, ways: list[str], report: Report) -> list[
 
 
 def say_since(given: dict[str, Any]) -> str:
-    """Say since when hooks are allowed, and by whom."""
+    """Format since when hooks are allowed, and by whom."""
     day = local_day(float(given["at_unix"]))
     return f"hooks are allowed since {day} by {given['by']} ({', '.join(given['ways'] or ())})"

@@ -1,4 +1,4 @@
-"""Refresh: ask every box's boot line once, side by side; silence is unknown, never success."""
+"""Refresh: ask every box's boot line once, in parallel; silence is unknown, never success."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from .lease_notes import note_reached
 
 PATIENCE_S = 15.0
 _FRESH_S = 2
-_SHUTDOWN_S = 120  # so long a box that was just asked to stop may still answer
+_SHUTDOWN_S = 120  # seconds that a box may still answer after a stop was requested
 _TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
 
-Answer = dict[str, dict[str, object]] | str  # status by run, or why there is none
+Answer = dict[str, dict[str, object]] | str  # status by run, or the reason why there is none
 
 
 def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S) -> Iterator[FleetTurn]:
-    """Record what each run's box says now, each as soon as it has answered; yield at every answer and every tick.
+    """Record what each box reports of its runs, as soon as it has answered; yield at every answer and every tick.
 
-    Leave when you like: what was heard by then is recorded, and nothing more is asked.
+    The caller may leave at any time: answers until then are recorded, and no more queries start.
     """
     wanted = {record.lease for record in records}
     leases = [lease for lease in leases_to_ask(home) if lease.id in wanted]
-    off = {lease.box for lease in leases if not lease.open}  # of these nobody expects an answer
+    off = {lease.box for lease in leases if not lease.open}  # these are not expected to answer
     boxes = _boxes(home, leases, patience_s)
     calls = [Call(name, box.gateway, box.ask) for name, box in boxes.items()]
     silent: dict[str, str] = {}
@@ -74,27 +74,27 @@ def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S
 
 
 def leases_to_ask(home: Home) -> list[Lease]:
-    """List the open leases, and those that a person lately said were stopped: their boxes must not answer."""
+    """List the open leases, and those recently reported as stopped by a person: their boxes must not answer."""
     return [*books.leases(home.ledger, only_open=True), *heard_again.worth_asking(home, time.time())]
 
 
 @dataclass
 class _Box:
-    """One box to ask: the leases on it differ by their folder there, so one connection does for all."""
+    """One box to ask: leases on it differ by folder only, so one connection serves all."""
 
     way: Transport
     patience_s: float
     leases: list[Lease] = field(default_factory=list)
-    clusters: dict[str, Box] = field(default_factory=dict)  # by lease: whoever asks there must gather first
+    clusters: dict[str, Box] = field(default_factory=dict)  # by lease: such a query must gather first
     links: list[Link | Engine] = field(default_factory=list)
     left: bool = False
 
     def gateway(self) -> str:
-        """Name what its connection goes through."""
+        """Return the gateway of its connection."""
         return gateway_of(self.way)
 
     def ask(self) -> dict[str, Answer]:
-        """Ask for every lease on it; one that does not answer is asked once, not once a lease."""
+        """Ask for every lease on it; an unresponsive box is asked once, not once per lease."""
         answers: dict[str, Answer] = {}
         deadline = time.monotonic() + self.patience_s
         why = ""
@@ -104,7 +104,7 @@ class _Box:
         return answers
 
     def leave(self) -> None:
-        """End what is still open."""
+        """Close what is still open."""
         self.left = True
         for link in self.links:
             kill = getattr(link, "kill", link.close)
@@ -126,7 +126,7 @@ class _Box:
             return error.message
 
     def _gathered(self, lease: Lease, said: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
-        """Ask a cluster's scheduler through its login node: nobody there keeps a status between two looks."""
+        """Ask a cluster's scheduler through its login node: nothing there keeps the status up to date."""
         stale = [run for run, value in said.items() if value.get("engine") == "slurm" and _may_change(value)]
         if not stale or lease.id not in self.clusters:
             return said
@@ -142,7 +142,7 @@ class _Box:
 
 
 class _NoWay:
-    """Stands for a box that this home can no longer name."""
+    """Stands in for a box that this home can no longer name."""
 
     def __init__(self, name: str, error: LeaseholdError) -> None:
         self.name = name
@@ -153,7 +153,7 @@ class _NoWay:
 
 
 class _Tracked:
-    """A transport whose links are noted, so that leaving ends them."""
+    """A transport that records its links, so that leave() can close them."""
 
     def __init__(self, box: _Box, way: Transport) -> None:
         self.name = way.name
@@ -189,7 +189,7 @@ def _way(home: Home, name: str) -> Transport:
 def _patiently(
     ask: Callable[[float], list[tuple[int, str]]], deadline: float, chance: Callable[[], float] = random.random
 ) -> list[tuple[int, str]]:
-    """Ask again, later each time, where a crowded door turned us away."""
+    """Retry with growing pauses where a busy sshd refused the connection."""
     for pause_s in _TURNED_AWAY_S:
         try:
             return ask(max(0.1, deadline - time.monotonic()))
@@ -201,7 +201,7 @@ def _patiently(
 
 
 def by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
-    """Read a boot line's answer: each run's status, with its age."""
+    """Parse a boot line's answer: each run's status, with its age."""
     found = {}
     for age_s, text in lines:
         try:
@@ -217,7 +217,7 @@ def by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
 
 
 def _record(home: Home, leases: list[Lease], answers: dict[str, Answer], records: list[RunRecord]) -> frozenset[str]:
-    """Write down what boxes said of these runs, in one transaction; return the runs."""
+    """Record the boxes' reports on these runs, in one transaction; return the runs."""
     closed = {lease.id for lease in leases if not lease.open}
     told = [
         record
@@ -231,7 +231,7 @@ def _record(home: Home, leases: list[Lease], answers: dict[str, Answer], records
         if not lease.open and isinstance(answer, dict):
             heard_again.note_heard(home, lease, answer.values())
         elif isinstance(answer, dict) and time.time() - lease.since_unix > _SHUTDOWN_S:
-            note_reached(home.ledger, lease)  # a box that was stopped and answers is on again
+            note_reached(home.ledger, lease)  # a stopped box that answers is on again
     with home.ledger.transaction() as append:
         for record in told:
             for kind, data in _events(record, answers[record.lease]):
@@ -263,7 +263,7 @@ def _events(record: RunRecord, answer: Answer) -> Iterator[tuple[str, dict[str, 
 
 
 def _count(cells: object) -> tuple[int, int]:
-    """Count the cells of a status, and those that have finished."""
+    """Count the cells of a status, and the finished ones."""
     states = [cell.get("state") for cell in cells.values() if isinstance(cell, dict)] if isinstance(cells, dict) else []
     return len(states), states.count(FINISHED)
 

@@ -1,4 +1,4 @@
-"""The two-box probe: leave a note on a shared disk from one box, look for it from another, take it away."""
+"""The two-box probe: write a note to a shared disk from one box, look for it from another, delete it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 
-_WAIT_S = 10.0  # network disks show a new file late; one that shows it at once is not waited for
+_WAIT_S = 10.0  # network disks show a new file late; one that shows it at once needs no wait
 
 
 @dataclass(frozen=True)
 class Company:
-    """A second box of the same platform, to look at a shared disk from."""
+    """A second box of the same platform, from which to look at a shared disk."""
 
     here: str
     box: Box
@@ -31,7 +31,7 @@ class Company:
 
 
 def company(home: Home, here: Box, there: str, profile: Profile) -> Company:
-    """Find the second box; it must be another one of the same platform, and that must share something."""
+    """Find the second box; it must be a different one of the same platform, which must share something."""
     box = find_box(home, there)
     if box.name == here.name:
         raise UserError("audit.same_box", f"{there} is the box itself", hint="name another with --with")
@@ -51,12 +51,12 @@ def company(home: Home, here: Box, there: str, profile: Profile) -> Company:
 
 
 def shared_paths(profile: Profile) -> list[str]:
-    """List the tiers that several boxes see, as far as their place is known."""
+    """List the tiers that several boxes see, as far as their paths are known."""
     return [tier.path for tier in profile.tiers if tier.shared and tier.path.startswith("/")]
 
 
 def probe_sharing(engine: Engine, with_whom: Company, profile: Profile) -> tuple[SharedReading, ...]:
-    """Look at every shared tier from both boxes; whatever happens, no note stays behind that can be reached."""
+    """Check every shared tier from both boxes; whatever happens, no reachable note stays behind."""
     paths = shared_paths(profile)
     try:
         other = with_whom.box.connect()
@@ -89,7 +89,7 @@ def _look(engine: Engine, other: Engine, with_whom: Company, path: str) -> Share
 
 
 def _take_away(engine: Engine, other: Engine, path: str, name: str) -> None:
-    """Delete the note from where it was written; when that box is lost, from where it was seen."""
+    """Delete the note from the box that wrote it; if that box is lost, from the box that saw it."""
     try:
         engine.notes.drop_note(path, name)
     except (LinkError, BoxError):
@@ -99,7 +99,7 @@ def _take_away(engine: Engine, other: Engine, path: str, name: str) -> None:
 
 
 def _machine(engine: Engine) -> tuple[str, str]:
-    """Containers of one host share its boot; what tells them apart is their own table of processes."""
+    """Identify a machine; containers of one host share its boot id, so their process tables tell them apart."""
     facts = engine.box.probe()
     return str(facts["boot"]), str(facts.get("processes", ""))
 

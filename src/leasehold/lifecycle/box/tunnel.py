@@ -25,7 +25,7 @@ _ASK_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class Panel:
-    """What answered at the far end of the tunnel."""
+    """The service that answered at the far end of the tunnel."""
 
     kind: str  # tensorboard, jupyter, http, other, silent
     detail: str
@@ -33,7 +33,7 @@ class Panel:
 
 @contextmanager
 def tunnel(box: Box, far_port: int, near_port: int = 0) -> Iterator[int]:
-    """Forward a local port to the box's loopback; yields the local port and closes with the block."""
+    """Forward a local port to the box's loopback; yield the local port and close with the block."""
     if not isinstance(box.transport, SshTransport):
         yield far_port  # this machine: nothing to forward
         return
@@ -72,7 +72,7 @@ def look_at_panel(port: int, run: str, runs_folder: str = "") -> Panel:
 
 
 def _tensorboard(names: list[str], run: str, runs_folder: str) -> str:
-    """TensorBoard names what it shows by folders below its --logdir; `.` is the logdir itself, which names nothing."""
+    """Read TensorBoard's run names: folders below its --logdir; `.` is the logdir itself, which names nothing."""
     start = f" On the box: tensorboard --logdir {runs_folder}" if runs_folder else ""
     if not names:
         return f"it shows no run at all: its --logdir holds no event files (yet).{start}"
@@ -85,7 +85,7 @@ def _tensorboard(names: list[str], run: str, runs_folder: str) -> str:
 
 
 def check_port(text: str) -> int:
-    """Read a port number."""
+    """Parse a port number."""
     if not text.isdigit() or not 1 <= int(text) <= 65535:
         raise UserError("tunnel.bad_port", f"{text!r} is not a port", hint="6006 is TensorBoard's, 8888 Jupyter's")
     return int(text)
@@ -99,7 +99,7 @@ def free_port() -> int:
 
 
 def _refuse_taken(port: int) -> None:
-    """Whoever listens there already would answer in the box's name."""
+    """Refuse a port that is in use: its listener would answer in the box's name."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -127,12 +127,12 @@ def _get_json(port: int, path: str) -> Any:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=_ASK_TIMEOUT_S) as answer:
             return json.loads(answer.read(1 << 20))
-    except (OSError, ValueError, http.client.HTTPException):  # the last: whatever answers does not speak HTTP
+    except (OSError, ValueError, http.client.HTTPException):  # the last try: the server does not speak HTTP
         return None
 
 
 def _says_anything(port: int) -> bool:
-    """Whether a word comes back; through a tunnel every port can be connected to."""
+    """Return whether any data comes back; through a tunnel every port accepts connections."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_ASK_TIMEOUT_S) as caller:
             caller.sendall(b"\r\n")

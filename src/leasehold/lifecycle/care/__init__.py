@@ -1,1 +1,1 @@
-"""Maintenance on request: disks, cards, diagnosis, a shell on the box, forgotten runs."""
+"""Maintenance on request: disks, GPUs, diagnosis, a shell on the box, forgotten runs."""

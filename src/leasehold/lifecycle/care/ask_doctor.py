@@ -1,4 +1,4 @@
-"""Bring a run's or a box's evidence to the doctor: logs of every cell, exit codes, what the box measures."""
+"""Collect a run's or a box's evidence for the doctor: logs of every cell, exit codes, the box's measurements."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _DECISIONS = (
 
 
 def diagnose_files(book: Book, words: list[str], context: Context) -> Diagnosis:
-    """Read the named files and folders as the logs of one run, a rank each."""
+    """Diagnose the named files and folders as the logs of one run, one rank each."""
     paths = [path for word in words for path in _logs_in(Path(word))]
     named = replace(context, values={"log": str(paths[0]), "dir": str(paths[0].parent), **context.values})
     return diagnose(book, [read_log(book, path) for path in paths], named)
 
 
 def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnosis:
-    """Read a run's newest attempts: from the box, or what came home of them when it does not answer."""
+    """Diagnose a run's newest attempts: from the box, or from the home copy when it does not answer."""
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     known = replace(context, platform=context.platform or lease.platform, values=_values(record))
@@ -60,7 +60,7 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
 
 
 def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnosis:
-    """Measure a box and say what is wrong with it."""
+    """Measure a box and diagnose it."""
     box = box_called(home, name)
     with box.look_in() as engine:
         taken = engine.box.readings([str(engine.box.probe()["root"]), "/"])
@@ -68,7 +68,7 @@ def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnos
 
 
 def _from_copy(copy: HomeCopy, book: Book, record: RunRecord, context: Context) -> Diagnosis:
-    """Read what came home: logs and journal. What a box would measure now is not known."""
+    """Diagnose the home copy: logs and journal. What a box would measure now is unknown."""
     seen = copy.look(record.run)
     logs = [
         read_log(book, path)
@@ -116,32 +116,32 @@ def _from_box(engine: Engine, book: Book, record: RunRecord, context: Context) -
 
 
 def _is_ours(state: CellSeen) -> bool:
-    """Whether a cell of a run that was stopped ended by a signal that a stop sends."""
+    """Return whether a cell of a stopped run ended by a signal that a stop sends."""
     return _exit_code(state) in _OF_A_STOP
 
 
 def _say_stop(seen: RunSeen) -> str:
-    """Say whose the end was, and by which signals."""
+    """Format who ended the run, and by which signals."""
     sent = sorted({int(state["signal"]) for state in seen["cells"].values() if state.get("signal")})
     signals = f"; its caretaker sent signal {', '.join(map(str, sent))}" if sent else ""
     return f"Leasehold ended it: {one_line(str(seen.get('reason') or 'stopped on request'))}{signals}"
 
 
 def _oom_kills(events: list[dict[str, Any]]) -> int | None:
-    """Say what the box's caretaker found when the newest failure was fresh: 0 where the kernel killed nothing."""
+    """Return the OOM kills that the caretaker found when the newest failure was fresh: 0 where there were none."""
     classed = [event for event in events if event["k"] == "failure_classed"][-1:]
     said = [str(line) for event in classed for line in event.get("evidence") or ()]
     return 0 if any(line.startswith(NO_OOM) for line in said) else None
 
 
 def _cluster_states(cells: dict[str, Any]) -> list[str]:
-    """List what a scheduler said of the tasks of cells that have not ended well."""
+    """List the scheduler's states of the tasks of cells that have not ended well."""
     said = [str(cell.get("cluster") or "") for cell in cells.values() if cell.get("state") != "finished"]
     return [state for state in dict.fromkeys(said) if state]
 
 
 def _done(events: list[dict[str, Any]]) -> list[str]:
-    """Say what the box's caretaker saw and did about each cell's newest failure."""
+    """Return what the box's caretaker saw and did about each cell's newest failure."""
     newest: dict[tuple[str, str], dict[str, Any]] = {}
     for event in events:
         if event["k"] in _DECISIONS:
@@ -151,7 +151,7 @@ def _done(events: list[dict[str, Any]]) -> list[str]:
 
 
 def _place(root: str, run: str, cell: str, state: CellSeen) -> str:
-    """Name a log by where it lies on the box, so that commands can be typed there."""
+    """Return a log's path on the box, so that commands can be typed there."""
     return f"{root}/active/{run}/cells/{cell}/attempt-{int(state['attempt']):04d}/log"
 
 
@@ -176,7 +176,7 @@ def _platform(box: Box, taken: dict[str, Any], context: Context) -> Context:
 
 
 def _spoken(taken: dict[str, Any]) -> bytes:
-    """Say readings as lines, so that the one matcher reads them too."""
+    """Format readings as lines, so that the same matcher reads them too."""
     lines = [str(taken.get("gpu_problem") or "")]
     for disk in taken.get("disks") or []:
         free, inodes = disk.get("free_bytes"), disk.get("free_inodes")
@@ -192,7 +192,7 @@ def _logs_in(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         hint = "name a log, a folder of rank logs, a run (lease status) or a box (lease box list); - reads stdin"
-        raise UserError("doctor.nothing_there", f"{path} is no file, run, box or catalogue id", hint=hint)
+        raise UserError("doctor.nothing_there", f"{path} is not a file, run, box or catalogue id", hint=hint)
     found = sorted({one for pattern in _LOG_NAMES for one in path.rglob(pattern) if one.is_file()})
     if not found:
         raise UserError("doctor.no_logs", f"no log below {path}", hint=f"names that count: {', '.join(_LOG_NAMES)}")

@@ -1,4 +1,4 @@
-"""Look after a box's disks: survey, a deletion plan, quarantine first, deletion after a person's typed yes."""
+"""Clean a box's disks: survey, plan, quarantine first, delete after a person's typed yes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_TARGETS = 1000
 
 @dataclass(frozen=True)
 class DiskReport:
-    """What was seen of a box's disks, and what may go."""
+    """The survey of a box's disks, and what may be freed."""
 
     box: str
     tiers: tuple[dict[str, Any], ...]
@@ -40,11 +40,11 @@ class DiskReport:
     quarantines: tuple[dict[str, Any], ...]
     root: str
     unread_processes: int
-    trends: tuple[dict[str, Any], ...] = ()  # when patrols see a disk full
+    trends: tuple[dict[str, Any], ...] = ()  # when patrols expect a disk to be full
     picked: tuple[Judged, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Convert for --json."""
         return {
             "box": self.box,
             "root": self.root,
@@ -62,14 +62,14 @@ class DiskReport:
 
 
 def survey(home: Home, order: DiskOrder, report: Report) -> DiskReport:
-    """Survey the disks and plan; changes nothing."""
+    """Survey the disks and plan; change nothing."""
     box = box_called(home, order.box)
     with box.connect() as engine:
         return _survey(home, box, engine, order, report)
 
 
 def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskReport, dict[str, Any]]:
-    """Pick targets, show them, and put them aside (or delete them) after a person typed so."""
+    """Choose targets, show them, and quarantine (or delete) them after a person's typed yes."""
     box = box_called(home, order.box)
     with box.connect() as engine:
         seen = _survey(home, box, engine, order, report)
@@ -86,7 +86,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
 
 
 def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
-    """Bring back what a quarantine holds."""
+    """Restore what a quarantine holds."""
     with box_called(home, box).connect() as engine:
         done = _done(engine.care.undo_quarantine(stamp))
     home.ledger.append("disk_restored", box=box, by=person(), **done)
@@ -94,8 +94,8 @@ def undo(home: Home, box: str, stamp: str) -> dict[str, Any]:
 
 
 def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
-    """Delete what a quarantine holds, after a person typed so."""
-    _have_typed(ask, f"delete {stamp} on {box}", "what lies in this quarantine will be gone for ever")
+    """Delete what a quarantine holds, after a person's typed yes."""
+    _have_typed(ask, f"delete {stamp} on {box}", "everything in this quarantine will be deleted for ever")
     with box_called(home, box).connect() as engine:
         done = _done(engine.care.empty_quarantine(stamp))
     home.ledger.append("disk_emptied", box=box, by=person(), **done)
@@ -103,17 +103,17 @@ def empty(home: Home, box: str, stamp: str, ask: Ask) -> dict[str, Any]:
 
 
 def _done(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Read what became of each target, and the sum at the end."""
+    """Parse the result of each target, and the total at the end."""
     *rows, last = answers
     try:
         gained = {"free_bytes_gained": int(last["free_bytes_gained"])} if "free_bytes_gained" in last else {}
         return {"stamp": str(last["stamp"]), "results": [result_from(row) for row in rows], **gained}
     except (KeyError, TypeError, ValueError) as error:
-        raise BoxError("disk.strange_answer", f"the box answered something that is no result: {error!r}") from None
+        raise BoxError("disk.strange_answer", f"the box sent an unreadable result: {error!r}") from None
 
 
 def _note_runs(home: Home, picked: Sequence[Judged], done: Mapping[str, Any]) -> None:
-    """Write down which runs left the box: the teardown gate must not take them for lost."""
+    """Record which runs left the box: the teardown gate must not take them for lost."""
     gone = {str(row["path"]) for row in done["results"] if row["done"]}
     for item in picked:
         if item.unit.kind == "ours.run" and item.unit.path in gone:
@@ -122,7 +122,7 @@ def _note_runs(home: Home, picked: Sequence[Judged], done: Mapping[str, Any]) ->
 
 
 def say_picked(seen: DiskReport, order: DiskOrder) -> str:
-    """Say the exact targets, their sizes, why each is safe and what it costs to get back."""
+    """Report the exact targets, their sizes, why each is safe and what it costs to restore."""
     freed = sum(item.unit.frees_bytes for item in seen.picked)
     lines = []
     for item in seen.picked:
@@ -156,7 +156,7 @@ def _survey(home: Home, box: Box, engine: MachineEngine, order: DiskOrder, repor
         judged = judge_units(units, float(last["now_unix"]), _proof(home, box, engine, last))
         return _report(order, last, judged)
     except (KeyError, TypeError, ValueError) as error:
-        raise BoxError("disk.strange_answer", f"{box.name} answered something that is no survey: {error!r}") from None
+        raise BoxError("disk.strange_answer", f"{box.name} sent an unreadable survey: {error!r}") from None
 
 
 def _report(order: DiskOrder, last: Mapping[str, Any], judged: Sequence[Judged]) -> DiskReport:
@@ -183,7 +183,7 @@ def _titles(tier: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _on_one_disk(path: str, tiers: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Name the surveyed places on the same filesystem as this path: freeing any of them frees that disk."""
+    """Return the surveyed places on the same filesystem as this path: freeing any of them frees that disk."""
     inside = [tier for tier in tiers if (path + "/").startswith(str(tier["real"]).rstrip("/") + "/")]
     if not inside:
         known = ", ".join(str(tier["real"]) for tier in tiers)
@@ -193,7 +193,7 @@ def _on_one_disk(path: str, tiers: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _variables(profile: Profile) -> dict[str, str]:
-    """Where the platform puts caches: its variables with the tiers' folders filled in."""
+    """Return where the platform puts caches: its variables with the tiers' folders filled in."""
     folders = {role: tier.path for tier in profile.tiers for role in tier.roles if tier.path.startswith("/")}
     found = {}
     for name, value in profile.environment.variables.items():
@@ -205,13 +205,13 @@ def _variables(profile: Profile) -> dict[str, str]:
 
 
 def _proof(home: Home, box: Box, engine: MachineEngine, last: Mapping[str, Any]) -> Any:
-    """Ask of each run on the box whether all of it is home; whatever is not proven stays."""
+    """Prove for each run on the box whether all of it is home; an unproven run stays."""
     records = {record.run: record for record in books.runs(home.ledger)}
 
     def proof(run: str) -> str:
         state = dict(last["runs"]).get(run)
         if state is None:
-            return "it holds no plan, so nobody knows what it promised"
+            return "it holds no plan, so its promises are unknown"
         if not state["terminal"] or state["caretaker"]:
             return f"the run is {state['state']}"
         if run not in records:
@@ -227,7 +227,7 @@ def _phrase(order: DiskOrder, count: int) -> str:
 
 def _consequence(order: DiskOrder) -> str:
     if order.delete:
-        return "these targets will be gone for ever"
+        return "these targets will be deleted for ever"
     return "these targets will be renamed into a quarantine on the box: that frees nothing yet, and can be undone"
 
 

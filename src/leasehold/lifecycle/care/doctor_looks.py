@@ -1,4 +1,4 @@
-"""What the doctor asks a box once it knows what is wrong: which interpreter ran, and which folder fills the disk."""
+"""Follow-up checks of a diagnosis on the box: which interpreter ran, and which folder fills the disk."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MISSING_MODULE = "PY1"
 _PYTHON = re.compile(r"\Apython3?(?= )")
 _LOOK_S = 5.0
 _DEEPEST = 6
-_MOSTLY = 0.5  # a folder that has so much of what lies beside it is looked into
+_MOSTLY = 0.5  # a folder with this share of its parent's contents is searched further
 
 
 def name_interpreter(found: Finding, engine: Engine, record: RunRecord, events: Sequence[Any]) -> Finding:
-    """Say of a missing module which interpreter missed it, and have the commands name that one."""
+    """Add to a missing module the interpreter that lacked it, and use that one in the commands."""
     if found.id != _MISSING_MODULE and _MISSING_MODULE not in found.instead_of:
         return found
     interpreter = _interpreter(engine, record, events)
@@ -53,7 +53,7 @@ def _interpreter(engine: Engine, record: RunRecord, events: Sequence[Any]) -> st
 
 
 def what_fills(engine: Engine, root: str) -> list[str]:
-    """Go down from our folder to the one that holds most; say each step that is worth saying."""
+    """Descend from our folder to the largest one; report each significant step."""
     path, lines = root, []
     for _ in range(_DEEPEST):
         looked = engine.box.hogs(path, _LOOK_S)

@@ -1,4 +1,4 @@
-"""A person's own shell or command on a box: as they are there, or in a run's folder and environment."""
+"""A person's own shell or command on a box: in its default environment, or in a run's folder and environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOGIN = '"${SHELL:-/bin/sh}" -l'
 
 
 def ssh(home: Home, word: str, words: Sequence[str], *, capture: bool) -> Entered:
-    """Open a shell, or run words as the shell there reads them: on a box as one arrives, for a run in its folder."""
+    """Open a shell, or run words through the shell there: in a box's home folder, or in a run's folder."""
     box, record = _aim(home, word)
     text = " ".join(words)
     if record is not None:
@@ -37,7 +37,7 @@ def ssh(home: Home, word: str, words: Sequence[str], *, capture: bool) -> Entere
 
 
 def enter(home: Home, word: str, cell: str, words: Sequence[str], *, capture: bool) -> Entered:
-    """Run a command, or a shell, in a run's working folder with the variables its trainer has."""
+    """Run a command, or a shell, in a run's working folder with its trainer's variables."""
     records = runs_named(home, word)
     record = one_with_cell(home, records, cell) if cell or len(records) > 1 else records[0]
     box = box_of(home, books.find_lease(home.ledger, record.lease))
@@ -50,7 +50,7 @@ def enter(home: Home, word: str, cell: str, words: Sequence[str], *, capture: bo
 
 
 def _aim(home: Home, word: str) -> tuple[Box, RunRecord | None]:
-    """Find what a word names: a box of the book or an address, else a run."""
+    """Resolve a word: a box of the book or an address, else a run."""
     named = word == LOCAL or word.startswith(SSH) or box_book.find(home.ledger, word) is not None
     if named:
         return find_box(home, word), None

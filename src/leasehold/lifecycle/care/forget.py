@@ -1,4 +1,4 @@
-"""`lease forget`: a run leaves this home's lists; never while something of it could be lost or could bill."""
+"""`lease forget`: remove a run from this home's lists; never while something of it could be lost or could bill."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIVE = ("running", "stopping", "opened", "unknown")
 
 
 def forget(home: Home, word: str) -> RunRecord:
-    """Take a run out of the lists; its events stay in the ledger, and what came home stays where it is."""
+    """Remove a run from the lists; its events stay in the ledger, and its results stay where they are."""
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     if lease.open:
@@ -27,11 +27,11 @@ def forget(home: Home, word: str) -> RunRecord:
 
 
 def _refuse_kept(home: Home, record: RunRecord, lease: Lease) -> None:
-    """A run on a box that is still held is forgotten only if it never began, or is settled and here."""
+    """Refuse a run on a box that is still held, unless it never began, or is settled and here."""
     if record.state in _LIVE:
         hint = f"lease stop {record.run}, or lease watch {record.run}"
         raise Refusal("forget.lives", f"{record.run} is {record.state}, as last known", hint=hint)
-    with box_of(home, lease).look_in() as engine:  # a box that does not answer may hold it
+    with box_of(home, lease).look_in() as engine:  # an unresponsive box may still hold it
         state = str(engine.observe.look(record.run)["state"])
     if state == "absent":
         return

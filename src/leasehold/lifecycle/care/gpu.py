@@ -1,4 +1,4 @@
-"""Look after a box's cards: health, who holds them, and ending zombies after a person's typed yes."""
+"""Check a box's GPUs: health, holders, and ending zombies after a person's typed yes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import MachineEngine
 
 
-_SAMPLES = 5  # a second apart; one alone may be a spike
+_SAMPLES = 5  # a second apart; a single one may be a spike
 _GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
 class GpuReport:
-    """What was seen of a box's cards, judged."""
+    """The state of a box's GPUs, judged."""
 
     box: str
     readings: GpuReadings
@@ -30,16 +30,16 @@ class GpuReport:
 
     @property
     def level(self) -> Level:
-        """The worst of what was seen."""
+        """Return the worst level found."""
         return worst(self.health)
 
     @property
     def zombies(self) -> tuple[dict[str, Any], ...]:
-        """Who holds a card and is nobody's work."""
+        """Return the processes that hold a GPU and belong to no work."""
         return tuple(dict(row) for row in self.readings.holders if row["zombie"])
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Convert for --json."""
         return {
             "box": self.box,
             "level": self.level.value,
@@ -53,13 +53,13 @@ class GpuReport:
 
 
 def survey(home: Home, name: str, report: Report, samples: int = _SAMPLES) -> GpuReport:
-    """Sample the cards and judge them; changes nothing."""
+    """Sample the GPUs and judge them; change nothing."""
     with box_called(home, name).connect() as engine:
         return _survey(engine, name, report, samples)
 
 
 def end_zombies(home: Home, name: str, ask: Ask, report: Report) -> tuple[GpuReport, list[dict[str, Any]]]:
-    """End what holds a card for nobody, after a person typed which; the box looks again before each."""
+    """End zombies after a person typed which; the box checks each again before that."""
     with box_called(home, name).connect() as engine:
         seen = _survey(engine, name, report, _SAMPLES)
         zombies = seen.zombies
@@ -75,7 +75,7 @@ def end_zombies(home: Home, name: str, ask: Ask, report: Report) -> tuple[GpuRep
 
 
 def say_holder(row: dict[str, Any]) -> str:
-    """Say one process that has a card open."""
+    """Format a process that has a GPU open."""
     from leasehold.model.values.units import say_bytes
     from leasehold.model.values.wording import ago
 
@@ -94,12 +94,12 @@ def _survey(engine: MachineEngine, name: str, report: Report, samples: int) -> G
     try:
         readings = _readings(last)
     except (KeyError, TypeError, ValueError) as error:
-        raise BoxError("gpu.strange_answer", f"{name} answered something that is no survey: {error!r}") from None
+        raise BoxError("gpu.strange_answer", f"{name} sent an unreadable survey: {error!r}") from None
     return GpuReport(name, readings, tuple(judge_health(readings)))
 
 
 def _readings(value: dict[str, Any]) -> GpuReadings:
-    """Check what an untrusted box said of its cards."""
+    """Validate an untrusted box's GPU report."""
     holders = [_holder(row) for row in value["holders"]]
     return GpuReadings(
         cards=tuple(dict(card) for card in value["cards"] if card),

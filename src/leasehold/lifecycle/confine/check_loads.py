@@ -1,7 +1,7 @@
 """Prove that artifacts from a rented box load, in processes that can do nothing else.
 
-A file is read by a process of its own; small files of plain data share one, thirty-two at a time, and are read one by
-one where that process does not answer for all of them (decision 33). Torch checkpoints that pass are then loaded by
+Each file is read by its own process; small files of plain data share one, thirty-two at a time, and are read singly
+if that process does not answer for all of them (decision 33). Torch checkpoints that pass are then loaded by
 torch itself (weights_only) where an interpreter has it; those share a process, because importing torch takes seconds,
 and a crash costs only the file it was on.
 """
@@ -28,13 +28,13 @@ _READERS_AT_ONCE = 4
 _TOGETHER = 32
 _SMALL_BYTES = 64 << 10
 _PLAIN = ("json", "jsonl", "csv", "npy", "safetensors", "bytes")
-_MOST_NAMED = 64  # keys or tensors with numbers that are not finite, in one answer
-_QUESTION_BYTES = 16 << 10  # of paths in one question
-_TOGETHER_S = 60.0  # for each of a group; one that takes longer has its own time alone
+_MOST_NAMED = 64  # keys or tensors with non-finite numbers, in one answer
+_QUESTION_BYTES = 16 << 10  # bytes of paths in one question
+_TOGETHER_S = 60.0  # for each of a group; a file that takes longer gets its own time
 _TORCH_START_S = 120.0  # importing torch from a cold or networked disk
 _TORCH_SLOWER = 6  # its own safe unpickler is written in Python, and builds what it reads
 _TORCH_ADDRESS_BYTES = 32 * _GIB  # a CUDA build of torch maps about 10 GiB of address space without using it
-# One thread a library: the walls forbid starting any.
+# One thread per library: the walls forbid starting threads.
 _TORCH_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _ANSWER_TYPES = {
     "kind": str,
@@ -60,13 +60,13 @@ class LoadRequest:
 
     @property
     def room(self) -> Room:
-        """What reading it may take."""
+        """Return the limits for reading it."""
         return room_for(self.path, self.kind, self.memory_bytes, self.cpu_s)
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    """Whether it loads. `confinement` lists the walls its reader stood behind; `reading` is {} if unread."""
+    """Whether a file loads. `confinement` lists the walls that its reader was behind; `reading` is {} if unread."""
 
     path: str
     ok: bool
@@ -77,7 +77,7 @@ class LoadResult:
 
 
 def load_request(path: str, artifact: Artifact) -> LoadRequest:
-    """Ask for a file what the job promised of it."""
+    """Request a check of what the job promised of a file."""
     room = artifact.read_memory_bytes, artifact.read_s
     return LoadRequest(path, artifact.loads, artifact.allow_opaque, artifact.keys, *room)
 
@@ -89,9 +89,9 @@ def check_loads(
     wall_s: float = 600.0,
     memory_bytes: int = 0,
 ) -> list[LoadResult]:
-    """Return one result a request, in order; `wall_s` bounds the reading of each file, as does its `room`.
+    """Return one result per request, in order; `wall_s` bounds the reading of each file, as does its `room`.
 
-    `python` is an interpreter that may have torch; None means this one. `memory_bytes` bounds all that state none.
+    `python` is an interpreter that may have torch; None means this one. `memory_bytes` is the default limit.
     """
     requests = [replace(each, memory_bytes=each.memory_bytes or memory_bytes) for each in requests]
     results = _read_all(requests, wall_s)
@@ -103,7 +103,7 @@ def check_loads(
 
 
 def _is_for_torch(kind: str, result: LoadResult) -> bool:
-    """Whether torch is asked about it, too."""
+    """Return whether torch must load it too."""
     return result.ok and (kind == "torch" or (kind == "checkpoint" and result.reading.get("kind") == "torch"))
 
 
@@ -127,13 +127,13 @@ def _read_all(requests: Sequence[LoadRequest], wall_s: float) -> list[LoadResult
 
 
 def _groups(requests: Sequence[LoadRequest]) -> list[list[int]]:
-    """Say which are read together, by their numbers."""
+    """Return which files are read together, by their numbers."""
     groups: list[list[int]] = []
     last, room = "", 0
     for number, request in enumerate(requests):
         stated = request.memory_bytes or request.cpu_s
         kind = request.kind if request.kind in _PLAIN and not stated and _is_small_file(request.path) else ""
-        spelled = 6 * len(os.path.abspath(request.path))  # at most: an odd character takes six
+        spelled = 6 * len(os.path.abspath(request.path))  # at most: escaping an odd character takes six
         if not kind or kind != last or len(groups[-1]) == _TOGETHER or room < spelled:
             groups.append([])
             room = _QUESTION_BYTES
@@ -143,12 +143,12 @@ def _groups(requests: Sequence[LoadRequest]) -> list[list[int]]:
 
 
 def _read_group(readers: Readers, requests: Sequence[LoadRequest], wall_s: float) -> list[LoadResult]:
-    """Read them by one process; those that it does not answer for have one each."""
+    """Read a group in one process; files without an answer get a process each."""
     talk = Conversation()
     if len(requests) > 1:
         within_s = min(wall_s, _TOGETHER_S)
         paths = [os.path.abspath(request.path) for request in requests]
-        room = requests[0].room  # they are small: what one may take is enough for all
+        room = requests[0].room  # they are small: the limits of one suffice for all
         question = {"paths": paths, "kind": requests[0].kind, "cpu_s": room.cpu_s, "memory_bytes": room.memory_bytes}
         talk = readers.ask(question, within_s, len(paths))
     told = [
@@ -207,7 +207,7 @@ def _is_reading(reading: dict[str, object]) -> bool:
 
 
 def _is_numbers(value: object) -> bool:
-    """Whether it is what a reader says of numbers; None where it looked at none."""
+    """Return whether it is a reader's report of numbers; None where it examined none."""
     if value is None:
         return True
     if not isinstance(value, dict) or set(value) != {"nan", "inf", "where", "more", "unread"}:
@@ -226,7 +226,7 @@ class _TorchLoad:
     said: str
     fails: bool
     by_policy: bool = False
-    by_protocol: bool = False  # torch reads no pickles of this protocol so, whatever they hold
+    by_protocol: bool = False  # torch cannot read pickles of this protocol that way, whatever they hold
     confinement: tuple[str, ...] = ()  # empty: torch was not asked
 
 
@@ -247,7 +247,7 @@ def _load_with_torch(requests: Sequence[LoadRequest], python: str, wall_s: float
             "address_bytes": data + _TORCH_ADDRESS_BYTES,
         }
         talk = converse(child, message, answers=len(waiting))
-        if not talk.confinement and not talk.answers:  # it never came as far as loading anything
+        if not talk.confinement and not talk.answers:  # it ended before it loaded anything
             absent = talk.absent or f"torch not usable: its process {talk.ending}"
             return loads + [_TorchLoad(absent, fails=False)] * len(waiting)
         found = [_torch_answer(answer) for answer in talk.answers]
@@ -271,7 +271,7 @@ def _torch_answer(answer: dict[str, object]) -> _TorchLoad:
 
 
 def _judge_torch(request: LoadRequest, result: LoadResult, load: _TorchLoad) -> LoadResult:
-    # Two processes touched the file: the receipt claims only the walls that both stood behind.
+    # Two processes read the file: the receipt claims only the walls that both were behind.
     walls = tuple(w for w in result.confinement if not load.confinement or w in load.confinement)
     result = replace(result, torch_load=load.said, confinement=walls)
     if not load.fails or load.by_protocol or (load.by_policy and request.allow_opaque):
@@ -291,5 +291,5 @@ def _is_small_file(path: str) -> bool:
 def _size(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except OSError:  # it was read a moment ago; torch will say that it is gone
+    except OSError:  # it was read a moment ago; torch will report that it is gone
         return 0

@@ -1,4 +1,4 @@
-"""Confined readers without a start of Python for each: a process that stays clean forks them."""
+"""Confined readers without a Python start for each: a process that stays clean forks them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWER_S = 60.0  # for a fork
 
 
 class Readers:
-    """Has files read one after the other, each by a process of its own; for one thread."""
+    """Has files read one after the other, each by its own process; for one thread."""
 
     def __init__(self, here: str = _HERE) -> None:
         self._here = here
@@ -32,7 +32,7 @@ class Readers:
         self._hang_up()
 
     def ask(self, question: dict[str, object], wall_s: float, answers: int = 1) -> Conversation:
-        """Have a file read, or several by one reader; whatever becomes of it, this returns, and the next is another."""
+        """Read a file, or several in one reader; this returns whatever happens, and the next reader is a new one."""
         program = os.path.join(self._here, "reader_child.py")
         child = Child([sys.executable, "-I", "-S", "-B", program], {}, start_s=wall_s, wall_s=wall_s)
         if not hasattr(os, "fork"):
@@ -45,7 +45,7 @@ class Readers:
         return talk
 
     def _forked(self, question: bytes) -> _Forked | None:
-        """Have a reader forked, by another process if the first is gone: the file before may have taken it along."""
+        """Fork a reader, from a new server if the old one is gone: the previous file may have killed it."""
         for _ in range(2):
             try:
                 return self._fork(question)
@@ -88,7 +88,7 @@ class Readers:
 
 
 class _Forked:
-    """A reader whose end the forking process sees for us."""
+    """A reader whose exit is reported by the fork server."""
 
     def __init__(self, server: socket.socket, stdout: IO[bytes]) -> None:
         self.stdout: IO[bytes] | None = stdout
@@ -97,7 +97,7 @@ class _Forked:
         self.pid = self._number(_ANSWER_S)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Hear how it ended; a server that is gone took it along."""
+        """Wait for its exit code; a server that is gone took the reader with it."""
         within_s = _ANSWER_S if timeout is None else timeout
         try:
             self.returncode = self._number(within_s) if self.returncode is None else self.returncode
@@ -108,10 +108,10 @@ class _Forked:
         return self.returncode
 
     def kill(self) -> None:
-        """Nothing more to do: its whole session was killed, and its pid may be another's once it is waited for."""
+        """Do nothing: its whole session was killed, and its pid may be reused once it is waited for."""
 
     def _number(self, within_s: float) -> int:
-        """Read one line of the server."""
+        """Read one line from the server."""
         self._server.settimeout(within_s)
         line = b""
         while not line.endswith(b"\n"):

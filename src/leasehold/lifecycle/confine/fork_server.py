@@ -1,7 +1,7 @@
-"""Forks a confined reader for each file it is asked for; itself it opens none of them and reads nothing of theirs.
+"""Forks a confined reader for each requested file; the server opens no such file and reads none of their output.
 
 Run by path with `python -I -S -B`; stdin is a socket. A request comes with the pipe that its reader answers through;
-back go the reader's pid and then its exit code. To start Python anew would take thirty times as long as most files.
+the reply is the reader's pid and then its exit code. A new Python start would take thirty times as long as most files.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MOST_REQUEST_BYTES = 1 << 16
 
 
 def main() -> None:
-    """Serve one request after the other until home hangs up."""
-    behind = reader_child.walls.leave_network(reopens_files=True)  # once for all: a network of its own is dear
+    """Serve requests one after the other until the home closes the connection."""
+    behind = reader_child.walls.leave_network(reopens_files=True)  # once for all: a network namespace is expensive
     reader_child.walls.die_with_parent()
     home = socket.socket(fileno=os.dup(0))
-    codecs.lookup("utf-8-sig")  # or each reader of text would load it anew, and this for its limits
+    codecs.lookup("utf-8-sig")  # otherwise each text reader would load it anew, and this one for its limits
     with contextlib.suppress(ImportError):
         importlib.import_module("resource")
-    getattr(gc, "freeze", int)()  # or each reader would look through, and so copy, what it shares with us
+    getattr(gc, "freeze", int)()  # otherwise each reader would traverse, and so copy, the memory it shares with us
     while True:
         request, pipes, _, _ = socket.recv_fds(home, _MOST_REQUEST_BYTES, 1)
         if not request or not pipes:
@@ -46,9 +46,9 @@ def main() -> None:
 
 
 def _become_reader(home: socket.socket, request: bytes, pipe: int, behind: list[str]) -> NoReturn:
-    """Let go of home, and answer for one file alone."""
+    """Close the connection to the home, and answer for one file only."""
     code = 1
-    with contextlib.suppress(BaseException):  # whatever it is, the exit code tells: nothing may return to the loop
+    with contextlib.suppress(BaseException):  # the exit code reports any error: nothing may return to the loop
         os.setsid()
         home.close()
         os.dup2(pipe, 1)

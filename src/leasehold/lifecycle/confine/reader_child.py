@@ -21,14 +21,14 @@ _OPEN_FILES = 16
 
 
 def main() -> None:
-    """Read the file that the question on stdin names."""
+    """Read the file named in the request on stdin."""
     attend(json.load(sys.stdin))
 
 
 def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
-    """Open the file, or all of several, give up every right that reading does not need, read, answer for each.
+    """Open the file, or all of several, drop every right that reading does not need, read, answer for each.
 
-    `behind` names walls that stand already, since whoever forked us raised them.
+    `behind` names walls that the forking process has already raised.
     """
     if "paths" not in request and os.path.isdir(request["path"]):
         _read_folder(request, behind)
@@ -44,7 +44,7 @@ def attend(request: dict[str, Any], behind: Sequence[str] = ()) -> None:
 
 
 def _open(path: str) -> Source | str:
-    """Open a file, or say why not."""
+    """Open a file, or return the reason why not."""
     try:
         return open_source(path)
     except Unreadable as error:

@@ -1,4 +1,4 @@
-"""How much memory and processor time the reading of one file may take: by its size and kind, or as the job says."""
+"""Limits on memory and processor time for reading one file: by its size and kind, or as the job states."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 _GIB = 1024**3
 _LEAST_BYTES = _GIB
-_FREE_BYTES = _GIB // 4  # of a file; what lies above it may take four times its size in memory
-_SHARE = 4  # no file takes more than this part of the machine's memory, unless the job says so
+_FREE_BYTES = _GIB // 4  # of a file; bytes above it may take four times their size in memory
+_SHARE = 4  # no file takes more than this share of the machine's memory, unless the job says so
 _START_S = 5.0
-# Text is read a value at a time, and an archive is inflated: these take longer than what is only summed and scanned.
+# Text is read a value at a time, and an archive is inflated: these take longer than data only summed and scanned.
 _S_PER_100_MB = {"csv": 30.0, "jsonl": 15.0, "json": 15.0, "npz": 10.0}
 
 
 @dataclass(frozen=True)
 class Room:
-    """Bounds that the kernel keeps for a reader."""
+    """Limits that the kernel enforces for a reader."""
 
     memory_bytes: int
     cpu_s: float
 
     def said(self) -> str:
-        """Say them, and who can change them."""
+        """Format the limits, and who can change them."""
         memory = (
             f"{self.memory_bytes / _GIB:.1f} GiB" if self.memory_bytes >= _GIB else f"{self.memory_bytes >> 20} MiB"
         )
@@ -33,7 +33,7 @@ class Room:
 
 
 def room_for(path: str, kind: str, memory_bytes: int = 0, cpu_s: float = 0.0) -> Room:
-    """Say what reading a file or a folder may take; what is stated takes the place of what its size gives."""
+    """Return the limits for reading a file or a folder; stated limits replace those computed from its size."""
     size = _bytes_at(path)
     most = max(_LEAST_BYTES, _machine_bytes() // _SHARE)
     memory = min(most, _LEAST_BYTES + 4 * max(0, size - _FREE_BYTES))
@@ -46,7 +46,7 @@ def _bytes_at(path: str) -> int:
             with os.scandir(path) as found:
                 return sum(item.stat().st_size for item in found if item.is_file())
         return os.stat(path).st_size
-    except OSError:  # its reader will say what is wrong
+    except OSError:  # its reader will report what is wrong
         return 0
 
 

@@ -1,4 +1,4 @@
-"""Start a confined process, put one question to it and take bounded answers within a time."""
+"""Start a confined process, send it one request and take bounded answers within a time limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Line = bytes | None  # None: the output ended
 
 @dataclass(frozen=True)
 class Child:
-    """A program to start, the whole of its environment, and its time: to begin, and between two answers."""
+    """A program to start, its whole environment, and its time limits: to begin, and between two answers."""
 
     command: list[str]
     environment: dict[str, str]
@@ -31,7 +31,7 @@ class Child:
 
 @dataclass
 class Conversation:
-    """What came back. `ending` says in words why fewer answers came than were asked for."""
+    """The answers. `ending` gives the reason in words when fewer came than were requested."""
 
     confinement: tuple[str, ...] = ()
     answers: list[dict[str, object]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Conversation:
 
 
 def converse(child: Child, question: dict[str, object], answers: int) -> Conversation:
-    """Ask, and collect `answers` JSON lines; whatever the child does, this returns."""
+    """Send the request, and collect `answers` JSON lines; this returns whatever the child does."""
     talk = Conversation()
     with tempfile.TemporaryFile() as stdin:
         stdin.write(json.dumps(question).encode())
@@ -55,24 +55,24 @@ def converse(child: Child, question: dict[str, object], answers: int) -> Convers
 
 
 class Speaker(Protocol):
-    """A process in a session of its own that talks through a pipe; Popen is one."""
+    """A process in its own session that talks through a pipe; Popen is one."""
 
     pid: int
     returncode: int | None
 
     @property
     def stdout(self) -> IO[bytes] | None:
-        """What it says."""
+        """Return its output."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; TimeoutExpired when that does not come."""
+        """Wait for its exit; raise TimeoutExpired when it does not come."""
 
     def kill(self) -> None:
-        """End it; one that has ended is left alone."""
+        """End it; do nothing if it has ended."""
 
 
 def hear(talk: Conversation, process: Speaker, answers: int, child: Child) -> None:
-    """Collect what a process says, and end it."""
+    """Collect what a process prints, and end it."""
     lines: queue.Queue[_Line] = queue.Queue()
     threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True).start()
     try:
@@ -83,7 +83,7 @@ def hear(talk: Conversation, process: Speaker, answers: int, child: Child) -> No
 
 def _start(child: Child, stdin: IO[bytes]) -> subprocess.Popen[bytes]:
     environment = dict(child.environment)
-    if sys.platform == "win32":  # Python does not start without it there
+    if sys.platform == "win32":  # Python does not start there without it
         environment["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "")
     return subprocess.Popen(
         child.command,
@@ -102,12 +102,12 @@ def _pump(output: IO[bytes] | None, lines: queue.Queue[_Line]) -> None:
         while line := output.readline(_MAX_LINE_BYTES + 1):
             lines.put(line)
             if len(line) > _MAX_LINE_BYTES:
-                break  # closing the pipe stops a child that would talk for ever
+                break  # closing the pipe stops a child that would write for ever
     lines.put(None)
 
 
 def _listen(talk: Conversation, lines: queue.Queue[_Line], answers: int, child: Child) -> None:
-    """Take the walls reached, then the answers, until enough came or something is wrong."""
+    """Read the walls reached, then the answers, until all have come or something is wrong."""
     deadline = time.monotonic() + child.start_s
     while len(talk.answers) < answers:
         try:
@@ -145,7 +145,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _end(process: Speaker, talk: Conversation) -> None:
-    """Let a child that fell silent end by itself, to learn how; then kill what is left of its session."""
+    """Let a child that fell silent exit by itself, to learn how; then kill the rest of its session."""
     if not talk.ending:
         try:
             process.wait(_LAST_BREATH_S)
@@ -164,7 +164,7 @@ def _kill(process: Speaker) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-    except (ProcessLookupError, PermissionError):  # it is gone already
+    except (ProcessLookupError, PermissionError):  # it has already ended
         process.kill()
 
 

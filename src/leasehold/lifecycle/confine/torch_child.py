@@ -1,4 +1,4 @@
-"""The confined process that asks torch itself: torch.load(weights_only=True) of each file on stdin.
+"""The confined process that calls torch.load(weights_only=True) on each file named on stdin.
 
 Run by path with `python -I -B` of an interpreter that may have torch (Python 3.8 and up); never imported by
 the parent. Answers are JSON lines on stdout: the walls reached, then one answer a file.
@@ -19,12 +19,12 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
 
 from leasehold.lifecycle.confine import walls
 
-# An installed leasehold lies beside other packages, perhaps a torch built for another Python.
+# An installed leasehold lies beside other packages, possibly a torch built for another Python.
 sys.path.pop()
 
 _OPEN_FILES = 64
 _OTHER_PROTOCOL = "Unsupported operand"
-# Types of plain data that kit.readers takes for harmless and torch does not allow by default: without them a
+# Plain-data types that kit.readers considers harmless and torch does not allow by default: without them a
 # NumPy scalar among the metrics makes torch refuse the whole checkpoint.
 _HARMLESS = {
     "numpy": ("dtype", "ndarray"),
@@ -65,9 +65,9 @@ def _load(torch: Any, path: str) -> dict[str, object]:
     except (MemoryError, walls.TimeIsUp):
         said = "refused: it takes more memory or processor time than its size allows (`read_memory`, `read_time`)"
         return {"torch_load": said, "by_policy": False}
-    except pickle.UnpicklingError as error:  # a class or an opcode that weights_only does not take
+    except pickle.UnpicklingError as error:  # a class or an opcode that weights_only does not accept
         said = str(error).partition("WeightsUnpickler error:")[2].strip()
-        by_protocol = said.startswith(_OTHER_PROTOCOL)  # a valid file of pickle_protocol=4: torch reads no further
+        by_protocol = said.startswith(_OTHER_PROTOCOL)  # a valid file of pickle_protocol=4: torch reads none higher
         return {"torch_load": f"refused: {_shown(error)}", "by_policy": True, "by_protocol": by_protocol}
     except Exception as error:  # noqa: BLE001  the process boundary: whatever torch raises is its answer
         return {"torch_load": f"refused: {_shown(error)}", "by_policy": False}
@@ -94,7 +94,7 @@ def _allow_harmless(torch: Any) -> None:
 
 
 def _shown(error: BaseException) -> str:
-    """Return what torch says it saw, without its advice on how to load the file unsafely."""
+    """Return torch's findings, without its advice on how to load the file unsafely."""
     said = str(error).rpartition("WeightsUnpickler error:")[2].strip().partition("\n")[0].partition("Please use")[0]
     if said.startswith(_OTHER_PROTOCOL):
         said += "; weights_only reads what torch.save writes with its default pickle_protocol"

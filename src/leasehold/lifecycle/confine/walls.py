@@ -1,8 +1,8 @@
-"""Walls a child process raises around itself before it touches a file from a rented box.
+"""Restrictions that a child process puts on itself before it opens a file from a rented box.
 
 Runs in whatever interpreter the torch check is given, so it keeps to the stdlib and to Python 3.8's library.
-A wall that the system refuses is left out of the list that is reported, never an error: a receipt says what
-was reached.
+A wall that the system refuses is left out of the reported list and is never an error: a receipt lists the
+walls that were reached.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 
 
-_GRACE_S = 3  # from TimeIsUp to the kernel's own end, for code that no exception reaches
+_GRACE_S = 3  # from TimeIsUp to the kernel's own kill, for code that no exception reaches
 
 
 class TimeIsUp(BaseException):
-    """The processor time is used up; no Exception, so that nothing on the way takes it for a file's fault."""
+    """The processor time is used up; not an Exception, so that no handler mistakes it for an error in the file."""
 
 
 def limit_resources(cpu_s: float, address_bytes: int, open_files: int, data_bytes: int = 0) -> list[str]:
-    """Bound CPU, memory and files; forbid writing files, dumping core and starting processes or threads.
+    """Limit CPU, memory and files; forbid writing files, dumping core and starting processes or threads.
 
-    `data_bytes` bounds what is taken from here on, for a process that maps more addresses than it uses.
+    `data_bytes` bounds memory allocated from now on, for a process that maps more addresses than it uses.
     """
     try:
         import resource
@@ -71,7 +71,7 @@ def _end_time(number: int, frame: object) -> None:
 
 
 def _data_now() -> int:
-    """Return how much memory of its own this process has mapped; 0 where the system does not say."""
+    """Return how much memory of its own this process has mapped; 0 where the system does not report it."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             found = [line.split() for line in status if line.startswith("VmData:")]
@@ -87,7 +87,7 @@ def die_with_parent() -> None:
 
 
 def forbid_new_privileges() -> list[str]:
-    """Make set-uid programs powerless, and die with the parent; call leave_network first, it undoes that."""
+    """Disable set-uid programs, and die with the parent; call leave_network first, since it undoes that."""
     if not sys.platform.startswith("linux"):
         return []
     die_with_parent()
@@ -97,7 +97,7 @@ def forbid_new_privileges() -> list[str]:
 def leave_network(reopens_files: bool) -> list[str]:
     """Move to a network namespace without any interface; call it while there is one thread.
 
-    A user namespace lets an ordinary user do this. Root needs none, and would lose with it the right to open
+    A user namespace lets an ordinary user do this. Root needs none, and would lose in it the right to open
     files of other users, so root enters one only when no file is opened afterwards.
     """
     if not sys.platform.startswith("linux"):
@@ -109,7 +109,7 @@ def leave_network(reopens_files: bool) -> list[str]:
 
 
 def leave_rights() -> None:
-    """Give up root's rights over files and processes, where the network was left before; call it with files open."""
+    """Give up root's rights over files and processes, once the network was left; call it with files open."""
     if sys.platform.startswith("linux") and os.geteuid() == 0:
         _libc().unshare(_CLONE_NEWUSER)
 

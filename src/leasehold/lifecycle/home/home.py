@@ -1,4 +1,4 @@
-"""The home: where the ledger, host-key pins and the built-in boxes live."""
+"""The home folder: the ledger, host-key pins and the built-in boxes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PROJECT = ".leasehold"
 
 @dataclass(frozen=True)
 class Home:
-    """A folder of ours; LEASEHOLD_HOME moves it."""
+    """Leasehold's own folder on this machine; LEASEHOLD_HOME moves it."""
 
     path: Path
-    config: Path | None = None  # your own settings: profiles/ holds overlays
+    config: Path | None = None  # the user's own settings: profiles/ holds overlays
     project: Path | None = None  # where the command was typed
-    links: Path | None = None  # where connections lie that short askings share
+    links: Path | None = None  # connections that short queries share
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Home:
@@ -39,13 +39,13 @@ class Home:
         return cls(path, config, _here(), _links(environ, path))
 
     def shelf(self, project: Path | None = None) -> Shelf:
-        """Return the platform profiles: what ships, your overlays, then the project's."""
+        """Return the platform profiles: the built-in ones, your overlays, then the project's."""
         from leasehold.facts.profiles import Shelf
 
         return Shelf(self._own_overlays, self._project_overlays(project))
 
     def overlays(self, project: Path | None = None) -> tuple[Path, ...]:
-        """Name the folders of overlays: yours, then the project's."""
+        """Return the folders of overlays: yours, then the project's."""
         return (*self._own_overlays, *self._project_overlays(project))
 
     @property
@@ -53,44 +53,44 @@ class Home:
         return (self.config / _OVERLAYS,) if self.config else ()
 
     def _project_overlays(self, project: Path | None) -> tuple[Path, ...]:
-        """A project may be anybody's: its files make facts more cautious, never less."""
+        """Return a project's overlay folder; anybody may have written it, so it only makes facts more cautious."""
         where = project or self.project
         return (where / _PROJECT / _OVERLAYS,) if where else ()
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The ledger, opened on first use."""
+        """Return the ledger, opened on first use."""
         return Ledger(self.path / "ledger.sqlite", redactor=Redactor(in_environment(os.environ)))
 
     @property
     def signers(self) -> Path:
-        """OpenSSH allowed_signers file for signed approvals."""
+        """Return the OpenSSH allowed_signers file for signed approvals."""
         return self.path / "allowed_signers"
 
     def pins(self, name: str) -> Path:
-        """Host-key pins of one box."""
+        """Return the file with one box's host-key pins."""
         slug = "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
         return self.path / "known_hosts" / slug
 
     def tree_memory(self, project: Path) -> Path:
-        """Where the sums of a project's files are kept between commands."""
+        """Return the file that caches the sums of a project's files."""
         from hashlib import sha256
 
         return self.path / "cache" / "trees" / f"{sha256(os.fsencode(project.absolute())).hexdigest()[:16]}.json"
 
     def way_memory(self, box: str) -> Path:
-        """Where is kept how far a box was at the last pull."""
+        """Return the cache file with a box's round trip time at the last pull."""
         from hashlib import sha256
 
         return self.path / "cache" / "ways" / f"{sha256(box.encode()).hexdigest()[:16]}.json"
 
     def box_root(self, name: str) -> Path:
-        """Folder of a built-in box on this machine."""
+        """Return the folder of a built-in box on this machine."""
         return self.path / "boxes" / name
 
 
 def _links(environ: Mapping[str, str], home: Path) -> Path | None:
-    """Choose where shared connections lie: LEASEHOLD_LINKS (or `none`), the session's runtime folder, else the home."""
+    """Choose the folder of shared connections: LEASEHOLD_LINKS (or `none`), the session's runtime folder, the home."""
     chosen = environ.get("LEASEHOLD_LINKS", "")
     if chosen:
         return None if chosen == "none" else Path(chosen).expanduser().absolute()
@@ -102,11 +102,11 @@ def _here() -> Path | None:
     try:
         return Path.cwd()
     except OSError:
-        return None  # the folder was removed under our feet
+        return None  # the working folder was removed meanwhile
 
 
 def person() -> str:
-    """Name who sits here, as the system knows them."""
+    """Return the current user's name, as the system knows it."""
     import getpass
 
     try:

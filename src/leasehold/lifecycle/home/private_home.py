@@ -1,4 +1,4 @@
-"""The home folder is its owner's alone from its first moment: its ledger names boxes, its channels hold secrets."""
+"""Keep the home folder private from its first moment: its ledger names boxes, its channels hold secrets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _KEPT_CODE = re.compile(r"\.?[0-9a-f]{40,64}\.")
 
 
 def close(folder: Path) -> str:
-    """Make the folder, or take away what others may do in it; return what a person must know, if anything.
+    """Create the folder, or remove other users' permissions on it; return what a person must know, if anything.
 
-    A folder with anything else in it may be a project, a home directory or a volume: it is named, and stays as it is.
+    A folder with anything else in it may be a project, a home directory or a volume: it is reported, not changed.
     """
     if os.name == "nt":
         return ""
-    with suppress(OSError):  # whoever needs the home says why it cannot be made
+    with suppress(OSError):  # the code that needs the home reports why it cannot be created
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seen = folder.stat()
         if not seen.st_mode & _OTHERS:
@@ -40,7 +40,7 @@ def _holds_only_ours(folder: Path) -> bool:
 
 
 def _is_kept_code(entry: os.DirEntry[str]) -> bool:
-    """A project may have a folder of this name, but not one with nothing in it that is not named by a hash."""
+    """Return whether this is kept code: a project's own folder of this name has entries not named by a hash."""
     if entry.name != "code" or not entry.is_dir(follow_symlinks=False):
         return False
     names = os.listdir(entry.path)

@@ -1,7 +1,7 @@
-"""What a box's files are called at home, so that no two of them are one on any file system.
+"""Names of a box's files at home, chosen so that no two of them collide on any file system.
 
-A box tells `A.json` from `a.json`; macOS and Windows do not, and a copy of the results to such a disk would lose one.
-The first of such names is kept, the others get a mark made of their own path: `a~1f3b9c2d.json`.
+A box distinguishes `A.json` from `a.json`; macOS and Windows do not, and a copy of the results to such a disk would
+lose one. The first of such names is kept, the others get a suffix computed from their own path: `a~1f3b9c2d.json`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from leasehold.model.run.note import Note
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?\Z")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\Z", re.IGNORECASE)
-_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # HFS+ compares names without them
-_FOREIGN = re.compile(r'[\\:*?"<>|\x00-\x1f\x7f]')  # what Windows refuses in a name
+_UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # HFS+ ignores them in comparisons
+_FOREIGN = re.compile(r'[\\:*?"<>|\x00-\x1f\x7f]')  # characters that Windows refuses in a name
 _CANNOT = (errno.EINVAL, errno.ENOENT, errno.EILSEQ, errno.ENAMETOOLONG, errno.EPROTO)
 _MOST_BYTES = 255
 _MARK_DIGITS = 8
@@ -32,7 +32,7 @@ Holds = Callable[[str], bool]
 
 
 def folded(segment: str) -> str:
-    """Spell a name so that two which any file system takes for one are equal."""
+    """Normalize a name: two that any file system considers equal become equal."""
     if segment.isascii():
         return segment.lower().rstrip(". ")
     bare = _UNSEEN.sub("", unicodedata.normalize("NFC", segment))
@@ -40,7 +40,7 @@ def folded(segment: str) -> str:
 
 
 def listed_order(path: str) -> tuple[tuple[bool, str], ...]:
-    """Order paths as a box lists them: the files of a folder first, then its folders."""
+    """Sort paths as a box lists them: the files of a folder first, then its folders."""
     *folders, name = path.split("/")
     return (*((True, folder) for folder in folders), (False, name))
 
@@ -50,9 +50,9 @@ class HomeNames:
 
     def __init__(self, holds: Holds = lambda segment: True) -> None:
         self._holds = holds
-        self._known: dict[str, str] = {}  # folders, and files that were named before
-        self.twins: list[tuple[str, str, str]] = []  # path, whose name it would take, and its name at home
-        self._taken: dict[str, dict[str, str]] = {}  # by home folder: what is one with what, and whose it is
+        self._known: dict[str, str] = {}  # folders, and files named before
+        self.twins: list[tuple[str, str, str]] = []  # path, the path whose name it would take, and its name at home
+        self._taken: dict[str, dict[str, str]] = {}  # by home folder: normalized name -> its owner
 
     def of(self, cell: str, path: str) -> str:
         """Return where a file of a cell lies at home, below the cell's folder."""
@@ -62,7 +62,7 @@ class HomeNames:
         return (before or home + slash + self._name(cell, home, path, name))[len(cell) + 1 :]
 
     def keep(self, cell: str, path: str, home: str) -> None:
-        """Hold on to the name that a file got before."""
+        """Keep the name that a file got before."""
         at = cell + "/"
         theirs, ours = path.split("/"), home.split("/")
         for count in range(1, len(theirs) + 1):
@@ -99,7 +99,7 @@ class HomeNames:
 
 @dataclass(frozen=True)
 class Twin:
-    """A file or folder whose name some file systems take for that of another one, and what it is called at home."""
+    """A file or folder whose name some file systems equate with another's, and its name at home."""
 
     path: str
     other: str
@@ -107,7 +107,7 @@ class Twin:
 
 
 def twins(paths: Iterable[str]) -> list[Twin]:
-    """List what gets another name at home because of another file's name, as the box would list them."""
+    """List what gets another name at home because of another file's name, in the box's order."""
     names = HomeNames()
     for path in sorted(paths, key=listed_order):
         names.of("cell", path)
@@ -115,13 +115,13 @@ def twins(paths: Iterable[str]) -> list[Twin]:
 
 
 def named(rows: Iterable[tuple[str, str]], holds: Holds) -> dict[tuple[str, str], str]:
-    """Name files in the order in which they are listed, each by its cell and path."""
+    """Name files in list order, each by its cell and path."""
     names = HomeNames(holds)
     return {(cell, path): names.of(cell, path) for cell, path in rows}
 
 
 def notes_of_names(names: Mapping[str, str]) -> Iterator[Note]:
-    """Say which files are called otherwise at home, by cell/path."""
+    """Report which files have another name at home, by cell/path."""
     for key, home in list(names.items())[:_SHOWN]:
         why = "some file systems take it for another file's name, or cannot hold it"
         yield Note("renamed", f"{one_line(key)} is {one_line(home)} at home: {why}")
@@ -148,7 +148,7 @@ class Probe:
                 os.close(os.open(os.path.join(place, segment), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
                 return os.listdir(place) == [segment]
             except OSError as error:
-                return error.errno not in _CANNOT  # a full disk says nothing about names
+                return error.errno not in _CANNOT  # a full disk proves nothing about names
 
 
 def _sort_of(segment: str) -> tuple[object, ...]:

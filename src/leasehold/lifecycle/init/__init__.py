@@ -1,4 +1,4 @@
-"""`lease init`: look at a project and write its first job file, or convert one of another tool."""
+"""`lease init`: inspect a project and write its first job file, or convert a file of another tool."""
 
 from leasehold.lifecycle.init.convert.convert import Conversion
 from leasehold.lifecycle.init.look.look import look_at

@@ -1,4 +1,4 @@
-"""`lease init`: write the first job file, and never over another."""
+"""`lease init`: write the first job file; never overwrite one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leasehold.lifecycle.project.ignored_data import left_home, named_by
 
 @dataclass(frozen=True)
 class Started:
-    """What `lease init` wrote, where (nowhere for stdout), and what it rests on."""
+    """What `lease init` wrote, where (empty for stdout), and the evidence for it."""
 
     text: str
     target: Path | None
@@ -26,7 +26,7 @@ class Started:
 
 
 def init(folder: Path, target: Path, *, stdout: bool = False, source: Path | None = None) -> Started:
-    """Look at a folder, or carry `source` over, and write a job file; with stdout it is only returned."""
+    """Inspect a folder, or convert `source`, and write a job file; with stdout, only return it."""
     if not stdout:
         _refuse_existing(target)
     facts = look_at(folder)
@@ -38,7 +38,7 @@ def init(folder: Path, target: Path, *, stdout: bool = False, source: Path | Non
 
 
 def draft(folder: Path, facts: ProjectFacts) -> str:
-    """Spell a job file for a project that was looked at, with the data that it reads and git ignores."""
+    """Draft a job file for an inspected project, with the data that it reads and git ignores."""
     command = facts.entry.command if facts.entry is not None else ""
     return write_job(facts, named_by(folder, command, left_home(folder, command)))
 

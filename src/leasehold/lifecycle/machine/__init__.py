@@ -1,1 +1,1 @@
-"""Connect to a box, and tell which machine it is."""
+"""Connect to a box, and determine which machine it is."""

@@ -1,4 +1,4 @@
-"""From a box's name to a way in: `local`, `ssh:[user@]host[:port]`, or a name of the box book."""
+"""Resolve a box's name to a connection: `local`, `ssh:[user@]host[:port]`, or a name of the box book."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 EngineT = TypeVar("EngineT", bound="Engine")
 DEFAULT_PLATFORM = "generic-ssh"
 
-# What a conversation needs is imported when there is one: ssh is called before, and shakes hands meanwhile.
+# Imports for a conversation happen when there is one: ssh starts first, and its handshake runs meanwhile.
 
 
 @dataclass(frozen=True)
 class Box:
-    """A reachable machine: its name, platform, our root folder on it, and how to get there."""
+    """A reachable machine: its name, platform, our root folder on it, and how to connect."""
 
     name: str
     platform: str
     root: str
     transport: Transport
     python_hint: str = ""
-    price: str = ""  # what the book says it costs
-    durable: str = ""  # the folder that the book names for copies
+    price: str = ""  # its price in the book
+    durable: str = ""  # the book's folder for copies
     chosen: bool = False  # a person named its platform
 
     def connect(self) -> MachineEngine:
-        """Open one wire; raises LinkError when the box cannot be reached.
+        """Open one connection; raise LinkError when the box cannot be reached.
 
-        A door never met is only knocked at first: nothing may be typed at a relay's menu.
+        An unknown door is only probed at first: no input may reach a relay's menu.
         """
         from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
         from leasehold.transport.flavour import refuse_closed_door
@@ -61,15 +61,15 @@ class Box:
         return engine
 
     def connect_by(self, transport: Transport) -> MachineEngine:
-        """Open one wire by another way to the same box."""
+        """Open one connection by another route to the same box."""
         return replace(self, transport=transport).connect()
 
     def gateway(self) -> str:
-        """Name what its connection goes through: boxes behind one door are asked gently."""
+        """Return the gateway of its connection: boxes behind one gateway share a limit on parallel connections."""
         return gateway_of(self.transport)
 
     def look_in(self) -> MachineEngine:
-        """Open one wire for reading, over a connection that others share where there is one."""
+        """Open one connection for reading, shared with others where possible."""
         from leasehold.transport import sharing
         from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
 
@@ -77,7 +77,7 @@ class Box:
         return sharing.first_answer(ways, self._by)
 
     def told(self) -> list[tuple[int, str]]:
-        """Have its boot line print each run's status and its age, over the same kind of connection; nothing starts."""
+        """Have its boot line print each run's status and its age, over such a connection; nothing is started."""
         from leasehold.transport import sharing
         from leasehold.transport.hello import HANDSHAKE_TIMEOUT_S
         from leasehold.transport.wire import ask_status
@@ -93,10 +93,10 @@ class Box:
 
 
 def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -> Box:
-    """Resolve what --on says."""
+    """Resolve the value of --on."""
     if name == LOCAL:
         where = home.box_root("rehearsal" if rehearse else "local")
-        if rehearse and root not in ("", str(where)):  # `down` deletes a rehearsal's folder: never one of yours
+        if rehearse and root not in ("", str(where)):  # `down` deletes a rehearsal's folder: never a user's
             raise UserError("box.no_rehearsal", "--rehearse and --root do not go together", hint="leave --root out")
         platform = "rehearsal" if rehearse else "local"
         return Box("local", platform, root or str(where), LocalTransport(), sys.executable)
@@ -115,7 +115,7 @@ def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -
 
 
 def _box_at(home: Home, address: SshAddress, root: str) -> Box:
-    """A box that is in no book: on the platform that a person named for it, else on the one that assumes nothing."""
+    """Return a box that is in no book: on the platform that a person named, else on the one that assumes nothing."""
     platform = box_book.chosen_platform(home.ledger, f"{SSH}{address}")
     if not platform:
         return Box(f"{SSH}{address}", DEFAULT_PLATFORM, root, _ssh(home, address))
@@ -125,20 +125,20 @@ def _box_at(home: Home, address: SshAddress, root: str) -> Box:
 
 
 def folder_on(profile: Profile) -> str:
-    """Our folder on the tier that the profile gives to runs; empty leaves it to the box's home folder."""
+    """Return our folder on the tier that the profile gives to runs; empty leaves it to the box's home folder."""
     path = profile.state_tier.path
     return path.rstrip("/") + "/leasehold" if path.startswith("/") else ""
 
 
 def _interpreter(home: Home, platform: str) -> str:
-    """The Python that the platform's image has for certain, where a login shell would not find it."""
+    """Return the Python that the platform's image surely has, where a login shell would not find it."""
     shelf = home.shelf()
     return shelf.load(platform).environment.interpreter if platform in shelf.names() else ""
 
 
 @contextmanager
 def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
-    """Find the ordered box; one that we have met is called at once, so that its handshake overlaps our own start."""
+    """Find the requested box; connect at once to one already met, so that the handshake overlaps our own start."""
     box = find_box(home, order.on, root=order.root, rehearse=order.rehearse)
     with EarlyCalls(home.path).opening(order.on, box.transport) as way:
         yield box if way is box.transport else replace(box, transport=way)
@@ -146,7 +146,7 @@ def calling_ahead(home: Home, order: RunOrder) -> Iterator[Box]:
 
 @contextmanager
 def closed_on_failure(engine: EngineT) -> Iterator[EngineT]:
-    """Close a connection if what is done over it fails; otherwise it stays open for the caller."""
+    """Close a connection if its use fails; otherwise leave it open for the caller."""
     try:
         yield engine
     except BaseException:
@@ -155,7 +155,7 @@ def closed_on_failure(engine: EngineT) -> Iterator[EngineT]:
 
 
 def way_to(home: Home, name: str) -> Transport:
-    """Find the way to a box of a lease; no profile is read for it."""
+    """Find the route to a box of a lease; no profile is read for it."""
     if name == LOCAL:
         return LocalTransport()
     if name.startswith(SSH):
@@ -167,7 +167,7 @@ def way_to(home: Home, name: str) -> Transport:
 
 
 def gateway_of(way: Transport) -> str:
-    """Name what a way's first hop goes through; ssh is asked."""
+    """Return the first hop of a route; ssh is asked."""
     return ssh_config.gateway(way.config()) if isinstance(way, SshTransport) else way.name
 
 
@@ -176,21 +176,21 @@ def _ssh(home: Home, address: SshAddress) -> SshTransport:
 
 
 def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransport | LocalTransport:
-    """Open a book entry's address as it now stands; only the host key is remembered between connections."""
+    """Open a book entry's current address; only the host key is remembered between connections."""
     if entry.address == LOCAL:
         return LocalTransport()
     address = SshAddress.parse(entry.address[len(SSH) :])._replace(identity=entry.identity)
-    links = None if only_pins else home.links  # a first contact with a told key is proven by itself
+    links = None if only_pins else home.links  # a first contact with an expected key is its own proof
     return SshTransport(address, home.pins(str(address)), name=entry.name, only_pins=only_pins, links=links)
 
 
 def only_plans(platform: str) -> str:
-    """Say what is possible on a platform whose engine cannot run yet."""
+    """Report what is possible on a platform whose engine cannot run yet."""
     return f"lease plan --on {platform} plans and prices the job; run it on a box with SSH"
 
 
 def unknown_box(home: Home, name: str) -> UserError:
-    """Say that the book has no such box, and what comes near."""
+    """Return the error that the book has no such box, with similar names."""
     if name in home.shelf().names():
         what = f"{name!r} is a platform, and no box of it was named"
         if not home.shelf().load(name).runnable:

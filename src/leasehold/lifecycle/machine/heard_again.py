@@ -1,7 +1,7 @@
-"""A box of a lease that a person called stopped, and that answers: the lease is open again, and everybody is told.
+"""A box that a person reported as stopped, and that answers: its lease is reopened, and that is reported.
 
-Whoever asks that box for anything finds it out. A run that is at work there since before the lease was closed proves
-that the box never stopped, so its meter counts throughout; otherwise the person is believed and it was off until now.
+Any request to that box detects it. A run that has been at work there since before the lease was closed proves that the
+box never stopped, so its meter counts throughout; otherwise the person is believed and the box was off until now.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class ClosedBox(Box):
     hush: Callable[[Engine], None] = field(default=lambda engine: None)
 
     def connect(self) -> MachineEngine:
-        """Open one wire, and write down that it answered."""
+        """Open one connection, and record that the box answered."""
         return self._noted(super().connect())
 
     def look_in(self) -> MachineEngine:
-        """Open one wire for reading, and write down that it answered."""
+        """Open one connection for reading, and record that the box answered."""
         return self._noted(super().look_in())
 
     def _noted(self, engine: MachineEngine) -> MachineEngine:
@@ -55,14 +55,14 @@ class ClosedBox(Box):
 
 
 def doubtful(home: Home, lease: Lease) -> bool:
-    """Whether a lease was closed by a person's word alone, and no other counts what its box costs."""
+    """Return whether a lease was closed by a person's word alone, and no other lease counts its box's cost."""
     if lease.open or lease.box == LOCAL or not books.closed_by_word(home.ledger, lease.id):
         return False
     return not any(other.box == lease.box for other in books.leases(home.ledger, only_open=True))
 
 
 def is_another(home: Home, lease: Lease) -> bool:
-    """Whether the book has given the box's name to another machine since: that one's answer proves nothing."""
+    """Return whether the book has since given the box's name to another machine: its answer would prove nothing."""
     now = box_book.find(home.ledger, lease.box)
     then = box_book.find_at(home.ledger, lease.box, lease.closed_unix)
     keys = {entry.fingerprint for entry in (then, now) if entry is not None and entry.fingerprint}
@@ -70,7 +70,7 @@ def is_another(home: Home, lease: Lease) -> bool:
 
 
 def worth_asking(home: Home, now_unix: float) -> list[Lease]:
-    """List leases that a person closed lately: a refresh asks their boxes too."""
+    """List leases that a person closed recently: a refresh asks their boxes too."""
     recent = [lease for lease in books.leases(home.ledger) if 0 < now_unix - lease.closed_unix < _DOUBTED_S]
     newest: dict[str, Lease] = {}
     for lease in recent:
@@ -79,7 +79,7 @@ def worth_asking(home: Home, now_unix: float) -> list[Lease]:
 
 
 def note_heard(home: Home, lease: Lease, runs: Iterable[Mapping[str, Any]]) -> None:
-    """Open a doubtful lease again: its box answered, with these runs on it."""
+    """Reopen a doubtful lease: its box answered, with these runs on it."""
     lease = books.find_lease(home.ledger, lease.id)
     if not doubtful(home, lease) or is_another(home, lease):
         return
@@ -91,7 +91,7 @@ def note_heard(home: Home, lease: Lease, runs: Iterable[Mapping[str, Any]]) -> N
 
 
 def hush_closed(home: Home, lease: Lease, engine: Engine) -> None:
-    """A box nags on about a lease that has ended if nobody could tell it then: it is told at the next contact."""
+    """Stop the notices of a box that was out of reach when its lease ended, at the next contact."""
     if books.find_lease(home.ledger, lease.id).open:
         return
     for record in books.runs(home.ledger, lease=lease.id):
@@ -101,7 +101,7 @@ def hush_closed(home: Home, lease: Lease, engine: Engine) -> None:
 
 
 def reopened_since(home: Home, seq: int) -> list[str]:
-    """Say which leases were opened again after this event of the ledger."""
+    """List the leases reopened after this event of the ledger."""
     return [_say(books.find_lease(home.ledger, lease), data) for lease, data in books.reopened(home.ledger, seq)]
 
 
@@ -119,7 +119,7 @@ def _is_live(run: Mapping[str, Any]) -> bool:
 
 
 def say_closed_by_word(home: Home) -> str:
-    """Say which leases only a person's word closed; empty where there are none."""
+    """Format which leases were closed by a person's word alone; empty where there are none."""
     found = [lease for lease in books.leases(home.ledger) if doubtful(home, lease)]
     newest: dict[str, Lease] = {}
     for lease in found:

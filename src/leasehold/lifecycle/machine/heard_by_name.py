@@ -1,6 +1,6 @@
-"""A box of a lease that a person called stopped, and that answers under another name or from another folder.
+"""A box of a lease reported as stopped that answers under another name or from another folder.
 
-Its name there proves nothing. The same running system with that lease's run at work does: the lease was closed by
+The name proves nothing. The same running system with that lease's run at work does: the lease was closed by
 mistake, is open again, and counts from its beginning.
 """
 
@@ -26,7 +26,7 @@ _LIVE = ("opened", "running", "stopping")
 
 
 def reopen_by_machine(home: Home, box: Box, engine: Engine) -> None:
-    """Open the doubtful leases again whose runs are at work on this very machine; asked only where there are some."""
+    """Reopen the doubtful leases whose runs are at work on this very machine; it is asked only where there are any."""
     closed = [(lease, met_before(home, lease)) for lease in books.leases(home.ledger) if doubtful(home, lease)]
     known = [(lease, met) for lease, met in closed if met is not None]
     if not known:

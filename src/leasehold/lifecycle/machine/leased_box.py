@@ -1,4 +1,4 @@
-"""The box of a lease, open or closed, and a box by its name: whichever is asked, a box of a closed lease is noticed."""
+"""The box of a lease, open or closed, and a box by its name: either way an answer on a closed lease is noticed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .heard_again import ClosedBox, doubtful, hush_closed, note_heard
 
 def box_of(home: Home, lease: Lease) -> Box:
     """Find the box of a lease again; its folder there stays what it was when the lease was opened."""
-    rehearse = lease.platform == "rehearsal" and lease.box == LOCAL  # a book once took ssh boxes for rehearsals
+    rehearse = lease.platform == "rehearsal" and lease.box == LOCAL  # older books accepted ssh boxes as rehearsals
     box = replace(find_box(home, lease.box, root=lease.root, rehearse=rehearse), root=lease.root)
     return box if lease.open else _noticed(home, lease, box)
 
 
 def box_called(home: Home, name: str, *, root: str = "") -> Box:
-    """Find a box by its name; where a person called it stopped, its answer opens its newest lease again."""
+    """Find a box by its name; if it was reported as stopped, its answer reopens its newest lease."""
     box = find_box(home, name, root=root)
     newest = next((lease for lease in books.leases(home.ledger) if lease.box == box.name), None)
     return _noticed(home, newest, box) if newest is not None and doubtful(home, newest) else box

@@ -1,4 +1,4 @@
-"""Other folders of ours on the machine that is to go: runs there go with it, whatever name or root they were given."""
+"""Other leasehold folders on the machine to be ended: their runs end with it, whatever name or root they have."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .box import Box
 if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
-_NAMED = 5  # folders that a line names; more are counted
+_NAMED = 5  # folders named on one line; more are counted
 
 
 @dataclass(frozen=True)
 class OtherRoot:
-    """A folder of ours beside the one that was asked for, with its runs as the box sees them."""
+    """A leasehold folder beside the requested one, with its runs as the box sees them."""
 
     root: str
     runs: tuple[dict[str, Any], ...]
@@ -33,9 +33,9 @@ class OtherRoot:
 
 
 def roots_at_stake(engine: Engine, home: Home, lease: Lease, verb: Verb) -> tuple[list[OtherRoot], list[Finding]]:
-    """Have the box list its other roots that the verb may end, and say where it may not look for them.
+    """Have the box list its other roots that the verb may end, and where it may not look for them.
 
-    Every folder that this home ever used is named to it. A rehearsal ends nothing but its own folder, with all that
+    It receives every folder that this home ever used. A rehearsal ends nothing but its own folder, with all that
     lies below it.
     """
     if not verb.deletes and verb.ends == "nothing":
@@ -52,7 +52,7 @@ def roots_at_stake(engine: Engine, home: Home, lease: Lease, verb: Verb) -> tupl
 
 
 def _name_closed(places: Any) -> list[Finding]:
-    """Name other users' folders into which the box's user may not look; they are there on every box."""
+    """List other users' folders that the box's user may not read; every box has some."""
     names = [one_line(str(place)) for place in places] if isinstance(places, list) else []
     if not names:
         return []
@@ -69,7 +69,7 @@ def known_roots(home: Home) -> list[str]:
 
 
 def judge_unread(lease: Lease, root: OtherRoot, strange: list[str]) -> list[Finding]:
-    """Say which runs of another root this home does not know, and what could not be read there."""
+    """List the runs of another root that this home does not know, and what could not be read there."""
     found = [unknown(f"another folder of ours on this machine: {root.problem}")] if root.problem else []
     for run in strange:
         what = f"run {one_line(run)} lies in {one_line(root.root)} on this same machine, unknown to this home"
@@ -78,13 +78,13 @@ def judge_unread(lease: Lease, root: OtherRoot, strange: list[str]) -> list[Find
 
 
 def attach_words(run: str, box: str, root: str) -> str:
-    """Spell the command that makes a run known to this home."""
+    """Format the command that makes a run known to this home."""
     place = f" --root {one_line(root)}" if root not in ("", DEFAULT_ROOT) else ""
     return f"lease attach {one_line(run)} --on {box}{place}"
 
 
 @contextmanager
 def opened(box: Box, root: str) -> Iterator[Engine]:
-    """Speak to the same machine about another folder."""
+    """Connect to the same machine for another folder."""
     with replace(box, root=root).connect() as engine:
         yield engine

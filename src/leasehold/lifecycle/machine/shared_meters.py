@@ -1,4 +1,4 @@
-"""One machine has one meter, whatever names and roots it is leased under; a name never proves which machine it is."""
+"""One machine has one meter, whatever its names and roots; a name never proves which machine it is."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 
 def read_machine(home: Home, box: Box, engine: Engine) -> Machine:
-    """Ask the box which machine it is."""
+    """Ask the box for its machine identity."""
     said, _ = engine.box.machine(known_roots(home))
     return machine_read(said, host_key(box))
 
 
 def met_before(home: Home, lease: Lease) -> Machine | None:
-    """The machine as it showed itself last on this lease."""
+    """Return the machine as last seen on this lease."""
     met = list(home.ledger.events(lease=lease.id, kind="machine_met"))
     return machine_from_dict(met[-1].data) if met else None
 
 
 def meet(home: Home, lease: Lease, at: tuple[Box, Engine], report: Report) -> None:
-    """Note the machine of a lease that was opened for a run which is there already; nothing else asks for it then."""
+    """Record the machine of a lease opened for an existing run; nothing else asks for it then."""
     if met_before(home, lease) is None:
         box, engine = at
         note_machine(home, lease, read_machine(home, box, engine), report)
 
 
 def note_machine(home: Home, lease: Lease, met: Machine, report: Report) -> None:
-    """Write down which machine a lease is on; one that another open lease counts already is not counted twice."""
+    """Record which machine a lease is on; one that another open lease already counts is not counted twice."""
     if met_before(home, lease) != met:
         home.ledger.append("machine_met", lease=lease.id, **met.as_dict())
     if lease.counted_by or not bills(lease):
@@ -72,14 +72,14 @@ def _counts_for(home: Home, lease: Lease) -> bool:
 
 
 def twins_of(home: Home, lease: Lease) -> set[str]:
-    """Name the other open leases that are on this very machine, as far as was proven."""
+    """List the other open leases that are on this very machine, as far as that was proven."""
     first = lease.counted_by or lease.id
     held = books.leases(home.ledger, only_open=True)
     return {other.id for other in held if first in (other.id, other.counted_by)} - {lease.id}
 
 
 def close_twins(home: Home, twins: set[str], said: str, report: Report) -> None:
-    """The machine is gone, and with it every other lease that was on it."""
+    """Close every other lease on a machine that is gone."""
     for twin in sorted(twins):
         home.ledger.append("lease_closed", lease=twin, verb=said, said="it was on the same machine")
         report(Note("closed", f"{twin} was on the same machine and is closed too"))

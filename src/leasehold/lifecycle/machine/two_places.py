@@ -1,4 +1,4 @@
-"""Prove that the home copy does not lie on the box: a note left beside the results must not be seen there."""
+"""Prove that the home copy does not lie on the box: a note written beside the results must not be visible there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 
-_LOOK_S = 60.0  # how long the box may look through its folder for a note before a box is given up
+_LOOK_S = 60.0  # seconds that the box may search its folder for a note
 _LAUNCH_LOOK_S = 1.0
 _PULL_LOOK_S = 0.2
 _TAILS = 6
@@ -35,7 +35,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
-    """What a folder is mounted from."""
+    """The source that a folder is mounted from."""
 
     kind: str = ""
     source: str = ""
@@ -46,7 +46,7 @@ class Mount(NamedTuple):
 def read_places(
     engine: Engine, box: Box, folders: Sequence[tuple[Path, str]], limit_s: float = _LOOK_S
 ) -> PlaceReadings:
-    """Leave a note in each folder, have the box look for it, and take the notes away."""
+    """Write a note to each folder, have the box look for it, and delete the notes."""
     left = [(_nearest(folder), what) for folder, what in folders]
     left = list({str(folder): (folder, what) for folder, what in reversed(left)}.values())
     notes: list[dict[str, Any]] = []
@@ -77,7 +77,7 @@ def _heard(folder: HomeFolder, note: dict[str, Any], answer: Witnessed, hosts: s
 
 
 def refuse_results_on_box(engine: Engine, box: Box, results: Path) -> None:
-    """Refuse a launch whose results would come home to the box itself; a quick look, the gate looks everywhere."""
+    """Refuse a launch whose results would come home to the box itself; a quick check, the gate checks everywhere."""
     findings = lie_on_box(read_places(engine, box, [(results, "the results' folder")], _LAUNCH_LOOK_S))
     if findings:
         raise Refusal(
@@ -89,7 +89,7 @@ def refuse_results_on_box(engine: Engine, box: Box, results: Path) -> None:
 
 
 def warn_results_on_box(engine: Engine, box: Box, record: RunRecord, report: Report) -> None:
-    """Say at a pull that what comes home stays on the box; the teardown will refuse."""
+    """Warn at a pull that the copy stays on the box; the teardown will refuse."""
     readings = read_places(engine, box, [(Path(record.results), "the results' folder")], _PULL_LOOK_S)
     for finding in lie_on_box(readings):
         text = f"{finding.what}. This is no copy elsewhere, and lease down will refuse: {finding.hint}"
@@ -97,14 +97,14 @@ def warn_results_on_box(engine: Engine, box: Box, record: RunRecord, report: Rep
 
 
 class HomeJudged(NamedTuple):
-    """What the gate is told of home and box."""
+    """The gate's facts on home and box."""
 
     findings: tuple[Finding, ...] = ()
     doubts: tuple[str, ...] = ()
 
 
 def judge_home(engine: Engine, box: Box, home: Home, records: Sequence[RunRecord], *, simulated: bool) -> HomeJudged:
-    """Judge everything of this home that must outlive the box; a simulated one is nothing but its folder."""
+    """Judge everything of this home that must outlive the box; a simulated box is nothing but its folder."""
     folders = [(home.path, "this home with its ledger")]
     for record in records:
         folders.append((Path(record.results), f"the results' folder of {record.run}"))
@@ -115,7 +115,7 @@ def judge_home(engine: Engine, box: Box, home: Home, records: Sequence[RunRecord
 
 
 def this_machine() -> Machine:
-    """Read what tells this machine from others."""
+    """Read the identity of this machine."""
     said: dict[str, Any] = {"boot": boot_id(), "host": os.uname().nodename if hasattr(os, "uname") else ""}
     with contextlib.suppress(OSError):
         said["processes"] = os.readlink("/proc/self/ns/pid")
@@ -128,7 +128,7 @@ def this_machine() -> Machine:
 
 
 def host_key(box: Box) -> str:
-    """Name the host key that connections to a box are held to; empty where it has none."""
+    """Return the host key that connections to a box must present; empty where it has none."""
     asked = getattr(box.transport, "trusted_fingerprint", None)
     return str(asked()) if callable(asked) else ""
 
@@ -138,7 +138,7 @@ def _address(box: Box) -> str:
 
 
 def mount_of(folder: Path) -> Mount:
-    """Find what a folder of this machine is mounted from; empty where the system does not say."""
+    """Find what a folder of this machine is mounted from; empty where the system does not report it."""
     best = Mount()
     for mount in _mounts():
         if _is_below(str(folder), mount.point) and len(mount.point) >= len(best.point):
@@ -159,7 +159,7 @@ def _mounts() -> Iterator[Mount]:
 
 
 def _lies_in(copy: Path) -> list[Path]:
-    """List the folder above a copy, and what of the copy itself is a link or a mount of another place."""
+    """List the folder above a copy, and the parts of the copy that are links or mounts of another place."""
     found, true = [copy.parent], os.path.realpath(copy.parent)
     for part in (copy, copy / "cells"):
         named, true = os.path.join(true, part.name), os.path.realpath(part)
@@ -170,7 +170,7 @@ def _lies_in(copy: Path) -> list[Path]:
 
 
 def seen_from_afar(folder: Path) -> tuple[list[str], list[str]]:
-    """Guess by which paths a box would see this folder: as here, as the mount's far end has it, and by its tail."""
+    """Guess the paths by which a box would see this folder: as here, as on the mount's server, and by its tail."""
     mount, real = mount_of(folder), str(folder)
     inner = os.path.relpath(real, mount.point)
     places, tails = [real], ["" if inner == "." else inner]
@@ -215,7 +215,7 @@ def _ids_above(folder: Path) -> list[str]:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder itself or the nearest one above it that is there, by its true name."""
+    """Return the folder itself or its nearest existing parent, with links resolved."""
     place = folder.absolute()
     while not place.is_dir() and place != place.parent:
         place = place.parent

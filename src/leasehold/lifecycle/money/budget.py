@@ -1,4 +1,4 @@
-"""A run's budget at home: said at launch, sent to the box, and warned of once per threshold."""
+"""A run's budget at home: reported at launch, sent to the box, with one warning per threshold."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .platform_facts import facts_of
 
 
 def bills(lease: Lease) -> bool:
-    """Whether a meter runs on it, for all we know: your own machine without a price does not."""
+    """Return whether a lease bills, as far as is known: your own machine without a price does not."""
     return lease.box != "local" or bool(lease.price)
 
 
 def spending(home: Home, record: RunRecord, now_unix: float) -> Spending | None:
-    """Say what a run has used of its budget; None when it has none, or when it cannot be compared."""
+    """Return what a run has used of its budget; None when it has none, or when it cannot be compared."""
     job = json.loads(record.plan_json).get("job", {})
     budget = str(job.get("budget") or "")
     if not budget or mismatch(budget, books.find_lease(home.ledger, record.lease)):
@@ -35,7 +35,7 @@ def spending(home: Home, record: RunRecord, now_unix: float) -> Spending | None:
 
 
 def budget_for_box(home: Home, run: str, report: Report, *, refuse: bool) -> dict[str, Any]:
-    """Spell the budget for the caretaker; one that cannot be watched is said, a used-up one may refuse a start."""
+    """Format the budget for the caretaker; report one that cannot be watched; a used-up one may refuse a start."""
     record = books.find_run(home.ledger, run)
     lease = books.find_lease(home.ledger, record.lease)
     budget = str(json.loads(record.plan_json)["job"].get("budget") or "")
@@ -60,7 +60,7 @@ def budget_for_box(home: Home, run: str, report: Report, *, refuse: bool) -> dic
 
 
 def warn(home: Home, record: RunRecord, now_unix: float, report: Report) -> None:
-    """Tell a threshold that was passed since this home last looked, once."""
+    """Report a threshold that was passed since this home last looked, once."""
     spent = spending(home, record, now_unix)
     if spent is None or spent.passed <= told(home.ledger, record.run, spent.limit_text):
         return
@@ -70,18 +70,18 @@ def warn(home: Home, record: RunRecord, now_unix: float, report: Report) -> None
 
 
 def told(ledger: Ledger, run: str, budget: str) -> int:
-    """Return the highest threshold of this budget that was told at home."""
+    """Return the highest threshold of this budget that this home has reported."""
     events = ledger.events(run=run, kind="budget_warned")
     return max((int(event.data["percent"]) for event in events if event.data["budget"] == budget), default=0)
 
 
 def remember(ledger: Ledger, record: RunRecord, budget: str, percent: int) -> None:
-    """Write down that a threshold was told."""
+    """Record that a threshold was reported."""
     ledger.append("budget_warned", lease=record.lease, run=record.run, budget=budget, percent=percent)
 
 
 def _stays(home: Home, record: RunRecord, now_unix: float) -> list[Stay]:
-    """List when the run had which lease: each stretch from being seen alive to its end or its move elsewhere."""
+    """List when the run had which lease: each stretch from its first live sighting to its end or its move."""
     spans: list[tuple[str, float, float | None]] = []
     for event in home.ledger.events(run=record.run, kind="run_seen"):
         lease, start, end = spans[-1] if spans else ("", 0.0, 0.0)
@@ -98,7 +98,7 @@ def _stays(home: Home, record: RunRecord, now_unix: float) -> list[Stay]:
 
 
 def _ended(event: LedgerEvent, start: float) -> float:
-    """When the box says it ended; when this home heard of it, if that cannot be."""
+    """Return the end time from the box; the time when this home learnt of it, if the box's is impossible."""
     said = float(event.data.get("changed_unix") or 0.0)
     return said if start < said < event.t else event.t
 
@@ -107,4 +107,4 @@ def _facts(home: Home, lease: Lease) -> LeaseFacts:
     try:
         return facts_of(home, lease)
     except LeaseholdError:
-        return LeaseFacts()  # a platform whose facts are gone still has its price
+        return LeaseFacts()  # a platform with missing facts still has its price

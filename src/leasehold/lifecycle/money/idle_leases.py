@@ -1,4 +1,4 @@
-"""What every command says first: boxes that bill while no run is live on them, each with its cost so far."""
+"""Warnings before every command: boxes that bill while no run is live on them, each with its cost so far."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Nag:
     box: str
     price: str
     next_command: str
-    answers: tuple[str, ...] = ()  # the commands that are an answer: whoever types one need not be told
+    answers: tuple[str, ...] = ()  # the commands that answer it: a person who types one needs no warning
     cost: str = ""  # of the lease so far
-    unconfirmed: bool = False  # a stop was asked for, and nobody knows whether it took effect
+    unconfirmed: bool = False  # a stop was requested, and it is unknown whether it took effect
 
     def __str__(self) -> str:
         ended = f"just {self.state}" if self.idle_s < _JUST_S else f"{self.state} {ago(self.idle_s)} ago"
@@ -48,13 +48,13 @@ class Nag:
         return f"{self.run} {ended} and {meter}. Next: {self.next_command}"
 
     def answered_by(self, command: str, word: str) -> bool:
-        """Whether a command that names this run, box or lease does what is asked for."""
+        """Return whether a command that names this run, box or lease is the requested one."""
         return command in self.answers and (word == self.box or self.run.startswith(word))
 
 
 @dataclass(frozen=True)
 class IdleNag:
-    """A lease that bills and on which no run has started: a gate refused, or the launch did not get that far."""
+    """A lease that bills and on which no run has started: a gate refused, or the launch failed earlier."""
 
     lease: str
     box: str
@@ -69,17 +69,17 @@ class IdleNag:
 
     @property
     def next_command(self) -> str:
-        """What to type."""
+        """Return the command to type."""
         return f"lease run once that is mended, or lease down {self.lease}"
 
     def answered_by(self, command: str, word: str) -> bool:
-        """Whether the lease is being ended."""
+        """Return whether the lease is being ended."""
         return command == "down" and word in (self.lease, self.box)
 
 
 @dataclass(frozen=True)
 class ClockNag:
-    """A clock that will soon cost data or money, on a box that nobody may be looking at."""
+    """A clock that will soon cost data or money, on a box that may be unattended."""
 
     box: str
     state: str
@@ -94,7 +94,7 @@ class ClockNag:
         return f"{self.box} is {self.state}; {when}: {self.clock.effect}{gone}{do}"
 
     def answered_by(self, command: str, word: str) -> bool:
-        """Whether it is being looked after: no command stops a clock."""
+        """Return False: no command stops a clock."""
         return False
 
 
@@ -102,7 +102,7 @@ AnyNag = Nag | IdleNag | ClockNag
 
 
 def nags(home: Home, now_unix: float) -> list[AnyNag]:
-    """Find leases that are open, metered and without a live run, and clocks about to fire; reads the ledger only."""
+    """Find leases that are open, metered and without a live run, and clocks about to fire; read the ledger only."""
     if not (home.path / "ledger.sqlite").exists():
         return []
     metered = {
@@ -129,12 +129,12 @@ def nags(home: Home, now_unix: float) -> list[AnyNag]:
 
 
 def _first(lease: Lease) -> str:
-    """Name the lease that counts the meter of this one's machine."""
+    """Return the lease that counts the meter of this one's machine."""
     return lease.counted_by or lease.id
 
 
 def _busy_machines(home: Home) -> set[str]:
-    """Name machines of several leases on which a run of one of them may live: none of them is idle."""
+    """Return machines of several leases on which a run of one may live: none of them is idle."""
     held = books.leases(home.ledger, only_open=True)
     shared = {lease.counted_by for lease in held if lease.counted_by}
     return {
@@ -147,8 +147,8 @@ def _busy_machines(home: Home) -> set[str]:
 
 
 def _idle(home: Home, lease: Lease, now_unix: float) -> list[IdleNag]:
-    """Name a lease on which nothing was ever started; a box of your own that nobody prices is not one."""
-    if books.started_on(home.ledger, lease.id):  # something may run there
+    """Return a warning for a lease on which nothing was started; none for an unpriced box of your own."""
+    if books.started_on(home.ledger, lease.id):  # something may be running there
         return []
     from .platform_facts import facts_of
 
@@ -178,14 +178,14 @@ def _cost(home: Home, lease: Lease, now_unix: float) -> str:
 
 
 def _has_meter(home: Home, lease: Lease) -> bool:
-    """Whether holding it costs money at all: a cluster's login node does not."""
+    """Return whether holding it costs money at all: a cluster's login node does not."""
     from .platform_facts import facts_of
 
     return bool(lease.price) or facts_of(home, lease).metered
 
 
 def _soon(home: Home, lease: Lease, now_unix: float) -> list[ClockNag]:
-    """Clocks that fire within days: those of a parked box, and a balance that runs out."""
+    """Return clocks that fire within days: those of a parked box, and a balance that runs out."""
     if not lease.parked and not lease.off_unknown and lease.balance is None:
         return []
     from leasehold.model.lease.meter import read_meter
@@ -199,7 +199,7 @@ def _soon(home: Home, lease: Lease, now_unix: float) -> list[ClockNag]:
 
 
 def _ended_unix(home: Home, record: RunRecord) -> float:
-    """When the box says it ended; else when this home first heard of it. Looking again must not begin a new count."""
+    """Return the end time from the box, else from this home's first report, so that a new look starts no new count."""
     seen = [
         event
         for event in home.ledger.events(run=record.run, kind="run_seen")
@@ -211,18 +211,18 @@ def _ended_unix(home: Home, record: RunRecord) -> float:
 
 
 def _was_asked(home: Home, lease: Lease) -> bool:
-    """Whether a person was told to stop the box, or has to look whether it is off, and nothing was heard since."""
+    """Return whether a person was asked to stop the box or check that it is off, with no report since."""
     if lease.off_unknown:
         return True
     return books.latest_of(home.ledger, lease.id, "verb_asked", "lease_parked", "lease_resumed") == "verb_asked"
 
 
 def _next(home: Home, lease: Lease, record: RunRecord) -> tuple[str, tuple[str, ...]]:
-    """Say what to type, and which commands count as having typed it."""
+    """Return the command to type, and the commands that count as it."""
     run = record.run
-    if _was_asked(home, lease):  # approved; the person is on the way to the console
+    if _was_asked(home, lease):  # approved; the person is about to act in the console
         return f"lease down {run} --stopped, once the console shows it", ("down",)
-    if not record.owed():  # home, given up, or another box's by now
+    if not record.owed():  # home, given up, or moved to another box
         return f"lease down {run}", ("down",)
     if record.state == "finished":
         return f"lease pull {run}", ("pull",)

@@ -1,4 +1,4 @@
-"""Read the meters: ledger and platform facts in, one Meter for each lease that may bill."""
+"""Read the meters: from the ledger and platform facts, one Meter for each lease that may bill."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class LeaseMeter:
     budgets: tuple[Spending, ...] = ()
     doubt: str = ""  # why the platform's facts are missing from it
     metered: bool = True  # holding it costs money
-    twin: bool = False  # another lease is open on its box, which is no name for it then
-    used: tuple[float, float, float] = (0.0, 0.0, 0.0)  # seconds of trainers, cores and cards: what an allocation pays
+    twin: bool = False  # another open lease is on its box, so the box's name is ambiguous
+    used: tuple[float, float, float] = (0.0, 0.0, 0.0)  # seconds of trainers, cores and GPUs: what an allocation pays
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Convert for --json."""
         lease = self.lease
         names = {"lease": lease.id, "box": lease.box, "platform": lease.platform, "price": lease.price}
         names = {**names, **({"counted_by": lease.counted_by} if lease.counted_by else {})}
@@ -51,7 +51,7 @@ class LeaseMeter:
 
 
 def open_meters(home: Home, now_unix: float) -> list[LeaseMeter]:
-    """Read the meter of every open lease that bills or may; asks no box."""
+    """Read the meter of every open lease that bills or may bill; ask no box."""
     held = books.leases(home.ledger, only_open=True)
     boxes = [lease.box for lease in held]
     twins = {box for box in boxes if boxes.count(box) > 1}
@@ -60,21 +60,21 @@ def open_meters(home: Home, now_unix: float) -> list[LeaseMeter]:
 
 
 def cost_text(home: Home, lease: Lease, now_unix: float) -> str:
-    """Say what a lease cost so far, storage and all, in one line."""
+    """Format a lease's cost so far, storage included, in one line."""
     return cost_and_rate(home, lease, now_unix)[0].spelled
 
 
 def cost_and_rate(home: Home, lease: Lease, now_unix: float) -> tuple[Money, Callable[[Segment], Money]]:
-    """Say what a lease cost so far, storage and all, and what an hour of any stretch of it cost."""
+    """Return a lease's cost so far, storage included, and the hourly rate of each stretch of it."""
     try:
         facts = facts_of(home, lease)
     except LeaseholdError:
-        facts = LeaseFacts()  # a platform whose facts are gone still has its price
+        facts = LeaseFacts()  # a platform with missing facts still has its price
     return meter.cost_between(lease, facts, now_unix), lambda segment: meter.an_hour(segment, facts)
 
 
 def meter_of(home: Home, lease: Lease, now_unix: float) -> LeaseMeter:
-    """Read one lease's meter; facts that cannot be read are named, and what they would add is left out."""
+    """Read one lease's meter; unreadable facts are named, and their share is left out."""
     records = books.metered_runs(home.ledger, lease.id)
     try:
         facts, doubt = facts_of(home, lease), ""

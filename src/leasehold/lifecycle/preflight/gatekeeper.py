@@ -1,4 +1,4 @@
-"""Run the gates before a launch: measure, judge, record, and refuse unless a person said why not."""
+"""Run the gates before a launch: measure, judge, record, and refuse unless a person gave a reason to skip."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 SKIPPABLE = ("audit", "env", "smoke", "launch")
 _HOGS_LIMIT_S = 10.0
 NoteDisks = Callable[[list[dict[str, Any]]], None]
-_PLAIN: Mapping[str, Any] = {}  # a platform that wants nothing of its shells
+_PLAIN: Mapping[str, Any] = {}  # a platform that requires nothing of its shells
 _HALF_FULL = 0.5
 _OWN_FOLDERS = ("active", "bin", "blobs", "box-id", "caretaker", "data", "python", "quarantine", "secrets", "trees")
 
 
 @dataclass(frozen=True)
 class Skips:
-    """Gates that a person chose to pass by, and the reason given."""
+    """Gates that a person chose to skip, and the reason."""
 
     names: tuple[str, ...] = ()
     because: str = ""
@@ -66,7 +66,7 @@ class Gatekeeper:
     skips: Skips = field(default_factory=Skips)
 
     def pass_through(self, verdict: Verdict) -> None:
-        """Record a verdict; raise Refusal when it stands in the way and was not skipped."""
+        """Record a verdict; raise Refusal when it blocks and was not skipped."""
         skipped = verdict.gate in self.skips.names
         self.record(verdict, skipped)
         if verdict.outcome is not Outcome.REFUSED or skipped:
@@ -79,7 +79,7 @@ class Gatekeeper:
         raise Refusal(f"{verdict.gate}.refused", message, seen=seen, hint=hint)
 
     def record(self, verdict: Verdict, skipped: bool = False) -> None:
-        """Write a verdict into the ledger and tell it."""
+        """Write a verdict to the ledger and report it."""
         why = {"because": self.skips.because} if skipped else {}
         self.ledger.append("gate_judged", lease=self.lease, run=self.run, skipped=skipped, **why, **verdict.as_dict())
         self.report(Note("gate", _line(verdict, skipped), verdict.as_dict()))
@@ -89,13 +89,13 @@ class Gatekeeper:
 
 @dataclass(frozen=True)
 class AuditWish:
-    """What an audit shall look at beside the box and the job."""
+    """Further subjects of an audit, beside the box and the job."""
 
-    deep: bool = False  # at who fills the disks, whether or not room is missing
+    deep: bool = False  # also list what fills the disks when space is sufficient
     with_whom: Company | None = None
     note_disks: NoteDisks | None = None
     code_inodes: int = 0
-    signs: SignReadings | None = None  # of platforms; the box is asked for those that its address cannot show
+    signs: SignReadings | None = None  # of platforms; the box supplies those that its address cannot show
 
 
 _JUST_THE_BOX = AuditWish()
@@ -104,7 +104,7 @@ _JUST_THE_BOX = AuditWish()
 def audit(
     engine: Engine, job: Job, profile: Profile, wish: AuditWish = _JUST_THE_BOX
 ) -> tuple[Verdict, list[dict[str, Any]]]:
-    """Measure the box and judge it; look for hogs when the room does not suffice, or when asked to."""
+    """Measure the box and judge it; list the largest disk users when space is short, or on request."""
     root = str(engine.box.probe()["root"])
     paths = [
         root,
@@ -135,18 +135,18 @@ def _signs(taken: dict[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def met_here(job: Job, profile: Profile) -> Job:
-    """What of the job the machine we reach must have: a login node has no cards, and is not where the work is done."""
+    """Return the part of the job that the reached machine must meet: a login node has no GPUs and runs no cells."""
     return replace(job, gpu=None) if profile.engine == "slurm" else job
 
 
 def _culprits(engine: Engine, disks: list[dict[str, Any]], root: str) -> list[dict[str, Any]]:
-    """Find who eats the disks that are more than half full, and the one our folder is on; never our own folder."""
+    """Find what fills the disks that are more than half full, and the one our folder is on; never our own folder."""
     found: list[dict[str, Any]] = []
     for disk in disks:
         used = 1 - disk["free_bytes"] / disk["total_bytes"] if disk["total_bytes"] else 0.0
         if disk["path"] != root and used < _HALF_FULL:
             continue
-        above = disk["path"] != root or disk["is_mount"]  # else its neighbours are the ones to look at
+        above = disk["path"] != root or disk["is_mount"]  # otherwise check its neighbours
         place = disk["path"] if above else os.path.dirname(str(disk["real"]))
         looked = engine.box.hogs(place, _HOGS_LIMIT_S)
         others = [hog for hog in looked["hogs"] if not _ours(str(hog["real"] or hog["path"]), root, disk)]
@@ -156,7 +156,7 @@ def _culprits(engine: Engine, disks: list[dict[str, Any]], root: str) -> list[di
 
 
 def _ours(path: str, root: str, disk: dict[str, Any]) -> bool:
-    """Whether a path is our folder on the box or one of the few we make in it."""
+    """Return whether a path is our folder on the box or one of the few that we make in it."""
     homes = {root, str(disk["real"])} if disk["path"] == root else {root}
     return path in homes or any(path == f"{home}/{name}" for home in homes for name in _OWN_FOLDERS)
 
@@ -169,7 +169,7 @@ def environment(engine: Engine, job: Job, tree: CodeTree, platform: Mapping[str,
 
 
 def credentials(engine: Engine, job: Job, values: Mapping[str, str], platform: Mapping[str, Any] = _PLAIN) -> Verdict:
-    """Have the box ask the trackers whose keys these are; the values go by wire and into a header, nowhere else."""
+    """Have the box check the tracker keys; the values go over the connection into a header, and nowhere else."""
     known = {name: value for name, value in values.items() if tracker_of(name) is not None}
     if not known:
         return Verdict("env", ())
@@ -178,21 +178,21 @@ def credentials(engine: Engine, job: Job, values: Mapping[str, str], platform: M
 
 
 def gate_wishes(job: Job, tree: CodeTree, skips: Skips) -> dict[str, Any]:
-    """Say what the box must ask after set-up, when nobody at home may be there to ask."""
-    elsewhere = job.slurm.get("image")  # its interpreter is in there
+    """Return what the box must check after set-up, when nobody at home may be there to ask."""
+    elsewhere = job.slurm.get("image")  # the image has its own interpreter
     own = [] if elsewhere else own_packages(tree, job.run)
     wishes = {"modules": list(wanted_modules(imported(tree, job.run))), "skip": "env" in skips.names}
     return {**wishes, "own": own} if own else wishes
 
 
 def needs_environment(job: Job, tree: CodeTree) -> bool:
-    """Whether there is anything to ask before launch: a framework, or a card. With a `setup`, the box asks after it."""
+    """Return whether there is anything to check before launch: a framework or a GPU. After `setup`, the box checks."""
     elsewhere = job.slurm.get("image") or job.slurm.get("modules")  # its interpreter is not the login node's
     return not job.setup and not elsewhere and bool(job.gpu or wanted_modules(imported(tree, job.run)))
 
 
 def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -> Verdict:
-    """Write a verdict that the box reached after set-up into the ledger, once, and return it."""
+    """Record in the ledger, once, a verdict that the box reached after set-up, and return it."""
     verdict = verdict_of(event.get("findings"))
     known = ledger.events(run=run, kind="gate_judged")
     if not any(row.data.get("box_seq") == event["n"] for row in known):
@@ -203,14 +203,14 @@ def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -
 
 
 def passed_before(ledger: Ledger, lease: str, key: str) -> bool:
-    """Whether this lease's interpreter already passed for the same command, imports and platform."""
+    """Return whether this lease's interpreter already passed for the same command, imports and platform."""
     return any(event.data.get("key") == key for event in ledger.events(lease=lease, kind="env_passed"))
 
 
 def environment_key(job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLAIN) -> str:
-    """Name what the environment gate depends on."""
+    """Return the key of what the environment gate depends on."""
     wanted = list(wanted_modules(imported(tree, job.run)))
-    starter = re.split(r"\S+\.py\b", job.run)[0]  # what stands before the script chooses the interpreter
+    starter = re.split(r"\S+\.py\b", job.run)[0]  # the words before the script choose the interpreter
     return digest(
         {
             "run": starter,
@@ -223,7 +223,7 @@ def environment_key(job: Job, tree: CodeTree, platform: Mapping[str, Any] = _PLA
 
 
 def say_hogs(found: dict[str, Any]) -> str:
-    """Say who eats a disk."""
+    """Format what fills a disk."""
     lines = [f"biggest below {found['path']}" + ("" if found["complete"] else " (time ran out)") + ":"]
     for hog in found["hogs"]:
         link = f" -> {hog['real']}" if hog["real"] else ""

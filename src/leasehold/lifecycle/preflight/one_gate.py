@@ -1,4 +1,4 @@
-"""Each gate on its own: `lease check plan|audit|env|smoke|launch` measures, judges and shows, and starts nothing."""
+"""Single gates: `lease check plan|audit|env|smoke|launch` measures, judges and shows, and starts nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Report, **wishes: Any) -> Verdict:
-    """Run one gate alone and record its verdict."""
+    """Run a single gate and record its verdict."""
     if gate == "launch":
         raise UserError("gate.needs_run", "the launch probe looks at a run", hint="lease check launch RUN")
     if wishes.get("other") and gate != "audit":
@@ -63,7 +63,7 @@ def check_gate(home: Home, gate: str, job_file: Path, box_name: str, report: Rep
 
 
 def _plan(home: Home, job: Job, box_name: str, project: Path, report: Report, root: str) -> Verdict:
-    """Judge the plan as `lease plan --on BOX` does; nothing is connected to."""
+    """Judge the plan as `lease plan --on BOX` does; connect to nothing."""
     planned = next(plan_candidates(home, job, (box_name,), Wishes(root=root), (project, time.time())))
     for text in planned.warnings:
         report(Note("warning", text))
@@ -71,7 +71,7 @@ def _plan(home: Home, job: Job, box_name: str, project: Path, report: Report, ro
 
 
 def check_launch(home: Home, word: str) -> Verdict:
-    """Look at a run that was launched: alive, first line, no traceback."""
+    """Check a launched run: alive, first line printed, no traceback."""
     record = books.find_run(home.ledger, word)
     with box_of(home, books.find_lease(home.ledger, record.lease)).connect() as engine:
         seen = engine.observe.look(record.run)
@@ -104,7 +104,7 @@ def _judge(
             return Verdict("smoke", tuple(never))
         verdict = smoke(job, tree, report, kill_check=bool(wishes.get("kill_check")))
         if verdict.passed:
-            home.ledger.append("smoke_passed", key=smoke_key(job, tree.identity))  # lease run need not smoke again
+            home.ledger.append("smoke_passed", key=smoke_key(job, tree.identity))  # lease run need not repeat the smoke
         return verdict
     profile, other = profile_on(home, box, tree.folder), str(wishes.get("other") or "")
     with_whom = company(home, box, other, profile) if other else None
@@ -120,14 +120,14 @@ def _judge(
 
 
 def _environment(engine: Engine, job: Job, tree: CodeTree, platform: dict[str, Any]) -> Verdict:
-    """Ask trackers and interpreter now; a run that is on the box already adds what it found after its set-up."""
+    """Check trackers and interpreter now; a run already on the box adds what it found after its set-up."""
     findings = [*gatekeeper.environment(engine, job, tree, platform).findings]
     values = {name: os.environ[name] for name in job.secrets if os.environ.get(name)}
     findings += gatekeeper.credentials(engine, job, values, platform).findings
     for name in job.secrets:
         if name not in values and tracker_of(name) is not None:
             hint = f"export {name}=… here to have it checked; lease run needs it anyway"
-            findings.append(Finding(Outcome.UNKNOWN, f"{name} is not in your environment, so nobody was asked", hint))
+            findings.append(Finding(Outcome.UNKNOWN, f"{name} is not in your environment, so it was not checked", hint))
     first = run_id(job, tree.identity)
     if not job.setup:
         return Verdict("env", tuple(findings))

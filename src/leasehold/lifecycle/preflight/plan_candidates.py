@@ -1,4 +1,4 @@
-"""The candidates of `lease plan`, side by side: boxes of the book, addresses and platforms. Nothing is connected to."""
+"""The candidates of `lease plan`: boxes of the book, addresses and platforms. Nothing is connected to."""
 
 from __future__ import annotations
 

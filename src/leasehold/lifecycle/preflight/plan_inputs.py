@@ -1,6 +1,6 @@
-"""The plan gate's one way in: what is known of a box (price, balance, disks, spot, root) gathered, then judged.
+"""Gather what is known of a box (price, balance, disks, spot, root) and judge the plan gate; the only way to it.
 
-`lease plan`, `lease run`, the choice among candidates, sweeps over several boxes and `lease adopt` all judge here.
+`lease plan`, `lease run`, the choice among candidates, sweeps over several boxes and `lease adopt` all use it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from .plan_sheet import make_sheet
 
 @dataclass(frozen=True)
 class Planned:
-    """A job on a candidate, and what the plan gate says of it."""
+    """A job on a candidate, and the plan gate's verdict."""
 
     sheet: PlanSheet
     verdict: Verdict
     warnings: tuple[str, ...] = ()
-    grace: str = ""  # that a checkpoint takes longer to write than an eviction leaves; one of the warnings
+    grace: str = ""  # the warning that a checkpoint takes longer to write than an eviction allows
 
 
 def judge(candidate: str, job: Job, profile: Profile, wishes: Wishes, now_unix: float) -> Planned:
-    """Make the sheet and judge it; whoever asks, equal inputs give an equal verdict."""
+    """Make the sheet and judge it; equal inputs give an equal verdict, whoever calls."""
     sheet = make_sheet(candidate, job, profile, wishes)
     return Planned(sheet, judge_plan(job, sheet), tuple(warnings(job, sheet, now_unix)), say_grace(sheet))
 
@@ -48,19 +48,19 @@ def judge(candidate: str, job: Job, profile: Profile, wishes: Wishes, now_unix: 
 def judge_on_box(
     home: Home, box: Box, job: Job, asked: Wishes, now_unix: float, project: Path | None = None
 ) -> Planned:
-    """Judge a job on a box with all that the command, the box book and the open lease say of it."""
+    """Judge a job on a box with the facts from the command, the box book and the open lease."""
     wishes = known_of(home, box, replace(asked, root=asked.root or box.root or DEFAULT_ROOT), now_unix)
     profile = home.shelf(project).load(box.platform)
     return judge(box.name, job, placed(profile, wishes.root, box.durable), wishes, now_unix)
 
 
 def profile_on(home: Home, box: Box, project: Path | None = None) -> Profile:
-    """Load a box's platform as it holds there: our folder's tier has the state role, the durable tier its path."""
+    """Load a box's platform as it applies there: our folder's tier has the state role, the durable tier its path."""
     return placed(home.shelf(project).load(box.platform), box.root or DEFAULT_ROOT, box.durable)
 
 
 def known_of(home: Home, box: Box, asked: Wishes, now_unix: float) -> Wishes:
-    """Fill in what was not stated: the command's word counts first, then the book's, then the open lease's."""
+    """Fill in unstated facts: the command's come first, then the book's, then the open lease's."""
     entry = box_book.find(home.ledger, box.name)
     of_box = [lease for lease in books.leases(home.ledger) if lease.box == box.name]
     held = next((lease for lease in of_box if lease.open and lease.root == box.root), None)
@@ -75,7 +75,7 @@ def known_of(home: Home, box: Box, asked: Wishes, now_unix: float) -> Wishes:
 
 
 def _left(home: Home, entry: BoxEntry | None, held: Lease | None, leases: list[Lease], now_unix: float) -> str:
-    """Reckon what the account still holds: the newest word about it, less what this box cost since."""
+    """Compute the account's remaining balance: the newest statement, less what this box has cost since."""
     told = held.balance if held else None
     if entry and entry.balance and (told is None or entry.balance_unix > told.told_unix):
         told = Balance(Money.parse(entry.balance), entry.balance_unix)
@@ -90,4 +90,4 @@ def _facts(home: Home, leases: list[Lease]) -> LeaseFacts:
     try:
         return facts_of(home, leases[0]) if leases else LeaseFacts()
     except LeaseholdError:
-        return LeaseFacts()  # a platform whose facts are gone still has its price
+        return LeaseFacts()  # a platform with missing facts still has its price

@@ -1,4 +1,4 @@
-"""From a job, a profile and what a person stated to a plan sheet. Pure: nothing is read or connected to."""
+"""Turn a job, a profile and stated facts into a plan sheet. Pure: nothing is read or connected to."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def _filled(text: str, profile: Profile, root: str) -> str:
 
 
 def _at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
-    """Say how many cells run side by side, as the caretaker will: a group of cards each, or as the job says."""
+    """Return how many cells run in parallel, by the caretaker's rule: a group of GPUs each, or as the job says."""
     cells = max(1, len(job.cells))
-    places = cells if profile.engine == "slurm" else 1  # a cluster takes as many as it has room for
+    places = cells if profile.engine == "slurm" else 1  # a cluster takes as many as it has capacity for
     if job.gpu is not None and job.gpu.count and "CUDA_VISIBLE_DEVICES" not in job.env:
         places = max(places, wishes.cards // job.gpu.count)
         return min(cells, places, job.at_once or places)
@@ -81,7 +81,7 @@ def _at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
 
 
 def _most_at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
-    """Say how many cells could run side by side on a box whose cards nobody counted."""
+    """Return how many cells could run in parallel on a box whose GPUs were not counted."""
     if wishes.cards or job.gpu is None or not job.gpu.count or "CUDA_VISIBLE_DEVICES" in job.env:
         return _at_once(job, profile, wishes)
     cells = max(1, len(job.cells))
@@ -89,7 +89,7 @@ def _most_at_once(job: Job, profile: Profile, wishes: Wishes) -> int:
 
 
 def _forecast(job: Job, profile: Profile, wishes: Wishes, rounds: int) -> Forecast:
-    """Reckon time and money; a sweep's cells come in rounds, and `expect` is one cell's."""
+    """Estimate time and money; a sweep's cells come in rounds, and `expect` is one cell's."""
     cells = max(1, len(job.cells))
     gigabytes = {profile.state_tier.name: Decimal(disk_need_bytes(job, cells)) / 10**9}
     durable = copy_tier(profile)
@@ -132,7 +132,7 @@ def _balance_lasts_s(forecast: Forecast, wishes: Wishes) -> float | None:
 
 
 def _tick(clock: Clock, forecast: Forecast, verb: Verb | None, lasts_s: float | None) -> Ticking:
-    """Count a clock from the plan's moment, if the plan knows when it starts."""
+    """Count a clock from the plan's start, if that is known."""
     starts, said = {
         "opened": (0.0, "the box is opened"),
         "run-start": (forecast.boot_s, "the run begins"),
@@ -149,7 +149,7 @@ _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
 def read_wishes(*, bandwidth: str = "", gap: str = "", price: str = "", cards: int = 0, **more: Any) -> Wishes:
-    """Read a person's words: a price, a balance, 100Mbit/s, a mean time between interruptions, how many cards."""
+    """Parse a person's wishes: a price, a balance, 100Mbit/s, a mean time between interruptions, a GPU count."""
     if cards < 0:
         raise UserError("plan.bad_cards", f"a box has no {cards} cards", hint="--cards 4")
     if price:

@@ -1,4 +1,4 @@
-"""Secrets lie on a disk of this box alone: a shared one would show them to every other box that mounts it."""
+"""Secrets lie on a disk of this box alone: a shared one would expose them to every other box that mounts it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refuse_shared(profile: Profile, root: str, secrets: Sequence[str]) -> None:
 
 
 def warn_shared(profile: Profile, seen: Mapping[str, Any], secrets: Sequence[str], report: Report) -> None:
-    """Say before anything is sent that a cluster has no private place for it; the shared file system must do."""
+    """Warn before anything is sent that a cluster has no private place: secrets go to the shared file system."""
     place = seen.get("private_place") or {}
     if not secrets or not _is_one_cluster(profile) or _has_private(profile) or place.get("private", False):
         return
@@ -38,7 +38,7 @@ def warn_shared(profile: Profile, seen: Mapping[str, Any], secrets: Sequence[str
 
 
 def record_place(ledger: Ledger, run: tuple[str, str], seen: Mapping[str, Any], report: Report) -> None:
-    """Write down where a cluster keeps secrets and notice addresses of a lease's run, as its login node says."""
+    """Record where a cluster keeps secrets and notice addresses of a lease's run, as its login node reports."""
     place = seen.get("private_place")
     if not isinstance(place, dict):
         return
@@ -54,5 +54,5 @@ def _has_private(profile: Profile) -> bool:
 
 
 def _is_one_cluster(profile: Profile) -> bool:
-    """Whether other machines than the one we reach do the work: they must read what they need, as only you can."""
+    """Return whether other machines than the reached one do the work: they must read the files, as only you can."""
     return profile.engine == "slurm"

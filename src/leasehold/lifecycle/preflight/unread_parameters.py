@@ -1,4 +1,4 @@
-"""Parameters that nothing reads: every cell of such a sweep would compute the same, and be paid for."""
+"""Parameters that nothing reads: every cell of such a sweep would compute the same, and cost money."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MOST_BYTES = 64 << 20
 
 
 def unread(job: Job, tree: CodeTree) -> str:
-    """Say which differing parameters no command names, where no file of the code reads any; empty otherwise."""
+    """Return the differing parameters that no command names, where no file of the code reads any; else empty."""
     commands = "\n".join([job.setup, job.run, job.evaluate, *job.env.values()])
-    all_at_once = (PARAM.rstrip("_") + "S", NAMES["cell"])  # $LEASE_PARAMS has all of them, and a cell has its name
+    all_at_once = (PARAM.rstrip("_") + "S", NAMES["cell"])  # $LEASE_PARAMS has all of them, and the cell's name its own
     missing = [name for name in differing(job.cells) if PARAM + name not in commands]
     if not missing or any(word in commands for word in all_at_once) or _code_reads(tree):
         return ""

@@ -1,1 +1,1 @@
-"""The code that travels: what belongs to it, its hash, its job file, its data."""
+"""The code that is sent to a box: which files belong to it, its hash, its job file, its data."""

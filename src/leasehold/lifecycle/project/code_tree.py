@@ -1,4 +1,4 @@
-"""The code that travels: tracked and untracked-but-not-ignored files of the project, by content."""
+"""The code that is sent: tracked and untracked-but-not-ignored files of the project, by content."""
 
 from __future__ import annotations
 
@@ -43,58 +43,58 @@ _SENT_UNASKED_BYTES = 256 << 10
 
 @dataclass(frozen=True)
 class CodeTree:
-    """A project's code as it stands now."""
+    """A project's code at this moment."""
 
     folder: Path
     entries: tuple[dict[str, Any], ...]
-    hashed: frozenset[str] = frozenset()  # paths that were read now; of all others the sums were known
-    left_out: frozenset[str] = frozenset()  # folders of ours that lie in it and would have travelled: "state/"
-    laid_out_for: Path | None = None  # the project that it was read from, where its files were laid out elsewhere
-    data: tuple[DataTree, ...] = ()  # what the job names beside the code
-    beside: frozenset[str] = frozenset()  # paths that travel and make no other run: notes, images, other jobs
+    hashed: frozenset[str] = frozenset()  # paths that were read now; the sums of all others were known
+    left_out: frozenset[str] = frozenset()  # leasehold's own folders in it that would have been sent: "state/"
+    laid_out_for: Path | None = None  # the project that it was read from, when its files were copied elsewhere
+    data: tuple[DataTree, ...] = ()  # files that the job names beside the code
+    beside: frozenset[str] = frozenset()  # paths that are sent but change no run's identity: notes, images, other jobs
 
     @property
     def project(self) -> Path:
-        """The folder that it is the code of."""
+        """Return the folder that it is the code of."""
         return self.laid_out_for or self.folder
 
     @cached_property
     def text(self) -> bytes:
-        """The list of files that the tree's name is the hash of."""
+        """Return the list of files whose hash names the tree."""
         return tree_text(self.entries)
 
     @cached_property
     def sha256(self) -> str:
-        """The tree's name on every box."""
+        """Return the tree's name on every box."""
         return sha256(self.text).hexdigest()
 
     @cached_property
     def identity(self) -> str:
-        """What a run is named after: the hash of the files that count."""
+        """Return the hash of the files that count; runs are named after it."""
         return tree_hash(self.counting) if self.beside else self.sha256
 
     @property
     def counting(self) -> list[dict[str, Any]]:
-        """The files that make a run what it is."""
+        """Return the files that make up a run's identity."""
         return [entry for entry in self.entries if entry["path"] not in self.beside]
 
     @property
     def changed(self) -> tuple[dict[str, Any], ...]:
-        """What was edited since the last command, if it is little: no box is likely to have it."""
+        """Return the files edited since the last command, if they are small: no box is likely to have them."""
         found = tuple(entry for entry in self.entries if entry["path"] in self.hashed)
         small = sum(int(entry["bytes"]) for entry in found) <= _SENT_UNASKED_BYTES
         return found if small and 2 * len(found) < len(self.entries) else ()
 
     @property
     def inodes(self) -> int:
-        """How many files and folders a copy of it makes."""
+        """Return how many files and folders a copy of it makes."""
         above = (str(entry["path"]).rpartition("/")[0] for entry in self.entries)
         folders = {"/".join(parts[:depth]) for parts in map(_split, set(above)) for depth in range(1, len(parts) + 1)}
         return len(self.entries) + len(folders)
 
     @property
     def total_bytes(self) -> int:
-        """How much would travel to an empty box."""
+        """Return how many bytes are sent to an empty box."""
         return sum(int(entry.get("bytes", 0)) for entry in self.entries)
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
@@ -109,14 +109,14 @@ class CodeTree:
 def read_tree(
     folder: Path, leave_out: str = "", ours: Sequence[Path] = (), memory: Path | None = None, apart: Sequence[str] = ()
 ) -> CodeTree:
-    """Hash the project's files but the job file, whose promises may change; refuse what cannot travel.
+    """Hash the project's files except the job file, whose promises may change; refuse what cannot be sent.
 
-    What lies in folders of ours (results, home) is no code: it changes with every command.
-    What lies `apart` is data: it travels by another way.
+    Files in leasehold's own folders (results, home) are not code: they change with every command.
+    Files under `apart` are data, which is sent separately.
     memory is a file that keeps sums between calls: a file with the same size, times and inode is not read again.
     """
     ignore = read_ignore(folder)
-    listing = _ask_git(folder)  # it looks while we read what we know
+    listing = _ask_git(folder)  # git runs while the known files are checked
     known = TreeMemory(memory)
     unchanged = known.unchanged(str(folder))
     entries = []
@@ -160,7 +160,7 @@ def _split(folder: str) -> list[str]:
 
 
 def refuse_crlf(tree: CodeTree) -> None:
-    """A shell script with Windows line ends fails on the box in ways nobody reads right: say so here."""
+    """Refuse a shell script with Windows line ends: on the box it fails with misleading errors."""
     for entry in tree.entries:
         path = str(entry["path"])
         if "link" in entry or not (path.endswith((".sh", ".bash")) or entry.get("exec")):
@@ -187,7 +187,7 @@ def _ask_git(folder: Path) -> subprocess.Popen[bytes] | None:
     ]
     try:
         return subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except (FileNotFoundError, PermissionError):  # none, or none that we may start
+    except (FileNotFoundError, PermissionError):  # no git, or none that may be started
         return None
 
 
@@ -244,5 +244,5 @@ def _hashed(full: str, path: str, known: TreeMemory) -> tuple[int, str]:
             size, digest = hash_blocks(blocks(file.read))
             known.note(path, os.fstat(file.fileno()), size, digest)
     except OSError as error:
-        raise UserError("code.unreadable", f"{full}: {error}", hint="mend its permissions, or ignore it") from None
+        raise UserError("code.unreadable", f"{full}: {error}", hint="fix its permissions, or ignore it") from None
     return size, digest

@@ -1,4 +1,4 @@
-"""Our own folders inside a project: the home and the results. They never travel with its code, whatever git says."""
+"""Leasehold's own folders inside a project, the home and the results: never sent with its code, whatever git says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def own_places(home: Home, project: Path, results: Path) -> tuple[Path, ...]:
-    """Name our folders; a home that is the project itself cannot be told from its code, and is refused."""
+    """Return our folders; refuse a home that is the project itself, since it cannot be separated from the code."""
     if os.path.realpath(home.path) == os.path.realpath(project):
         raise UserError(
             "home.is_project",
@@ -27,18 +27,18 @@ def own_places(home: Home, project: Path, results: Path) -> tuple[Path, ...]:
 
 
 def below(project: Path, places: Sequence[Path]) -> tuple[str, ...]:
-    """Spell those of the places that lie inside the project, as its files' paths begin there."""
+    """Return the places that lie inside the project, as prefixes of its files' paths."""
     root = os.path.realpath(project)
     inside = [os.path.relpath(os.path.realpath(place), root).replace(os.sep, "/") for place in places]
     return tuple(f"{path}/" for path in inside if path != "." and path.split("/")[0] != "..")
 
 
 def say_home_stays(home: Home, project: Path, left_out: Collection[str]) -> str:
-    """Say that the home lies in the project and stays here; nothing where it is ignored there already."""
+    """Format a notice that the home lies in the project and is not sent; empty where it is already ignored."""
     found = [prefix for prefix in below(project, [home.path]) if prefix in left_out]
     if not found:
         return ""
-    said = f"the leasehold home lies in this project ({found[0]}); it stays here and does not travel with the code"
+    said = f"the leasehold home lies in this project ({found[0]}); it stays here and is not sent with the code"
     tracked = _tracked(project, found[0])
     if tracked:
         files = "1 file" if tracked == 1 else f"{tracked} files"

@@ -1,4 +1,4 @@
-"""Which frameworks a command needs, by reading the project from its script on, never by running it."""
+"""Find the frameworks that a command needs, by reading the project from its script on, never by running it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ROOTS = ("", "src")
 
 
 def imported(tree: CodeTree, command: str = "") -> set[str]:
-    """Collect the top-level modules that a command's script and the project's files it imports cannot do without.
+    """Collect the top-level modules that a command's script and the project files it imports require.
 
-    What stands in a `try` with a handler is optional, and does not count. Where no script of the project is named,
+    Imports in a `try` with a handler are optional, and do not count. Where no script of the project is named,
     its first few dozen Python files are read, shallowest first.
     """
     paths = {str(entry["path"]) for entry in tree.entries if str(entry["path"]).endswith(".py") and "link" not in entry}
@@ -43,7 +43,7 @@ def imported(tree: CodeTree, command: str = "") -> set[str]:
 
 
 def own_packages(tree: CodeTree, command: str) -> list[str]:
-    """Name the project's packages that a command's script imports and that do not lie beside it.
+    """Return the project's packages that a command's script imports and that do not lie beside it.
 
     They come from PYTHONPATH or from an install, and an install may be another copy. A script that sets sys.path itself
     is taken at its word.
@@ -69,7 +69,7 @@ def own_packages(tree: CodeTree, command: str) -> list[str]:
 
 
 def _entries(command: str, paths: set[str]) -> list[str]:
-    """Find the scripts and modules of the project that a command line names."""
+    """Find the project's scripts and modules named on a command line."""
     named = [posixpath.normpath(word) for word in _SCRIPT.findall(command)]
     for module in _MODULE.findall(command):
         place = module.replace(".", "/")
@@ -78,7 +78,7 @@ def _entries(command: str, paths: set[str]) -> list[str]:
 
 
 def _files(name: str, level: int, path: str, entry: str) -> Iterator[str]:
-    """Spell where in the project a module would lie: at the root, in src, beside the script, or beside its user."""
+    """Return where in the project a module would lie: the root, src, beside the script, or beside its importer."""
     roots = [*_ROOTS, posixpath.dirname(entry)]
     if level:
         above = posixpath.dirname(path).split("/") if "/" in path else []
@@ -92,7 +92,7 @@ def _files(name: str, level: int, path: str, entry: str) -> Iterator[str]:
 
 
 def _of(path: Path) -> list[tuple[str, int]]:
-    """List what a file imports, as (dotted name, how many dots stood before it)."""
+    """List what a file imports, as (dotted name, number of leading dots)."""
     try:
         if path.stat().st_size > _MAX_BYTES:
             return []
@@ -114,7 +114,7 @@ def _of(path: Path) -> list[tuple[str, int]]:
 
 
 def _needed(parsed: ast.AST) -> Iterator[ast.AST]:
-    """Walk without what may fail and without what only type checkers read."""
+    """Walk the tree without optional imports and those only for type checkers."""
     waiting: deque[ast.AST] = deque([parsed])
     while waiting:
         node = waiting.popleft()

@@ -1,4 +1,4 @@
-"""Sums of the project's files, kept between commands: what has not changed is not read again."""
+"""Sums of the project's files, kept between commands: unchanged files are not read again."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 
 from leasehold.kit.files.atomic import write_atomic
 
-_RACY_NS = 2 * 10**9  # what was written this recently may change again within one tick of its clock
+_RACY_NS = 2 * 10**9  # a file written this recently may change again within one tick of its clock
 _SCHEMA = 1
 
 
 class TreeMemory:
-    """A file of sums, bound to size, both times and inode. Lost or broken, it only costs time."""
+    """A file of sums, bound to size, both times and inode. If lost or broken, it only costs time."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._known = _load(path) if path else {}
         self._used: dict[str, list[Any]] = {}
         self._new = False
-        self.read: set[str] = set()  # files whose sums were not known
+        self.read: set[str] = set()  # files whose sums were unknown
 
     def unchanged(self, folder: str) -> dict[str, tuple[list[Any], int]]:
-        """Look at every file that is known; return what is noted of those that are still what they were, and modes.
+        """Check every known file; return the entries and modes of those that are unchanged.
 
-        It is done while git finds out which files there are: most of them are these.
+        It runs while git lists the files, most of which are known.
         """
         found, lstat = {}, os.lstat
         for path, noted in self._known.items():
@@ -40,11 +40,11 @@ class TreeMemory:
         return found
 
     def keep(self, path: str, noted: list[Any]) -> None:
-        """A file that is still what it was is still there."""
+        """Keep the entry of an unchanged file."""
         self._used[path] = noted
 
     def note(self, path: str, info: os.stat_result, size: int, digest: str) -> None:
-        """Remember a sum, unless the file is too young to be trusted to its times."""
+        """Store a sum, unless the file is too young for its times to be trusted."""
         self.read.add(path)
         age_ns = time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns)
         if self._path and size == info.st_size and age_ns > _RACY_NS:
@@ -52,7 +52,7 @@ class TreeMemory:
             self._new = True
 
     def save(self) -> None:
-        """Keep what is still there, if anything is new."""
+        """Write the current entries, if any is new."""
         if self._path is None or not self._new:
             return
         try:

@@ -1,6 +1,6 @@
-"""What lies in the project and git ignores: code travels without it, so data among it is named before the run starts.
+"""Ignored files of a project: code is sent without them, so data among them is reported before the run starts.
 
-Caches, environments and folders of outputs are not named, nor what `.leaseignore` names or `data:` of the job takes.
+Not reported: caches, environments, output folders, files that `.leaseignore` names, and the job's `data:`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .excluded import below
 from .leaseignore import LeaseIgnore, read_ignore
 from .local_data import apart
 
-_LARGE_BYTES = 1 << 20  # smaller ones are named when commands or code name them
+_LARGE_BYTES = 1 << 20  # smaller ones are reported when commands or code name them
 _MOST_FILES = 20_000
 _MOST_CODE_BYTES = 4 << 20
 _SHOWN = 3
@@ -36,7 +36,7 @@ _CODE_ENDINGS = (".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"
 
 @dataclass(frozen=True)
 class LeftHome:
-    """A file, or a folder whose every file is meant (its path ends with /), that does not travel."""
+    """A file, or a folder of which every file is meant (its path ends with /), that is not sent."""
 
     path: str
     bytes: int
@@ -48,7 +48,7 @@ class LeftHome:
 
 
 def left_home(folder: Path, commands: str, taken: Sequence[str] = ()) -> list[LeftHome]:
-    """List what git ignores and may be data, largest first; nothing where the folder is no repository."""
+    """List what git ignores and may be data, largest first; empty where the folder is not a repository."""
     ignore = read_ignore(folder)
     found: list[LeftHome] = []
     for path in _ignored(folder):
@@ -60,24 +60,24 @@ def left_home(folder: Path, commands: str, taken: Sequence[str] = ()) -> list[Le
         found += [one] if whole else files
     small = [one for one in found if one.bytes < _LARGE_BYTES]
     named = [one for one in found if one.bytes >= _LARGE_BYTES] + named_by(folder, commands, small)
-    return sorted(set(named), key=lambda one: (-one.bytes, one.path))  # git may list a folder, and a file in it
+    return sorted(set(named), key=lambda one: (-one.bytes, one.path))  # git may list a folder and a file in it
 
 
 def named_by(folder: Path, commands: str, found: Sequence[LeftHome]) -> list[LeftHome]:
-    """List those of them that commands or code name, or whose folder the commands name."""
+    """List those that commands or code name, or whose folder the commands name."""
     known = commands + _code_text(folder) if found else ""
     return [one for one in found if _in_words(one.path, commands) or _is_named(folder, one, known)]
 
 
 def _in_words(path: str, commands: str) -> bool:
-    """Whether commands name a path or a folder above it."""
+    """Return whether commands name a path or a folder above it."""
     parts = path.rstrip("/").split("/")
     above = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
     return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(one)}(?![\w.-])", commands) for one in above)
 
 
 def say_left_home(found: Sequence[LeftHome], job_file: str = "lease.yaml") -> str:
-    """Name them in one line, and what to do; empty when there is nothing to say."""
+    """Format them in one line with what to do; empty when there is nothing to report."""
     if not found:
         return ""
     shown = [str(one) for one in found[:_SHOWN]]
@@ -94,7 +94,7 @@ def say_left_home(found: Sequence[LeftHome], job_file: str = "lease.yaml") -> st
 
 
 def say_of_job(home: Home, job: Job, job_file: Path, results: Path | None = None) -> str:
-    """Say what a run of this job would miss."""
+    """Format what a run of this job would miss."""
     project = job_file.absolute().parent
     commands = "\n".join((job.run, job.setup, job.smoke, job.evaluate))
     taken = (*apart(job, project), *below(project, (home.path, results or project / RESULTS)))
@@ -123,7 +123,7 @@ def _stays(path: str, taken: Sequence[str], ignore: LeaseIgnore) -> bool:
 
 
 def _files(folder: Path, path: str) -> Iterator[LeftHome]:
-    """Yield the files of what git ignores, bounded: a folder of millions is large enough after some of them."""
+    """Yield the ignored files up to a limit: a folder of millions is known to be large after some of them."""
     full = os.path.join(folder, path)
     if not os.path.isdir(full):
         if os.path.isfile(full):
@@ -141,7 +141,7 @@ def _files(folder: Path, path: str) -> Iterator[LeftHome]:
 
 
 def _code_text(folder: Path) -> str:
-    """Read the project's code, bounded; what is ignored is none."""
+    """Read the project's code, bounded; ignored files are not code."""
     asked = ["git", "-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     texts, left = [], _MOST_CODE_BYTES
@@ -159,6 +159,6 @@ def _code_text(folder: Path) -> str:
 
 
 def _is_named(folder: Path, one: LeftHome, text: str) -> bool:
-    """Whether commands or code name a small one, or a file of a small folder."""
+    """Return whether commands or code name a small file, or a file of a small folder."""
     names = [file.path for file in _files(folder, one.path)] if one.path.endswith("/") else [one.path]
     return any(name.rpartition("/")[2] in text for name in names[:200])

@@ -1,4 +1,4 @@
-"""A job file as YAML; every complaint names the file and the line."""
+"""A job file as YAML; every error names the file and the line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_DEPTH = 20
 
 
 def parse_text(text: str, name: str, folder: Path | None = None) -> Job:
-    """Read a job from YAML text; files that it names lie in folder."""
+    """Read a job from YAML text; the files that it names are relative to folder."""
     lines: dict[str, int] = {}
     value = load(text, name, lines)
     source = Source(name, lines)
@@ -25,7 +25,7 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Job:
 
 
 def _cells_file(folder: Path, name: str, source: Source) -> Any:
-    """Read a file of cells: its text, or for YAML what it holds."""
+    """Read a file of cells: its text, or for YAML its content."""
     try:
         if (folder / name).stat().st_size > _MAX_TEXT_BYTES:
             raise source.bad("cells.file", f"{name} is larger than {_MAX_TEXT_BYTES >> 20} MiB")

@@ -1,7 +1,7 @@
-"""What of a project makes a run what it is: `.leaseignore` and the files that cannot matter to a training.
+"""Which files make up a run's identity: `.leaseignore`, and the files that cannot affect a training.
 
-Three answers for a file. It counts: another content is another run. It lies beside: it travels, since a package may
-want its README to be installed, and its content makes no other run. It stays at home.
+A file is treated in one of three ways. It counts: other content is another run. It lies beside: it is sent, since a
+package may need its README to be installed, but other content is the same run. Or it is not sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JOB_BYTES = 64 << 10
 
 
 class Place(Enum):
-    """What becomes of a file of the project."""
+    """How a file of the project is treated."""
 
     COUNTS = "counts"
     BESIDE = "beside"
@@ -39,12 +39,12 @@ class Place(Enum):
 @dataclass(frozen=True)
 class _Rule:
     regex: re.Pattern[str]
-    keeps: bool  # a line that begins with `!` takes back an earlier one
+    keeps: bool  # a line that begins with `!` cancels an earlier one
     only_folders: bool
 
 
 class LeaseIgnore:
-    """The rules of one file; the last that fits a path or a folder above it decides."""
+    """The rules of one file; the last that matches a path or a folder above it decides."""
 
     def __init__(self, lines: list[str]) -> None:
         self._rules = [rule for line in lines for rule in _rules(line)]
@@ -53,20 +53,20 @@ class LeaseIgnore:
         self._beside_folder = lru_cache(maxsize=None)(self._folder_beside)
 
     def place(self, path: str) -> Place:
-        """Say what becomes of a file, as far as its path tells."""
+        """Return how a file is treated, as far as its path decides that."""
         if self.ignores(path):
             return Place.HOME
         return Place.BESIDE if self._lies_beside(path) and not self.keeps(path) else Place.COUNTS
 
     def ignores(self, path: str) -> bool:
-        """Whether a file stays at home."""
+        """Return whether a file is not sent."""
         if not self._rules:
             return False
         folder = path.rpartition("/")[0]
         return (bool(folder) and self._folder(folder)) or self._decides(path, is_folder=False)
 
     def keeps(self, path: str) -> bool:
-        """Whether a line `!pattern` names the file or a folder above it."""
+        """Return whether a line `!pattern` matches the file or a folder above it."""
         keeping = [rule for rule in self._rules if rule.keeps]
         above = path.split("/")[:-1]
         folders = ["/".join(above[:depth]) for depth in range(1, len(above) + 1)]
@@ -98,7 +98,7 @@ class LeaseIgnore:
 
 
 def is_other_job(folder: Path, path: str) -> bool:
-    """Whether a YAML file at the top of the project is a job of its own: it says what to run and what to promise."""
+    """Return whether a YAML file at the top of the project is another job: it has a run command and promises."""
     if "/" in path or not path.endswith((".yaml", ".yml")):
         return False
     try:
@@ -111,7 +111,7 @@ def is_other_job(folder: Path, path: str) -> bool:
 
 
 def read_ignore(folder: Path) -> LeaseIgnore:
-    """Read the project's `.leaseignore`; without one nothing more is ignored."""
+    """Read the project's `.leaseignore`; without one no more files are ignored."""
     try:
         text = (folder / NAME).read_text(encoding="utf-8")
     except FileNotFoundError:

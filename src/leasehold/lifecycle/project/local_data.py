@@ -29,24 +29,24 @@ _SAID_FROM_BYTES = 1 << 30  # less is read in a few seconds
 
 @dataclass(frozen=True)
 class DataTree:
-    """One entry of `data:` as it stands now."""
+    """One entry of `data:` at this moment."""
 
     item: LocalData
-    source: Path  # what is read: a file, or the folder whose files these are
+    source: Path  # the source: a file, or the folder of these files
     entries: tuple[dict[str, Any], ...]
 
     @cached_property
     def text(self) -> bytes:
-        """The list of files that its name is the hash of."""
+        """Return the list of files whose hash names the entry."""
         return tree_text(self.entries)
 
     @cached_property
     def sha256(self) -> str:
-        """Its name on every box."""
+        """Return its name on every box."""
         return sha256(self.text).hexdigest()
 
     def path(self, entry: dict[str, Any]) -> Path:
-        """Where a file of it lies here."""
+        """Return where a file of it lies here."""
         return self.source / str(entry["path"]) if self.item.folder else self.source
 
     def read(self, entry: dict[str, Any], offset: int) -> Iterator[bytes]:
@@ -60,18 +60,18 @@ class DataTree:
 
 
 def source_of(item: LocalData, project: Path) -> Path:
-    """Find what an entry names: relative to the job file, `~` is yours."""
+    """Find the source of an entry: relative to the job file; `~` is the user's home folder."""
     return Path(os.path.normpath(project / os.path.expanduser(item.source)))
 
 
 def apart(job: Job, project: Path) -> tuple[str, ...]:
-    """Name what is data and so no code, whatever git says of it, as paths of the project's files begin."""
+    """Return what is data and so not code, whatever git says of it, as prefixes of the project's paths."""
     found = (os.path.relpath(source_of(item, project), project).replace(os.sep, "/") for item in job.data)
     return tuple(f"{path}/" for path in found if path.split("/")[0] != "..")
 
 
 def read_data(job: Job, project: Path, memory: Path | None, report: Report) -> tuple[Job, tuple[DataTree, ...]]:
-    """Hash what the job names and return the job with it; what was hashed before and is unchanged is not read again."""
+    """Hash the data that the job names and return the job with it; unchanged data is not read again."""
     if not job.data:
         return job, ()
     reader = _Reader(memory.with_suffix(".data.json") if memory else None, report)
@@ -81,7 +81,7 @@ def read_data(job: Job, project: Path, memory: Path | None, report: Report) -> t
 
 
 def count(item: LocalData, project: Path) -> tuple[int, int]:
-    """Say how many files an entry has and how large they are, without reading them; (0, 0) where it is missing."""
+    """Return how many files an entry has and their size, without reading them; (0, 0) where it is missing."""
     source = source_of(item, project)
     if source.is_file():
         return 1, source.stat().st_size
@@ -90,7 +90,7 @@ def count(item: LocalData, project: Path) -> tuple[int, int]:
 
 
 def say_data(job: Job, project: Path) -> str:
-    """Say what the job's data comes to, by the sizes alone: a plan reads none of it."""
+    """Format the size of the job's data, from file sizes alone: a plan reads none of it."""
     said = []
     for item in job.data:
         files, size = count(item, project)
@@ -100,7 +100,7 @@ def say_data(job: Job, project: Path) -> str:
 
 
 class _Reader:
-    """Hashes files and says how far it is: the first time a large one takes minutes."""
+    """Hashes files and reports progress: a large file takes minutes the first time."""
 
     def __init__(self, memory: Path | None, report: Report) -> None:
         self.memory = TreeMemory(memory)
@@ -148,7 +148,7 @@ class _Reader:
                 size, digest = hash_blocks(blocks(file.read), each=lambda block: self._tell(item, len(block)))
                 after = os.fstat(file.fileno())
         except OSError as error:
-            raise UserError("data.unreadable", f"data: {path}: {error}", hint="mend its permissions") from None
+            raise UserError("data.unreadable", f"data: {path}: {error}", hint="fix its permissions") from None
         if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, size):
             raise UserError("data.changing", f"data: {path} changed while it was read", hint="wait for its writer")
         self.memory.note(path.lstrip("/"), after, size, digest)
@@ -163,7 +163,7 @@ class _Reader:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Yield every file below a folder; a link to a file counts as the file, one to a folder is refused by name."""
+    """Yield every file below a folder; a link to a file counts as the file, a link to a folder is refused by name."""
     for where, folders, files in os.walk(folder):
         for name in folders:
             if os.path.islink(path := os.path.join(where, name)):
@@ -173,12 +173,12 @@ def _files(folder: Path) -> Iterator[str]:
                 )  # fmt: skip
         for name in files:
             if not os.path.exists(path := os.path.join(where, name)):
-                raise UserError("data.link", f"data: {path} is a link to nothing", hint="remove or mend it")
+                raise UserError("data.link", f"data: {path} is a link to nothing", hint="remove or fix it")
             yield os.path.join(where, name)
 
 
 def refuse_collisions(job: Job, paths: Sequence[str]) -> None:
-    """Data and code may not want one place in the working folder."""
+    """Refuse data and code that claim the same place in the working folder."""
     for item in job.data:
         for path in paths:
             if f"{path}/".startswith(f"{item.to}/") or f"{item.to}/".startswith(f"{path}/"):

@@ -1,4 +1,4 @@
-"""From a job file and a profile to a plan: the run's identity is a hash of what it will do."""
+"""Turn a job file and a profile into a plan: the run's identity is a hash of what it will do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from leasehold.model.run.plan import Plan
 
 from .job_yaml import parse_text
 
-_MARK = re.compile(r"(?<![\w-])FILL_IN(?!\w)")  # what `lease init` writes in place of a value
+_MARK = re.compile(r"(?<![\w-])FILL_IN(?!\w)")  # the placeholder of `lease init`
 
 
 def read_job(path: Path) -> Job:
@@ -36,7 +36,7 @@ def read_job(path: Path) -> Job:
 
 
 def refuse_unfilled(job: Job, path: Path) -> None:
-    """A value that the draft left open is no value: nothing is started with the mark in its place."""
+    """Refuse a placeholder that the draft left: nothing is started with it."""
     said = {"run": job.run, "smoke": job.smoke, "setup": job.setup, "evaluate": job.evaluate}
     marked = [key for key, text in said.items() if text and _MARK.search(text)]
     if not marked:
@@ -46,20 +46,20 @@ def refuse_unfilled(job: Job, path: Path) -> None:
     where = f"line{'s' * (len(at) != 1)} {', '.join(at)} of {path.name}" if at else path.name
     raise UserError(
         "job.unfilled",
-        f"FILL_IN still stands in {' and '.join(marked)}",
+        f"FILL_IN is still in {' and '.join(marked)}",
         seen=where,
-        hint="`lease init` could not know this value: write it there, or take the word away where none is needed",
+        hint="`lease init` could not know this value: write it there, or remove FILL_IN where no value is needed",
     )
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one box of several is given of a sweep: some cells, and the mark of its own run."""
+    """One box's share of a sweep over several boxes: some cells, and the mark of its own run."""
 
     cells: tuple[str, ...] = ()
     part: str = ""
-    generation: int = -1  # reckoned by whoever shared it out; -1: nobody did
-    given: Mapping[str, int] = field(default_factory=dict)  # which giving of a cell this is: a later one counts more
+    generation: int = -1  # computed by the home that shared it out; -1: not computed
+    given: Mapping[str, int] = field(default_factory=dict)  # the number of a cell's giving: a higher one wins
 
 
 ALL = Share()
@@ -80,13 +80,13 @@ def resolve(job: Job, tree: str, profile: Profile, again: int = 0, share: Share 
 
 
 def run_id(job: Job, tree: str) -> str:
-    """Name the first run of this job and code: a hash of what is executed, the same on every platform."""
+    """Return the name of the first run of this job and code: a hash of what is executed, the same on every platform."""
     identity = digest({"job": job.identity(), "tree": tree})
     return f"{job.name[:60]}-{identity[:10]}"
 
 
 def environment_of(profile: Profile) -> dict[str, Any]:
-    """Spell what the box must do to its shells; {state}, {durable} and {scratch} are filled in there."""
+    """Return the environment for the box's shells; {state}, {durable} and {scratch} are filled in there."""
     wanted, durable, copied = profile.environment, profile.durable_tier, copy_tier(profile)
     folders = {role: tier.path for tier in profile.tiers for role in tier.roles if tier.path.startswith("/")}
     private = profile.tier(wanted.credentials) if wanted.credentials else None
@@ -105,6 +105,6 @@ def environment_of(profile: Profile) -> dict[str, Any]:
         "clocks": [
             [clock.name, clock.after_s] for clock in profile.clocks if clock.starts == "run-start" and clock.after_s
         ],
-        "gap_s": SPOT_GAP_S if profile.spot.available != "no" else 0.0,  # a day, where nothing takes boxes away
+        "gap_s": SPOT_GAP_S if profile.spot.available != "no" else 0.0,  # a day, on platforms that reclaim no boxes
     }
     return {key: item for key, item in value.items() if item}

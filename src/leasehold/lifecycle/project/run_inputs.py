@@ -1,4 +1,4 @@
-"""What a run is made of: the project's code, and the data that its job names, both by content."""
+"""The inputs of a run: the project's code, and the data that its job names, both by content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .local_data import apart, read_data, refuse_collisions
 
 
 def gather(home: Home, job: Job, job_file: Path, results: Path, report: Report) -> tuple[Job, CodeTree]:
-    """Hash code and data; the job that is returned names its data by content, so its run has a name."""
+    """Hash code and data; the returned job names its data by content, so that its run has a name."""
     project = job_file.absolute().parent
     memory = home.tree_memory(project)
     tree = read_tree(project, job_file.name, own_places(home, project, results), memory, apart(job, project))

@@ -1,1 +1,1 @@
-"""Files come home in ranges over one or more connections, hashed as they come, resumable at any byte."""
+"""Pull files home in ranges over one or more connections, hashed on arrival and resumable at any byte."""

@@ -1,4 +1,4 @@
-"""Connections for a pull: where a box is known to be far, several are called before anybody needs them."""
+"""Connections for a pull: for a box known to be far, several are opened before they are needed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from leasehold.transport.ahead import CalledAhead
 from leasehold.transport.contract import FAR_S
 from leasehold.transport.openssh import SshTransport
 
-if TYPE_CHECKING:  # the first call goes out before all that is imported
+if TYPE_CHECKING:  # imported lazily: the first connection starts before
     from leasehold.platforms.contract import Engine
     from leasehold.transport.contract import Transport
 
-AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) lets in unasked
-_AFTER_S = 0.1  # the first one is waited for: the keys of the others are not made beside it
-_WORTH_BYTES = 16 << 20  # of the last pull: less than this comes before further connections would
+AHEAD = 8  # with the first one below what sshd's MaxStartups (10:30:100) admits unconditionally
+_AFTER_S = 0.1  # wait for the first one: do not compute the others' keys beside it
+_WORTH_BYTES = 16 << 20  # of the last pull: fewer bytes arrive before further connections would be ready
 
 
 class Calls:
@@ -35,9 +35,9 @@ class Calls:
         memory: Path,
         answered: Callable[[list[str]], None] | None = None,
     ) -> None:
-        """Take the way to the box, how to connect by a way, and where it is kept how far the box was.
+        """Take the route to the box, the function that connects by a route, and the file with the box's last distance.
 
-        `answered` is told the command line of the first call once the box has answered it.
+        `answered` receives the command line of the first connection once the box has answered it.
         """
         self._answered = answered
         self._transport = transport
@@ -45,50 +45,50 @@ class Calls:
         self._memory = memory
         self._lock = threading.Lock()
         self._first: CalledAhead | None = None
-        self._entered = threading.Event()  # the first one is through: our program is on the box
+        self._entered = threading.Event()  # the first one is connected: our program is on the box
         self._called: list[_Call] = []
-        self._awaited: list[_Call] = []  # somebody waits for these
+        self._awaited: list[_Call] = []  # a caller waits for these
         self._over = False
 
     def begin(self) -> None:
-        """Call a box that we have met, without waiting; several times where the last pull says that it pays."""
+        """Start to connect to a box that we have met, without waiting; several times if that pays by the last pull."""
         transport = self._transport
         if not isinstance(transport, SshTransport) or not transport.met:
             return
-        self._drop_called()  # what a lost link left over
+        self._drop_called()  # left over from a lost link
         self._first, self._entered = CalledAhead(transport, self._answered), threading.Event()
         kept = read_json(str(self._memory)) or {}
         if _worth_calling(kept):
             threading.Thread(target=self._call, args=(transport, kept, self._entered), daemon=True).start()
 
     def first(self) -> Engine:
-        """Open the first connection, the others being called beside it."""
+        """Open the first connection, while the others connect beside it."""
         if self._first is None:
             self.begin()
-        called, self._first = self._first, None  # after a lost link the next first one is called anew
+        called, self._first = self._first, None  # after a lost link the next first connection is made anew
         engine = self._connect(called or self._transport)
         self._entered.set()
         return engine
 
     def more(self) -> Engine:
-        """Open one more; raises LinkError or BoxError when the box lets none in."""
+        """Open one more; raise LinkError or BoxError when the box admits none."""
         while True:
             with self._lock:
                 called = self._called.pop(0) if self._called else None
             if called is None:
                 return self._one_more()
-            with contextlib.suppress(LinkError):  # a call that broke meanwhile is made anew
+            with contextlib.suppress(LinkError):  # a connection that broke meanwhile is made anew
                 return self._taken(called)
 
     def remember(self, round_trip_s: float, pulled_bytes: int) -> None:
-        """Keep how far the box was and how much came; a home that cannot write forgets."""
+        """Store the box's distance and how much came; a home that cannot write stores nothing."""
         with contextlib.suppress(OSError):
             self._memory.parent.mkdir(parents=True, exist_ok=True)
             kept = {"round_trip_s": round_trip_s, "pulled_bytes": pulled_bytes, "parcel": parcel.build().sha256}
             write_json(str(self._memory), kept, durable=False)
 
     def hang_up(self) -> None:
-        """End the calls that nobody took. A second call does nothing."""
+        """Close the connections that nobody took. A second call does nothing."""
         with self._lock:
             self._over = True
         first, self._first = self._first, None
@@ -110,7 +110,7 @@ class Calls:
         return self._taken(_Call(self._transport, self._connect, at_once))
 
     def _taken(self, called: _Call) -> Engine:
-        """Wait for a call; when all is over nobody waits for it any more, and it is ended."""
+        """Wait for a connection; after the pull ends nobody waits for it, and it is closed."""
         with self._lock:
             self._awaited.append(called)
             over = self._over
@@ -125,7 +125,7 @@ class Calls:
     def _call(self, transport: SshTransport, kept: dict[str, Any], entered: threading.Event) -> None:
         time.sleep(_AFTER_S)
         if kept.get("parcel") == parcel.build().sha256:
-            entered.set()  # it was there at the last pull: nobody need bring it first
+            entered.set()  # it was there at the last pull: no upload is needed first
         for _ in range(AHEAD):
             called = _Call(transport, self._connect, entered)
             with self._lock:
@@ -137,7 +137,7 @@ class Calls:
 
 
 class _Call:
-    """One further connection: ssh shakes hands at once, and our program is started as soon as it is on the box."""
+    """One further connection: ssh's handshake starts at once, and our program starts as soon as it is on the box."""
 
     def __init__(
         self, transport: SshTransport, connect: Callable[[Transport], Engine], entered: threading.Event
@@ -151,7 +151,7 @@ class _Call:
         self._greeting.start()
 
     def engine(self) -> Engine:
-        """Wait for it; raises why it did not come, or broke since."""
+        """Wait for the engine; raise the reason why it did not connect, or has broken since."""
         self._greeting.join()
         if self._engine is None:
             raise self._error or LinkError("link.closed", "the call was ended")
@@ -161,7 +161,7 @@ class _Call:
         return self._engine
 
     def hang_up(self) -> None:
-        """End it in whatever state it is."""
+        """Close it in whatever state it is."""
         self._called.cut()
         self._entered.set()
         self._greeting.join()

@@ -1,4 +1,4 @@
-"""What came, onto the disk: a receipt must not outlive the bytes it speaks of."""
+"""Flush arrived data to the disk: a receipt must not outlive the bytes that it attests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _AHEAD_BYTES = 48 << 20
 
 
 class Flushing:
-    """Has the disk begin while the rest is on its way, so that there is little to wait for in the end."""
+    """Starts the write-back while the rest is still arriving, so that the final wait is short."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._begun_bytes = desk.home_bytes
         self._ahead: threading.Thread | None = None
-        self._failed: OSError | None = None  # the kernel tells of a lost write once: whoever asks next hears nothing
+        self._failed: OSError | None = None  # the kernel reports a lost write once: a second fsync would report success
 
     def step(self) -> None:
-        """Begin to write back, if there is much and nobody is at it; large files went past the cache."""
+        """Start a write-back, if there is much to write and none is running; large files bypassed the cache."""
         came = self._desk.home_bytes
         if came - self._begun_bytes < _AHEAD_BYTES or (self._ahead is not None and self._ahead.is_alive()):
             return
@@ -46,7 +46,7 @@ class Flushing:
         elif len(files) == 1:
             _sync_one(files[0].target)
         elif files:
-            from concurrent.futures import ThreadPoolExecutor  # it brings logging: 8 ms
+            from concurrent.futures import ThreadPoolExecutor  # imports logging: 8 ms
 
             with ThreadPoolExecutor(4) as pool:
                 list(pool.map(_sync_one, [file.target for file in files]))
@@ -63,7 +63,7 @@ def _many(files: list[Coming]) -> bool:
 
 
 def _sync_disk_of(path: str) -> None:
-    """Write back one filesystem; a mount of the user's that hangs elsewhere is none of ours."""
+    """Write back one filesystem; skip a mount of the user's that hangs elsewhere."""
     import ctypes
 
     fd = os.open(path, os.O_RDONLY)

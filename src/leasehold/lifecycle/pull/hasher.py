@@ -1,4 +1,4 @@
-"""The hasher follows what arrives: each byte of a large file is read once, while it is still in memory."""
+"""The hasher follows the arrivals: each byte of a large file is read once, while it is still in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scheduler import Desk
 
 
 class Hasher:
-    """One thread that hashes files as far as they have come without a gap."""
+    """A thread that hashes files as far as they have arrived without a gap."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -22,7 +22,7 @@ class Hasher:
         self._thread.start()
 
     def join(self, timeout_s: float = 10.0) -> None:
-        """Wait until it has left; the desk must be closed or complete."""
+        """Wait until the thread has ended; the desk must be closed or complete."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -44,17 +44,17 @@ class Hasher:
         return desk.closed or desk.failure is not None or desk.complete
 
     def _ready(self, file: Coming) -> bool:
-        """Whether there is something to hash, or a sum to compare at last."""
+        """Return whether there is something to hash, or a sum to compare."""
         done = self._states.get(file.number, (None, 0))[1]
         return not file.mending and (file.home.prefix != done or (done == file.bytes and bool(file.sha256)))
 
     def _follow(self, file: Coming, upto: int) -> None:
         digest, done = self._states.get(file.number, (None, 0))
-        if digest is None or upto < done:  # its bytes were taken back
+        if digest is None or upto < done:  # its bytes were withdrawn
             digest, done = sha256(), 0
         while done < upto and not self._over():
             parts = self._desk.fresh.take(file.number, done)
-            if parts is None:  # it is no longer in memory; up to the next whole block, which may be
+            if parts is None:  # no longer in memory: read up to the next whole block, which may be
                 parts = [file.read(min(BLOCK_BYTES - done % BLOCK_BYTES, upto - done), done)]
             size = sum(len(part) for part in parts)
             if not size:

@@ -1,4 +1,4 @@
-"""What a desk hands out to those who carry a pull."""
+"""Jobs that the desk hands out to the streams of a pull."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Copy:
-    """A range that equals one that is here."""
+    """A range with the same content as one that is here."""
 
     piece: Piece
     source: Coming
@@ -35,7 +35,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Take:
-    """A file that lies elsewhere at home."""
+    """A file that already lies elsewhere at home."""
 
     file: Coming
     places: list[Path]
@@ -43,14 +43,14 @@ class Take:
 
 @dataclass(frozen=True)
 class Mend:
-    """A file whose bytes are all here and whose sum is wrong."""
+    """A file whose bytes are all here but whose sum is wrong."""
 
     file: Coming
 
 
 @dataclass(frozen=True)
 class Spare:
-    """Nothing is left to ask for; others still bring what they were asked for."""
+    """Nothing is left to request; other streams still bring what was requested of them."""
 
 
 Job = Batch | Copy | Take | Mend | Spare

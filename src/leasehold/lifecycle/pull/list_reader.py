@@ -1,4 +1,4 @@
-"""The list of what is to come: read piece by piece, checked, kept for the next try, and put on the desk."""
+"""Read the list of files to come: in pieces, checked, stored for the next attempt, and passed to the desk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from leasehold.lifecycle.pull.files.incoming_file import Coming
 from .scheduler import Desk
 
 NAME = "listing.jsonl"
-_OLDER_NAME = "listing.json"  # of versions that wrote it at one go
+_OLDER_NAME = "listing.json"  # from versions that wrote it in one call
 _MOST_BYTES = 1 << 30
 
 Parts = Iterator[dict[str, Any] | bytes]
@@ -31,7 +31,7 @@ Parts = Iterator[dict[str, Any] | bytes]
 
 @dataclass(frozen=True)
 class ListPiece:
-    """Some of the files that are listed, and the box's own text of it."""
+    """Some of the listed files, and the box's own text for them."""
 
     rows: list[Row]
     text: bytes
@@ -39,7 +39,7 @@ class ListPiece:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a pull goes, and where else at home its files may lie already."""
+    """The target of a pull, and other places at home where its files may already lie."""
 
     folder: Path
     roofs: tuple[Path, ...]
@@ -48,36 +48,36 @@ class Place:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a box is to list."""
+    """The list requested from a box."""
 
     run: str
     cells: list[str]
     patterns: list[str]
-    quiet_s: float = -1.0  # of a live run: how long nobody may have written a file; below 0 the run has ended
+    quiet_s: float = -1.0  # of a live run: how long a file must have been unwritten; below 0 the run has ended
 
 
 class Roster(Protocol):
-    """Who knows what may be listed; each refuses by raising."""
+    """Knows which files may be listed; each method refuses by raising."""
 
     def check(self, named: Iterable[tuple[str, str]]) -> None:
-        """Look at the next files, as (cell, path)."""
+        """Check the next files, as (cell, path)."""
 
     def complete(self) -> None:
-        """There are no more."""
+        """Check that the list is complete."""
 
 
 class Anything:
-    """A roster that takes what comes."""
+    """A roster that accepts every list."""
 
     def check(self, named: Iterable[tuple[str, str]]) -> None:
-        """Take them."""
+        """Accept the files."""
 
     def complete(self) -> None:
-        """Take that there are none."""
+        """Accept the end of the list."""
 
 
 class Unpacking:
-    """Unpacks what an untrusted box packed, up to a bound."""
+    """Decompresses data from an untrusted box, up to a limit."""
 
     def __init__(self, what: str, most_bytes: int = _MOST_BYTES) -> None:
         self._what = what
@@ -86,7 +86,7 @@ class Unpacking:
         self._parts: list[bytes] = []
 
     def add(self, packed: bytes) -> None:
-        """Take more of it."""
+        """Add compressed data."""
         try:
             self._parts.append(self._opener.decompress(packed, self._left + 1))
         except zlib.error as error:
@@ -97,20 +97,20 @@ class Unpacking:
 
     @property
     def over(self) -> bool:
-        """Whether its end has come."""
+        """Return whether its end has arrived."""
         return self._opener.eof
 
     def whole(self) -> bytes:
-        """Return all of it."""
+        """Return all of the data."""
         return b"".join(self._parts)
 
 
 def read_pieces(parts: Parts, roster: Roster) -> Iterator[ListPiece]:
-    """Yield the pieces of a chart's list, each checked; what follows it is left in the parts."""
+    """Yield the pieces of a chart's list, each checked; leave what follows the list in the parts."""
     listed, left = Listed(), _MOST_BYTES
     for part in parts:
         if not isinstance(part, bytes):
-            break  # {listed}: what comes now are sums
+            break  # {listed}: sums follow
         unpacking = Unpacking("list of files", left)
         unpacking.add(part)
         text = unpacking.whole()
@@ -125,7 +125,7 @@ def read_pieces(parts: Parts, roster: Roster) -> Iterator[ListPiece]:
 
 
 class Intake:
-    """Puts listed files on the desk as they are listed, if there is room for them, and writes the list down."""
+    """Passes listed files to the desk as they arrive, if there is room for them, and stores the list."""
 
     def __init__(self, place: Place, desk: Desk, *, resumes: bool) -> None:
         self._place = place
@@ -134,7 +134,7 @@ class Intake:
         self._names = HomeNames(Probe(place.folder))
         self._number = 0
         self._waiting: list[Coming] = []  # there is no room for them
-        self._lock = threading.Lock()  # a pull that failed may be over before its list; the number is another's then
+        self._lock = threading.Lock()  # a failed pull may end before its list; the number is another's then
         self._fd = os.open(place.folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
 
     def add(self, piece: ListPiece) -> None:
@@ -144,11 +144,11 @@ class Intake:
                 return
             write_all(self._fd, piece.text.replace(b"\n", b" ") + b"\n")
         self._waiting += self._coming(piece.rows)
-        with contextlib.suppress(HomeError):  # how much it is in all, the list's end will say
+        with contextlib.suppress(HomeError):  # the total comes with the list's end
             self._put_down()
 
     def complete(self) -> None:
-        """The list is over: refuse what there is no room for, by all that is still to come."""
+        """End the list; refuse if all that is still to come does not fit."""
         self._put_down()
 
     def _put_down(self) -> None:
@@ -159,7 +159,7 @@ class Intake:
         self._waiting = []
 
     def close(self) -> None:
-        """Take no more. A second call does nothing."""
+        """Accept no more. A second call does nothing."""
         with self._lock:
             fd, self._fd = self._fd, -1
             if fd >= 0:
@@ -179,7 +179,7 @@ class Intake:
 
 
 def drop_changed(folder: Path, pieces: Iterable[ListPiece]) -> None:
-    """Forget parts of files that an earlier try was to bring and that are no longer listed, or not as they were."""
+    """Drop parts of files from an earlier attempt that are no longer listed, or have changed."""
     now = {(row[0], row[1]): row[2:] for piece in pieces for row in piece.rows}
     before = _listed_before(folder)
     called, calls = named(before, Probe(folder)), named(now, Probe(folder))
@@ -189,7 +189,7 @@ def drop_changed(folder: Path, pieces: Iterable[ListPiece]) -> None:
             where = join_checked(str(folder / "cells" / cell), called[cell, path])
             with contextlib.suppress(OSError):
                 os.unlink(where)
-            with contextlib.suppress(OSError):  # an emptied folder may stand where a file belongs now
+            with contextlib.suppress(OSError):  # an emptied folder may be where a file belongs now
                 os.removedirs(os.path.dirname(where))
     if gone:
         _forget(folder / ARRIVALS, {f"{cell}/{path}" for cell, path in gone})
@@ -197,27 +197,27 @@ def drop_changed(folder: Path, pieces: Iterable[ListPiece]) -> None:
 
 
 def forget_marks(folder: Path) -> None:
-    """Take away what only a pull on its way needs."""
+    """Remove what only an unfinished pull needs."""
     for name in (NAME, _OLDER_NAME, ARRIVALS):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(folder / name)
 
 
 def _part_from_roof(target: str) -> None:
-    """Nothing is ever written through a hard link into an older copy: such a file is linked anew."""
+    """Relink a file that is a hard link into an older copy: nothing is ever written through such a link."""
     with contextlib.suppress(OSError):
         if os.lstat(target).st_nlink > 1:
             os.unlink(target)
 
 
 def _listed_before(folder: Path) -> dict[tuple[str, str], Any]:
-    """What the last try was to bring: size and time by cell and path. No inode: a parked box may come with others."""
+    """Return what the last attempt listed: size and time by cell and path. No inode: a parked box may have others."""
     try:
         lines = (folder / NAME).read_bytes().split(b"\n")
     except FileNotFoundError:
         return _listed_by_older(folder)
     before: dict[tuple[str, str], Any] = {}
-    for line in lines[:-1]:  # a torn last one was never acted on
+    for line in lines[:-1]:  # a torn last piece was never acted on
         with contextlib.suppress(ValueError, TypeError):
             before.update({(str(cell), str(path)): (size, at) for cell, path, size, at in json.loads(line)})
     return before

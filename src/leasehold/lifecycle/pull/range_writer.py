@@ -1,4 +1,4 @@
-"""One stream of bytes, cut into the ranges that were asked for, each written where it belongs."""
+"""Split one stream of bytes into the requested ranges, and write each where it belongs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CAREFUL
 
 
 class _Folder:
-    """Makes files anew; the folder of the last one stays open, since a long path takes long to walk."""
+    """Creates files anew; keeps the last folder open, since walking a long path is slow."""
 
     def __init__(self) -> None:
         self._name = ""
         self._fd = -1
 
     def create(self, target: str) -> int:
-        """Open an empty file for writing, in a folder that is made if need be."""
+        """Open an empty file for writing; create its folder if needed."""
         folder, _, name = target.rpartition(os.sep)
         if folder != self._name:
             self._enter(folder)
         return os.open(target, _ANEW, 0o644) if self._fd < 0 else os.open(name, _ANEW, 0o644, dir_fd=self._fd)
 
     def close(self) -> None:
-        """Let go of the folder. A second call does nothing."""
+        """Close the folder. A second call does nothing."""
         fd, self._fd, self._name = self._fd, -1, ""
         if fd >= 0:
             os.close(fd)
@@ -50,45 +50,45 @@ class _Folder:
 
 
 class Landing:
-    """Takes the bytes of one request; leave() keeps what came of a range that was cut and gives back the rest.
+    """Takes the bytes of one request; leave() keeps what came of a range that was cut and returns the rest.
 
-    One thread adds and leaves; any may ask what is left, and take some of that over.
+    One thread calls add and leave; any thread may read what is left, and take over part of it.
     """
 
     def __init__(self, desk: Desk, pieces: list[Piece], gathering: Gathering | None = None) -> None:
         self._desk = desk
         self._pieces = pieces
-        self._gathering = gathering  # with it, whole blocks of large files go past the cache
+        self._gathering = gathering  # with it, whole blocks of large files bypass the cache
         self._lock = threading.RLock()
-        self._at = 0  # which piece comes
-        self._done = 0  # how much of it is here
-        self._noted = 0  # how much of it is in the log
-        self._held: list[memoryview] = []  # of a small file, written at one go
-        self.sum_bytes = 0  # sums that came with files: no part of them
+        self._at = 0  # index of the current piece
+        self._done = 0  # bytes of it that are here
+        self._noted = 0  # bytes of it that are logged
+        self._held: list[memoryview] = []  # of a small file, written in one call
+        self.sum_bytes = 0  # sums that came with files: not part of them
         self.came_bytes = 0
-        self._whole: list[Coming] = []  # small files that are here and not in the log yet
+        self._whole: list[Coming] = []  # small files that are here but not logged yet
         self._folder = _Folder()
 
     @property
     def full(self) -> bool:
-        """Whether everything that was asked for is here."""
+        """Return whether everything that was requested is here."""
         return self._at == len(self._pieces)
 
     @property
     def left_bytes(self) -> int:
-        """How much is still to come."""
+        """Return how many bytes are still to come."""
         with self._lock:
             here = self._done + self._gathered
             return sum(piece.end - piece.start for piece in self._pieces[self._at :]) - here
 
     def add(self, chunk: bytes) -> None:
-        """Put bytes where they belong; what nobody asked for is dropped."""
+        """Write bytes where they belong; drop those that were not requested."""
         with self._lock:
             self.came_bytes += len(chunk)
             self._add(memoryview(chunk))
 
     def give_up(self, keep_bytes: int) -> list[Piece]:
-        """Want about so many more bytes and no others; return the ranges that somebody else may bring."""
+        """Accept about this many more bytes and no others; return the ranges that another stream may bring."""
         with self._lock:
             kept, given = self._pieces[: self._at], []
             here = self._done + self._gathered
@@ -106,7 +106,7 @@ class Landing:
                 keep_bytes -= piece.end - start
                 here = 0
             if len(kept) == self._at:
-                self._held, self._done = [], 0  # of a small file that another brings whole
+                self._held, self._done = [], 0  # of a small file that another stream brings whole
             self._pieces = kept
         return given
 
@@ -127,7 +127,7 @@ class Landing:
                 self._note(piece)
 
     def leave(self, *, alone: bool = False) -> None:
-        """End here, whole or not. A second call does nothing."""
+        """Finish, complete or not. A second call does nothing."""
         with self._lock:
             self._leave(alone)
 
@@ -152,7 +152,7 @@ class Landing:
         self._desk.give_back(rest, alone=alone)
 
     def _put(self, piece: Piece, part: memoryview) -> memoryview:
-        """Write bytes of a large file, or gather them into a block; return those it took."""
+        """Write bytes of a large file, or gather them into a block; return those that were taken."""
         at = piece.start + self._done + self._gathered
         gathering = self._gathering
         if gathering is None or (not gathering.size and (at % BLOCK_BYTES or piece.end - at < BLOCK_BYTES)):
@@ -170,7 +170,7 @@ class Landing:
         return part
 
     def _write_gathered(self, piece: Piece) -> None:
-        """Keep what came of a block that will not be whole."""
+        """Write what came of a block that will not be completed."""
         if self._gathered:
             assert self._gathering is not None
             block = self._gathering.block

@@ -1,4 +1,4 @@
-"""How fast: said about once a second, and held below what a person allows."""
+"""The transfer rate: reported about once a second, and limited to what a person allows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WINDOW_S = 5.0
 
 
 class Pace:
-    """Counts what arrives. The rate is of the last seconds, so that a stall shows and a resumed part does not."""
+    """Counts arriving bytes. The rate covers the last seconds, so that a stall shows and a resumed part does not."""
 
     def __init__(self, report: Report, clock: Callable[[], float] = time.monotonic) -> None:
         self._report = report
@@ -24,23 +24,23 @@ class Pace:
         self._lock = threading.Lock()
         self._marks: deque[tuple[float, int]] = deque([(clock(), 0)])
         self._said_at = clock()
-        self.fetched_bytes = 0  # over the wire, whatever became of it
+        self.fetched_bytes = 0  # over the wire, whether or not they were kept
 
     def add(self, count: int) -> None:
-        """Count bytes that came."""
+        """Count bytes that arrived."""
         with self._lock:
             self.fetched_bytes += count
 
     @property
     def rate(self) -> float:
-        """Bytes a second, lately."""
+        """Return the recent bytes a second."""
         with self._lock:
             now = self._clock()
             then, before = self._marks[0]
             return (self.fetched_bytes - before) / max(now - then, 1e-6)
 
     def tick(self, home_bytes: int, total_bytes: int, streams: int) -> None:
-        """Take a mark, and say how it stands if it is time."""
+        """Record a sample, and report progress when it is due."""
         now = self._clock()
         with self._lock:
             if now - self._marks[-1][0] >= 0.2:
@@ -60,7 +60,7 @@ class Pace:
 
 
 class Limiter:
-    """Lets so many bytes a second through, all streams together; 0 lets everything through."""
+    """Limits bytes a second over all streams together; 0 is no limit."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Limiter:
         self._free_at = 0.0
 
     def pass_through(self, count: int) -> None:
-        """Wait until so many bytes may have come."""
+        """Wait until this many bytes may have come."""
         if self.bytes_per_s <= 0:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Tell the box what came, while the rest is on its way: over a long way, all of it at the end would take long."""
+"""Report arrived files' sums to the box while the rest is in transfer: over a slow link, one report would take long."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from leasehold.platforms.engine_parts import Chart, Range
 
 
-_BLOCK = 64  # files, all of which are here before any is told of
-_LEAST_FILES = 250  # in one telling
-_PART = 16  # of all files, at least, in one telling
-_MOST = 24  # tellings: a box that is still hashing holds only so much for later
+_BLOCK = 64  # files, all of which are here before any is reported
+_LEAST_FILES = 250  # files in one report
+_PART = 16  # bytes of all files in one report, at least
+_MOST = 24  # reports: a box that is still hashing can hold only this many for later
 
 
 class Telling:
-    """Says the sums that came with files' bytes, in whichever order those came."""
+    """Reports the sums that came with files' bytes, in any order of arrival."""
 
     def __init__(self, desk: Desk, talk: Chart) -> None:
         self._desk = desk
         self._talk = talk
-        self._first = 0  # block that was not told of
-        self._told: set[int] = set()  # blocks behind it that were
+        self._first = 0  # first block that was not reported
+        self._told: set[int] = set()  # blocks after it that were
         self._count = 0
 
     def step(self) -> None:
-        """Tell of the next ones, if they are many."""
+        """Report the next files, if there are many."""
         files = self._desk.files
         wanted = max(_LEAST_FILES, len(files) // _PART)
         if self._count >= _MOST or len(files) < wanted:
@@ -48,7 +48,7 @@ class Telling:
                 self._first += 1
 
     def rest(self) -> None:
-        """Tell the rest, and that this is all."""
+        """Report the remaining files, and the end."""
         end = -(-len(self._desk.files) // _BLOCK)
         self._talk.seal(*self._sums(block for block in range(self._first, end) if block not in self._told))
 
@@ -56,7 +56,7 @@ class Telling:
         return all(map(_is_settled, self._desk.files[block * _BLOCK : (block + 1) * _BLOCK]))
 
     def _sums(self, blocks: Iterable[int]) -> tuple[list[Range], bytes]:
-        """Spell blocks as ranges of files, and the sums of these; zeros for what the box sums itself."""
+        """Format blocks as ranges of files, and their sums; zeros for what the box sums itself."""
         ranges: list[Range] = []
         sums: list[bytes] = []
         for _, group in groupby(enumerate(blocks), lambda pair: pair[1] - pair[0]):
@@ -68,5 +68,5 @@ class Telling:
 
 
 def _is_settled(file: Coming) -> bool:
-    """Whether no sum is to come with it any more."""
+    """Return whether no further sum will come with it."""
     return file.proved or not file.sealed or file.skipped

@@ -1,4 +1,4 @@
-"""The desk: which bytes are to be asked for next, which are here, and which files are proved."""
+"""The desk schedules a pull: which bytes to request next, which are here, and which files are verified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Desk:
 
     def __init__(self, arrivals: Arrivals, at_home: AtHome) -> None:
         self.files: list[Coming] = []
-        self.listed = False  # there will be no more files
+        self.listed = False  # the list is complete
         self.arrivals = arrivals
         self.fresh = Fresh()
         self.failure: BaseException | None = None
@@ -34,7 +34,7 @@ class Desk:
         self.closed = False
         self.ask_sums: Callable[[list[int]], None] = lambda numbers: None
         self.lock = threading.RLock()
-        self.work = threading.Condition(self.lock)  # there may be something to take
+        self.work = threading.Condition(self.lock)  # there may be work to take
         self.bytes_came = threading.Condition(self.lock)  # there may be something to hash
         self.over = threading.Event()  # complete, failed or closed
         self._at_home = at_home
@@ -50,7 +50,7 @@ class Desk:
         self._sizes: dict[int, int] = {}  # how many files have each
 
     def add(self, files: list[Coming]) -> None:
-        """Take files that are to come, numbered after those that are here."""
+        """Add files to come, numbered after the existing ones."""
         with self.lock:
             for file in files:
                 self._sizes[file.bytes] = self._sizes.get(file.bytes, 0) + 1
@@ -76,7 +76,7 @@ class Desk:
                 file.asked.add(*span)
 
     def all_listed(self) -> None:
-        """There will be no more files."""
+        """Mark the list as complete."""
         with self.lock:
             self.listed = True
             if self.complete:
@@ -84,21 +84,21 @@ class Desk:
 
     @property
     def complete(self) -> bool:
-        """Whether every file is listed, and here and proved, or left out."""
+        """Return whether every file is listed, and either verified at home or left out."""
         return self.listed and self._unproved == 0
 
     @property
     def missing_bytes(self) -> int:
-        """How much is not here."""
+        """Return how many bytes are not here."""
         return self.total_bytes - self.home_bytes
 
     @property
     def to_sum(self) -> list[int]:
-        """Which small files the box must sum, since their sums will not come with their bytes."""
+        """Return the small files that the box must sum, since their sums will not come with their bytes."""
         return [file.number for file in self.files if file.bytes <= TINY_BYTES and not file.sealed]
 
     def hashed(self, number: int, upto: int, zeros: Iterable[int], copies: Iterable[Any]) -> None:
-        """The box has hashed a file so far; some of its blocks are zeros, or equal earlier ones."""
+        """Record how far the box has hashed a file; some of its blocks are zeros, or equal earlier ones."""
         with self.lock:
             file = self.files[number]
             for block in zeros:
@@ -118,7 +118,7 @@ class Desk:
             self.bytes_came.notify()
 
     def summed(self, number: int, sha256: str) -> None:
-        """The box has hashed a whole file; an empty sum leaves it out."""
+        """Record that the box has hashed a whole file; an empty sum leaves the file out."""
         with self.lock:
             file = self.files[number]
             if not sha256:
@@ -141,7 +141,7 @@ class Desk:
     def take(self, batch_bytes: int, spare_s: float = 0.0) -> Job | None:
         """Hand out work, waiting for some; None when there will be no more.
 
-        With spare_s: who has waited so long in vain while others bring the last of it is told so.
+        With spare_s: a caller that has waited this long while others bring the rest gets Spare.
         """
         with self.lock:
             while not (self.closed or self.complete or self.failure or self.lost):
@@ -154,7 +154,7 @@ class Desk:
         return None
 
     def came_whole(self, file: Coming, sha256: str, told: str = "") -> None:
-        """A small file is written and hashed; told is the sum that came with it."""
+        """Record that a small file is written and hashed; told is the sum that came with it."""
         with self.lock:
             file.sha256 = file.sha256 or told
             self.home_bytes += file.bytes - (file.home.total if file.home else 0)
@@ -165,7 +165,7 @@ class Desk:
             self.prove(file, sha256)
 
     def landed(self, piece: Piece) -> None:
-        """A range is in its file."""
+        """Record that a range is in its file."""
         with self.lock:
             self._arrived(piece.file, piece.start, piece.end)
             self.bytes_came.notify()
@@ -173,21 +173,21 @@ class Desk:
                 self.work.notify()
 
     def follow(self, file: Coming) -> None:
-        """Have the hasher read a file that did not come at one go."""
+        """Make the hasher read a file that did not arrive in one piece."""
         with self.lock:
             if file not in self.to_hash:
                 self.to_hash.append(file)
             self.bytes_came.notify()
 
     def unseal(self, file: Coming) -> None:
-        """A small file came in part: the rest comes alone, and the box must sum it."""
+        """Record that a small file came in part: the rest is requested alone, and the box must sum the file."""
         with self.lock:
             was, file.sealed = file.sealed, False
         if was:
             self.ask_sums([file.number])
 
     def give_back(self, pieces: Iterable[Piece], *, alone: bool = False) -> None:
-        """Ranges did not come; they are asked for again."""
+        """Return ranges that did not come; they are requested again."""
         with self.lock:
             for piece in pieces:
                 piece.file.asked.remove(piece.start, piece.end)
@@ -198,7 +198,7 @@ class Desk:
             self.work.notify_all()
 
     def take_back(self, job: Job) -> None:
-        """Nobody could do this; another will."""
+        """Return work that could not be done; another stream will take it."""
         if isinstance(job, Batch):
             return self.give_back(job.pieces)
         if isinstance(job, Spare):
@@ -209,7 +209,7 @@ class Desk:
         return None
 
     def prove(self, file: Coming, sha256: str) -> None:
-        """Compare a whole file's sum with the box's; the first difference is mended, the second refuses."""
+        """Compare a whole file's sum with the box's; mend the first difference, refuse the second."""
         with self.lock:
             if sha256 == file.sha256:
                 file.proved = True
@@ -223,7 +223,7 @@ class Desk:
                 self.work.notify()
 
     def drop(self, file: Coming, spans: Iterable[tuple[int, int]]) -> None:
-        """These ranges are not what the box has: they are to come again."""
+        """Drop ranges that differ from the box's: they must come again."""
         self.fresh.forget(file.number)
         with self.lock:
             was_here = bool(file.home)
@@ -243,19 +243,19 @@ class Desk:
             self._skip(file)
 
     def fail(self, error: BaseException) -> None:
-        """End the pull with an error; the first one counts."""
+        """End the pull with an error; the first error counts."""
         with self.lock:
             self.failure = self.failure or error
             self._end()
 
     def lose(self, error: LinkError) -> None:
-        """The chart's connection is gone: hand out nothing more, but let what has come be written down."""
+        """Record the loss of the chart's connection: hand out no more work, but let arrived data be written."""
         with self.lock:
             self.lost = self.lost or error
             self.work.notify_all()
 
     def close(self) -> None:
-        """Hand out nothing more."""
+        """Hand out no more work."""
         with self.lock:
             self.closed = True
             self._end()
@@ -279,7 +279,7 @@ class Desk:
         return Batch(pieces) if pieces else None
 
     def _ask(self, file: Coming, most: int, pieces: list[Piece]) -> int:
-        """Ask for what is free of a file, at most so much; return how much that is."""
+        """Request the unrequested part of a file, up to a limit; return its size."""
         if file.sealed and not file.asked:
             pieces.append(Piece(file, 0, file.bytes))
             file.asked.cover(file.bytes)
@@ -337,7 +337,7 @@ class Desk:
 
 
 def different(file: Coming) -> VerifyError:
-    """Say that a file does not come as the box sealed it."""
+    """Return the error for a file that does not match what the box sealed."""
     return VerifyError(
         "artifact.hash_differs",
         f"{file.key} arrived different from the box's manifest, twice",

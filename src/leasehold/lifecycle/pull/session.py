@@ -1,4 +1,4 @@
-"""One pull from beginning to end: list, sums and bytes side by side, then everything proved."""
+"""One pull from start to end: list, sums and bytes in parallel, then everything verified."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SURELY_FAR_S = 0.06
 
 @dataclass(frozen=True)
 class Pulled:
-    """What came: the manifest's own bytes, and the sum of every file that was proved while it came."""
+    """The result of a pull: the manifest's own bytes, and the sum of every file that was verified on arrival."""
 
     manifest: bytes
     sums: dict[str, str]
@@ -56,22 +56,22 @@ class Pulled:
 
     @property
     def total_bytes(self) -> int:
-        """How much it is."""
+        """Return the total bytes."""
         return sum(file.bytes for file in self.files)
 
     @property
     def home_names(self) -> dict[str, str]:
-        """The files that are called otherwise here than on the box, as cell/path."""
+        """Return the files that have another name here than on the box, as cell/path."""
         return {file.key: f"{file.cell}/{file.name}" for file in self.files if file.name != file.path}
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A chart that was asked for; how far the box is is measured meanwhile."""
+    """A requested chart; the round trip time is measured meanwhile."""
 
     talk: Chart
     parts: Parts
-    seen: RunSeen  # how the run stood, if that was asked too
+    seen: RunSeen  # the run's state, if that was requested too
     measuring: threading.Thread
     measured: list[float]
 
@@ -88,12 +88,12 @@ class Opened:
 
 
 def open_chart(engine: Engine, asked: Asked, roster: Roster | None = None) -> Opened:
-    """Ask for the chart and read how its list begins."""
+    """Request the chart and read the beginning of its list."""
     return open_list(begin_chart(engine, asked), roster)
 
 
 def begin_chart(engine: Engine, asked: Asked, *, look: bool = False) -> Begun:
-    """Ask for the chart; with look, also how the run stands, in the same breath, and wait for that."""
+    """Request the chart; with look, also request the run's state in the same message, and wait for that."""
     measured: list[float] = []
     measuring = threading.Thread(target=lambda: measured.append(_round_trip_s(engine)), daemon=True)
     measuring.start()
@@ -104,7 +104,7 @@ def begin_chart(engine: Engine, asked: Asked, *, look: bool = False) -> Begun:
 
 
 def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
-    """Read how the list of a chart begins."""
+    """Read the beginning of a chart's list."""
     pieces = read_pieces(begun.parts, roster or Anything())
     try:
         first = next(pieces, None)
@@ -112,7 +112,7 @@ def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
         begun.talk.leave()
         raise
     begun.measuring.join()
-    round_trip_s = begun.measured[0] if begun.measured else 0.0  # a lost link is told by who needs it
+    round_trip_s = begun.measured[0] if begun.measured else 0.0  # a lost link is reported by the code that needs it
     return Opened(first, pieces, begun.talk, begun.parts, round_trip_s)
 
 
@@ -124,7 +124,7 @@ def _seen(part: dict[str, Any] | bytes) -> RunSeen:
 
 
 def _round_trip_s(engine: Engine) -> float:
-    """Measure how far the box is; a near one that is busy would seem far, so it is asked again."""
+    """Measure the round trip time; a near box that is busy would seem far, so it is measured again."""
     found = engine.round_trip_s()
     for _ in range(2):
         if FAR_S <= found < _SURELY_FAR_S:
@@ -133,9 +133,9 @@ def _round_trip_s(engine: Engine) -> float:
 
 
 def pull(engine: Engine, opened: Opened, place: Place, way: Way, pace: Pace, report: Report) -> Pulled:
-    """Bring every listed file into the place and prove it; what is there already is continued."""
+    """Bring every listed file into the place and verify it; continue from what is already there."""
     often = gc.get_threshold()
-    gc.set_threshold(_GARBAGE)  # what is made here stays to the end; looking through it is a tenth of the time
+    gc.set_threshold(_GARBAGE)  # objects made here live to the end; garbage collection would cost a tenth of the time
     try:
         return _pull(engine, opened, place, way, pace, report)
     except OSError as error:
@@ -151,10 +151,10 @@ def _pull(engine: Engine, opened: Opened, place: Place, way: Way, pace: Pace, re
     pieces = [opened.first] if opened.first else []
     try:
         if resumes:
-            pieces += opened.more  # what the list no longer names must go before anything comes
+            pieces += opened.more  # files no longer listed must go before anything comes
             drop_changed(folder, pieces)
         else:
-            forget_marks(folder)  # of files that somebody has taken away
+            forget_marks(folder)  # of files that a person has deleted
         arrivals = Arrivals(folder)
         desk = Desk(arrivals, AtHome(place.roofs, way.run))
         intake = Intake(place, desk, resumes=resumes)
@@ -168,7 +168,7 @@ def _pull(engine: Engine, opened: Opened, place: Place, way: Way, pace: Pace, re
             intake.close()
             arrivals.close()
             for file in desk.files:
-                if not file.sealed:  # those are written at one go
+                if not file.sealed:  # those are written in one call
                     file.close()
     finally:
         opened.talk.leave()
@@ -200,7 +200,7 @@ def _run(engine: Engine, desk: Desk, chart: _Chart, streams: Streams) -> bytes:
 
 
 class _Chart:
-    """Reads what the box says of its files: the rest of the list, sums as it takes them, and the manifest."""
+    """Reads the box's messages about its files: the rest of the list, sums as they are computed, and the manifest."""
 
     def __init__(self, opened: Opened, intake: Intake, desk: Desk) -> None:
         self.talk = opened.talk
@@ -210,7 +210,7 @@ class _Chart:
         self._desk = desk
 
     def read(self) -> None:
-        """Read it to its end; whoever waits at the desk hears of what goes wrong."""
+        """Read it to its end; pass errors to all who wait at the desk."""
         desk = self._desk
         try:
             self._read()
@@ -235,7 +235,7 @@ class _Chart:
             if isinstance(part, bytes):
                 self.manifest.add(part)
                 if self.manifest.over:
-                    return  # what the box still does is for its own memory
+                    return  # the box's remaining work is only for its own use
                 continue
             if "file" in part:
                 desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])

@@ -1,4 +1,4 @@
-"""Connections that carry a pull: one to begin with, more where the way is long or each of them adds speed."""
+"""Connections that carry a pull: one at first, more where the round trip is long or each of them adds speed."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
 _MOST_STREAMS = 16
 _FIRST_WAVE = 1 + AHEAD
 _QUICK_BYTES_PER_S = 2e6  # of one stream: a block of a megabyte in half a second
-_THREADS_A_STREAM = 2  # while one block is written, the next is under way
+_THREADS_A_STREAM = 2  # while one block is written, the next is in flight
 _MOST_BATCH_BYTES = 8 << 20
-_UNTRIED_BYTES_PER_S = 2e6  # taken for a far one
+_UNTRIED_BYTES_PER_S = 2e6  # assumed for a far box
 _NEAR_BYTES_PER_S = 1e9
 _BATCH_S = 0.75
 _SPARE_S = 0.05
-_ROUND_TRIPS = 1.5  # less in one request, with the next one asked for, leaves a far stream idle
+_ROUND_TRIPS = 1.5  # a smaller request, with the next one in flight, leaves a far stream idle
 _JOIN_S = 5.0
 _MOMENT_S = 0.1
 _SOON_S = 0.02
 _LOOK_EVERY_S = 1.5
-_LOOK_AFAR_EVERY_S = 5.0  # TCP needs a while to find out how much the way carries
+_LOOK_AFAR_EVERY_S = 5.0  # TCP takes a while to find the link's capacity
 
 
 @dataclass(frozen=True)
 class Way:
-    """How to the box: the run, one more connection on demand, how far it is, how much a second is allowed."""
+    """The route to a box: the run, one more connection on demand, the round trip time, the rate limit."""
 
     run: str
     more: Callable[[], Engine] | None = None
     round_trip_s: float = 0.0
     limit_bytes_per_s: float = 0.0
-    lenient: bool = False  # leave out what changes meanwhile
+    lenient: bool = False  # leave out files that change meanwhile
 
 
 class Streams:
-    """Runs a desk's work over connections; run() returns when all is home, or raises why not."""
+    """Runs a desk's work over connections; run() returns when everything is home, or raises the reason why not."""
 
     def __init__(self, desk: Desk, way: Way, pace: Pace, report: Report) -> None:
         self._desk = desk
@@ -69,7 +69,7 @@ class Streams:
         self._limiter = Limiter(way.limit_bytes_per_s)
         self._lock = threading.Lock()
         self._alive: dict[int, int] = {}  # threads by stream
-        self._cut: set[int] = set()  # streams whose wire is dead
+        self._cut: set[int] = set()  # streams whose connection is dead
         self._extra: list[Engine] = []
         self._threads: list[threading.Thread] = []
         self._opened = 0
@@ -89,7 +89,7 @@ class Streams:
         self._start(engine)
         try:
             while not desk.complete:
-                soon = self._far and self._wanted == 1 and not self._no_more  # others are called as soon as it pays
+                soon = self._far and self._wanted == 1 and not self._no_more  # others are opened as soon as that pays
                 desk.over.wait(_SOON_S if soon else _MOMENT_S)
                 if desk.failure is not None:
                     raise desk.failure
@@ -126,7 +126,7 @@ class Streams:
             return
         missing = self._desk.missing_bytes
         if not self._desk.listed and missing < 2 * BLOCK_BYTES * _FIRST_WAVE:
-            return  # how much there is, the list will say in a moment
+            return  # the list will tell the total in a moment
         self._wanted = max(self._wanted, self._wish())
         useful = min(self._wanted, max(1, missing // (2 * BLOCK_BYTES)))
         for _ in range(int(useful) - len(self._alive)):
@@ -177,12 +177,12 @@ class Streams:
                 self._opening -= 1
 
     def _join(self, engine: Engine) -> None:
-        """Wait for every thread: none may write into a file that somebody has already proved."""
+        """Wait for every thread: none may write into a file that is already verified."""
         deadline = time.monotonic() + _JOIN_S
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in self._threads):
-            engine.close()  # a box that has gone silent in the middle of an answer
+            engine.close()  # a box that went silent in the middle of an answer
             for thread in self._threads:
                 thread.join(_JOIN_S)
 
@@ -202,7 +202,7 @@ class Streams:
         gathering = Gathering()
         try:
             while (job := desk.take(self._batch_bytes(number), _SPARE_S if self._far else 0.0)) is not None:
-                if number in self._cut:  # its other thread has found out
+                if number in self._cut:  # its other thread has found that out
                     desk.take_back(job)
                     return
                 match job:
@@ -232,14 +232,14 @@ class Streams:
                 del self._alive[number]
 
     def _relieve(self, engine: Engine, gathering: Gathering, number: int) -> None:
-        """Bring some of what a slower stream was asked for: nobody shall wait for the slowest alone."""
+        """Take over part of what a slower stream was asked for, so that the pull does not wait for the slowest."""
         pieces = self._underway.relieve(number)
         if pieces:
             batch = Batch(pieces)
             self._fetch(engine, self._landing(batch, gathering, number), batch, number)
 
     def _batch_bytes(self, number: int) -> int:
-        """What this stream brings in a moment, less towards the end: no slow one shall be left with a long rest."""
+        """Return a stream's next request size, smaller towards the end, so that no slow stream has a long rest."""
         share = self._desk.missing_bytes // (2 * max(1, len(self._alive)) * _THREADS_A_STREAM)
         speed = self._underway.speed(number)
         share = max(share, int(_ROUND_TRIPS * self._way.round_trip_s * speed)) if self._far else share
@@ -248,7 +248,7 @@ class Streams:
         return min(size, max(64 << 10, int(limit))) if limit else size
 
     def _landing(self, batch: Batch, gathering: Gathering, number: int) -> Landing:
-        """Have whole blocks go past the page cache, unless one of them takes so long that a kill would cost much."""
+        """Let whole blocks bypass the page cache, unless one takes so long that a kill would cost much."""
         quick = self._underway.speed(number) > _QUICK_BYTES_PER_S
         return Landing(self._desk, batch.pieces, gathering if quick and not self._way.limit_bytes_per_s else None)
 
@@ -293,7 +293,7 @@ class Streams:
                 piece.file.alone = True
 
     def _refused(self, error: BoxError, batch: Batch) -> None:
-        """The box cannot give one of these files: alone in its batch, it is the one."""
+        """Handle a batch that the box refused: a file that was alone in its batch is the cause."""
         files = {piece.file for piece in batch.pieces}
         if len(files) > 1:
             return
@@ -303,13 +303,13 @@ class Streams:
         raise error
 
     def _strike(self, file: Coming) -> None:
-        """A box that sends less than it promised is asked a few times, not for ever."""
+        """Count a short answer: a box that sends less than it promised is asked a few times, not for ever."""
         file.strikes += 1
         if file.strikes >= 3:
             self._desk.fail(different(file))
 
     def _mend(self, engine: Engine, file: Coming) -> None:
-        """Find the blocks that differ from the box's, and have only those come again; none found: all of it."""
+        """Find the blocks that differ from the box's, and request only those again; if none differs, the whole file."""
         theirs = engine.ranges.sums(self._way.run, file.cell, file.path)
         bad: list[tuple[int, int]] = []
         for number, start in enumerate(range(0, file.bytes, BLOCK_BYTES)):
@@ -325,13 +325,13 @@ class Streams:
 
 
 def unwritable(error: OSError) -> HomeError:
-    """Say that the home has no room, or no right, for what came."""
+    """Return the error for a home without room, or without permission, for the data."""
     hint = "is the disk full? Free some space, or choose another folder with --results DIR; what came is kept"
     return HomeError("home.unwritable", f"what came cannot be written: {error}", hint=hint)
 
 
 def _copy(desk: Desk, job: Copy) -> None:
-    """Copy a range from a file that has it; its own descriptor, since the source may be proved and closed by now."""
+    """Copy a range from a file that has it; use a separate descriptor, since the source may be verified and closed."""
     length, done = job.piece.end - job.piece.start, 0
     with open(job.source.target, "rb", buffering=0) as source:
         source.seek(job.source_start)

@@ -1,4 +1,4 @@
-"""Kill a smoke on its way, start it again in the same folders, and read whether it continued."""
+"""Kill a smoke midway, start it again in the same folders, and check that it continued."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from leasehold.model.run.note import Note, Report
 
 from .smoke_trial import Folders, Ready, Trial, lay_out, run_once
 
-_EPOCH = "epoch"  # the key of a counter of epochs alone
-_BAR = "bar "  # a bar shows 0 before the first step, whatever follows
-_FEW_SIGHTS = 3  # with fewer, time says where the middle is
-_OURS = re.compile(r"^checkpoint: none in ", re.MULTILINE)  # our Checkpointer, at a fresh start
+_EPOCH = "epoch"  # the key when only epochs are counted
+_BAR = "bar "  # a progress bar shows 0 before the first step, whatever follows
+_FEW_SIGHTS = 3  # with fewer steps, time determines the middle
+_OURS = re.compile(r"^checkpoint: none in ", re.MULTILINE)  # printed by our Checkpointer at a fresh start
 _RESTORED = re.compile(r"^checkpoint: resumes at step (\d{1,18}) from (.+?)(?: \([^()\n]*\))?$", re.MULTILINE)
 
 
@@ -28,7 +28,7 @@ def check_continuing(job: Job, tree: CodeTree, place: Path, whole: Trial, report
     """Kill a second smoke halfway and start it again; `whole` is the smoke that ran to its end."""
     folders = lay_out(tree, place)
     request = place / "save-request"
-    request.write_bytes(b"")  # our Checkpointer saves at its first step: a smoke is over before its cadence begins
+    request.write_bytes(b"")  # our Checkpointer saves at its first step: a smoke ends before its cadence begins
     report(Note("smoke_started", "smoke once more, to be killed halfway"))
     halfway = _halfway(whole, Path(f"{request}.done"))
     first = run_once(job, folders, {"LEASE_SAVE_REQUEST": str(request)}, halfway, report=report)
@@ -62,7 +62,7 @@ def _halfway(whole: Trial, saved: Path) -> Ready:
 
 
 def _compare(key: str, first: ProgressReader, second: ProgressReader) -> Continuation:
-    """Compare where both runs began: the training's own counter, or the epoch where only that moved on."""
+    """Compare where both runs began: the training's own counter, or the epoch where only that advanced."""
     before, after = first.counters.get(key), second.counters.get(key)
     reached = _place(key, before.last, None) if before else ""
     if first.first_epoch is not None and second.first_epoch is not None and second.first_epoch > first.first_epoch:
@@ -89,7 +89,7 @@ def _place(key: str, step: int, epoch: float | None) -> str:
 
 
 def _restored(trial: Trial, folders: Folders) -> int:
-    """Read which step our Checkpointer restored from this smoke's folders; elsewhere another run may have saved it."""
+    """Return the step that our Checkpointer restored from this smoke's folders; elsewhere it may be another run's."""
     place = os.path.realpath(folders.place) + os.sep
     for found in _RESTORED.finditer(trial.output):
         if os.path.realpath(found[2]).startswith(place):

@@ -1,4 +1,4 @@
-"""A log's bytes, as they come, made into whole lines of plain text."""
+"""Split a log's bytes, as they arrive, into whole lines of plain text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LogLines:
         self._held = b""
 
     def add(self, chunk: bytes) -> str:
-        """Take bytes; return the text of the lines they complete."""
+        """Add bytes; return the text of the lines that they complete."""
         data = self._held + chunk
         cut = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if not cut and len(data) > _MAX_LINE_BYTES:
@@ -23,6 +23,6 @@ class LogLines:
         return plain(data[:cut].decode("utf-8", "replace"))
 
     def rest(self) -> str:
-        """Return what is left without a line end."""
+        """Return the remainder without a line end."""
         data, self._held = self._held, b""
         return plain(data.decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Why a smoke of a few steps wrote nothing: the flags that say how often the code saves."""
+"""Explain why a smoke of a few steps wrote nothing: the flags that set how often the code saves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SOON = 3  # steps of a smoke
 
 
 def what_delays(folder: Path, smoke: str) -> str:
-    """Say which flags may delay a save past the end of a smoke; empty when none is seen."""
+    """Return the flags that may delay a save past the end of a smoke; empty when none is found."""
     named = [text for flag in look_at(folder).flags if flag.role is Role.INTERVAL and (text := _late(flag, smoke))]
     if not named:
         return ""

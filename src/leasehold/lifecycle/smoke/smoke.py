@@ -1,4 +1,4 @@
-"""The smoke: the job's cheap rehearsal on this machine's CPU, in a clean copy, before anything is paid for."""
+"""The smoke: the job's cheap rehearsal on this machine's CPU, in a clean copy, before money is spent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .kill_check import check_continuing
 from .save_delays import what_delays
 from .smoke_trial import Folders, Trial, lay_out, run_once
 
-_SHOWN_LINES = 15  # of a smoke that went badly: its own words say why
+_SHOWN_LINES = 15  # of a failed smoke: its own output gives the reason
 
 
 def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False) -> Verdict:
@@ -55,7 +55,7 @@ def smoke(job: Job, tree: CodeTree, report: Report, *, kill_check: bool = False)
 
 @contextlib.contextmanager
 def ended_if_interrupted(report: Report) -> Iterator[None]:
-    """Say after Ctrl-C that the smoke did not go on."""
+    """Report after Ctrl-C that the smoke was ended."""
     try:
         yield
     except KeyboardInterrupt:
@@ -64,7 +64,7 @@ def ended_if_interrupted(report: Report) -> Iterator[None]:
 
 
 def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:
-    """Whether this very code and job passed its smoke on this home."""
+    """Return whether this very code and job passed its smoke on this home."""
     return passes(ledger, job, tree.identity) != []
 
 
@@ -75,11 +75,11 @@ def passes(ledger: Ledger, job: Job, code: str) -> list[LedgerEvent]:
 
 
 def smoke_key(job: Job, code: str) -> str:
-    """Name what a smoke depends on."""
+    """Return the key of what a smoke depends on."""
     promises = [[artifact.pattern, artifact.loads, list(artifact.keys)] for artifact in job.artifacts]
     key: dict[str, Any] = {"smoke": job.smoke, "env": dict(job.env), "tree": code, "artifacts": promises}
     if job.cells:
-        key["params"] = dict(job.cells[0].params)  # what the smoke is given
+        key["params"] = dict(job.cells[0].params)  # the inputs of the smoke
     return digest({**key, **({"data": {item.to: item.sha256 for item in job.data}} if job.data else {})})
 
 
@@ -91,7 +91,7 @@ def _read(job: Job, trial: Trial, folders: Folders) -> SmokeReadings:
 
 
 def _with_artifacts(readings: SmokeReadings, job: Job, out: Path) -> SmokeReadings:
-    """Put the smoke's own artifacts through the verify that the real ones will meet."""
+    """Verify the smoke's own artifacts as the real ones will be."""
     hits = matching(str(out), [artifact.pattern for artifact in job.artifacts])
     missing = tuple(artifact.pattern for artifact, found in zip(job.artifacts, hits, strict=True) if not found)
     requests = [

@@ -1,7 +1,7 @@
-"""Between `lease` and a smoke's trainer: when nobody listens any more, however `lease` ended, the trainer ends too.
+"""A guard between `lease` and a smoke's trainer: it ends the trainer when `lease` is gone, however that ended.
 
-The guard's stdin is a pipe whose other end `lease` alone holds. Its end of file means: kill everything. The guard is a
-subreaper, so nothing that the smoke starts gets away from it, and it ends as the smoke's shell ended.
+The guard's stdin is a pipe whose other end only `lease` holds. Its end of file means: kill everything. The guard is a
+subreaper, so nothing that the smoke starts escapes it, and it exits as the smoke's shell exited.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ class Guarded:
         self.stdout = self._child.stdout
 
     def kill(self) -> bool:
-        """Have everything of the smoke killed; it may be gone already."""
+        """Have everything of the smoke killed; it may already be gone."""
         rope, self._rope = self._rope, -1
         if rope >= 0:
             os.close(rope)
         return True
 
     def wait(self) -> int:
-        """Wait for its end; a signal is spelled as a negative number."""
+        """Wait for its end; return a signal as a negative number."""
         code = self._child.wait()
         self.kill()  # only to close our end
         return code
 
 
 def main(command: str, place: str) -> int:
-    """Be the guard: start the shell, wait for its end or for ours."""
+    """Be the guard: start the shell, wait for its end or for that of `lease`."""
     home = os.getppid()
     adopt_orphans()
     reader, writer = os.pipe()
@@ -96,7 +96,7 @@ def _wait(child: int, reader: int) -> int:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == child:
             return status
-        if pid:  # an orphan of the smoke's
+        if pid:  # an orphan of the smoke
             continue
         ready, _, _ = select.select(watched, [], [])
         if reader in ready:
@@ -107,7 +107,7 @@ def _wait(child: int, reader: int) -> int:
 
 
 def _end_all(child: int) -> None:
-    """Kill the shell's group at once, then whatever left it; anything that was started meanwhile too."""
+    """Kill the shell's group at once, then the processes that left it, and any started meanwhile."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     until = time.monotonic() + _KILL_S

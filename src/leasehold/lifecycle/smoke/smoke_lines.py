@@ -1,4 +1,4 @@
-"""What a person sees of a smoke while it runs: its lines, and a clock while it prints nothing."""
+"""The visible output of a running smoke: its lines, and a clock while it prints nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leasehold.model.values.wording import ago
 
 from .log_lines import LogLines
 
-_FIRST_LINES = 100  # shown as they come; of a smoke that prints more, the newest ones
+_FIRST_LINES = 100  # shown as they come; of a smoke that prints more, only the newest
 _NEWEST_EVERY_S = 1.0
 _CLOCK_EVERY_S = 10.0
 
@@ -50,7 +50,7 @@ class SmokeLines:
             self._report(Note("smoke_runs", f"smoke: {ago(ran_s)} of at most {ago(self._limit_s)}"))
 
     def end(self) -> None:
-        """Show what is held back, and how many lines were not shown."""
+        """Show what was held back, and the number of lines not shown."""
         rest = self._lines.rest().strip("\r\n")
         for line in [*([self._held] if self._held else []), *([rest] if rest else [])]:
             self._show(line)

@@ -37,33 +37,33 @@ _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[0-9.]*\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _REMARK = "checkpoint: "
 _TICK_S = 1.0
-_LOOK_S = 0.02  # between two looks for the moment of the kill
+_LOOK_S = 0.02  # between two checks for the moment of the kill
 _QUIET = {"CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled", "PYTHONUNBUFFERED": "1", "LEASE_SMOKE": "1"}
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Where one smoke works: several starts of it may share them, as the attempts of a run do."""
+    """The folders of one smoke: several starts may share them, as the attempts of a run do."""
 
     place: Path
 
     @property
     def work(self) -> Path:
-        """The copy of the code."""
+        """Return the folder with the copy of the code."""
         return self.place / "work"
 
     @property
     def out(self) -> Path:
-        """$LEASE_OUT."""
+        """Return $LEASE_OUT."""
         return self.place / "out"
 
     @property
     def inputs(self) -> Path:
-        """$LEASE_INPUTS."""
+        """Return $LEASE_INPUTS."""
         return self.place / "inputs"
 
     def written(self, tree: CodeTree) -> bool:
-        """Whether the smoke left any file of its own."""
+        """Return whether the smoke wrote any file of its own."""
         ours = {str(self.work / entry["path"]) for entry in tree.entries}
         return any(
             os.path.join(folder, name) not in ours
@@ -74,28 +74,28 @@ class Folders:
 
 
 class Trial:
-    """A smoke while it runs and after it ended."""
+    """A smoke during and after its run."""
 
     def __init__(self, job: Job) -> None:
         self.reader = ProgressReader(job.progress)
         self.code = 0
         self.killed = self.timed_out = False
-        self.left_out = 0  # lines that nobody was shown
+        self.left_out = 0  # lines that were not shown
         self.begun = time.monotonic()
         self.first_sight: float | None = None  # when a counter was first read
         self.ended = self.begun
-        self.interpreter = ""  # as the first command that starts a Python finds it
+        self.interpreter = ""  # as resolved for the first command that starts a Python
         self._said = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
 
     @property
     def output(self) -> str:
-        """The end of what it printed, without escapes."""
+        """Return the end of its output, without escapes."""
         return plain(self._said[-_KEPT_OUTPUT:].decode("utf-8", "replace"))
 
     def hear(self, piece: bytes) -> None:
-        """Take a piece of its output. What our Checkpointer remarks names steps too, but none that was done now."""
+        """Take a piece of its output. Our Checkpointer's remarks name steps too, but not steps done now."""
         self._said = (self._said + piece)[-2 * _KEPT_OUTPUT :]
         text = self._held + self._decoder.decode(piece).replace("\r", "\n")
         done, newline, rest = text.rpartition("\n")
@@ -129,7 +129,7 @@ def lay_out(tree: CodeTree, place: Path) -> Folders:
         target.write_bytes((tree.folder / entry["path"]).read_bytes())
         if entry.get("exec"):
             target.chmod(0o755)
-    for data in tree.data:  # as on a box, but the files themselves
+    for data in tree.data:  # as on a box, but the original files, linked
         for top in (folders.work, folders.inputs):
             target = top / data.item.to
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def lay_out(tree: CodeTree, place: Path) -> Folders:
 def run_once(
     job: Job, folders: Folders, extra: Mapping[str, str], kill_when: Ready = never, *, report: Report
 ) -> Trial:
-    """Run the smoke to its end, or kill it with all its children when the moment has come or time is out."""
+    """Run the smoke to its end, or kill it with all its children at the chosen moment or at the time limit."""
     trial, lines = Trial(job), SmokeLines(report, TIMEOUT_S)
     env = _environment(job, folders, extra)
     trial.interpreter = _interpreter(job.smoke, env, folders.work)
@@ -148,21 +148,21 @@ def run_once(
     try:
         with child.stdout:
             _follow(trial, child, lines, kill_when)
-    except BaseException:  # Ctrl-C above all: nothing of the smoke goes on without us
+    except BaseException:  # Ctrl-C above all: no part of the smoke outlives us
         child.kill()
         child.wait()
         raise
     trial.code = child.wait()
     trial.ended = time.monotonic()
     trial.killed = trial.killed and trial.code == -signal.SIGKILL
-    trial.hear(b"\n")  # a last line may lack its end
+    trial.hear(b"\n")  # the last line may have no line end
     lines.end()
     trial.left_out = lines.left_out
     return trial
 
 
 def _follow(trial: Trial, child: Guarded, lines: SmokeLines, kill_when: Ready) -> None:
-    """Read its output until that ends, and kill it when the moment has come or time is out."""
+    """Read its output until that ends, and kill it at the chosen moment or at the time limit."""
     deadline = trial.begun + TIMEOUT_S
     with selectors.DefaultSelector() as waiting:
         waiting.register(child.stdout, selectors.EVENT_READ)
@@ -184,7 +184,7 @@ def _follow(trial: Trial, child: Guarded, lines: SmokeLines, kill_when: Ready) -
 
 
 def parameters(job: Job) -> dict[str, str]:
-    """Spell what the smoke of a sweep is given: its first cell, as the box gives it to that cell."""
+    """Return the environment of a sweep's smoke: its first cell, as the box gives it to that cell."""
     if not job.cells:
         return {}
     cell = job.cells[0]
@@ -193,7 +193,7 @@ def parameters(job: Job) -> dict[str, str]:
 
 
 def _interpreter(command: str, env: Mapping[str, str], work: Path) -> str:
-    """Find the Python that a command starts; empty where it names none, or prepares one that cannot be foretold."""
+    """Find the Python that a command starts; empty where it names none, or prepares one that is not predictable."""
     try:
         words = shlex.split(command, comments=True)
     except ValueError:
@@ -214,6 +214,6 @@ def _environment(job: Job, folders: Folders, extra: Mapping[str, str]) -> dict[s
     if job.data:
         env["LEASE_INPUTS"] = str(folders.inputs)
     env.update(variables(str(folders.out), job.latest)[0])
-    env.setdefault("LEASE_DATA", str(place / "data"))  # your own, if you set it; on the box, what was fetched
+    env.setdefault("LEASE_DATA", str(place / "data"))  # the user's own, if set; on the box, the fetched inputs
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(place / _PARCEL)]))
     return with_python(env, str(place))  # as on a box: Debian has no `python`

@@ -1,4 +1,4 @@
-"""Help as wide as the terminal. argparse would load shutil with its decompressors for that, in every command."""
+"""Help as wide as the terminal, without shutil, which argparse would import in every command with its decompressors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from .table import noun_overview
 
-_COLUMNS = 80  # of what is no terminal
+_COLUMNS = 80  # width when stdout is not a terminal
 _NOUN_EXAMPLES = {
     "box": """
 
@@ -23,7 +23,7 @@ examples:
 
 
 class HelpText(argparse.RawDescriptionHelpFormatter):
-    """Examples stay as they are written."""
+    """Help formatter that keeps examples as they are written."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)

@@ -9,22 +9,22 @@ import leasehold
 
 from .table import COMMANDS, Command, find, near, overview, under
 
-TYPE_CHECKING = False  # typing takes longer to load than `lease --help` itself
+TYPE_CHECKING = False  # an import for types takes longer than `lease --help` itself
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from typing import Any, NoReturn
 
 _GARBAGE = 50_000
-_PASS_ON = ("ssh", "exec")  # what follows -- is another program's
+_PASS_ON = ("ssh", "exec")  # the words after -- belong to another program
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     if argv is not None:
         return _main(argv)
-    gc.set_threshold(_GARBAGE)  # what a command loads and reads is none
+    gc.set_threshold(_GARBAGE)  # what a command loads and reads makes no garbage cycles
     code = _main(sys.argv[1:])
-    gc.freeze()  # looking for garbage that dies with us anyway takes up to 10 ms
+    gc.freeze()  # collecting garbage that is freed at exit anyway takes up to 10 ms
     return code
 
 
@@ -95,7 +95,7 @@ def _refuse(word: str, prog: str, meant: list[str]) -> NoReturn:
 
 
 def parser_of(command: Command) -> ArgumentParser:
-    """Make the parser of one command: its own function describes it."""
+    """Make the parser of one command; the command's own function adds the options."""
     from argparse import ArgumentParser
 
     from .help_text import HelpText, add_noun
@@ -113,12 +113,12 @@ def parser_of(command: Command) -> ArgumentParser:
 
 
 def parsers() -> dict[str, ArgumentParser]:
-    """Make every command's parser, for the completion scripts and the pages; by name, in the order of the table."""
+    """Make every command's parser, for completion scripts and doc pages; by name, in table order."""
     return {command.name: parser_of(command) for command in COMMANDS}
 
 
 def _be_patient(args: Namespace) -> None:
-    """Bound the wait for a silent box, and print on stderr what is waited for."""
+    """Set the wait for a silent box, and print on stderr what is waited for."""
     if not hasattr(args, "silence_s"):
         return
     from leasehold.api import opening

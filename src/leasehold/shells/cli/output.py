@@ -20,7 +20,7 @@ _GOOD = {"receipt", "smoke_passed", "detach_proven", "closed", "hashes_equal", "
 _BAD = {"unknown", "warning", "hogs", "danger", "waiver_asked", "by_hand", "unreachable", "nonfinite"}
 _SILENT_EVENTS = {"attempt_starting"}
 
-Colours = Mapping[str, Mapping[str, str]]  # heading of a column -> content of a cell -> colour
+Colours = Mapping[str, Mapping[str, str]]  # column heading -> cell content -> colour
 
 
 def paint(text: str, colour: str) -> str:
@@ -29,7 +29,7 @@ def paint(text: str, colour: str) -> str:
 
 
 def paint_data(text: str, colour: str) -> str:
-    """Colour a part of the data, which goes to stdout: a pipe gets none, whatever stderr is."""
+    """Colour a part of the data, which goes to stdout: a pipe gets no colour, whatever stderr is."""
     return _painted(text, colour, sys.stdout)
 
 
@@ -38,9 +38,9 @@ def _painted(text: str, colour: str, stream: Any) -> str:
 
 
 class Screen:
-    """Renders notes as they come; log lines carry a bar so that the two never mix."""
+    """Renders notes as they arrive; log lines carry a bar to set them apart."""
 
-    last_run = ""  # for the goodbye after Ctrl-C
+    last_run = ""  # for the last message after Ctrl-C
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -76,7 +76,7 @@ def data(text: str, end: str = "\n") -> None:
 
 
 def to_file(place: str, content: bytes) -> None:
-    """Write a file that a person asked for, and report it."""
+    """Write a file that a person requested, and report it."""
     try:
         Path(place).write_bytes(content)
     except OSError as error:
@@ -127,12 +127,12 @@ def lines(texts: Iterable[str]) -> None:
 
 
 def table(rows: list[list[str]], head: list[str], colours: Colours | None = None) -> None:
-    """Print columns; narrow where the content is."""
+    """Print columns, as narrow as their content."""
     Columns(head, rows, colours).show(rows)
 
 
 class Columns:
-    """Columns as wide as some rows need; rows may then come in parts, the head before the first."""
+    """Columns as wide as some rows need; rows may then be printed in parts, with the header before the first."""
 
     def __init__(self, head: list[str], rows: list[list[str]], colours: Colours | None = None) -> None:
         self._head = head
@@ -160,7 +160,7 @@ class Columns:
         if coloured:
             for place, colours in self._colours:
                 content = row[place]
-                if content in colours:  # the padding stays plain
+                if content in colours:  # padding stays uncoloured
                     padded[place] = paint_data(content, colours[content]) + padded[place][len(content) :]
         return "  ".join(padded).rstrip()
 

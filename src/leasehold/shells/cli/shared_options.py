@@ -15,24 +15,24 @@ def examples(parser: ArgumentParser, text: str) -> None:
 
 
 def add_run(parser: ArgumentParser) -> None:
-    """Take the run that the command is about."""
+    """Add the run that the command is about."""
     parser.add_argument("run", metavar="RUN", help=RUN)
 
 
 def add_job(parser: ArgumentParser) -> None:
-    """Take the job file that the command is about."""
+    """Add the job file that the command is about."""
     parser.add_argument("job", nargs="?", default="lease.yaml", metavar="JOB", help="job file (default: lease.yaml)")
 
 
 def add_root(parser: ArgumentParser) -> None:
-    """Take the folder that is ours on a box."""
+    """Add the folder on a box that leasehold owns."""
     parser.add_argument(
         "--root", default="", metavar="DIR", help="Leasehold's folder on the box (default: ~/.leasehold there)"
     )
 
 
 def add_wait(parser: ArgumentParser) -> None:
-    """Take how long to wait for a box that does not answer."""
+    """Add how long to wait for a box that does not answer."""
     parser.add_argument(
         "--wait",
         dest="silence_s",
@@ -44,7 +44,7 @@ def add_wait(parser: ArgumentParser) -> None:
 
 
 def add_facts_checked(parser: ArgumentParser) -> None:
-    """Take what a person saw where the facts about a platform are in doubt."""
+    """Add what a person checked where the facts about a platform are in doubt."""
     parser.add_argument(
         "--facts-checked",
         default="",

@@ -1,4 +1,4 @@
-"""Every command in one table: its name, what it is for, and where its options and its function are.
+"""The table of all commands: name, purpose, and the places of the options and of the function.
 
 No command's module is imported before the command is typed.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-TYPE_CHECKING = False  # typing takes longer to load than all of this
+TYPE_CHECKING = False  # importing typing takes longer than loading all of this
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
 START, SEE, HOME, END, CARE, LOOK = GROUPS = ("start", "see", "bring home", "end", "care for a box", "look up")
-UNDER = ""  # the group of a command that is listed under its noun: lease box --help
+UNDER = ""  # group of a command that is listed under its noun: lease box --help
 
 
 class Command:
@@ -37,7 +37,7 @@ class Command:
 
     @property
     def is_noun(self) -> bool:
-        """Whether this is only the first word of other commands."""
+        """Return whether this is only the first word of other commands."""
         return not self.place
 
 
@@ -95,7 +95,7 @@ _BY_NAME = {command.name: command for command in COMMANDS} | {
 
 
 def find(words: Sequence[str]) -> tuple[Command | None, list[str]]:
-    """Find the command that these words begin with, and the words that are left; a job file goes before a verb."""
+    """Find the command that these words begin with, and the remaining words; a job file wins over a verb."""
     verb = _BY_NAME.get(" ".join(words[:2])) if len(words) > 1 else None
     if verb is not None and not (words[0] == "run" and os.path.isfile(words[1])):
         return verb, list(words[2:])
@@ -112,7 +112,7 @@ def near(word: str, noun: str = "") -> list[str]:
     from difflib import get_close_matches
 
     among = under(noun) if noun else sorted(COMMANDS, key=lambda command: " " not in command.name)
-    of = {command.name.rpartition(" ")[2]: command.name for command in among}  # of two `show` the one without a noun
+    of = {command.name.rpartition(" ")[2]: command.name for command in among}  # of two `show`, the one without a noun
     return [of[one] for one in ([word] if word in of else get_close_matches(word, of, 3))]
 
 
@@ -141,7 +141,7 @@ exit codes:
 
 
 def overview() -> str:
-    """Format the help of `lease` itself: the commands by what a person wants."""
+    """Format the help of `lease` itself: the commands by purpose."""
     parts = [_ABOUT]
     for group in GROUPS:
         parts.append(f"{group}:\n" + "\n".join(_line(row.name, row) for row in COMMANDS if row.group == group))

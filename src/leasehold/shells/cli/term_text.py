@@ -1,4 +1,4 @@
-"""Text on a terminal: safe, measured in columns, coloured, and in pictures of one line."""
+"""Text on a terminal: made safe, measured in columns, coloured, and drawn as one-line pictures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 
 
 class Chunk(NamedTuple):
-    """Some words that stay together, in a colour: names of ANSI, with spaces between."""
+    """Words that stay together, in a colour: ANSI names separated by spaces."""
 
     text: str
     colour: str = ""
@@ -33,7 +33,7 @@ def clean(text: str, glyphs: bool) -> str:
 
 
 def paint(chunks: Sequence[Chunk], columns: int, glyphs: bool, colour: bool) -> str:
-    """Join chunks, cut to the columns, with colours that never leak past their chunk."""
+    """Join chunks, cut to the columns; colours never leak past their chunk."""
     parts: list[str] = []
     left = columns
     for chunk in chunks:
@@ -47,7 +47,7 @@ def paint(chunks: Sequence[Chunk], columns: int, glyphs: bool, colour: bool) -> 
 def _cut(text: str, columns: int, glyphs: bool) -> str:
     if display_width(text) <= columns:
         return text
-    kept, used = 0, 1  # one column for the mark
+    kept, used = 0, 1  # one column for the ellipsis
     for char in text:
         used += _columns(char)
         if used > columns:

@@ -1,4 +1,4 @@
-"""Carry a job over from SkyPilot, Slurm or dstack: the kind is read from the content, and nothing is dropped unsaid."""
+"""Carry a job over from SkyPilot, Slurm or dstack: the kind is read from the content; every omission is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KNOWN = "a SkyPilot task, a dstack task, or a script with #SBATCH lines"
 
 @dataclass(frozen=True)
 class Conversion:
-    """A job file, what of the source went into it, and what did not, with lines and reasons."""
+    """A job file, what was taken from the source, and what was not, with lines and reasons."""
 
     text: str
     converted: list[str]
@@ -34,7 +34,7 @@ class Conversion:
 
 
 def convert(path: Path, facts: ProjectFacts | None = None) -> Conversion:
-    """Carry a file over; facts about its project, where given, name what it writes."""
+    """Carry a file over; facts about its project, where given, supply the files that it writes."""
     source = one_line(path.name)
     text = _read(path)
     if _SBATCH.search(text):
@@ -53,7 +53,7 @@ def convert(path: Path, facts: ProjectFacts | None = None) -> Conversion:
 
 
 def _is_skypilot(value: dict[str, Any]) -> bool:
-    """Whether the keys are mostly SkyPilot's, and what should be a script is one."""
+    """Return whether most keys are SkyPilot's, and a script where one belongs."""
     known = KEYS.intersection(value)
     scripts = all(isinstance(value.get(key), str | None) for key in ("run", "setup"))
     return scripts and bool(known & {"run", "setup", "resources"}) and len(known) * 2 >= len(value)

@@ -1,4 +1,4 @@
-"""A job carried over from another tool, before it is written down."""
+"""A job carried over from another tool, before it is written out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_RUN = "echo 'lease.yaml is not filled in yet: look for FILL IN' >&2; exit 1"
 
 @dataclass
 class Draft:
-    """What was understood of another tool's file."""
+    """The understood content of another tool's file."""
 
     kind: str
     source: str
@@ -38,7 +38,7 @@ class Draft:
     report: Report = field(default_factory=Report)
 
     def finish(self, variables: Mapping[str, str], prefix: str) -> None:
-        """Make both scripts fit for sh on a box that knows nothing of the tool they come from."""
+        """Adapt both scripts to sh on a box without the tool that they come from."""
         made = bool(re.search(r"\b(?:conda|mamba)\s+(?:env\s+)?create\b", self.setup.text + self.run.text))
         for what, script in (("setup", self.setup), ("run", self.run)):
             if not script:
@@ -52,7 +52,7 @@ class Draft:
             self.commands[what] = for_sh(script, wanted, self.report, what)
 
     def text(self, facts: ProjectFacts | None = None) -> str:
-        """Write the job file."""
+        """Format the job file."""
         page = Page()
         self._head(page)
         page.put("name", job_name(self.report.hide(self.name)))
@@ -68,7 +68,7 @@ class Draft:
         page.say(f"{FILL_IN} marks what that file did not say, {GUESS} what is unsure. Every key: docs/job-file.md")
         page.say(COMMANDS_SAY)
         if self.report.not_converted:
-            page.say("Not carried over, or to be looked at:")
+            page.say("Not carried over, or to be checked:")
         for note in self.report.not_converted[:60]:
             page.say(f"  {note}")
         page.gap()
@@ -77,7 +77,7 @@ class Draft:
         page.gap()
         run, setup = self.commands.get("run", ""), self.commands.get("setup", "")
         if not run:
-            page.say(f"{FILL_IN}: {self.source} says nothing to run.")
+            page.say(f"{FILL_IN}: {self.source} has no command to run.")
         elif "LEASE_OUT" not in run:
             page.say(f"{FILL_IN}: only what is written to $LEASE_OUT comes home; point its output there.")
         page.put("run", escape(run) or _NO_RUN)
@@ -122,7 +122,7 @@ class Draft:
             page.put("disk", self.disk, indent=2)
 
     def _promises(self, facts: ProjectFacts | None) -> Promises:
-        """Promise what the file itself named; else what a look at the project found to be written below an output."""
+        """Promise the outputs named in the file itself, else those that the project scan found below an output."""
         named = [
             Output(pattern, "bytes", Kind.OTHER, Base.OUT, Where(self.source, line), "artifacts")
             for pattern, line in dict(self.artifacts).items()

@@ -1,4 +1,4 @@
-"""dstack's task configuration, as its reference describes it, carried over."""
+"""Convert dstack's task configuration, as its reference describes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .script import Script, join_scripts, split_installs, take_out_secrets
 from .units import Cards, dstack_seconds, read_card, read_count, read_size, say_duration
 
 TYPES = ("task", "dev-environment", "service", "fleet", "volume", "gateway")
-_PLACE = "a lease is told its box by --on or `candidates`"
+_PLACE = "--on or `candidates` chooses the box"
 _IMAGE = "the box's image is chosen when it is rented; install what is missing in `setup`"
 _REASONS = {
     "image": _IMAGE, "docker": _IMAGE, "nvcc": _IMAGE, "entrypoint": _IMAGE, "privileged": _IMAGE, "user": _IMAGE,
@@ -45,7 +45,7 @@ _HERE = ("type", "name", "commands", "env", "resources", "max_duration", "artifa
 
 
 def from_dstack(value: Mapping[str, Any], lines: Mapping[str, int], source: str) -> Draft:
-    """Carry a task over; what has no counterpart is reported with its line."""
+    """Carry a task over; report what has no counterpart, with its line."""
     if value.get("type") != "task":
         raise UserError(
             "init.not_a_task", f"{source} describes a {value.get('type')}, not a task that ends",
@@ -75,7 +75,7 @@ def from_dstack(value: Mapping[str, Any], lines: Mapping[str, int], source: str)
 
 
 def _variables(found: Any, lines: Mapping[str, int], report: Report) -> None:
-    """Take a map, or a list of NAME=value and NAME; a bare name has its value from the launch's environment."""
+    """Read a map, or a list of NAME=value and NAME; a bare name takes its value from the launch's environment."""
     start = lines.get("env", 0)
     if isinstance(found, dict):
         pairs = [(str(name), content, lines.get(f"env.{name}", start)) for name, content in found.items()]
@@ -146,7 +146,7 @@ def _resources(found: Any, lines: Mapping[str, int], draft: Draft) -> None:
 
 
 def _cards(content: Any, line: int, draft: Draft) -> None:
-    """Read 2, A100, 80GB, A100:80GB:2, 24GB..80GB, nvidia:A100,H100:1..4 or a map of name, memory and count."""
+    """Parse 2, A100, 80GB, A100:80GB:2, 24GB..80GB, nvidia:A100,H100:1..4 or a map of name, memory and count."""
     facts = _spec(content) if not isinstance(content, dict) else {str(key): value for key, value in content.items()}
     names = facts.get("name") or []
     names = [str(name) for name in names] if isinstance(names, list) else str(names).split(",")
@@ -184,7 +184,7 @@ def _spec(content: Any) -> dict[str, Any]:
 
 
 def _memory(content: Any) -> str:
-    """Write a range of one card's memory; cards named 80GB have 80 GiB, so the upper end is in GiB."""
+    """Format a range of one GPU's memory; GPUs named 80GB have 80 GiB, so the upper end is in GiB."""
     if content is None:
         return ""
     least, dots, most = str(content).replace(" ", "").partition("..")

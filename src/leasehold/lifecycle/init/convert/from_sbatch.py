@@ -1,4 +1,4 @@
-"""A Slurm batch script carried over: directives into keys, the script into setup, env and run."""
+"""Convert a Slurm batch script: directives into keys, the script into setup, env and run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_INDEX = re.compile(r"\d+")
 
 
 def from_sbatch(text: str, source: str) -> Draft:
-    """Carry a batch script over; what has no counterpart is reported with its line."""
+    """Carry a batch script over; report what has no counterpart, with its line."""
     draft = Draft("Slurm", source)
     options, body, first = _split(text, draft)
     known: dict[str, str] = {}
@@ -44,7 +44,7 @@ def from_sbatch(text: str, source: str) -> Draft:
 
 
 def _split(text: str, draft: Draft) -> tuple[list[Option], str, int]:
-    """Take the directives above the first command; sbatch itself reads no further."""
+    """Read the directives above the first command; sbatch itself reads no further."""
     options: list[Option] = []
     lines = text.split("\n")
     first = next(
@@ -89,7 +89,7 @@ def _take(option: Option, draft: Draft) -> None:
         case "nodes" | "ntasks" | "ntasks-per-node" if option.value in ("1", "1-1"):
             report.did(option.line, f"{option.name} 1: a run has one box")
         case "gres" | "gpus" | "gpus-per-node" | "gpus-per-task":
-            pass  # counted together below
+            pass  # counted together, below
         case _:
             report.left(option.line, str(option), reason_for(option))
 
@@ -108,7 +108,7 @@ def _exported(option: Option, draft: Draft) -> None:
 
 
 def _count_cards(options: list[Option], known: dict[str, str], draft: Draft) -> None:
-    """gres and gpus-per-node count for one node, gpus for the job, gpus-per-task for each task."""
+    """Count GPUs: gres and gpus-per-node are per node, gpus per job, gpus-per-task per task."""
     for option in options:
         if option.name not in ("gres", "gpus", "gpus-per-node", "gpus-per-task"):
             continue
@@ -122,16 +122,14 @@ def _count_cards(options: list[Option], known: dict[str, str], draft: Draft) -> 
             count *= int(tasks) if re.fullmatch(r"\d{1,2}", tasks) else 1
         name, memory = read_card(word) if word else ("", "")
         if word and not name:
-            draft.report.left(
-                option.line, f"gpu type {word}", "that cluster's own word; name the card in resources.gpu"
-            )
+            draft.report.left(option.line, f"gpu type {word}", "a name of that cluster; name the GPU in resources.gpu")
         if 1 <= count <= 64:
             draft.cards = Cards(name, count, memory)
             draft.report.did(option.line, f"{option} -> resources.gpu")
 
 
 def _card_wish(option: Option) -> tuple[str, int] | None:
-    """Read gpu:a100:2, gpu:2, a100:2 or 2 as a type and a number."""
+    """Parse gpu:a100:2, gpu:2, a100:2 or 2 as a type and a number."""
     for item in option.value.split(","):
         parts = item.removeprefix("gres/").split(":")
         if option.name == "gres":
@@ -160,7 +158,7 @@ def _several_tasks(options: list[Option], draft: Draft) -> None:
 
 
 def _body(script: Script, draft: Draft) -> Script:
-    """Go through the script; a line that goes elsewhere leaves an empty one, so that lines keep their numbers."""
+    """Convert the script; a line that moves elsewhere leaves an empty one, so that line numbers stay the same."""
     kept = []
     for line in script.logical():
         text = _line(_on_one_host(line, draft), draft)
@@ -169,7 +167,7 @@ def _body(script: Script, draft: Draft) -> Script:
 
 
 def _on_one_host(line: Line, draft: Draft) -> Line:
-    """The first of the job's hosts is this one; other commands of Slurm have nobody to talk to."""
+    """Treat this host as the first of the job's hosts; other Slurm commands have no Slurm to talk to."""
     text = _FIRST_HOST.sub("127.0.0.1", line.text)
     if text != line.text:
         draft.report.did(line.number, "the first host of the job -> 127.0.0.1")
@@ -180,7 +178,7 @@ def _on_one_host(line: Line, draft: Draft) -> Line:
 
 
 def _line(line: Line, draft: Draft) -> str | None:
-    """Return a line as it should stand in `run`, or None when it went elsewhere."""
+    """Return a line as it belongs in `run`, or None when it moved elsewhere."""
     text, report = line.text.strip(), draft.report
     word = first_word(text)
     if not line.top:
@@ -202,7 +200,7 @@ def _line(line: Line, draft: Draft) -> str | None:
 
 
 def _moved_to_env(line: Line, text: str, draft: Draft) -> bool:
-    """Move an export to `env` when its values are plain; otherwise it stays where it stands."""
+    """Move an export to `env` when its values are plain; otherwise leave it in place."""
     pairs = [assignment(word) for word in words(text)[1:]]
     if not pairs or any(pair is None or pair[1] is None for pair in pairs):
         hidden = [pair for pair in pairs if pair and pair[0] in draft.report.secrets]
@@ -214,7 +212,7 @@ def _moved_to_env(line: Line, text: str, draft: Draft) -> bool:
 
 
 def _without_srun(line: Line, draft: Draft) -> str:
-    """Take srun and its options from the front of a command."""
+    """Remove srun and its options from the front of a command."""
     found = re.match(r"(\s*(?:time\s+|exec\s+)?)srun\s+", line.text)
     if not found:
         return line.text
@@ -236,7 +234,7 @@ def _variables(draft: Draft, known: dict[str, str]) -> dict[str, str]:
     plain = dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS"), "1")
     plain |= dict.fromkeys(("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"), "0")
     plain |= dict.fromkeys(("SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"), count)
-    number = "$(printf %s \"$LEASE_RUN\" | cksum | cut -d ' ' -f 1)"  # scripts calculate with it
+    number = "$(printf %s \"$LEASE_RUN\" | cksum | cut -d ' ' -f 1)"  # scripts do arithmetic with it
     plain |= dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID"), number)
     return plain | {
         "SLURM_JOB_NAME": '"$LEASE_RUN"',

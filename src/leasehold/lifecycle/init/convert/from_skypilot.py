@@ -1,4 +1,4 @@
-"""SkyPilot's task YAML, as its reference describes it, carried over."""
+"""Convert SkyPilot's task YAML, as its reference describes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = {
     "experimental", "service", "pool", "inputs", "outputs", "event_callback", "file_mounts_mapping",
 }  # fmt: skip
 _ONE_BOX = "a run has one box"
-_CLOUD = "a lease is told its box by --on or `candidates`, not by cloud and region"
+_CLOUD = "--on or `candidates` chooses the box, not cloud and region"
 _RESOURCES = {
     "infra": _CLOUD, "cloud": _CLOUD, "region": _CLOUD, "zone": _CLOUD, "instance_type": _CLOUD,
     "cpus": "a job has no key for CPU cores; choose the box by them",
@@ -39,13 +39,13 @@ _RESOURCES = {
 _TOP = {
     "config": "settings of SkyPilot itself", "experimental": "settings of SkyPilot itself",
     "inputs": "let `setup` fetch what it needs", "outputs": "name them under `artifacts`",
-    "event_callback": "nobody is called back; `lease watch` tells",
+    "event_callback": "there are no callbacks; see `lease watch`",
     "volumes": "no volume is mounted; let `setup` fetch what it needs",
 }  # fmt: skip
 
 
 def from_skypilot(value: Mapping[str, Any], lines: Mapping[str, int], source: str) -> Draft:
-    """Carry a task over; what has no counterpart is reported with its line."""
+    """Carry a task over; report what has no counterpart, with its line."""
     if "service" in value or "pool" in value:
         raise UserError(
             "init.not_a_task", f"{source} describes a service that stays up, not a task that ends",
@@ -136,7 +136,7 @@ def _resources(found: Any, lines: Mapping[str, int], draft: Draft) -> None:
 
 
 def _cards(content: Any, line: int, draft: Draft) -> None:
-    """Read A100:2, {A100: 2}, a list of such (in order) or a set of such (any)."""
+    """Parse A100:2, {A100: 2}, a list of such (in order) or a set of such (any)."""
     if content is None:
         return
     if isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""What was carried over and what was not; credentials are known by value here, and leave only by name."""
+"""Report of a conversion: what was carried over and what was not. Credentials are replaced by their names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORTEST_HIDDEN = 6
 
 @dataclass
 class Report:
-    """Notes with the lines they are about, the variables that were taken, and the secrets to hide."""
+    """Notes with their source lines, the variables that were taken, and the secrets to hide."""
 
     done: list[tuple[int, str]] = field(default_factory=list)
     undone: list[tuple[int, str]] = field(default_factory=list)
@@ -31,16 +31,16 @@ class Report:
 
     @property
     def converted(self) -> list[str]:
-        """What was carried over, by line."""
+        """List what was carried over, by line."""
         return [self._spell(line, text) for line, text in sorted(self.done, key=lambda note: note[0])]
 
     @property
     def not_converted(self) -> list[str]:
-        """What was not carried over or needs a look, by line."""
+        """List what was not carried over or must be checked, by line."""
         return [self._spell(line, text) for line, text in sorted(self.undone, key=lambda note: note[0])]
 
     def take_variable(self, name: str, value: str | None, line: int) -> None:
-        """Take an environment variable; a credential, or one without a value, by name only."""
+        """Take an environment variable; a credential, or one without a value, only by name."""
         if not value or is_secret(name, value):
             self.take_secret(name, value or "", line)
         elif self._may_be_named(name, line):
@@ -48,13 +48,13 @@ class Report:
             self.did(line, f"{name} -> env")
 
     def take_secret(self, name: str, value: str, line: int) -> None:
-        """Take a variable by name; a value is kept only to be hidden wherever else it stands."""
+        """Take a variable by name; keep a value only to hide it wherever else it occurs."""
         if self._may_be_named(name, line):
             self.secrets[name] = self.secrets.get(name) or value
             self.did(line, f"{name} -> secrets; its value comes from your environment at launch")
 
     def name_secret(self, value: str, wanted: str) -> str:
-        """Find or make the name under which a credential found in a command will come."""
+        """Find or make the variable name from which a credential found in a command will come."""
         for name, known in self.secrets.items():
             if known == value:
                 return name

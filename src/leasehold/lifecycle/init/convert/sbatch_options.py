@@ -29,11 +29,11 @@ _VALUED = """
 _SHORT = dict(pair.split(":") for pair in _SHORT_FORMS.split())
 _NO_VALUE = set(_ALONE.split())
 _LONG = set(_SHORT.values()) | _NO_VALUE | set(_VALUED.split())
-_CLUSTER = "it belongs to that cluster; a lease is told its box by --on or `candidates`"
+_CLUSTER = "it belongs to that cluster; --on or `candidates` chooses the box"
 _HOST = "a job has no key for the host's CPU cores and memory; choose the box by them"
 _NODES = "it names nodes or features of that cluster"
 _LOGS = "`lease logs` keeps what the run says"
-_MAIL = "nobody is mailed; `lease watch` and `lease status` tell"
+_MAIL = "no mail is sent; see `lease watch` and `lease status`"
 _START = "nothing is queued or scheduled; start it when you want it"
 _CONTAINER = "the box's image is chosen when it is rented; install what is missing in `setup`"
 _ONE_BOX = "a run has one box, and its command starts one process; use torchrun for more"
@@ -67,7 +67,7 @@ class Option:
 
 
 def read_directive(text: str, line: int) -> list[Option]:
-    """Read what follows #SBATCH; words after an unquoted # are a remark."""
+    """Parse what follows #SBATCH; words after an unquoted # are a comment."""
     try:
         found = shlex.split(text, comments=True)
     except ValueError:
@@ -76,7 +76,7 @@ def read_directive(text: str, line: int) -> list[Option]:
 
 
 def walk_options(given: list[str], line: int) -> Iterator[tuple[Option, int]]:
-    """Yield options from the front of a list of words, each with how many words it took; stop at the first other."""
+    """Yield the leading options of a list of words, each with its number of words; stop at the first other word."""
     at = 0
     while at < len(given) and given[at].startswith("-") and given[at] not in ("-", "--"):
         option, taken = _one(given[at], given[at + 1] if at + 1 < len(given) else "", line)
@@ -85,7 +85,7 @@ def walk_options(given: list[str], line: int) -> Iterator[tuple[Option, int]]:
 
 
 def reason_for(option: Option) -> str:
-    """Say why an option is not carried over."""
+    """Return the reason why an option is not carried over."""
     return _REASONS.get(option.name, "it has no counterpart here")
 
 
@@ -104,7 +104,7 @@ def _one(word: str, following: str, line: int) -> tuple[Option, int]:
 
 
 def _whole(name: str) -> str:
-    """Complete an abbreviated option, as getopt does where it is the only one so begun."""
+    """Complete an abbreviated option, as getopt does where the abbreviation is unambiguous."""
     name = re.sub("_", "-", name)
     if name in _LONG:
         return name

@@ -1,4 +1,4 @@
-"""A script carried over from another tool: each line remembers where it came from while it is made fit for sh."""
+"""A script carried over from another tool: it is adapted to sh, and each line keeps its source line number."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _MAX_FAR = 12
 
 @dataclass(frozen=True)
 class Script:
-    """Shell text, and for each of its lines the line of the source it stood on."""
+    """Shell text, with the source line number of each of its lines."""
 
     text: str = ""
     numbers: tuple[int, ...] = ()
 
     @classmethod
     def starting(cls, text: str, first: int) -> Script:
-        """Number a text whose lines follow one another in the source."""
+        """Number a text whose lines are consecutive in the source."""
         return cls(text, tuple(range(first, first + text.count("\n") + 1)))
 
     def __bool__(self) -> bool:
         return bool(self.text.strip())
 
     def line_at(self, offset: int) -> int:
-        """Return the source line of a place in the text."""
+        """Return the source line of a position in the text."""
         row = self.text.count("\n", 0, offset)
         return self.numbers[row] if row < len(self.numbers) else 0
 
@@ -60,12 +60,12 @@ class Script:
 
 
 def join_scripts(parts: list[Script]) -> Script:
-    """Put scripts one under another."""
+    """Concatenate scripts."""
     return Script("\n".join(part.text for part in parts), tuple(number for part in parts for number in part.numbers))
 
 
 def take_out_secrets(script: Script, report: Report) -> Script:
-    """Take credentials out: assignments and options of such names, and texts that look like keys."""
+    """Remove credentials: assignments and options with such names, and texts that look like keys."""
 
     def replaced(found: re.Match[str]) -> str:
         option = found["name"].startswith("--")
@@ -87,7 +87,7 @@ def take_out_secrets(script: Script, report: Report) -> Script:
 
 
 def split_installs(script: Script) -> tuple[Script, Script]:
-    """Split off leading lines that only install: they need no second time after a kill."""
+    """Split off leading lines that only install: they need not run again after a kill."""
     rows = 0
     installs = False
     for line in script.logical():
@@ -105,7 +105,7 @@ def split_installs(script: Script) -> tuple[Script, Script]:
 
 
 def point_outputs_home(script: Script, report: Report) -> Script:
-    """Set flags that name an output folder to $LEASE_OUT, unless the folder is spoken of elsewhere too."""
+    """Set flags that name an output folder to $LEASE_OUT, unless the folder is also mentioned elsewhere."""
     lines: list[str] = []
     seen: list[str] = []
 
@@ -132,7 +132,7 @@ def _times_named(path: str, text: str) -> int:
 
 
 def note_far_paths(script: Script, report: Report) -> None:
-    """Name absolute paths that a fresh box will not have."""
+    """List absolute paths that a fresh box will not have."""
     seen: set[str] = set()
     for found in _FAR.finditer(re.sub(r"(?m)^\s*#.*$", lambda line: " " * len(line.group()), script.text)):
         if found.group() not in seen and len(seen) < _MAX_FAR:
@@ -141,7 +141,7 @@ def note_far_paths(script: Script, report: Report) -> None:
 
 
 def with_conda(script: Script, report: Report, made: bool) -> Script:
-    """Let `conda activate` work in sh, which has read no profile."""
+    """Make `conda activate` work in sh, which has read no profile."""
     found = _ACTIVATE.search(script.text)
     if not found:
         return script
@@ -170,7 +170,7 @@ def for_sh(script: Script, variables: Mapping[str, str], report: Report, what: s
 
 
 def tool_variables(script: Script, known: Mapping[str, str], prefix: str, report: Report) -> dict[str, str]:
-    """Choose the tool's own variables that the script reads, and name those that have no meaning here."""
+    """Choose the tool's own variables that the script reads, and list those that have no meaning here."""
     chosen: dict[str, str] = {}
     missing: set[str] = set()
     for found in re.finditer(rf"(?<![\w#])\$?\{{?(?P<name>{prefix}_[A-Z][A-Z_]*[A-Z])\b", script.text):

@@ -1,4 +1,4 @@
-"""Cards, sizes and times as other tools write them, in our words."""
+"""Convert GPUs, sizes and times from other tools' notation into a job file's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 @dataclass(frozen=True)
 class Cards:
-    """A wish for cards, in the words of a job file."""
+    """A request for GPUs, in the notation of a job file."""
 
     name: str = ""
     count: int = 1
@@ -24,9 +24,9 @@ class Cards:
 
 
 def read_card(word: str) -> tuple[str, str]:
-    """Read a product word as part of the driver's name for the card, and its memory: A100-80GB -> A100, 80GB."""
+    """Parse a product name into the driver's name for the GPU and its memory: A100-80GB -> A100, 80GB."""
     found = _CARD.match(word.strip())
-    if not found or re.search(r"\dg\.", word):  # a slice of a card is no card
+    if not found or re.search(r"\dg\.", word):  # a slice of a GPU is not a whole one
         return "", ""
     model = found["model"].upper()
     name = (
@@ -37,12 +37,12 @@ def read_card(word: str) -> tuple[str, str]:
 
 
 def read_count(text: str) -> int | None:
-    """Read a number of cards that a job may ask for."""
+    """Parse a number of GPUs that a job may ask for."""
     return int(text) if re.fullmatch(r"\d{1,2}", text) and 1 <= int(text) <= 64 else None
 
 
 def read_size(value: object, unit: str = "G") -> str:
-    """Read a size in the powers of 1024 that these tools mean; a bare number is in `unit`. Nothing if it is none."""
+    """Parse a size in the powers of 1024 that these tools mean; a bare number is in `unit`. Empty if it is no size."""
     if isinstance(value, bool):
         return ""
     found = _SIZE.match(str(value).strip())
@@ -55,7 +55,7 @@ def read_size(value: object, unit: str = "G") -> str:
 
 
 def slurm_seconds(text: str) -> int | None:
-    """Read minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s; None for no limit or no time."""
+    """Parse minutes, m:s, h:m:s, d-h, d-h:m or d-h:m:s; None for no limit or no time."""
     days, dash, rest = text.rpartition("-")
     parts = rest.split(":")
     if not all(re.fullmatch(r"\d{1,6}", part) for part in [*parts, *([days] if dash else [])]) or len(parts) > 3:
@@ -71,7 +71,7 @@ def slurm_seconds(text: str) -> int | None:
 
 
 def dstack_seconds(value: object) -> int | None:
-    """Read seconds, or a number with s, m, h, d or w; None for `off` and for no duration."""
+    """Parse seconds, or a number with s, m, h, d or w; None for `off` and for no duration."""
     if isinstance(value, bool) or value is None:
         return None
     text = str(value).strip()
@@ -82,7 +82,7 @@ def dstack_seconds(value: object) -> int | None:
 
 
 def say_duration(seconds: int) -> str:
-    """Write seconds the way a job file wants them."""
+    """Format seconds as a job file takes them."""
     parts = []
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
         count, seconds = divmod(seconds, size)

@@ -1,1 +1,1 @@
-"""Find what a project trains, what it needs and which commands it documents."""
+"""Find which script of a project trains, what it needs and which commands it documents."""

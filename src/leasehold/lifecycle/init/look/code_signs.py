@@ -1,4 +1,4 @@
-"""Small signs in the code: frameworks, trackers, credentials, data, resuming, and whether $LEASE_OUT is read."""
+"""Signs in the code: frameworks, trackers, credentials, data, resuming, and whether $LEASE_OUT is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRAMEWORKS = {
     "tensorflow": "TensorFlow", "keras": "Keras", "mlx": "MLX", "paddle": "Paddle", "ultralytics": "Ultralytics",
     "stable_baselines3": "Stable-Baselines3", "timm": "timm", "diffusers": "Diffusers", "fastai": "fastai",
 }  # fmt: skip
-# A tracker, and the variables that hold its key; none where it writes files or asks nobody.
+# A tracker, and the variables that hold its key; empty where it writes files or needs no key.
 TRACKERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "wandb": ("Weights & Biases", ("WANDB_API_KEY",)),
     "comet_ml": ("Comet", ("COMET_API_KEY",)),
@@ -47,7 +47,7 @@ def frameworks(source: Source) -> Iterator[Sign]:
 
 
 def trackers(source: Source) -> Iterator[Sign]:
-    """Yield the trackers a file imports or asks its trainer to use; the word is the package."""
+    """Yield the trackers that a file imports or enables in its trainer; the word is the package."""
     above = {node.lineno for node in source.tree.body if isinstance(node, ast.Import | ast.ImportFrom)}
     for module, line in source.modules:
         head = "tensorboard" if module == "torch.utils.tensorboard" else module.partition(".")[0]
@@ -64,7 +64,7 @@ def trackers(source: Source) -> Iterator[Sign]:
 
 
 def secrets(source: Source) -> Iterator[Sign]:
-    """Yield credentials that the code reads from its environment, and those that pushing to the Hub needs."""
+    """Yield credentials that the code reads from its environment, and those that a push to the Hub needs."""
     for node in source.nodes:
         name = _environment_name(source, node)
         if name and is_secret_name(name):
@@ -81,7 +81,7 @@ def lease_out(source: Source) -> Iterator[Sign]:
 
 
 def resumes(source: Source) -> Iterator[Sign]:
-    """Yield where the code loads a checkpoint when it starts; noted when it does so only if told to."""
+    """Yield where the code loads a checkpoint at its start; noted when it does so only on request."""
     for call, name in source.calls():
         last = name.rpartition(".")[2]
         if last in ("get_last_checkpoint", "restore_or_initialize", "latest_checkpoint", "latest_step"):
@@ -107,7 +107,7 @@ def resumes(source: Source) -> Iterator[Sign]:
 
 
 def resume_words(source: Source) -> Iterator[Sign]:
-    """Yield settings that speak of resuming and are compared with a word, such as init_from == "resume"."""
+    """Yield settings about resuming that are compared with a word, such as init_from == "resume"."""
     for node in source.nodes:
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
             name, word = _setting(node.left), text_of(node.comparators[0])
@@ -116,21 +116,21 @@ def resume_words(source: Source) -> Iterator[Sign]:
 
 
 def resume_reads(source: Source) -> Iterator[Sign]:
-    """Yield settings that speak of resuming and are read from arguments."""
+    """Yield settings about resuming that are read from arguments."""
     for node in source.nodes:
         if isinstance(node, ast.Attribute) and role_of(node.attr) is Role.RESUME:
             yield Sign(node.attr, source.at(node))
 
 
 def load_modes(source: Source) -> Iterator[Sign]:
-    """Yield where weights_only is given: torch.load then asks nothing else."""
+    """Yield where weights_only is given: torch.load then ignores the environment."""
     for call, name in source.calls():
         if any(keyword.arg == "weights_only" for keyword in call.keywords):
             yield Sign(name, source.at(call))
 
 
 def log_pauses(source: Source) -> Iterator[Sign]:
-    """Yield how many steps pass between two lines of a log: settings of that name with a number."""
+    """Yield the number of steps between two log lines: settings of such names with a number."""
     for name, values in source.assigned.items():
         for line, value in values if role_of(name) is Role.LOGGING else ():
             if isinstance(value, ast.Constant) and type(value.value) is int:
@@ -138,7 +138,7 @@ def log_pauses(source: Source) -> Iterator[Sign]:
 
 
 def trainers(source: Source) -> Iterator[Sign]:
-    """Yield the frameworks' trainers that the code makes, for which there is an adapter."""
+    """Yield the framework trainers that the code makes, for which there is an adapter."""
     for call, name in source.calls():
         head, last = name.partition(".")[0], name.rpartition(".")[2]
         if last in ("Trainer", "LightningCLI") and head in ("lightning", "pytorch_lightning"):
@@ -154,7 +154,7 @@ def _setting(node: ast.expr) -> str:
 
 
 def data(source: Source) -> Iterator[Sign]:
-    """Yield the data that the code seems to read: fetched by name, or from a fixed path."""
+    """Yield the data that the code seems to read: downloaded by name, or from a fixed path."""
     for call, name in source.calls():
         last = name.rpartition(".")[2]
         first = text_of(argument(call, 0, "path", "repo_id", "root"))
@@ -168,7 +168,7 @@ def data(source: Source) -> Iterator[Sign]:
 
 
 class _Line(ast.AST):
-    """A place known only by its line."""
+    """A place of which only the line is known."""
 
     def __init__(self, line: int) -> None:
         self.lineno = line
@@ -183,7 +183,7 @@ def _environment_name(source: Source, node: ast.AST) -> str:
 
 
 def _loads(name: str, test: ast.expr) -> bool:
-    """Whether a call loads a checkpoint; a pickle may be anything, unless the condition speaks of one."""
+    """Return whether a call loads a checkpoint; a pickle may be anything, unless the condition mentions one."""
     if name in ("torch.load", "safetensors.torch.load_file") or name.endswith(("load_checkpoint", ".load_state")):
         return True
     spoken = " ".join(_names(test)).lower()
@@ -197,6 +197,6 @@ def _names(test: ast.expr) -> set[str]:
 
 
 def _resuming(test: ast.expr) -> set[str]:
-    """The names and words in a condition that speak of a wish to resume."""
+    """Return the names and words in a condition that express a wish to resume."""
     words = {text_of(node) for node in ast.walk(test)} | _names(test)
     return {word for word in words if "resume" in word.lower() or word in ("ckpt_path", "checkpoint_path")}

@@ -1,4 +1,4 @@
-"""Which file trains: candidates, each with a score, the command that starts it and the reason it was thought of."""
+"""Find the file that trains: candidates, each with a score, the command that starts it and the reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ASIDE = re.compile(
 )
 _PLAIN_PATH = re.compile(r"[\w./ +@%:,=-]+\Z")
 _MODULE = re.compile(r"[\w/-]+\.py\Z", re.ASCII)
-# A script that its own pages start so may not run without; the number of processes is one until somebody says more.
+# A script that its pages start with a launcher may not run without it; one process until more are stated.
 _LAUNCHERS = {
     "torchrun": "torchrun --standalone --nproc_per_node=1",
     "accelerate": "accelerate launch",
@@ -39,7 +39,7 @@ _MAX_ENTRIES = 8
 
 
 def find_entries(sources: Mapping[str, Source], shown: list[Shown]) -> tuple[Entry, ...]:
-    """Rank the files that could be what trains."""
+    """Rank the files that could be the training script."""
     entries = []
     for source in sources.values():
         score, why, where = _judge(source, [line for line in shown if line.script == source.path], sources)
@@ -53,7 +53,7 @@ def find_entries(sources: Mapping[str, Source], shown: list[Shown]) -> tuple[Ent
 
 
 def imports_of(source: Source, sources: Mapping[str, Source]) -> list[str]:
-    """Name the project files that a file imports."""
+    """List the project files that a file imports."""
     folder = posixpath.dirname(source.path)
     found = []
     for module, _ in source.modules:
@@ -77,7 +77,7 @@ def imports_of(source: Source, sources: Mapping[str, Source]) -> list[str]:
 
 
 def related_to(entry: str, sources: Mapping[str, Source], most: int = 200) -> tuple[str, ...]:
-    """Name an entry point and the project files it imports, directly or not."""
+    """Return an entry point and the project files that it imports, directly or indirectly."""
     seen, waiting = [entry], [entry]
     while waiting and len(seen) < most:
         for path in imports_of(sources[waiting.pop(0)], sources):
@@ -109,12 +109,12 @@ def _judge(source: Source, shown: list[Shown], sources: Mapping[str, Source]) ->
         score += 20
         reasons.append(f"it imports {used.note}")
     if shown:
-        taken = next((line for line in shown if line.usable), shown[0])  # what the draft starts it by
+        taken = next((line for line in shown if line.usable), shown[0])  # the line that the draft uses
         score, where = score + 25, taken.where
         reasons.append(f"{taken.where} shows how to start it")
     part = posixpath.join(posixpath.dirname(source.path), "__init__.py") in sources and name != "__main__.py"
     if not guard and not shown and part:
-        return 0, "", where  # a module of a package: started, it would only define things
+        return 0, "", where  # a module of a package: run directly, it would only define things
     if not guard and not shown and not score - 20 * bool(used):
         return 0, "", where
     score -= 3 * source.path.count("/") + (60 if _ASIDE.search(source.path) else 0)

@@ -1,4 +1,4 @@
-"""Look at a project: read within bounds, parse, never run."""
+"""Inspect a project: read within bounds, parse, never run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_PYTHON_FILES = 300
 
 
 def look_at(folder: Path, limits: Limits = Limits()) -> ProjectFacts:  # noqa: B008  frozen
-    """Say what a project seems to be; nothing of it is executed or imported."""
+    """Return what a project seems to be; nothing of it is executed or imported."""
     listing = list_project(folder, limits)
     sources = _parse_all(listing)
     entries = find_entries(sources, shown_commands(listing))
@@ -78,10 +78,10 @@ def _parse_all(listing: Listing) -> dict[str, Source]:
 
 
 def _flags(listing: Listing, sources: Mapping[str, Source], related: tuple[str, ...]) -> tuple[Flag, ...]:
-    """List the chosen entry's flags: its own first, then those that files it imports declare for it."""
+    """List the chosen entry's flags: its own first, then those that its imported files declare for it."""
     found: dict[str, Flag] = {}
     for number, path in enumerate(related):
-        if number and main_guard(sources[path]):  # a script of its own: its command line is not this one's
+        if number and main_guard(sources[path]):  # a separate script: its command line is another one
             continue
         folder = hydra_folder(sources[path])
         if folder is not None:
@@ -116,7 +116,7 @@ def _outputs(
 def _each(
     sources: Mapping[str, Source], find: Callable[[Source], Iterator[Sign]], near: list[Source]
 ) -> tuple[Sign, ...]:
-    """Collect one kind of sign from the entry and what it imports, or from everywhere when there is no entry."""
+    """Collect one kind of sign from the entry and its imports, or from every file when there is no entry."""
     found: dict[str, Sign] = {}
     for source in near or list(sources.values()):
         for sign in find(source):

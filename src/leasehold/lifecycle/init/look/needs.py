@@ -1,4 +1,4 @@
-"""What must be installed: requirement files of every common kind, and pins that a rented image would rather keep."""
+"""Find what must be installed: requirement files of every common kind, and pins that conflict with a rented image."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_LINES = 2_000
 
 
 def find_requirements(listing: Listing, entry: str = "") -> tuple[Sign, ...]:
-    """List what declares dependencies; the word is the command that installs it, the note says more.
+    """List files that declare dependencies; the word is the command that installs one, the note says more.
 
     A requirements file lies at the top, or beside the entry or in a folder above it.
     """
@@ -43,7 +43,7 @@ def find_requirements(listing: Listing, entry: str = "") -> tuple[Sign, ...]:
 
 
 def setup_lines(requirements: tuple[Sign, ...]) -> list[Sign]:
-    """Choose what to run: a plain requirements file first, else a conda file, else what the package itself asks for.
+    """Choose the install command: a plain requirements file first, else a conda file, else the package's dependencies.
 
     The project is never installed: an editable install would let every later run import this run's code.
     """
@@ -62,7 +62,7 @@ def _order(sign: Sign) -> tuple[bool, int, str]:
 
 
 def _pins(listing: Listing, path: str) -> str:
-    """Say which lines name a framework: a rented image brings its own build, made for its driver."""
+    """Return the lines that pin a framework: a rented image brings its own build, made for its driver."""
     text = listing.text(path) or ""
     pins = [
         f"{path}:{number} names {found[1]}"
@@ -73,7 +73,7 @@ def _pins(listing: Listing, path: str) -> str:
 
 
 def _dependencies(listing: Listing, path: str) -> str:
-    """Spell the install of what a package asks for; nothing when it asks for nothing that can be read."""
+    """Format the install command for a package's dependencies; empty when it declares none that can be read."""
     wanted: object = []
     if path == "setup.py":
         source = parse_source(path, listing.read(path) or b"")

@@ -1,4 +1,4 @@
-"""From which folders of the project a command imports it: they go on PYTHONPATH, so that it is this very copy."""
+"""Find the folders from which a command imports the project; on PYTHONPATH they select this very copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROOTS = ("", "src")
 
 
 def import_roots(entry: str, as_module: bool, related: Iterable[str], sources: Mapping[str, Source]) -> list[str]:
-    """List the folders that an entry needs beside its own, of the project's root and src."""
+    """List the folders that an entry needs beside its own, out of the project's root and src."""
     begun = "" if as_module else posixpath.dirname(entry)
     needed = ["src"] if as_module and entry.startswith("src/") else []
     own = _names(begun, sources)
@@ -35,7 +35,7 @@ def with_roots(command: str, roots: list[str]) -> str:
 
 
 def _names(root: str, sources: Mapping[str, Source]) -> set[str]:
-    """Name what can be imported from a folder."""
+    """List what can be imported from a folder."""
     inside = f"{root}/" if root else ""
     below = [path[len(inside) :] for path in sources if path.startswith(inside)]
     return {path.partition("/")[0] if "/" in path else path.removesuffix(".py") for path in below}

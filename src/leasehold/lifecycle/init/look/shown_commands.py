@@ -1,4 +1,4 @@
-"""Command lines that a project's own pages show: README, Makefile and shell scripts. Read, never run."""
+"""Command lines shown in a project's own pages: README, Makefile and shell scripts. Read, never run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _STARTS = re.compile(
     r"(?P<line>(?:[A-Z_][A-Z0-9_]*=\S* +)*(?:srun +)?"
     r"(?:python[0-9.]*|torchrun|accelerate +launch|deepspeed|uv +run|poetry +run)\s.*)"
 )
-_OPEN = re.compile(  # a value that each reader is to choose
+_OPEN = re.compile(  # a value that each reader must choose
     r"[<>|;&`{}\[\]$*?!()]|\.\.\.|…|/path/to|path/to/|your[_-]|YOUR[_-]|experiment_name|/home/|/Users/|\\\Z"
 )
 _GROUP = re.compile(
     r"(?<!\S)(?:\[[^\[\]]*\]|<[^<>]*>)(?!\S)"
-)  # [folder with images], <your data>; [--flag] may be left out
+)  # [folder with images], <your data>; [--flag] is optional
 _ENDS = re.compile(r"\s(?:&&|\|\|?|;|&|[0-9]?>>?)(?=\s|\Z).*|[;&]\Z")
 _ASIDE = re.compile(
     r"(?:^|[_/.-])(?:eval\w*|test\w*|infer\w*|predict\w*|demo|sample|generate|dummy|debug|fake|toy|export|preprocess|"
@@ -44,7 +44,7 @@ _SCRIPT = re.compile(r"(?<![\w./-])((?:\./)?[\w./-]+\.py)\b")
 
 @dataclass(frozen=True)
 class Shown:
-    """A command line that some page of the project shows, and the project's file that it starts."""
+    """A command line shown on a page of the project, and the project's file that it starts."""
 
     script: str
     line: str
@@ -53,7 +53,7 @@ class Shown:
 
 
 def shown_commands(listing: Listing) -> list[Shown]:
-    """List the command lines that start a file of this project, in the order the pages show them."""
+    """List the command lines that start a file of this project, in page order."""
     pages = [path for path in listing.paths if _PAGES.match(path)]
     known = set(listing.paths)
     found = []
@@ -103,7 +103,7 @@ def _read(text: str, where: Where, known: set[str]) -> Shown | None:
 
 
 def _kept(line: str) -> str:
-    """Keep a command's own flags; a value that is left open there becomes a mark. Nothing for no training at all."""
+    """Keep a command's own flags; a placeholder value becomes a mark. Return nothing when it does not train."""
     words = _WORD.findall(_GROUP.sub(lambda group: "" if group[0][1:2] == "-" else PLACEHOLDER, line))
     start = next((at for at, word in enumerate(words) if _SCRIPT.fullmatch(word) or word == "-m"), len(words))
     if _ASIDE.search(words[start]) if start < len(words) else True:
@@ -118,7 +118,7 @@ def _kept(line: str) -> str:
 
 
 def _filled(word: str) -> str:
-    """Put the mark where a word leaves its value open."""
+    """Put the mark in place of a word's placeholder value."""
     if not _OPEN.search(word):
         return word
     name, equals, _ = word.partition("=")

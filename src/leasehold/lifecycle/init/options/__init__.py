@@ -1,1 +1,1 @@
-"""Find which options a script has and what each is for."""
+"""Find the options of a script and the role of each."""

@@ -1,4 +1,4 @@
-"""What a flag is for, read from its name, and the value that makes a run tiny."""
+"""The role of a flag, read from its name, and the value that makes a run tiny."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NAMES = {
 _TIMES = r"(?:_n)?(?:_(?:train_)?(?:steps?|iters?|iterations?|epochs?|updates?|batches))?"
 _SAVES = r"(?:sav(?:e|ing)|ckpts?|checkpoints?|checkpointing|snapshots?)"
 _PARTS = r"(?:training|train|from|path|file|ckpt|checkpoint|state)"
-_SPELLINGS = (  # where the name is none of those above
+_SPELLINGS = (  # for names that match none of the above
     (Role.RESUME, re.compile(rf"(?:auto_)?(?:resume|restore|continue)(?:_{_PARTS})*|(?:ckpt|checkpoint)_to_resume")),
     (
         Role.INTERVAL,
@@ -81,7 +81,7 @@ _FILE = re.compile(r"[^/]+\.[A-Za-z][A-Za-z0-9]{0,11}\Z")
 
 
 def role_of(name: str) -> Role:
-    """Read a flag's role from its name."""
+    """Return a flag's role, read from its name."""
     bare = _bare(name)
     return _ROLES.get(bare) or next((role for role, spelled in _SPELLINGS if spelled.fullmatch(bare)), Role.OTHER)
 
@@ -92,12 +92,12 @@ def rank_of(flag: Flag) -> int:
 
 
 def names_a_file(flag: Flag) -> bool:
-    """Whether an output flag wants a file rather than a folder."""
+    """Return whether an output flag takes a file rather than a folder."""
     return bool(_FILE.search(flag.default)) and not flag.default.endswith("/")
 
 
 def tiny_value(flag: Flag, by_steps: bool = True) -> str | None:
-    """Return the value that makes a run small, nothing where none would, for flags that can do so."""
+    """Return the value that makes a run small; nothing where no value would."""
     name = _bare(flag.name)
     match flag.role:
         case Role.STEPS:

@@ -1,4 +1,4 @@
-"""What a script's command line can set: argparse, click, typer, fire, absl, dataclass parsers and Lightning's CLI."""
+"""Command-line options of a script: argparse, click, typer, fire, absl, dataclass parsers and Lightning's CLI."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LIGHTNING_FLAGS = (
 
 
 def find_flags(source: Source, sources: Mapping[str, Source]) -> list[Flag]:
-    """List what the command line of this file can set, in the order it stands there."""
+    """List the options that this file's command line takes, in source order."""
     found = [
         *_from_calls(source),
         *_from_functions(source),
@@ -42,7 +42,7 @@ def find_flags(source: Source, sources: Mapping[str, Source]) -> list[Flag]:
 
 
 def hydra_folder(source: Source) -> str | None:
-    """Return the folder that @hydra.main reads its configs from, below the project; None when it is not used."""
+    """Return the folder from which @hydra.main reads its configs, below the project; None when it is not used."""
     for call, name in source.calls():
         if name == "hydra.main":
             beside = text_of(argument(call, 0, "config_path")) or "conf"
@@ -51,7 +51,7 @@ def hydra_folder(source: Source) -> str | None:
 
 
 def hydra_config(source: Source) -> str:
-    """Return the name of the config that @hydra.main begins with."""
+    """Return the name of @hydra.main's primary config."""
     for call, name in source.calls():
         if name == "hydra.main":
             return text_of(argument(call, 1, "config_name"))
@@ -93,7 +93,7 @@ def _declared(source: Source, call: ast.Call) -> Iterator[Flag]:
 
 
 def _from_functions(source: Source) -> Iterator[Flag]:
-    """fire.Fire(main) and typer turn a function's parameters into flags."""
+    """Read a function's parameters as flags, as fire.Fire(main) and typer do."""
     for function, dashed in _commands(source):
         for node in source.nodes:
             if isinstance(node, ast.FunctionDef) and node.name == function:
@@ -127,7 +127,7 @@ def _parameter(source: Source, node: ast.FunctionDef, name: str, default: ast.ex
 
 
 def _from_dataclasses(source: Source, sources: Mapping[str, Source]) -> Iterator[Flag]:
-    """Parsers over dataclasses: each field of each class named in the call is a flag."""
+    """Read parsers over dataclasses: each field of each class named in the call is a flag."""
     for call, name in source.calls():
         head, _, last = name.rpartition(".")
         general = head.partition(".")[0] in _DATACLASS_PACKAGES and last in ("parse", "cli", "ArgumentParser", "wrap")
@@ -144,7 +144,7 @@ def _from_dataclasses(source: Source, sources: Mapping[str, Source]) -> Iterator
 
 
 def _fields(class_name: str, near: Source, sources: Mapping[str, Source]) -> Iterator[Flag]:
-    """Yield the fields of a class: of this file's own if it has one of that name, else of the first found."""
+    """Yield the fields of a class: this file's own class of that name, else the first one found."""
     for source in (near, *sources.values()):
         for node in source.nodes:
             if isinstance(node, ast.ClassDef) and node.name == class_name:
@@ -165,7 +165,7 @@ def _field(source: Source, item: ast.AnnAssign, name: str) -> Flag:
 
 
 def _from_configurator(source: Source) -> Iterator[Flag]:
-    """A script that executes a configurator lets --name=value replace its module-level constants."""
+    """Read module-level constants that an executed configurator script lets --name=value replace."""
     executes = any(name == "exec" and "configurator" in ast.dump(call)[:2000] for call, name in source.calls())
     if not executes:
         return

@@ -1,4 +1,4 @@
-"""Hydra's config files: which dotted override sets steps, epochs, batch size and the like."""
+"""Hydra's config files: the dotted overrides that set steps, epochs, batch size and the like."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MAX_TEXT = 100_000
 
 
 def config_flags(listing: Listing, folder: str) -> list[Flag]:
-    """List the overrides that the configs below a folder allow; the file's own folder is the group's name."""
+    """List the overrides that the configs below a folder accept; a config's own folder is its group."""
     found: list[Flag] = []
     for path, root in _configs(listing, folder):
         group = path[len(folder) + 1 :].rpartition("/")[0]
         if group and "@package _global_" in (listing.text(path) or "")[:500]:
-            continue  # an experiment or a debug mode: what it adds is not there without it
+            continue  # an experiment or a debug mode: its settings are absent unless it is chosen
         found += _keys(root, path, group.replace("/", "."))
     return list({flag.name: flag for flag in reversed(found)}.values())[::-1]
 
 
 def config_outputs(listing: Listing, folder: str) -> list[Output]:
-    """List what checkpoint callbacks that the configs set up will write below Hydra's own output folder."""
+    """List what the checkpoint callbacks set up by the configs will write below Hydra's own output folder."""
     found = []
     for path, root in _configs(listing, folder):
         for node, line in _mappings(root):
@@ -64,7 +64,7 @@ def config_outputs(listing: Listing, folder: str) -> list[Output]:
 
 
 def logger_outputs(listing: Listing, folder: str, name: str) -> list[Output]:
-    """The table of a CSVLogger below Hydra's own folder, where the primary config's defaults choose it."""
+    """Return the table of a CSVLogger below Hydra's own folder, where the primary config's defaults choose one."""
     roots = dict(_configs(listing, folder))
     chosen = list(_chosen(roots, f"{folder}/{name}"))
     found = []
@@ -85,7 +85,7 @@ def logger_outputs(listing: Listing, folder: str, name: str) -> list[Output]:
 
 
 def _chosen(roots: Mapping[str, yaml.Node], primary: str) -> Iterator[str]:
-    """Name the primary config and those that its defaults list names, of groups as they are written there."""
+    """Return the primary config and those in its defaults list, with groups as written there."""
     stem = primary.removesuffix(".yaml")
     first = next((path for path in (f"{stem}.yaml", f"{stem}.yml") if path in roots), "")
     waiting, seen = [first] if first else [], set()
@@ -101,7 +101,7 @@ def _chosen(roots: Mapping[str, yaml.Node], primary: str) -> Iterator[str]:
 
 
 def _defaults(root: yaml.Node) -> Iterator[str]:
-    """Spell each entry of a defaults list as a path: `- logger: csv` is logger/csv, `- csv` is csv."""
+    """Format each entry of a defaults list as a path: `- logger: csv` is logger/csv, `- csv` is csv."""
     entries = next(
         (value for key, value in getattr(root, "value", []) if isinstance(key, yaml.Node) and key.value == "defaults"),
         None,
@@ -150,7 +150,7 @@ def _walk(root: yaml.Node, prefix: str) -> Iterator[tuple[str, int, str]]:
     seen: set[int] = set()
     while waiting:
         node, inside = waiting.pop(0)
-        if not isinstance(node, yaml.MappingNode) or id(node) in seen:  # an alias may lead back to its own parent
+        if not isinstance(node, yaml.MappingNode) or id(node) in seen:  # an alias may point to its own parent
             continue
         seen.add(id(node))
         for key, value in node.value:

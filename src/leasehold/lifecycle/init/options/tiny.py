@@ -1,4 +1,4 @@
-"""Command lines with flags set: where results go, and the same run in tiny."""
+"""Set flags on a command line: where results go, and a tiny version of the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .flag_roles import rank_of, tiny_value
 
 _WORD = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'])+"""
 _MOST_OFTEN = 6
-_OFTEN_IN_AN_EPOCH = "10"  # steps between two saves, where a smoke is a whole epoch
+_OFTEN_IN_AN_EPOCH = "10"  # steps between two saves, where a smoke lasts a whole epoch
 _HEADS = ("trainer", "training", "train", "train_args")
 
 
@@ -23,7 +23,7 @@ def best(flags: Iterable[Flag], role: Role, *, also_switches: bool = False) -> F
 
 
 def with_flag(command: str, flag: Flag, value: str) -> str:
-    """Set a flag on a command line; where it stands already, its value is replaced."""
+    """Set a flag on a command line; replace its value where it is already set."""
     spelled = flag.spelled(value)
     if flag.style is Style.POSITION:
         return f"{command} {spelled}"
@@ -36,12 +36,12 @@ def with_flag(command: str, flag: Flag, value: str) -> str:
 
 
 def mentions(command: str, flag: Flag) -> bool:
-    """Whether a command line sets a flag."""
+    """Return whether a command line sets a flag."""
     return bool(re.search(rf"(?<!\S){re.escape(flag.name)}(?:[=\s]|\Z)", command))
 
 
 def shrinking(flags: Iterable[Flag]) -> list[Flag]:
-    """Choose the flags that make a run tiny; none when nothing shortens it."""
+    """Choose the flags that make a run tiny; none when no flag shortens it."""
     flags = [flag for flag in flags if tiny_value(flag) is not None]
     steps = best(flags, Role.STEPS)
     limit = best(flags, Role.LIMIT, also_switches=True)
@@ -49,7 +49,7 @@ def shrinking(flags: Iterable[Flag]) -> list[Flag]:
     if not short:
         return []
     rest = [best(flags, role, also_switches=role is Role.DEVICE) for role in (Role.WORKERS, Role.DEVICE, Role.COMPILE)]
-    if steps or limit:  # else small batches make the epoch longer
+    if steps or limit:  # otherwise small batches make the epoch longer
         rest.insert(0, best(flags, Role.BATCH))
     frequent = (Role.INTERVAL, Role.EVAL_LIMIT, *((Role.LOGGING,) if steps or limit else ()))
     often = [flag for flag in flags if flag.role in frequent and _valued(flag)]
@@ -57,12 +57,12 @@ def shrinking(flags: Iterable[Flag]) -> list[Flag]:
 
 
 def in_tiny(command: str, flags: Iterable[Flag], steps: str = "") -> str:
-    """Return the command line with a tiny value for each of the flags, in one process; `steps` where 3 are too few."""
+    """Return the command line with tiny values for the flags, in one process; `steps` where 3 are too few."""
     flags = list(flags)
     by_steps = any(flag.role is Role.STEPS for flag in flags)
     for flag in flags:
         if flag.role is Role.INTERVAL and not mentions(command, flag) and not flag.default:
-            continue  # off unless set, or the framework's own choice
+            continue  # off by default, or the framework's own choice
         value = steps if steps and flag.role is Role.STEPS else tiny_value(flag, by_steps)
         if flag.role is Role.INTERVAL and not by_steps and _counts_steps(flag, flags):
             value = _OFTEN_IN_AN_EPOCH
@@ -71,7 +71,7 @@ def in_tiny(command: str, flags: Iterable[Flag], steps: str = "") -> str:
 
 
 def _counts_steps(flag: Flag, flags: list[Flag]) -> bool:
-    """Whether a pause between saves is in steps: as a number of epochs it would be more than there are."""
+    """Return whether a save interval is in steps: as a number of epochs it would exceed the run's."""
     epochs = [int(one.default) for one in flags if one.role is Role.EPOCHS and one.default.isdigit()]
     return (
         flag.default.isdigit()
@@ -85,12 +85,12 @@ def _valued(flag: Flag) -> bool:
 
 
 def processes(command: str) -> int:
-    """Return how many processes a launcher is told to start on one machine, or 0."""
+    """Return the number of processes that a launcher starts on one machine, or 0."""
     found = re.search(r"--(?:nproc[-_]per[-_]node|num_processes|num_gpus)[= ](\d{1,2})(?!\S)", command)
     return int(found[1]) if found else 0
 
 
 def _order(flag: Flag) -> tuple[int, int, int, str]:
-    """Prefer trainer.max_epochs over scheduler.max_epochs, and what is nearer the top."""
+    """Sort trainer.max_epochs before scheduler.max_epochs, and shallow names before deep ones."""
     head = flag.name.lstrip("-").partition(".")[0]
     return rank_of(flag), 0 if head in _HEADS or "." not in flag.name else 1, flag.name.count("."), flag.name

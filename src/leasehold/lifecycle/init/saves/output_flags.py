@@ -1,4 +1,4 @@
-"""Output flags that no name tells: the code writes below the value of the flag."""
+"""Recognize output flags by use: the code writes below the flag's value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAKES_A_PATH = (Style.OPTION, Style.JOINED)
 
 
 def with_output_flags(flags: tuple[Flag, ...], near: Iterable[Source]) -> tuple[Flag, ...]:
-    """Give the output role to flags of unknown names whose value is the folder, or the file, that the code writes."""
+    """Give the output role to flags of unknown names whose value is a folder or file that the code writes."""
     names = frozenset(flag.attribute for flag in flags if flag.role is Role.OTHER and flag.style in _TAKES_A_PATH)
     folders: set[str] = set()
     files: set[str] = set()

@@ -1,4 +1,4 @@
-"""From files that the code writes to artifacts: patterns below $LEASE_OUT, and what makes them land there."""
+"""Turn files that the code writes into artifacts: patterns below $LEASE_OUT, and what directs the files there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[\w.+@%,:][\w./*?+=@%,:-]*\Z", re.ASCII)
 
 @dataclass
 class Promises:
-    """What comes home, and how a command must be dressed so that it does."""
+    """The artifacts to bring home, and the changes to the command that put them there."""
 
     artifacts: list[Output] = field(default_factory=list)
     aside: list[Output] = field(default_factory=list)
@@ -26,13 +26,13 @@ class Promises:
     flags: dict[str, Flag] = field(default_factory=dict)
     switches: list[Flag] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)  # beside the code, linked one by one
+    files: list[str] = field(default_factory=list)  # in the code's folder: each is linked singly
     copies: list[str] = field(default_factory=list)
 
     def dress(self, command: str, last: str = "") -> str:
-        """Point a command's output flags at $LEASE_OUT, link its fixed folders there, copy its fixed files after.
+        """Point a command's output flags at $LEASE_OUT, link its fixed folders there, copy its fixed files afterwards.
 
-        `last` stands behind all flags.
+        `last` is put after all flags.
         """
         for flag in self.switches:
             command = with_flag(command, flag, "")
@@ -53,7 +53,7 @@ class Promises:
 
 
 def find_promises(facts: ProjectFacts) -> Promises:
-    """Decide what can be promised, from what the chosen entry point writes."""
+    """Decide what can be promised, from the files that the chosen entry point writes."""
     found = Promises()
     primary = best(facts.flags, Role.OUTPUT)
     if primary is not None:
@@ -61,7 +61,7 @@ def find_promises(facts: ProjectFacts) -> Promises:
     sure = any(output.base in (Base.OUT, Base.FLAG) and output.pattern for output in facts.outputs)
     for output in facts.outputs:
         elsewhere = facts.entry is not None and output.where.path != facts.entry.path
-        if sure and elsewhere and output.base is Base.HERE:  # a default in some module, perhaps never used
+        if sure and elsewhere and output.base is Base.HERE:  # a default in some module that may never be used
             found.aside.append(output)
         else:
             _place(found, output, facts, primary)
@@ -128,7 +128,7 @@ def _below_flag(found: Promises, output: Output, facts: ProjectFacts, primary: F
 
 
 def _brought_over(found: Promises, output: Output, facts: ProjectFacts) -> str:
-    """A fixed relative path: link its first folder into $LEASE_OUT, or copy the file there afterwards."""
+    """Bring a fixed relative path home: link its first folder into $LEASE_OUT, or copy the file there afterwards."""
     first, _, rest = output.pattern.partition("/")
     if any(mark in first for mark in "*?") and rest:
         return ""
@@ -154,7 +154,7 @@ def _with_its_like(output: Output) -> Output:
 
 
 def _with_copies(found: Promises) -> list[Output]:
-    """A copy of a checkpoint, such as the best one, may not be made each time: one pattern promises it and its like."""
+    """Promise a checkpoint and its copies, such as the best one, by one pattern: a copy may not be made each time."""
     kept = [output for output in found.artifacts if output.kind is not Kind.COPY]
     for copy in (output for output in found.artifacts if output.kind is Kind.COPY):
         folder, name = posixpath.split(copy.pattern)
@@ -183,7 +183,7 @@ def _unique(outputs: list[Output]) -> list[Output]:
         known = kept.get(output.pattern)
         if known is None:
             kept[output.pattern] = output
-        elif known.keys != output.keys:  # written in two places with different contents: promise what both hold
+        elif known.keys != output.keys:  # written in two places with different contents: promise what both have
             both = tuple(key for key in known.keys if key in output.keys)
             kept[output.pattern] = replace(known, keys=both, opaque=known.opaque or output.opaque)
     return list(kept.values())

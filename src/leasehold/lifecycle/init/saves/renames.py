@@ -1,4 +1,4 @@
-"""Write, then rename: a file saved under a passing name is promised under the name it ends up with."""
+"""Resolve renames after writes: a file saved under a temporary name is promised under its final name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .wrappers import RENAME_METHODS, RENAMES
 
 
 def settle(outputs: list[Output], reader: PathReader) -> list[Output]:
-    """Give each output its final name; one that a rename makes equal to another is listed once."""
+    """Give each output its final name; list one that a rename makes equal to another only once."""
     moves = list(_moves(reader))
     settled: dict[tuple[str, str, str], Output] = {}
     for output in outputs:

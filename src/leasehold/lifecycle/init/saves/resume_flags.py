@@ -1,4 +1,4 @@
-"""Resume flags that no name tells: the code loads the file that they name and goes on from its step or optimizer."""
+"""Recognize resume flags by use: the code loads the named file and continues from its step or optimizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leasehold.lifecycle.init.text.project_facts import Flag, Role, Style
 from leasehold.lifecycle.init.text.source import Source, argument, text_of
 
 _LOADS = "torch.load"
-# Such a flag may as well name weights to begin with: what is read out of the file decides.
+# Such a flag may also name initial weights: what is read from the file decides.
 _NAMED = re.compile(r"(?:\w+_)?(?:ckpt|checkpoint|snapshot)(?:_(?:path|file))?|load(?:_path|_file|_model|_state)?")
 _GOES_ON = re.compile(
     r"(?:start_|global_|last_)?(?:epoch|step|iter|iteration|iter_num|update)s?|(?:optim(?:izer)?|opt)(?:_state(?:_dict)?)?"
@@ -19,7 +19,7 @@ _GOES_ON = re.compile(
 
 
 def with_resume_flags(flags: tuple[Flag, ...], near: Iterable[Source]) -> tuple[Flag, ...]:
-    """Give the resume role to flags whose file is loaded and gone on from."""
+    """Give the resume role to flags whose file is loaded and continued from."""
     options = (flag for flag in flags if flag.role is Role.OTHER and flag.style in (Style.OPTION, Style.JOINED))
     names = {flag.attribute for flag in options if _NAMED.fullmatch(flag.attribute.lower())}
     resuming = {name for source in near for name in _gone_on_from(source, names)} if names else set()
@@ -38,7 +38,7 @@ def _gone_on_from(source: Source, names: set[str]) -> Iterator[str]:
 
 
 def _read_out(source: Source) -> Iterator[str]:
-    """Yield the names of mappings out of which a step, an epoch or an optimizer is read."""
+    """Yield the names of mappings from which a step, an epoch or an optimizer is read."""
     for node in source.nodes:
         of, key = None, ""
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):

@@ -1,4 +1,4 @@
-"""What torch.save is given: the keys of a dictionary, and whether the file will hold classes beside tensors."""
+"""The argument of torch.save: the keys of a dictionary, and whether the file holds classes beside tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_KEYS = 12
 
 
 def what_is_saved(source: Source, node: ast.expr | None) -> tuple[tuple[str, ...], bool]:
-    """Return the top-level keys that can be read from the code, and whether classes will be in it."""
+    """Return the top-level keys that can be read from the code, and whether the file will hold classes."""
     if isinstance(node, ast.Name):
         found = source.last_assigned(node.id, node.lineno + 1)
         node = found[1] if found else node
@@ -31,14 +31,14 @@ def what_is_saved(source: Source, node: ast.expr | None) -> tuple[tuple[str, ...
 
 
 def kind_of(pattern: str, loads: str, otherwise: Kind) -> Kind:
-    """Arrays may be anything; a name that speaks of weights or state makes them a checkpoint, of JSON a plain word."""
+    """Return the kind of a saved file: arrays named for weights or state, and JSON plainly so, are checkpoints."""
     if loads == "json" and _JSON_STATE.search(pattern):
         return Kind.CHECKPOINT
     return Kind.CHECKPOINT if loads in ("npy", "npz") and _STATE.search(pattern) else otherwise
 
 
 def _holds_classes(source: Source, key: ast.expr | None, value: ast.expr) -> bool:
-    """An argparse namespace or a config object is a class; vars(args) and .state_dict() are plain."""
+    """Return whether classes are saved: an argparse namespace or config object, but not vars(args) or .state_dict()."""
     if isinstance(value, ast.Call):
         name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
         return name not in (*_STATES, "vars", "dict", "list", "int", "float", "str", "tuple") and bool(

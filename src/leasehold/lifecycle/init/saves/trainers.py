@@ -1,4 +1,4 @@
-"""Files that frameworks write by themselves: Hugging Face's Trainer, Lightning, Keras callbacks, accelerate, orbax."""
+"""Files that frameworks write themselves: Hugging Face's Trainer, Lightning, Keras callbacks, accelerate, orbax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HF_TRAINERS = ("Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer", "GRPOTr
 
 
 def find_trainer_outputs(reader: PathReader) -> list[Output]:
-    """List what the frameworks that one file sets up will write."""
+    """List what the frameworks set up in one file will write."""
     unique: dict[tuple[Base, str, str], Output] = {}
     for output in (*_hugging_face(reader), *_lightning(reader), *_folders(reader)):
         unique.setdefault((output.base, output.flag, output.pattern), output)
@@ -80,7 +80,7 @@ def _lightning(reader: PathReader) -> Iterator[Output]:
 
 
 def _lightning_defaults(reader: PathReader, call: ast.Call, named: set[str]) -> Iterator[Output]:
-    """What a trainer writes unless it is told otherwise: a checkpoint each epoch, and a logger's files."""
+    """Return what a trainer writes by default: a checkpoint each epoch, and a logger's files."""
     node = argument(call, -1, "default_root_dir")
     given = {word.arg: word.value for word in call.keywords}
 
@@ -116,7 +116,7 @@ def _lightning_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output
 
 
 def _logged_to(reader: PathReader) -> tuple[ast.expr | None, str]:
-    """Where ModelCheckpoint saves without a folder of its own: below the logger's, else below the trainer's."""
+    """Return where ModelCheckpoint saves without its own folder: below the logger's, else below the trainer's."""
     for call, name in reader.source.calls():
         if _of_lightning(name) and _last(name) in ("CSVLogger", "TensorBoardLogger"):
             named, version = argument(call, 1, "name"), argument(call, 2, "version")
@@ -135,7 +135,7 @@ def _keras_checkpoint(reader: PathReader, call: ast.Call) -> Iterator[Output]:
 
 
 def _folders(reader: PathReader) -> Iterator[Output]:
-    """Calls that fill a folder: its every file is promised."""
+    """Yield the outputs of calls that fill a folder: every file in it is promised."""
     for call, name in reader.source.calls():
         match _last(name):
             case "save_pretrained":
@@ -154,7 +154,7 @@ def _folders(reader: PathReader) -> Iterator[Output]:
 
 
 def _pretrained(reader: PathReader, call: ast.Call, name: str) -> Iterator[Output]:
-    """A model that from_pretrained() takes: its weights and its config; or a tokenizer's files."""
+    """Yield what from_pretrained() reads: a model's weights and config, or a tokenizer's files."""
     node, said = argument(call, 0, "save_directory"), "save_pretrained()"
     if any(word in name.lower() for word in ("tokenizer", "processor")):
         beside = "tokenizer_config.json" if "tokenizer" in name.lower() else "*processor*.json"
@@ -174,7 +174,7 @@ def _all_below(reader: PathReader, node: ast.expr | None) -> Target:
 
 def _made(reader: PathReader, call: ast.Call, target: Target, said: str, loads: str) -> Output:
     kind = Kind.METRICS if loads == "csv" else Kind.CHECKPOINT
-    opaque = loads == "torch"  # Lightning's checkpoints hold hyper-parameters and callback states
+    opaque = loads == "torch"  # Lightning's checkpoints contain hyper-parameters and callback states
     where = reader.source.at(call)
     return Output(target.pattern, loads, kind, target.base, where, said, target.flag, opaque=opaque)
 

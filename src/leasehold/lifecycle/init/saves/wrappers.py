@@ -1,4 +1,4 @@
-"""Functions of the project that save what they are given to where they are told: each caller writes a file."""
+"""Functions of the project that save an argument to a path argument: each caller writes a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAVES = "torch.save"
 
 @dataclass(frozen=True)
 class Wrapper:
-    """Which arguments of a function are saved, and to where; and the call in it that does so."""
+    """The arguments of a function that hold the object and the path, and the call in it that saves."""
 
     name: str
     inside: Where
@@ -26,11 +26,11 @@ class Wrapper:
     path_name: str = ""
 
     def saved(self, call: ast.Call) -> ast.expr | None:
-        """Return what a caller saves."""
+        """Return the object that a caller saves."""
         return argument(call, self.object_at, self.object_name or "obj")
 
     def path(self, call: ast.Call) -> ast.expr | None:
-        """Return where a caller saves it."""
+        """Return the path to which a caller saves."""
         return argument(call, self.path_at, self.path_name or "f")
 
 
@@ -38,7 +38,7 @@ NO_WRAPPERS: Mapping[str, Wrapper] = {}
 
 
 def find_wrappers(sources: Iterable[Source]) -> dict[str, Wrapper]:
-    """List the functions that pass their own arguments on to torch.save, by name; none whose name is there twice."""
+    """List the functions that pass their arguments on to torch.save, by name; names defined twice are left out."""
     found: dict[str, Wrapper] = {}
     seen: set[str] = set()
     for source in sources:
@@ -53,7 +53,7 @@ def find_wrappers(sources: Iterable[Source]) -> dict[str, Wrapper]:
 
 
 def calls_of(wrappers: Mapping[str, Wrapper], source: Source) -> list[tuple[ast.Call, Wrapper]]:
-    """List the calls in a file that say where a wrapper is to save."""
+    """List the calls in a file that give a wrapper its path."""
     found = []
     for call, name in source.calls():
         head, _, last = name.rpartition(".")
@@ -79,7 +79,7 @@ def _wrapper(source: Source, function: ast.FunctionDef) -> Wrapper | None:
 
 
 def _final(source: Source, function: ast.FunctionDef, path: ast.expr | None) -> ast.expr | None:
-    """Return the name that the function renames a path to, where it writes aside first; else the path."""
+    """Return the name to which the function renames a temporary path; else the path."""
     for node in ast.walk(function) if path is not None else ():
         if not isinstance(node, ast.Call):
             continue

@@ -1,4 +1,4 @@
-"""Files that the code writes: the calls that write them, the pattern of their names, and how they would load."""
+"""Files that the code writes: the calls, the pattern of their names, and how they would load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .wrappers import NO_WRAPPERS, Wrapper, calls_of
 
 @dataclass(frozen=True)
 class _Writer:
-    """A call that writes: which argument is the path, what the file is, and what the call appends to the name."""
+    """A call that writes: its path argument, the kind of file, and what the call appends to the name."""
 
     position: int
     names: tuple[str, ...]
@@ -63,14 +63,14 @@ _WRITE_MODES = ("w", "a", "x")
 
 
 def find_outputs(reader: PathReader, wrappers: Mapping[str, Wrapper] = NO_WRAPPERS) -> list[Output]:
-    """List what one file writes, in the order of its lines, each pattern once."""
+    """List what one file writes, in source order, each pattern once."""
     found: dict[tuple[str, str, str], Output] = {}
     asked = reader.source.conditions()
     through = {id(call): wrapper for call, wrapper in calls_of(wrappers, reader.source)}
     by_callers = {wrapper.inside for wrapper in through.values()}
     for call, name in reader.source.calls():
         if reader.source.at(call) in by_callers:
-            continue  # else it would stand for its caller under the same name
+            continue  # otherwise it would represent its caller under the same name
         wrapper = through.get(id(call))
         written = _wrapped(reader, call, wrapper) if wrapper else _known_call(reader, call, name)
         for output in (*written, *_plain_write(reader, call)):
@@ -80,7 +80,7 @@ def find_outputs(reader: PathReader, wrappers: Mapping[str, Wrapper] = NO_WRAPPE
 
 
 def _wrapped(reader: PathReader, call: ast.Call, wrapper: Wrapper) -> Iterator[Output]:
-    """A call of the project's own function that saves what it is given."""
+    """Read a call of the project's own save function."""
     node, for_writing = _behind_handle(reader, wrapper.path(call))
     if for_writing:
         output = _output(reader, call, reader.target(node), _BY_NAME["torch.save"], f"{wrapper.name}()")
@@ -120,7 +120,7 @@ def _output(reader: PathReader, call: ast.Call, target: Target, writer: _Writer,
 
 
 def _plain_write(reader: PathReader, call: ast.Call) -> Iterator[Output]:
-    """handle.write(...) and Path.write_text(...), where the suffix says that it is a table or JSON."""
+    """Read handle.write(...) and Path.write_text(...), where the suffix shows a table or JSON."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("write", "write_text", "writelines"):
         return
     if call.func.attr == "write_text":
@@ -136,7 +136,7 @@ def _plain_write(reader: PathReader, call: ast.Call) -> Iterator[Output]:
 
 
 def _behind_handle(reader: PathReader, node: ast.expr | None) -> tuple[ast.expr | None, bool]:
-    """Follow a file handle to the path it was opened with; the second answer is whether it is open for writing."""
+    """Follow a file handle to the path it was opened with; also return whether it is open for writing."""
     opened = node
     if isinstance(node, ast.Name):
         found = reader.source.last_assigned(node.id, node.lineno + 1)

@@ -1,4 +1,4 @@
-"""A job file as a person reads it: YAML with comments, in which every text stays what it is."""
+"""A job file for people: YAML with comments, in which every text keeps its value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from leasehold.kit.text.safe_text import one_line
 
 FILL_IN = "FILL IN"
-PLACEHOLDER = "FILL_IN"  # the same as one word, where it stands in a command
+PLACEHOLDER = "FILL_IN"  # the same as a single word, for use in a command
 GUESS = "GUESS"
 COMMANDS_SAY = (
     "Commands may say {{out}} (the folder that comes home), {{run}}, {{cell}}, {{attempt}}; quotes are put for you."
@@ -31,16 +31,16 @@ class Page:
             self.lines += _wrapped(text)
 
     def suggest(self, line: str, why: str = "", indent: int = 0) -> None:
-        """Add a line that becomes part of the job once its mark is taken away."""
+        """Add a line that becomes part of the job once its comment mark is removed."""
         self.lines.append(f"{' ' * indent}# {clean(line)}{_aside(why)}")
 
     def gap(self) -> None:
-        """Add an empty line between parts."""
+        """Add an empty line between sections."""
         if self.lines and self.lines[-1]:
             self.lines.append("")
 
     def put(self, key: str, value: str, why: str = "", indent: int = 0) -> None:
-        """Add a key with a text; many lines become a block."""
+        """Add a key with a text; a multi-line one becomes a block."""
         pad = " " * indent
         if "\n" not in value:
             self.lines.append(f"{pad}{scalar(key)}: {scalar(value)}{_aside(why)}")
@@ -54,7 +54,7 @@ class Page:
             self.lines.append(f"{pad}{scalar(key)}: {scalar(value)}{_aside(why)}")
 
     def open(self, key: str, why: str = "", indent: int = 0) -> None:
-        """Add a key under which others follow."""
+        """Add a key whose children follow."""
         self.lines.append(f"{' ' * indent}{scalar(key)}:{_aside(why)}")
 
     def put_list(self, key: str, values: Iterable[str], why: str = "", indent: int = 0) -> None:
@@ -63,12 +63,12 @@ class Page:
         self.lines.append(f"{' ' * indent}{scalar(key)}: [{inside}]{_aside(why)}")
 
     def put_number(self, key: str, value: int | bool, why: str = "", indent: int = 0) -> None:
-        """Add a key with a number or a yes."""
+        """Add a key with a number or a boolean."""
         text = str(value).lower() if isinstance(value, bool) else str(value)
         self.lines.append(f"{' ' * indent}{key}: {text}{_aside(why)}")
 
     def put_env(self, name: str, value: str, why: str = "") -> None:
-        """Add a variable below `env:`."""
+        """Add a variable under `env:`."""
         self.put(name, value, why, indent=2)
 
     def text(self) -> str:
@@ -77,16 +77,16 @@ class Page:
 
 
 def lines_to_fill_in(text: str) -> list[int]:
-    """List the lines of a job file that still wait for the person; the line that explains the mark is none."""
+    """List the lines of a job file that the person must fill in; the line that explains the mark is not one."""
     lines = enumerate(text.splitlines(), 1)
     marks = (FILL_IN, PLACEHOLDER)
     return [at for at, line in lines if any(mark in line for mark in marks) and f"{FILL_IN} marks what" not in line]
 
 
 def scalar(text: str, in_flow: bool = False) -> str:
-    """Write a text so that YAML reads exactly it, in quotes only where it needs them."""
+    """Format a text so that YAML reads exactly it, quoted only where needed."""
     value: object = [text] if in_flow else text
-    style = '"' if "\n" in text else None  # the other quotes would spread over lines
+    style = '"' if "\n" in text else None  # the other quotes would span lines
     dumped = yaml.safe_dump(value, allow_unicode=True, width=1 << 20, default_flow_style=True, default_style=style)
     dumped = dumped.strip()
     if in_flow:
@@ -95,7 +95,7 @@ def scalar(text: str, in_flow: bool = False) -> str:
 
 
 def clean(text: str, most: int = 300) -> str:
-    """Make a text fit for a comment: one line, nothing that a terminal or YAML would take amiss."""
+    """Make a text safe for a comment: one line, without characters that a terminal or YAML would misread."""
     shown = one_line(" ".join(text.split()))
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
@@ -111,7 +111,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _reads_as(block: str, value: str) -> bool:
-    """Whether a block says exactly the value; odd first lines and characters do not survive in one."""
+    """Return whether a block reads as exactly the value; unusual first lines and characters do not survive in one."""
     try:
         read = yaml.safe_load(textwrap.dedent(block))
     except yaml.YAMLError:

@@ -1,4 +1,4 @@
-"""From an expression that names a file to a pattern: constants stay, what only a run would know becomes `*`."""
+"""Turn an expression that names a file into a pattern: constants stay, parts known only at run time become `*`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leasehold.kit.files.paths import UnsafePath, check_relative
 from .project_facts import Base
 from .source import Source, argument, text_of
 
-# Private marks inside a half-read path. Text from a project cannot hold them: they are cut out of it.
+# Private marks inside a partly read path. Text from a project cannot contain them: they are removed from it.
 _OUT, _UNKNOWN, _FLAG, _FLAG_END = "\ue000", "\ue001", "\ue002", "\ue003"
 _MARKS = re.compile("[\ue000-\ue003]")
 _MAX_DEPTH = 12
@@ -25,7 +25,7 @@ _BRACES = re.compile(r"\{[^{}]*\}")
 
 @dataclass(frozen=True)
 class Target:
-    """Where something is written: a base, and a pattern below it. An empty pattern is one that cannot be known."""
+    """Where something is written: a base, and a pattern below it. An empty pattern is unknown."""
 
     base: Base
     pattern: str
@@ -34,9 +34,9 @@ class Target:
 
 @dataclass(frozen=True)
 class PathReader:
-    """Reads path expressions of one file; flag_names are output settings of the command line.
+    """Reads path expressions of one file; flag_names are the output settings of the command line.
 
-    With `sought`, flag_names are settings of any name, and those that a written path begins with are looked for.
+    With `sought`, flag_names are settings of any name, and it finds those that a written path begins with.
     """
 
     source: Source
@@ -44,23 +44,23 @@ class PathReader:
     sought: bool = False
 
     def target(self, node: ast.expr | None, suffix: str = "") -> Target:
-        """Read an expression as a file that is written."""
+        """Read an expression as the path of a written file."""
         text = self._read(node, getattr(node, "lineno", 0), 0) if node is not None else _UNKNOWN
         return self._target(text + suffix if not text.endswith(suffix) else text)
 
     def folder(self, node: ast.expr | None, inside: str) -> Target:
-        """Read an expression as a folder in which a file is written."""
+        """Read an expression as the folder of a written file."""
         text = self._read(node, getattr(node, "lineno", 0), 0) if node is not None else _UNKNOWN
         return self._target(f"{text}/{inside}")
 
     def literal(self, node: ast.expr | None) -> str:
-        """Return the text of an expression that is wholly constant."""
+        """Return the text of a wholly constant expression."""
         text = self._read(node, getattr(node, "lineno", 0), 0) if node is not None else ""
         return "" if _MARKS.search(text) else text
 
     def _target(self, text: str) -> Target:
         if self.sought and not re.match(f"{_FLAG}[^{_FLAG_END}]+{_FLAG_END}(?:/|\\Z)", text):
-            return Target(Base.UNKNOWN, "")  # a setting that is a part of a name is no folder
+            return Target(Base.UNKNOWN, "")  # a setting that is only part of a name is not a folder
         return _normal(text)
 
     def _read(self, node: ast.expr, line: int, depth: int) -> str:
@@ -144,7 +144,7 @@ class PathReader:
         if isinstance(value, ast.Constant) and settable:
             return _flag(name)
         if isinstance(value, ast.Constant) and not isinstance(value.value, str):
-            return _UNKNOWN  # a counter: its first value says nothing
+            return _UNKNOWN  # a counter: its initial value means nothing
         return self._read(value, at - 1, depth + 1)
 
     def _read_attribute(self, node: ast.Attribute, line: int, depth: int) -> str:
@@ -198,7 +198,7 @@ def _fold(folders: list[str]) -> list[str]:
 
 
 def checked_pattern(pattern: str) -> str:
-    """Return a pattern that a job file may hold, or nothing."""
+    """Return a pattern that a job file may contain, or nothing."""
     pattern = re.sub(r"[\[\]]", "?", pattern)
     if not pattern or not pattern.isprintable() or pattern.strip("*?./") == "" or len(pattern) > _MAX_LENGTH:
         return ""

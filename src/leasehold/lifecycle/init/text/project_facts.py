@@ -1,4 +1,4 @@
-"""What was seen in a project, each thing with the file and line it was seen at."""
+"""The facts found in a project, each with its file and line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Role(Enum):
-    """What a flag seems to be for."""
+    """The purpose of a flag."""
 
     OUTPUT = "output folder"
     STEPS = "steps"
@@ -28,7 +28,7 @@ class Role(Enum):
 
 
 class Style(Enum):
-    """How a flag is spelled on the command line."""
+    """The spelling of a flag on the command line."""
 
     OPTION = "--name value"
     JOINED = "--name=value"
@@ -38,7 +38,7 @@ class Style(Enum):
 
 
 class Kind(Enum):
-    """What a written file seems to be."""
+    """The kind of a written file."""
 
     CHECKPOINT = "checkpoint"
     METRICS = "metrics"
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 
 class Base(Enum):
-    """Below what a file is written."""
+    """The base folder of a written file."""
 
     OUT = "$LEASE_OUT"
     FLAG = "an output flag"
@@ -58,7 +58,7 @@ class Base(Enum):
 
 @dataclass(frozen=True)
 class Where:
-    """A place in the project."""
+    """A file and line in the project."""
 
     path: str
     line: int = 0
@@ -69,7 +69,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Sign:
-    """A word that was seen, and what it stands for."""
+    """A word that was found, and its meaning."""
 
     word: str
     where: Where
@@ -78,7 +78,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class Flag:
-    """Something that the command line can set."""
+    """An option of the command line."""
 
     name: str
     role: Role
@@ -89,11 +89,11 @@ class Flag:
 
     @property
     def attribute(self) -> str:
-        """The name it has in the code."""
+        """Return its attribute name in the code."""
         return self.name.lstrip("-").rpartition(".")[2].replace("-", "_").lower()
 
     def spelled(self, value: str) -> str:
-        """Write it with a value that is already quoted for the shell."""
+        """Format the flag with a value that is already quoted for the shell."""
         match self.style:
             case Style.SWITCH:
                 return self.name
@@ -119,12 +119,12 @@ class Output:
     keys: tuple[str, ...] = ()
     opaque: bool = False
     needs: tuple[str, ...] = ()
-    moved: bool = False  # it comes to its name by a rename: a link there would be replaced
+    moved: bool = False  # a rename gives it its name, so a link there would be replaced
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file that could be what trains, the command that starts it, and why it was thought of."""
+    """A file that could be the training script, the command that starts it, and the reason."""
 
     path: str
     command: str
@@ -135,7 +135,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """All that a look at a project found; nothing of the project was executed."""
+    """Everything that the inspection of a project found; nothing of the project was executed."""
 
     name: str
     entries: tuple[Entry, ...] = ()
@@ -147,13 +147,13 @@ class ProjectFacts:
     lease_out: tuple[Sign, ...] = ()
     resumes: tuple[Sign, ...] = ()
     resume_words: tuple[Sign, ...] = ()  # a setting that the code compares with a word such as resume
-    resume_reads: tuple[Sign, ...] = ()  # settings of that kind that the code reads
-    load_modes: tuple[Sign, ...] = ()  # where the code tells torch.load which objects it may make
-    trainers: tuple[Sign, ...] = ()  # frameworks whose trainer has an adapter of ours
+    resume_reads: tuple[Sign, ...] = ()  # settings about resuming that the code reads
+    load_modes: tuple[Sign, ...] = ()  # where the code tells torch.load which objects it may create
+    trainers: tuple[Sign, ...] = ()  # frameworks for whose trainer there is an adapter
     trackers: tuple[Sign, ...] = ()
     secrets: tuple[Sign, ...] = ()
     data: tuple[Sign, ...] = ()
-    log_pauses: tuple[Sign, ...] = ()  # how often the code logs, where no flag says so
+    log_pauses: tuple[Sign, ...] = ()  # how often the code logs, where no flag sets it
     notebooks: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -163,5 +163,5 @@ class ProjectFacts:
 
     @property
     def entry(self) -> Entry | None:
-        """The likeliest thing to run."""
+        """Return the most likely entry point."""
         return self.entries[0] if self.entries else None

@@ -1,4 +1,4 @@
-"""The files of a project, within bounds: no link followed, nothing but regular files read, never too much."""
+"""The files of a project, read within bounds: no link is followed, only regular files are read, sizes are limited."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_ENTERED = {
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may be looked at."""
+    """Limits on what is read."""
 
     files: int = MAX_FILES
     file_bytes: int = MAX_FILE_BYTES
@@ -35,7 +35,7 @@ class Limits:
 
 @dataclass
 class Listing:
-    """Paths below a folder, shallowest first, and a reader that keeps account."""
+    """Paths below a folder, shallowest first, and a reader that enforces the limits."""
 
     folder: Path
     limits: Limits = Limits()
@@ -46,7 +46,7 @@ class Listing:
     _read_bytes: int = 0
 
     def read(self, path: str) -> bytes | None:
-        """Return a file's bytes, or None and a note of why not."""
+        """Return a file's bytes, or None after noting the reason."""
         try:
             content = _read_regular(self.folder / path, self.limits.file_bytes)
         except (OSError, ValueError) as error:
@@ -60,7 +60,7 @@ class Listing:
         return content
 
     def text(self, path: str) -> str | None:
-        """Return a file's text; bytes that are no UTF-8 become replacement marks."""
+        """Return a file's text; bytes that are not UTF-8 become replacement characters."""
         content = self.read(path)
         if content is not None and b"\0" in content[:4096]:
             self.pass_over(path, "binary")
@@ -68,12 +68,12 @@ class Listing:
         return content.decode("utf-8", "replace") if content is not None else None
 
     def pass_over(self, path: str, why: str) -> None:
-        """Note that a file could not be used."""
+        """Note that a file was skipped."""
         self.unread.append(Sign(why, Where(path)))
 
 
 def list_project(folder: Path, limits: Limits = Limits()) -> Listing:  # noqa: B008  frozen
-    """List a project breadth first, so that the bound cuts the deep and not the near."""
+    """List a project breadth first, so that the limit cuts off deep files rather than shallow ones."""
     if not folder.is_dir():
         raise UserError(
             "init.no_folder",
@@ -96,7 +96,7 @@ def list_project(folder: Path, limits: Limits = Limits()) -> Listing:  # noqa: B
 
 
 def _list_one(found: Listing, inside: str) -> list[str]:
-    """Take one folder's files; return the names of the folders in it."""
+    """List one folder's files; return the names of its subfolders."""
     try:
         with os.scandir(found.folder / inside) as entries:
             listed = sorted(entries, key=lambda entry: entry.name)

@@ -1,4 +1,4 @@
-"""Which names and texts look like credentials. Their values are never written anywhere by `lease init`."""
+"""Recognize names and texts that look like credentials. `lease init` never writes their values anywhere."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _TEXTS = re.compile(
     r"|(?<=://)[^/\s:@\"']{1,200}:[^/\s@$\"']{1,200}(?=@)"
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
 )
-# What the job file's parser refuses in `env`, spelled again here: such a value has to go to `secrets`.
+# What the job file's parser refuses in `env`, repeated here: such a value must go to `secrets`.
 _REFUSED_IN_ENV = re.compile(r"(?:sk|hf|ghp|wandb)[-_][A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|[0-9a-f]{40}\Z")
-# Forty hex digits are a Weights & Biases key, or a commit: in a command only the words before it tell.
+# Forty hex digits are a Weights & Biases key or a commit: in a command only the preceding words decide.
 _HEX = re.compile(r"[0-9a-f]{40,}")
 _SPOKEN_OF = re.compile(r"wandb|key|token|login|secret|passw", re.I)
 _WELL_KNOWN = (("hf_", "HF_TOKEN"), ("gh", "GITHUB_TOKEN"), ("git", "GITHUB_TOKEN"), ("AKIA", "AWS_ACCESS_KEY_ID"))
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name usually holds a credential."""
+    """Return whether a variable of this name usually holds a credential."""
     parts = [part for part in re.split(r"[_\W]+", name.upper()) if part]
     if not _PARTS.intersection(parts) or parts[-1] in _HARMLESS_ENDS or not _NAME.match(name):
         return False
@@ -39,7 +39,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable holds a credential, by its name or by the look of its value."""
+    """Return whether a variable holds a credential, by its name or the form of its value."""
     if _TEXTS.search(value) or _HEX.search(value) or _REFUSED_IN_ENV.search(value):
         return True
     if not is_secret_name(name) or _NUMBER.match(value) or value.lower() in ("true", "false"):
@@ -48,13 +48,13 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def secret_texts(text: str) -> list[str]:
-    """List the stretches of a text that look like credentials."""
+    """List the parts of a text that look like credentials."""
     spoken = [run for run in _HEX.finditer(text) if _SPOKEN_OF.search(text[max(0, run.start() - 40) : run.start()])]
     return [found.group() for found in (*_TEXTS.finditer(text), *spoken)]
 
 
 def name_for(secret: str, before: str) -> str:
-    """Name the variable that a credential found in a command should come from."""
+    """Return the name of the variable from which a credential found in a command should come."""
     if "wandb" in before.lower()[-60:]:
         return "WANDB_API_KEY"
     for start, name in _WELL_KNOWN:

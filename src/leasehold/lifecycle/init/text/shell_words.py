@@ -1,4 +1,4 @@
-"""Shell text in small: words with their quotes, lines joined over backslashes, and what only bash understands."""
+"""Minimal shell parsing: words with their quotes, lines joined over backslashes, and bash-only syntax."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BASH_ONLY = (
 
 @dataclass(frozen=True)
 class Line:
-    """A logical line of a script: its text, its first line's number, and whether it stands outside every block."""
+    """A logical line of a script: its text, its first line number, and whether it is outside every block."""
 
     text: str
     number: int
@@ -37,7 +37,7 @@ class Line:
 
 
 def logical_lines(script: str, first: int = 1) -> Iterator[Line]:
-    """Yield lines joined over trailing backslashes; inside if, for, functions and here-documents they are not top."""
+    """Yield lines joined over trailing backslashes; those inside if, for, functions and here-documents are not top."""
     lines = script.split("\n")
     at, depth, until = 0, 0, ""
     while at < len(lines):
@@ -63,7 +63,7 @@ def words(text: str) -> list[str]:
 
 
 def word_spans(text: str) -> list[tuple[str, int]]:
-    """Split a line into words with the place each begins at; a backslash at a line's end is no word."""
+    """Split a line into words with the start of each; a backslash at a line's end is not a word."""
     return [(found.group(), found.start()) for found in _WORD.finditer(text) if found.group() != "\\\n"]
 
 
@@ -74,7 +74,7 @@ def first_word(text: str) -> str:
 
 
 def unquoted(word: str) -> str | None:
-    """Return what a word stands for, or None when only a shell could tell."""
+    """Return the value of a word, or None when only a shell could compute it."""
     if re.search(r"[$`]|(?<!\\)[*?~]", re.sub(r"'[^']*'", "", word)):
         return None
     try:
@@ -85,13 +85,13 @@ def unquoted(word: str) -> str | None:
 
 
 def assignment(word: str) -> tuple[str, str | None] | None:
-    """Split NAME=value; the value is None when only a shell could tell it."""
+    """Split NAME=value; the value is None when only a shell could compute it."""
     found = _ASSIGNMENT.match(word)
     return (found[1], unquoted(found[2]) if found[2] else "") if found else None
 
 
 def bash_only(script: str) -> tuple[int, str] | None:
-    """Return the first line, counted from 0, and what in it plain sh does not understand."""
+    """Return the first line, counted from 0, with syntax that plain sh does not understand, and that syntax."""
     for number, line in enumerate(script.split("\n")):
         bare = re.sub(r"(?:^|\s)#.*", "", line)
         for pattern, name in _BASH_ONLY:

@@ -1,4 +1,4 @@
-"""One Python file, parsed and never run: its nodes, its imports and what its names stand for."""
+"""One Python file, parsed and never run: its nodes, its imports and the values of its names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_NODES = 200_000
 
 @dataclass
 class Source:
-    """A parsed file. Names map to what was assigned to them, by line; imports to full dotted names."""
+    """A parsed file. Names map to their assignments, by line; imports to full dotted names."""
 
     path: str
     tree: ast.Module
@@ -25,17 +25,17 @@ class Source:
     assigned: dict[str, list[tuple[int, ast.expr]]] = field(default_factory=lambda: defaultdict(list))
 
     def at(self, node: ast.AST) -> Where:
-        """Say where a node stands."""
+        """Return the place of a node."""
         return Where(self.path, getattr(node, "lineno", 0))
 
     def calls(self) -> Iterator[tuple[ast.Call, str]]:
-        """Yield every call with the full dotted name of what is called."""
+        """Yield every call with the full dotted name of the called function."""
         for node in self.nodes:
             if isinstance(node, ast.Call):
                 yield node, self.dotted(node.func)
 
     def dotted(self, node: ast.expr) -> str:
-        """Spell a name as a.b.c with its import unfolded; what is no name becomes `?`."""
+        """Format a name as a.b.c with its import expanded; anything else becomes `?`."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute) and len(parts) < 12:
             parts.append(node.attr)
@@ -44,7 +44,7 @@ class Source:
         return ".".join([head, *reversed(parts)])
 
     def conditions(self) -> dict[int, tuple[str, ...]]:
-        """Map each call to the settings that its enclosing `if args.name` conditions ask for, by the call's id."""
+        """Map each call's id to the settings that its enclosing `if args.name` conditions require."""
         asked: dict[int, tuple[str, ...]] = {}
         for node in self.nodes:
             names = _asked_for(node.test) if isinstance(node, ast.If) else ()
@@ -56,12 +56,12 @@ class Source:
         return asked
 
     def last_assigned(self, name: str, before: int) -> tuple[int, ast.expr] | None:
-        """Return the assignment to a name that stands nearest above a line."""
+        """Return the assignment to a name nearest above a line."""
         above = [item for item in self.assigned.get(name, ()) if item[0] < before]
         return max(above, key=lambda item: item[0]) if above else None
 
     def given(self, name: str, line: int) -> tuple[int, ast.expr] | None:
-        """Return what the first caller in this file gives for a parameter of the function that a line stands in."""
+        """Return the argument that the first caller in this file passes for a parameter of the function at a line."""
         for node in self.nodes:
             if not isinstance(node, ast.FunctionDef) or not node.lineno <= line <= (node.end_lineno or 0):
                 continue
@@ -77,14 +77,14 @@ class Source:
 
 
 def _asked_for(test: ast.expr) -> tuple[str, ...]:
-    """Name the settings that a condition asks to be on: args.save, or args.save and more."""
+    """Return the settings that a condition requires: args.save, or args.save and more."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return tuple(name for value in test.values for name in _asked_for(value))
     return (test.attr,) if isinstance(test, ast.Attribute) else ()
 
 
 def parse_source(path: str, content: bytes) -> Source | str:
-    """Parse a file; text that Python itself would refuse comes back as the reason."""
+    """Parse a file; for text that Python itself refuses, return the reason."""
     tree = _parse(content)
     if isinstance(tree, str):
         return tree
@@ -116,7 +116,7 @@ def text_of(node: ast.AST | None) -> str:
 
 
 def plain_value(node: ast.AST | None) -> str:
-    """Spell a small constant as the command line would show it."""
+    """Format a small constant as the command line would show it."""
     if not isinstance(node, ast.Constant) or isinstance(node.value, bytes | complex) or node.value is None:
         return ""
     if isinstance(node.value, int) and node.value.bit_length() > 200:

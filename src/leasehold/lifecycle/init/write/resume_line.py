@@ -1,4 +1,4 @@
-"""How a restarted run goes on: which checkpoint it should be given, and by which flag."""
+"""How a restarted run continues: the checkpoint to give it, and the flag."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HUGGING_FACE = "resume_from_checkpoint"
 
 @dataclass(frozen=True)
 class Resume:
-    """What `resume:` says, and where that comes from."""
+    """The value of `resume:`, and its origin."""
 
     when: str
     flags: str
@@ -27,7 +27,7 @@ class Resume:
 
 
 def find_resume(facts: ProjectFacts, artifacts: list[Output], command: str) -> Resume | None:
-    """Choose the pattern and the flags; None when either is not clear, or the code looks for its checkpoint itself."""
+    """Choose the pattern and the flags; None when either is unclear, or the code finds its checkpoint itself."""
     found = state_of(artifacts)
     if found is None or not _ENDED.search(found[0]) and found[0] == found[1].pattern:
         return None
@@ -39,7 +39,7 @@ def find_resume(facts: ProjectFacts, artifacts: list[Output], command: str) -> R
 
 
 def state_of(artifacts: list[Output]) -> tuple[str, Output] | None:
-    """Return the pattern of what a restarted run would load, and the artifact it comes from."""
+    """Return the pattern of what a restarted run would load, and its artifact."""
     for output in artifacts:
         folder = _FOLDER.match(output.pattern) if output.call in ("Trainer", "save_state()") else None
         if folder:
@@ -61,14 +61,14 @@ def _flags(facts: ProjectFacts, command: str) -> tuple[Flag, str] | None:
     ]
     for flag in sorted(fitting, key=rank_of):
         if flag.attribute == _HUGGING_FACE and _HUGGING_FACE not in read:
-            continue  # the framework's arguments have it, but this code passes something else on
+            continue  # the framework's arguments have it, but this code passes something else
         if flag.style is Style.SWITCH:
             return flag, flag.name
         if flag.attribute in words:
             return flag, flag.spelled(words[flag.attribute])
         if flag.attribute in _MAYBE_OTHER_WEIGHTS or flag.default not in ("", "None", "null"):
-            continue  # a word that is not known, or the weights of another model
-        if flag.style is Style.OVERRIDE:  # Hydra's grammar takes a path with = only in quotes
+            continue  # an unknown word, or the weights of another model
+        if flag.style is Style.OVERRIDE:  # Hydra's grammar takes a path that contains = only in quotes
             return flag, f"\"{flag.name}='{{{{latest}}}}'\""
         return flag, flag.spelled("{{latest}}")
     return None

@@ -1,4 +1,4 @@
-"""Write a first job file from what was seen; every guess says where it comes from."""
+"""Write a first job file from the found facts; every guess states its origin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMOKE_STEPS, _MOST_SMOKE_STEPS = 3, 50
 def write_job(facts: ProjectFacts, ignored: Sequence[LeftHome] = ()) -> str:
     """Write a commented job file that parses, whatever was or was not found.
 
-    `ignored` is what git ignores, so that it does not travel with the code, and what commands or code name.
+    `ignored` are files that git ignores, which are not sent with the code, and that commands or code name.
     """
     page, promises = Page(), find_promises(facts)
     _head(page, facts)
@@ -47,7 +47,7 @@ def write_job(facts: ProjectFacts, ignored: Sequence[LeftHome] = ()) -> str:
 
 
 def job_name(text: str) -> str:
-    """Make a word that may name a job."""
+    """Make a valid job name from a word."""
     word = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:60].rstrip("-._")
     return word if NAME.match(word) else "job"
 
@@ -99,7 +99,7 @@ def _resume(page: Page, resume: Resume | None) -> None:
 
 
 def _env(page: Page, facts: ProjectFacts, resume: Resume | None) -> None:
-    """Let a run load what it saved itself, where that may hold classes and the code leaves it to torch."""
+    """Let a run load what it saved itself, where that may hold classes and the code sets no weights_only."""
     if resume is None or not resume.saved.opaque or facts.load_modes:
         return
     page.gap()
@@ -170,7 +170,7 @@ def _smoke(page: Page, facts: ProjectFacts, promises: Promises, command: str, la
 
 
 def _steps_to_a_log_line(page: Page, facts: ProjectFacts, promises: Promises, flags: list[Flag]) -> str:
-    """Where a promised table is written every few steps, and no flag says how often: so many steps; else nothing."""
+    """Return every how many steps a promised table is written, where no flag sets it; else nothing."""
     tables = [output for output in promises.artifacts if output.loads in ("csv", "jsonl")]
     if not tables or any(flag.role is Role.LOGGING for flag in facts.flags):
         return ""
@@ -206,13 +206,11 @@ def _setup(page: Page, facts: ProjectFacts) -> None:
 
 
 def _data(page: Page, ignored: Sequence[LeftHome]) -> None:
-    """Take along what the code reads and git ignores; much of it only when a person says so."""
+    """Add the data that the code reads and git ignores; large data only when a person confirms it."""
     if not ignored:
         return
     page.gap()
-    page.say(
-        "Ignored by git, so it does not travel with the code; as `data:` it is uploaded once to each box, read-only."
-    )
+    page.say("Ignored by git, so it is not sent with the code; as `data:` it is uploaded once to each box, read-only.")
     page.say(*(f"  {one}".rstrip(",") for one in ignored[:_MOST_DATA]))
     paths = [one.path.rstrip("/") for one in ignored[:_MOST_DATA]]
     if sum(one.bytes for one in ignored) <= _MOST_DATA_BYTES and len(ignored) <= _MOST_DATA:

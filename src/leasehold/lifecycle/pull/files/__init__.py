@@ -1,1 +1,1 @@
-"""The files of a pull on the home disk: what has arrived, what is reused, what is in memory."""
+"""The files of a pull on the home disk: arrived ranges, reused copies, and blocks in memory."""

@@ -1,4 +1,4 @@
-"""Which ranges of which files have arrived: an append-only log beside them, so that a kill costs at most a block."""
+"""The arrived ranges of each file: an append-only log beside the files, so that a kill costs at most a block."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ NAME = "arrived.jsonl"
 
 
 class Arrivals:
-    """The log of one pull. A torn last line is ignored; what it does not say is fetched again."""
+    """The log of one pull. A torn last line is ignored; what is not logged is fetched again."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._lock = threading.Lock()
-        self._older = not self._path.exists()  # whatever lies here was pulled by a version that kept no log
+        self._older = not self._path.exists()  # what lies here was pulled by a version that kept no log
         self._spans = _read(self._path)
         lines = [_line(key, *span) for key, spans in self._spans.items() for span in spans]
         write_atomic(str(self._path), b"".join(lines), durable=False)
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
 
     def of(self, key: str, target: str, size: int) -> Spans:
-        """Say what is here of a file. Without any log it is a prefix, as older versions left it."""
+        """Return the ranges of a file that are here. Without a log they are a prefix, as older versions left it."""
         try:
             present = min(os.lstat(target).st_size, size)
         except OSError:
@@ -38,17 +38,17 @@ class Arrivals:
         return here
 
     def note(self, key: str, start: int, end: int) -> None:
-        """Write down a range that is in its file."""
+        """Log a range that is in its file."""
         self.note_many([(key, start, end)])
 
     def note_many(self, ranges: list[tuple[str, int, int]]) -> None:
-        """Write down several at once."""
+        """Log several ranges at once."""
         with self._lock:
             if self._fd >= 0:
                 write_all(self._fd, b"".join(_line(*one) for one in ranges))
 
     def close(self) -> None:
-        """Close the log; what is noted later is lost. A second call does nothing."""
+        """Close the log; later entries are lost. A second call does nothing."""
         with self._lock:
             fd, self._fd = self._fd, -1
             if fd >= 0:

@@ -1,4 +1,4 @@
-"""Blocks that came a moment ago and are still in memory: gathered whole, written at one go, hashed without reading."""
+"""Recently arrived blocks still in memory: gathered whole, written in one call, hashed without reading the disk."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from leasehold.kit.wire.frames import BLOCK_BYTES
 from .incoming_file import Part
 
 _MOST_BYTES = 128 << 20
-_PATIENCE_S = 0.2  # for the hasher to make room; what it does not get so it reads from the disk later
+_PATIENCE_S = 0.2  # wait for the hasher to make room; what it then does not get it reads from the disk
 
 
 class Fresh:
-    """What the hasher may take instead of reading, bounded. Any thread may offer; the hasher takes."""
+    """A bounded store of blocks that the hasher may take instead of reading. Any thread may offer; the hasher takes."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -24,7 +24,7 @@ class Fresh:
         self._bytes = 0
 
     def offer(self, number: int, start: int, parts: Sequence[Part]) -> None:
-        """Keep a block of a file. Where memory is full, what is hashed last is not kept; it is waited for a moment."""
+        """Keep a block of a file. If memory stays full for a moment, drop the block that would be hashed last."""
         size = sum(len(part) for part in parts)
         with self._room:
             self._drop(number, start)
@@ -43,7 +43,7 @@ class Fresh:
             return self._drop(number, start)
 
     def forget(self, number: int) -> None:
-        """Drop what is here of a file: its bytes are to come again."""
+        """Drop the stored blocks of a file: its bytes will come again."""
         with self._room:
             for key in [key for key in self._blocks if key[0] == number]:
                 self._drop(*key)
@@ -57,7 +57,7 @@ class Fresh:
 
 
 class Gathering:
-    """One block on its way, in memory that a disk can read directly. Used by one thread."""
+    """One arriving block, in memory that direct I/O can use. Used by one thread."""
 
     def __init__(self) -> None:
         self._memory = memoryview(mmap.mmap(-1, BLOCK_BYTES))
@@ -66,21 +66,21 @@ class Gathering:
 
     @property
     def whole(self) -> bool:
-        """Whether the block is here."""
+        """Return whether the block is complete."""
         return self.size == BLOCK_BYTES
 
     @property
     def block(self) -> memoryview:
-        """What is here of it."""
+        """Return the bytes of the block that are here."""
         return self._memory[: self.size]
 
     def add(self, part: memoryview) -> None:
-        """Take bytes, no more than are missing."""
+        """Add bytes, at most as many as are missing."""
         self._memory[self.size : self.size + len(part)] = part
         self.size += len(part)
         self.parts.append(part)
 
     def clear(self) -> list[Part]:
-        """Begin anew; return the parts that were here."""
+        """Start over; return the parts that were here."""
         parts, self.parts, self.size = self.parts, [], 0
         return parts

@@ -1,4 +1,4 @@
-"""One file on its way home."""
+"""One file of a pull, as it arrives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Part = bytes | memoryview
 
 @dataclass(eq=False, slots=True)
 class Coming:
-    """What the box says of a file, and what of it is here."""
+    """A file as the box reports it, and the parts of it that are here."""
 
     number: int
     cell: str
@@ -27,12 +27,12 @@ class Coming:
     target: str
     name: str = ""  # its path at home, below its cell's folder
     home: Spans = field(default_factory=Spans)
-    asked: Spans = field(default_factory=Spans)  # here, or on its way
-    upto: int = 0  # how much of it the box has hashed: that far it may be asked for
+    asked: Spans = field(default_factory=Spans)  # here, or requested
+    upto: int = 0  # how much of it the box has hashed: requests may go that far
     sha256: str = ""
-    sealed: bool = False  # it comes whole, with its sum behind it
-    held: bool = False  # wait for its sum: it may be here already under another name
-    alone: bool = False  # the box refused a batch that it was in
+    sealed: bool = False  # it comes whole, followed by its sum
+    held: bool = False  # wait for its sum: the file may already be here under another name
+    alone: bool = False  # the box refused a batch that contained it
     strikes: int = 0
     mending: bool = False
     proved: bool = False
@@ -40,25 +40,25 @@ class Coming:
     _fd: int = -1
     _direct_fd: int = -1
     _no_direct: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)  # a closed number may be another file's by now
+    _lock: threading.Lock = field(default_factory=threading.Lock)  # a closed number may by now belong to another file
 
     @property
     def key(self) -> str:
-        """Its name in logs and messages."""
+        """Return its name in logs and messages."""
         return f"{self.cell}/{self.path}"
 
     @property
     def small(self) -> bool:
-        """Whether it is one block, written and hashed at one go."""
+        """Return whether it is one block, written and hashed in one call."""
         return self.bytes <= BLOCK_BYTES
 
     @property
     def whole(self) -> bool:
-        """Whether every byte is here."""
+        """Return whether every byte is here."""
         return self.home.covers(0, self.bytes)
 
     def write(self, part: Part, offset: int) -> None:
-        """Put bytes at their place; the file has its full length from the first on, what has not come is a hole."""
+        """Write bytes at their offset; the file has its full length from the start, and missing parts are holes."""
         view = memoryview(part)
         with self._lock:
             fd = self._opened()
@@ -67,7 +67,7 @@ class Coming:
                 view, offset = view[written:], offset + written
 
     def write_past_cache(self, block: memoryview, offset: int) -> None:
-        """Put an aligned block at its aligned place, straight onto the disk; through the cache where that cannot be."""
+        """Write an aligned block at its aligned offset, directly to the disk; through the cache if that fails."""
         with self._lock:
             if self._opened_direct():
                 try:
@@ -80,7 +80,7 @@ class Coming:
         self.write(block, offset)
 
     def read(self, count: int, offset: int) -> Bytes:
-        """Read what is here."""
+        """Read bytes that are here."""
         with self._lock:
             return os.pread(self._opened(), count, offset)
 
@@ -103,9 +103,9 @@ class Coming:
     def _opened_direct(self) -> bool:
         direct = getattr(os, "O_DIRECT", 0)
         if self._direct_fd < 0 and direct and not self._no_direct:
-            self._opened()  # it has its length and its folder then
+            self._opened()  # by then it has its length and its folder
             try:
                 self._direct_fd = os.open(self.target, os.O_WRONLY | direct | os.O_NOFOLLOW)
-            except OSError:  # tmpfs, some network filesystems
+            except OSError:  # tmpfs and some network filesystems refuse O_DIRECT
                 self._no_direct = True
         return self._direct_fd >= 0 and not self._no_direct

@@ -1,4 +1,4 @@
-"""What is home already under another roof: set aside, evacuated, or of an older promise. It is linked, not fetched."""
+"""Reuse files that are already home elsewhere (set aside, evacuated, or of an older promise): link, do not fetch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leasehold.kit.files.sha256 import hash_file
 
 
 class AtHome:
-    """Files of earlier pulls of a run, by their sums as the manifests beside them say."""
+    """Files of earlier pulls of a run, by the sums in the manifests beside them."""
 
     def __init__(self, folders: Iterable[Path], run: str) -> None:
         self._places: dict[tuple[str, int], list[Path]] = {}
@@ -26,16 +26,16 @@ class AtHome:
         self._sizes = {size for _, size in self._places}
 
     def may_have(self, size: int) -> bool:
-        """Whether any file of this size is known."""
+        """Return whether any file of this size is known."""
         return size in self._sizes
 
     def places(self, sha: str, size: int) -> list[Path]:
-        """Where a file with this sum should lie."""
+        """Return where a file with this sum should lie."""
         return self._places.get((sha, size), [])
 
 
 def link_equal(places: Iterable[Path], sha: str, target: str) -> bool:
-    """Put a file that really has this sum at target; tell whether there was one. Each is read: none is believed."""
+    """Link a file that really has this sum to target; return whether there was one. Each is read: none is trusted."""
     for place in places:
         try:
             if not place.is_file() or place.is_symlink() or hash_file(str(place)) != sha:
@@ -45,7 +45,7 @@ def link_equal(places: Iterable[Path], sha: str, target: str) -> bool:
                 os.unlink(target)
             try:
                 os.link(place, target)
-            except OSError:  # another filesystem, or one that cannot link
+            except OSError:  # another filesystem, or one without hard links
                 shutil.copyfile(place, target)
             return True
         except OSError:

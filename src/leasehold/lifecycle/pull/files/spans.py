@@ -1,4 +1,4 @@
-"""Ranges of one file, merged: what of it is here, what was asked for."""
+"""Merged ranges of one file: those that are here, or those that were requested."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Spans:
 
     @property
     def total(self) -> int:
-        """How many bytes they cover."""
+        """Return how many bytes they cover."""
         return sum(self._ends) - sum(self._starts)
 
     @property
     def prefix(self) -> int:
-        """How far they reach from 0 without a gap."""
+        """Return how far they reach from 0 without a gap."""
         return self._ends[0] if self._starts and self._starts[0] == 0 else 0
 
     def cover(self, end: int) -> None:
-        """Cover all from 0, and nothing beyond."""
+        """Cover everything from 0 to here, and nothing beyond."""
         self._starts, self._ends = [0], [end]
 
     def add(self, start: int, end: int) -> None:
-        """Cover a range; what touches it becomes one with it."""
+        """Cover a range; merge the ranges that it touches."""
         if end <= start:
             return
         first, last = bisect_left(self._ends, start), bisect_right(self._starts, end)
@@ -53,12 +53,12 @@ class Spans:
         self._starts, self._ends = kept._starts, kept._ends
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether a whole range is covered."""
+        """Return whether a whole range is covered."""
         at = bisect_right(self._starts, start) - 1
         return end <= start or (at >= 0 and self._ends[at] >= end)
 
     def gaps(self, upto: int) -> Iterator[tuple[int, int]]:
-        """Yield what is not covered below upto."""
+        """Yield the uncovered ranges below upto."""
         at = 0
         for start, end in self:
             if start >= upto:

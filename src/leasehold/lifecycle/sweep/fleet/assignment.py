@@ -1,7 +1,7 @@
-"""Who has which cell: taken up from the boxes' own word, shared out, helped out, and moved from a box that is silent.
+"""Which box has which cell: adopted from the boxes' own reports, dealt, rebalanced, and moved from a silent box.
 
-What is decided is written into the ledger first: the plan of each box's run names its cells. A cell that goes from one
-box to another is given up by the first before the second hears of it; a box that could not be asked is made to give it
+Each decision is written to the ledger first: the plan of each box's run names its cells. A cell that moves from one
+box to another is given up by the first before the second receives it; a box that could not be asked is made to give it
 up when it comes back.
 """
 
@@ -43,10 +43,10 @@ class Shares:
     say: Say
     onlooker: bool = False
     moved: set[str] = field(default_factory=set)
-    hand_over_s: float = 2.0  # from one box to another, as the last ones took
+    hand_over_s: float = 2.0  # seconds that a cell takes from one box to another, from the last moves
 
     def handed_over(self, took_s: float) -> None:
-        """Take in how long a cell was on its way."""
+        """Record how long a cell was in transit."""
         self.hand_over_s = (self.hand_over_s + took_s) / 2
 
     def take_up(self) -> list[str]:
@@ -62,7 +62,7 @@ class Shares:
         return [name for name in self.estimates.all() if name not in has and name not in away]
 
     def say_vanished(self) -> None:
-        """Name boxes that know nothing of a run which was at work there: its cells wait, and do not begin at zero."""
+        """Report boxes that know nothing of a run that worked there: its cells wait and do not restart from zero."""
         met = self._by_place()
         has = owners({member.suffix: member.state for member in met.values()})
         away = self._with_absent(set(has))
@@ -86,7 +86,7 @@ class Shares:
                 self.say(member, Note("warning", text, {"run": run, "cells": cells}))
 
     def fence(self) -> None:
-        """Have every box give up what another box has by now, begun or not; a finished result stays where it is."""
+        """Make every box give up what another box has by now, begun or not; a finished result stays where it is."""
         met = {member.suffix: member for member in self._met()}
         for name, claims in claims_of({suffix: member.state for suffix, member in met.items()}).items():
             for claim in claims if len(claims) > 1 else ():
@@ -95,7 +95,7 @@ class Shares:
                     self._withdraw(met[claim.place], name, keeper)
 
     def take_back(self, back: Member) -> None:
-        """Take a box in that was silent: it gives up what another was given, unless it alone has finished it."""
+        """Readmit a box that was silent: it gives up what another was given, unless it alone has finished it."""
         back.cells = []
         for name, cell in list(back.state.cells.items()):
             other = next((one for one in self._met() if one is not back and name in one.cells), None)
@@ -110,7 +110,7 @@ class Shares:
                 self._withdraw(back, name, other)
 
     def deal(self, free: Iterable[str]) -> list[Member]:
-        """Give cells that nobody has to the boxes that would end them soonest; return who got any."""
+        """Give unowned cells to the boxes that would end them soonest; return the boxes that got any."""
         costs = self.estimates.all()
         alive = [member for member in self._met() if not member.unfit]
         benches = [member.bench(self._left(member)) for member in alive]
@@ -130,14 +130,14 @@ class Shares:
             return None
         last, left = max(looks, key=lambda look: sum(look[1].values()) / look[0].places)
         works = any(cell.state in ("starting", "running") for cell in idle.state.cells.values())
-        again = self.moved if works else set()  # only a box that stands idle takes what was moved before
+        again = self.moved if works else set()  # only an idle box takes cells that were moved before
         wait = {name: left[name] for name in waiting(last.state) if name in left and name not in again}
         on_the_way = self.hand_over_s if self.estimates.in_seconds else 0.0
         wanted = to_move(wait, last.bench(left), idle.bench(self._left(idle)), on_the_way)
         return (last, wanted) if wanted else None
 
     def hand_over(self, last: Member, moved: Sequence[str], idle: Member) -> None:
-        """Note that one box gave cells up for another."""
+        """Record that one box gave cells up for another."""
         self.moved.update(moved)
         last.cells = [name for name in last.cells if name not in moved]
         idle.cells += [name for name in moved if name not in idle.cells]
@@ -145,7 +145,7 @@ class Shares:
         self.say(idle, Note("moved", what))
 
     def deal_again(self, unfit: Member) -> list[Member]:
-        """Give what a box refused to begin to the others; return who got any."""
+        """Give cells that a box refused to begin to the others; return the boxes that got any."""
         never = [name for name in unfit.cells if name not in unfit.state.cells]
         if self.onlooker or not never or all(one.unfit for one in self._met()):
             return []
@@ -154,7 +154,7 @@ class Shares:
         return self.deal(never)
 
     def move_from(self, dead: Member) -> list[Member]:
-        """Give what an unreachable box has not brought home to the others; return who got any."""
+        """Give what an unreachable box has not brought home to the others; return the boxes that got any."""
         record = record_of(self.home, dead.run)
         safe = settled_cells(record) if record else set()
         owed = [name for name in dead.cells if name not in safe]
@@ -170,19 +170,19 @@ class Shares:
         return got
 
     def stamps(self, member: Member) -> dict[str, int]:
-        """Number the giving of cells that a box has not had so far."""
+        """Number the giving of cells that a box has not received yet."""
         new = [name for name in member.cells if name not in member.state.cells]
         return next_giving(new, [one.state for one in self.members], time.time())
 
     def lose(self) -> None:
-        """Look on from now: another home shares this sweep out."""
+        """Only follow from now on: another home shares this sweep out."""
         self.onlooker = True
 
     def _by_place(self) -> dict[tuple[str, str], Member]:
         return {(member.box.name, member.box.root): member for member in self._met()}
 
     def _may_return(self, record: RunRecord, places: Container[tuple[str, str]]) -> bool:
-        """Whether a run that no box has may be found yet: its lease is open, or its box was off and answers now."""
+        """Return whether a run that no box has may yet be found: its lease is open, or its box was off and is back."""
         lease = books.find_lease(self.home.ledger, record.lease)
         if lease.open:
             return True
@@ -193,15 +193,15 @@ class Shares:
         return [member for member in self.members if not member.problem]
 
     def _left(self, member: Member) -> dict[str, float]:
-        """Estimate what a box still has to do, cells on their way to it included."""
+        """Estimate a box's remaining work, with the cells on their way to it."""
         costs = self.estimates.all()
         coming = {name: costs[name] for name in member.cells if name not in member.state.cells}
         return {**self.estimates.left(member.state, time.time()), **coming}
 
     def _with_absent(self, found: set[str]) -> dict[str, str]:
-        """Say which cells a run that cannot be asked has, by this home's ledger and by who sent them there.
+        """Return the cells of a run that cannot be asked, by this home's ledger and by who sent them there.
 
-        What is home or given up needs no box any more.
+        Cells that are home or given up need no box any more.
         """
         met, places = {member.run for member in self._met()}, self._by_place()
         away: dict[str, str] = {}
@@ -229,7 +229,7 @@ class Shares:
             self.say(member, Note("warning", what))
 
     def _give_up(self, member: Member, wish: Mapping[str, Any]) -> list[str]:
-        """Have a box give cells up, and write down that they are no longer its own."""
+        """Make a box give cells up, and record that they are no longer its own."""
         try:
             released, seen = give_up(self.home, member, wish)
         except LeaseholdError as error:
@@ -240,11 +240,11 @@ class Shares:
         return released
 
     def not_given_up(self, member: Member, error: LeaseholdError) -> None:
-        """Say why a box kept its cells; where another home holds it, this one only looks on from now."""
+        """Report why a box kept its cells; where another home holds it, only follow from now on."""
         if error.code == TAKEN_OVER:
             self.lose()
         member.keeps_until = time.monotonic() + _KEEPS_S
-        more = ": this home only looks on from now" if error.code == TAKEN_OVER else ""
+        more = ": from now on this home only follows" if error.code == TAKEN_OVER else ""
         self.say(member, Note("warning", f"could not give cells back: {error.message}{more}"))
 
 

@@ -1,7 +1,7 @@
-"""One home shares a sweep out: it holds the run on every box it can reach before it gives any of them a cell.
+"""One home shares a sweep out: it holds the run on every reachable box before it gives any of them a cell.
 
 Boxes are claimed in the order of their own names, so that of two homes that begin at once one finds the other's claim
-at the first box they both reach. That one looks on: it follows and brings home, and gives no cell to anybody.
+at the first box they both reach. That one only follows: it brings results home and gives no cells to any box.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .member import Member, claim
 
 
 def claim_all(home: Home, members: Sequence[Member]) -> dict[str, Any]:
-    """Hold the run on every box; return the holder of one that is another home's, and then hold none that is not begun.
+    """Hold the run on every box; return another home's holder, if any, after releasing what has not begun.
 
-    A box whose wire breaks is left out and has a problem.
+    A box whose connection breaks is left out, with its problem noted.
     """
     mine: list[Member] = []
     for member in sorted(members, key=lambda one: one.suffix):
@@ -41,7 +41,7 @@ def claim_all(home: Home, members: Sequence[Member]) -> dict[str, Any]:
 
 
 def take_over_all(home: Home, members: Sequence[Member], job: Job, held: tuple[str, Ask], report: Report) -> None:
-    """Have a person type once that this home shares the sweep out from now on, and let every box write it down."""
+    """Ask a person once, typed, that this home shares the sweep out from now on, and record it on every box."""
     sweep, ask = held
     holders = {member.suffix: _holder(member) for member in members}
     others = [one for one in members if holders[one.suffix].get("home") not in ("", None, home.ledger.home_id)]
@@ -60,7 +60,7 @@ def take_over_all(home: Home, members: Sequence[Member], job: Job, held: tuple[s
 
 
 def say_onlooker(holder: dict[str, Any], unheld: int) -> str:
-    """Say why this home gives no cells, and what would change that."""
+    """Report why this home gives no cells, and what would change that."""
     who = holder_words(holder) if holder else "another home"
     more = f"; {unheld} cells are on no box that answers" if unheld else ""
     return (
@@ -80,7 +80,7 @@ def _let_go(home: Home, mine: Sequence[Member]) -> None:
             with member.wire() as engine:
                 engine.hold.unclaim(member.run, home.ledger.home_id)
         except LeaseholdError:
-            continue  # a claim on which nothing is begun lapses by itself
+            continue  # a claim with nothing begun expires by itself
 
 
 def _require_yes(sweep: str, held: str, ask: Ask) -> None:

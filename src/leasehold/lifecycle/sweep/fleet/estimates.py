@@ -1,4 +1,4 @@
-"""How long cells take: what the job says, corrected by what cells of this job took, now and in earlier sweeps."""
+"""Estimates of cell times: the job's stated costs, corrected by measured times of this and earlier sweeps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from leasehold.kit.run.run_state import CellState, RunState
 
 _KIND = "cells_timed"
-_HALF = 0.5  # of a cell that runs and was never timed is taken to be left
-_OVERRUN = 0.5  # one that ran past its estimate is expected to take so much more of what it took
+_HALF = 0.5  # share assumed left of a running cell when no cell was timed
+_OVERRUN = 0.5  # a cell past its estimate is expected to need this share of its time so far again
 _DONE = ("finished", "failed", "stopped")
 
 
 class Estimates:
-    """Costs of a sweep's cells, in seconds as soon as any was timed."""
+    """Costs of a sweep's cells, in seconds as soon as any cell was timed."""
 
     def __init__(self, costs: Mapping[str, float], took_s: Mapping[str, float]) -> None:
         self._costs = dict(costs)
@@ -27,14 +27,14 @@ class Estimates:
         self._found: dict[str, float] | None = None
 
     def timed(self, name: str, seconds: float) -> None:
-        """Take in what a cell took."""
+        """Record a cell's measured time."""
         if seconds > 0 and name in self._costs:
             self._took_s[name] = seconds
             self._found = None
 
     @property
     def in_seconds(self) -> bool:
-        """Whether any cell was timed: before, costs are only relative."""
+        """Return whether any cell was timed: until then, costs are only relative."""
         return bool(self._took_s)
 
     def all(self) -> dict[str, float]:
@@ -44,7 +44,7 @@ class Estimates:
         return self._found
 
     def left(self, run: RunState, now_unix: float) -> dict[str, float]:
-        """Estimate what each cell of a box still needs; those that are done need nothing."""
+        """Estimate the remaining time of each cell of a box; done cells need none."""
         costs = self.all()
         return {
             name: self._left(cell, costs.get(name, 0.0), now_unix)
@@ -62,14 +62,14 @@ class Estimates:
 
 
 def waiting(run: RunState) -> list[str]:
-    """List cells that a box has not begun, in its order."""
+    """List the cells that a box has not begun, in its order."""
     return [
         name for name, cell in run.cells.items() if cell.state == "pending" and not cell.attempt and not cell.leaves
     ]
 
 
 def times_of(run: RunState) -> dict[str, float]:
-    """Say how long each finished cell took, by its box's own clock."""
+    """Return the time of each finished cell, by its box's own clock."""
     return {
         name: cell.ended_unix - cell.started_unix
         for name, cell in run.cells.items()
@@ -78,14 +78,14 @@ def times_of(run: RunState) -> dict[str, float]:
 
 
 def remember(ledger: Ledger, job: str, run: str, took_s: Mapping[str, float]) -> None:
-    """Write down what cells took, for the next sweep of this job."""
+    """Store measured cell times for the next sweep of this job."""
     rounded = {name: round(seconds, 2) for name, seconds in took_s.items()}
     if rounded and rounded.items() - recall(ledger, job).items():
         ledger.append(_KIND, run=run, job=job, took_s=rounded)
 
 
 def recall(ledger: Ledger, job: str) -> dict[str, float]:
-    """Read what cells of this job took before, the newest word on each."""
+    """Read the stored times of this job's cells, the newest of each."""
     found: dict[str, float] = {}
     for event in ledger.events(kind=_KIND):
         if event.data.get("job") == job:

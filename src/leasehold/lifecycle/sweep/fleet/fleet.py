@@ -1,6 +1,6 @@
-"""A sweep over several boxes: each has its own run and its own queue, so that they work on while this home sleeps.
+"""A sweep over several boxes: each has its own run and queue, so that they work on while this home sleeps.
 
-While this home looks on, a box whose queue is empty takes waiting cells from the one that would end last, the cells of
+While this home watches, a box whose queue is empty takes waiting cells from the one that would end last, the cells of
 a box that stays unreachable go to the others, and a box that comes back gives up what others have by now.
 """
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from leasehold.kit.wire.messages import RunSeen
 
 _TICK_S = 2.0
-_ROUNDS = 100  # of looking anew at what another home gave to whom
+_ROUNDS = 100  # seconds between looks at how another home assigns cells
 _QUIET = ("log", "progress")
 _TELLING = ("attempt_started", "cell_finished", "cell_failed")
 _NO_TERMINAL = "a take-over is typed by a person on a terminal; there is no other way"
 
 
 def run_fleet(home: Home, order: RunOrder, names: Sequence[str], report: Report) -> Standing:
-    """Run a job's cells over these boxes and bring every one home; the identical call goes on where it stands."""
+    """Run a job's cells over these boxes and bring every one home; the identical call continues where it stopped."""
     job = read_job(order.job_file)
     refuse_unfilled(job, order.job_file)
     if not job.cells:
@@ -96,10 +96,10 @@ class _Fleet:
             hang_up(members)
         return self._reckon(members)
 
-    # ------------------------------------------------------------------ the beginning
+    # ------------------------------------------------------------------ start
 
     def _meet(self, members: list[Member]) -> None:
-        """Ask every box who it is; one that is silent is visited until it answers."""
+        """Ask every box for its identity; a silent one is visited until it answers."""
 
         def one(member: Member) -> None:
             try:
@@ -122,7 +122,7 @@ class _Fleet:
             )
 
     def _open(self, members: list[Member]) -> None:
-        """Hold the sweep, or look on where another home does; then every box begins or goes on with its own."""
+        """Hold the sweep, or only follow where another home does; then every box starts or continues its own run."""
         met = [member for member in members if not member.problem]
         if self._order.take_over:
             ask = (self._sweep, lambda question: terminal_ask(question, _NO_TERMINAL))
@@ -144,21 +144,21 @@ class _Fleet:
         elif free:
             self._shares.deal(free)
         for platform in {member.box.platform for member in met}:
-            self._home.shelf(self._project).load(platform)  # once here, not by every launch at the same moment
+            self._home.shelf(self._project).load(platform)  # once here, instead of in every launch at the same moment
         for member in members:
             if not member.problem and member.cells:
                 self._begin(member)
         hang_up([member for member in members if not member.busy])
 
     def _when_moved(self, member: Member) -> str:
-        """Say what becomes of the cells of a box that does not answer."""
+        """Describe what happens to the cells of a box that does not answer."""
         owed = len(self._owes(member))
         if not owed or self._shares.onlooker or self._order.detach:
             return f"; it has {owed} of the cells" if owed else ""
         return f"; its {owed} cells go to the others if it stays silent for {ago(self._order.patience_s)}"
 
     def _knows_run(self, member: Member) -> None:
-        """Name the run of a box that does not answer, as far as this home has written it down."""
+        """Return the run of a box that does not answer, as far as this home has recorded it."""
         from leasehold.lifecycle.records.sweep_parts import parts_of
 
         try:
@@ -169,7 +169,7 @@ class _Fleet:
         if record is not None:
             member.run, member.suffix = record.run, record.run[len(self._sweep) + 1 :]
 
-    # ------------------------------------------------------------------ while it goes on
+    # ------------------------------------------------------------------ during the run
 
     def _look_on(self, members: list[Member]) -> None:
         for _ in range(_ROUNDS):
@@ -179,7 +179,7 @@ class _Fleet:
                 return
 
     def _goes_on(self, members: list[Member]) -> bool:
-        """Whether a box is at work, or one that is silent has cells that may still be moved."""
+        """Return whether a box is at work, or a silent one has cells that may still be moved."""
         if any(member.busy or member.handing for member in members):
             return True
         moves = not self._order.detach and not self._shares.onlooker
@@ -198,7 +198,7 @@ class _Fleet:
                 self._help(member, *found)
 
     def _help(self, idle: Member, last: Member, wanted: list[str]) -> None:
-        """Have waiting cells go from one box to another, beside all else: neither is asked twice meanwhile."""
+        """Move waiting cells from one box to another, in the background: neither is asked twice meanwhile."""
         idle.handing = last.handing = True
         idle.handed_at = time.monotonic()
 
@@ -225,7 +225,7 @@ class _Fleet:
             self._give(idle)
 
     def _is_free(self, member: Member) -> bool:
-        """Whether a box that works has nothing left to begin."""
+        """Return whether a working box has nothing left to begin."""
         coming = any(name not in member.state.cells for name in member.cells)
         return not (member.problem or member.unfit or member.handing or coming or waiting(member.state))
 
@@ -238,7 +238,7 @@ class _Fleet:
                 self._give(member)
 
     def _give(self, member: Member) -> None:
-        """Have a box begin, or take up more cells while it is at work."""
+        """Make a box start, or add cells while it is at work."""
         if not member.busy:
             self._begin(member)
             return
@@ -261,7 +261,7 @@ class _Fleet:
         member.handed_at = 0.0
         if problem is not None:
             self._stumble(member, problem)
-        elif not member.busy and self._owes(member):  # it had ended meanwhile
+        elif not member.busy and self._owes(member):  # it ended meanwhile
             self._begin(member)
 
     def _begin(self, member: Member) -> None:
@@ -281,7 +281,7 @@ class _Fleet:
         )
 
     def _tend(self, member: Member, order: RunOrder, home: Home) -> Callable[[Member], None]:
-        """Walk one box's run to its end."""
+        """Follow one box's run to its end."""
         outcome: RunOutcome | None = None
         error: LeaseholdError | None = None
         try:
@@ -295,11 +295,11 @@ class _Fleet:
         remember(self._home.ledger, self._job.name, member.run, times_of(member.state))
         if isinstance(error, LinkError):
             member.lost(error.message)
-            member.silent_since = member.begun_at  # whoever followed it has waited for it already
+            member.silent_since = member.begun_at  # its follower has already waited for it
             self._visits.begin(member)
         elif error is not None:
             self._stumble(member, error)
-        elif not self._order.detach and not member.handing and self._owes(member):  # given more just as it ended
+        elif not self._order.detach and not member.handing and self._owes(member):  # it was given more just as it ended
             self._begin(member)
 
     def _stumble(self, member: Member, error: LeaseholdError) -> None:
@@ -319,13 +319,13 @@ class _Fleet:
         done = settled_cells(record) if record else set()
         return [name for name in member.cells if name not in done]
 
-    # ------------------------------------------------------------------ a box that comes back
+    # ------------------------------------------------------------------ a returning box
 
     def _answers(self, member: Member, fresh: Member) -> None:
         self._hearing.tell(member, lambda one: self._back(one, fresh))
 
     def _back(self, member: Member, fresh: Member) -> None:
-        """Take a box that was silent in again; it gives up what others were given meanwhile."""
+        """Readmit a box that was silent; it gives up what others were given meanwhile."""
         self._report(Note("link_back", f"{member.box.name}: answers again"))
         vars(member).update({**vars(fresh), "cells": member.cells})
         holder = {} if self._shares.onlooker else claim_all(self._home, [member])
@@ -342,7 +342,7 @@ class _Fleet:
             hang_up([member])
 
     def _follow_holder(self, members: list[Member]) -> bool:
-        """Look anew at what each box has, since another home gives cells; say whether there is more to follow."""
+        """Look again at what each box has, since another home gives cells; return whether there is more to follow."""
         for member in members:
             if member.problem:
                 continue
@@ -357,10 +357,10 @@ class _Fleet:
             self._begin(member)
         if more or any(member.state.cells for member in members):
             return bool(more)
-        time.sleep(_TICK_S)  # whoever shares it out has claimed it a moment ago and begun nothing yet
+        time.sleep(_TICK_S)  # the home that shares it out has just claimed it and begun nothing yet
         return True
 
-    # ------------------------------------------------------------------ the end, and what is said
+    # ------------------------------------------------------------------ end and report
 
     def _reckon(self, members: list[Member]) -> Standing:
         runs = [member.run for member in members if record_of(self._home, member.run)]
@@ -372,7 +372,7 @@ class _Fleet:
             raise RunFailed("sweep.not_started", f"no box took a cell: {problems}")
         found = standing(self._home, self._sweep, ask=not self._order.detach)
         lacking = [member.not_durable for member in members if member.not_durable]
-        if lacking and found.settled:  # a cell that failed is told first; what is not copied fails all the same
+        if lacking and found.settled:  # a failed cell is reported first; what is not copied fails all the same
             raise NotDurable(lacking[0].code, "; ".join(error.message for error in lacking), hint=lacking[0].hint)
         return found
 

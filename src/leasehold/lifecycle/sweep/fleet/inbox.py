@@ -1,4 +1,4 @@
-"""What a coordinator hears: one thread decides, many ask and follow, and each tells it by a queue."""
+"""The coordinator's inbox: one thread decides, many ask and follow, and each posts its findings to a queue."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Then = Callable[[Member], None]
 
 
 class Hearing:
-    """A queue of what is to be done once the coordinator has time, each about one member."""
+    """A queue of tasks for the coordinator, each about one member."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._told: queue.Queue[tuple[Member, Then]] = queue.Queue()
 
     def tell(self, member: Member, then: Then) -> None:
-        """Have something done by the coordinator; any thread may."""
+        """Queue a task for the coordinator; any thread may."""
         self._told.put((member, then))
 
     def hear(self, wait_s: float) -> None:
-        """Do all that was told meanwhile; wait a moment if nothing was."""
+        """Run all queued tasks; wait a moment if there are none."""
         with contextlib.suppress(queue.Empty):
             member, then = self._told.get(timeout=wait_s)
             while True:
@@ -35,7 +35,7 @@ class Hearing:
                 member, then = self._told.get_nowait()
 
     def aside(self, member: Member, do: Callable[[Home], Then], name: str = "aside") -> None:
-        """Do something slow in a thread with a ledger of its own; what it returns is done when it is heard."""
+        """Run slow work in a thread with its own ledger; its result is handled when the coordinator reads it."""
 
         def work() -> None:
             home = replace(self._home)

@@ -1,4 +1,4 @@
-"""One box of a fleet, as the home that looks on knows it, and the few things that are asked of it."""
+"""One box of a fleet, as this home knows it, and the few requests sent to it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenBox(Box):
-    """A box with a wire that is open already: whoever connects next gets that one."""
+    """A box with a connection that is already open, for the next caller that connects."""
 
     held: list[MachineEngine] = field(default_factory=list)
 
     def connect(self) -> MachineEngine:
-        """Hand out the open wire once, then open new ones."""
+        """Return the open connection once, then open new ones."""
         return self.held.pop() if self.held else super().connect()
 
 
@@ -44,15 +44,15 @@ class Member:
     suffix: str = ""  # of its run: the box's own name, whatever homes call it
     run: str = ""
     places: int = 1
-    state: RunState = field(default_factory=RunState)  # the box's word on its cells, as last heard
+    state: RunState = field(default_factory=RunState)  # the box's report on its cells, as last read
     cells: list[str] = field(default_factory=list)  # those that this home expects from it
-    busy: bool = False  # somebody here follows its run
-    handing: bool = False  # a cell is on its way from it or to it
-    problem: str = ""  # why it cannot be asked
+    busy: bool = False  # something here follows its run
+    handing: bool = False  # a cell is in transit from it or to it
+    problem: str = ""  # why it cannot be reached
     silent_since: float = 0.0
     begun_at: float = 0.0
     handed_at: float = 0.0
-    keeps_until: float = 0.0  # it would not give cells up: it is not asked again before
+    keeps_until: float = 0.0  # it refused to give cells up: not asked again before this
     moved: bool = False  # its cells went to others while it was silent
     failed: str = ""
     unfit: bool = False  # it refused to begin, so it is given no more
@@ -60,27 +60,27 @@ class Member:
 
     @contextmanager
     def wire(self) -> Iterator[MachineEngine]:
-        """Open a wire for a moment."""
+        """Open a connection briefly."""
         with self.box.connect() as engine:
             yield engine
 
     def heard(self, seen: Mapping[str, Any]) -> None:
-        """Take the box's word on how it stands."""
+        """Store the box's report on its state."""
         self.state = state_from(seen)
         self.problem = ""
 
     def lost(self, why: str) -> None:
-        """Note since when it has been silent."""
+        """Record since when it has been silent."""
         self.silent_since = self.silent_since if self.problem else time.monotonic()
         self.problem = why
 
     def bench(self, left: Mapping[str, float]) -> Bench:
-        """Describe it as a place to work, with what it still has to do."""
+        """Describe it as a worker, with its remaining work."""
         return Bench(self.box.name, self.places, sum(left.values()))
 
 
 def meet(member: Member, sweep: str, job: Job) -> None:
-    """Ask a box who it is and how many cells it can run at once; its wire stays open for the launch."""
+    """Ask a box for its identity and its number of parallel cells; the connection stays open for the launch."""
     engine = member.box.connect()
     with closed_on_failure(engine):
         member.suffix = "b" + str(engine.box.probe()["box_id"])[:6]
@@ -92,7 +92,7 @@ def meet(member: Member, sweep: str, job: Job) -> None:
 
 
 def claim(member: Member, home: Home, who: str) -> ClaimAnswer:
-    """Hold a box's run if nobody does; return the box's word, with `mine` and `holder`."""
+    """Hold a box's run if nobody does; return the box's reply, with `mine` and `holder`."""
     engine = member.box.connect()
     with closed_on_failure(engine):
         seen = engine.hold.claim(member.run, home.ledger.home_id, who)
@@ -102,7 +102,7 @@ def claim(member: Member, home: Home, who: str) -> ClaimAnswer:
 
 
 def hang_up(members: Sequence[Member]) -> None:
-    """Close wires that nobody took."""
+    """Close connections that nobody took."""
     for member in members:
         for engine in getattr(member.box, "held", []):
             engine.close()
@@ -110,18 +110,18 @@ def hang_up(members: Sequence[Member]) -> None:
 
 
 def record_of(home: Home, run: str) -> RunRecord | None:
-    """Find a run that this home has written down."""
+    """Find a run that this home has recorded."""
     return books.run_called(home.ledger, run)
 
 
 def settled_cells(record: RunRecord) -> set[str]:
-    """Say which cells of a run are home or were given up."""
+    """Return the cells of a run that are home or were given up."""
     receipt = books.receipt_of(record)
     return {*(receipt.cells if receipt else ()), *record.waived}
 
 
 def forget(home: Home, run: str, gone: Callable[[str], bool]) -> None:
-    """Take cells out of what a run promises: another one promises them from now on."""
+    """Remove cells from what a run promises: another run promises them from now on."""
     record = record_of(home, run)
     if record is None:
         return
@@ -136,14 +136,14 @@ def forget(home: Home, run: str, gone: Callable[[str], bool]) -> None:
 
 
 def in_plan_order(home: Home, member: Member) -> list[str]:
-    """List a member's cells as its plan has them, new ones behind: what is home by an equal plan is not read again."""
+    """List a member's cells in its plan's order, new ones last: what is home by an equal plan is not read again."""
     record = record_of(home, member.run)
     known = plan_from_dict(json.loads(record.plan_json)).cells if record else ()
     return [*(name for name in known if name in member.cells), *(name for name in member.cells if name not in known)]
 
 
 def give_up(home: Home, member: Member, wish: Mapping[str, Any]) -> tuple[list[str], RunSeen]:
-    """Have a box give cells up and write down that they are no longer its own; return which, and how it stands now."""
+    """Make a box give cells up and record that; return which, and the box's new state."""
     with member.wire() as engine:
         released = engine.hold.release(member.run, home.ledger.home_id, wish)
         seen = engine.observe.look(member.run)

@@ -1,4 +1,4 @@
-"""Visits to boxes that are silent, each by a thread of its own, until they answer or nobody waits for them."""
+"""Reconnection attempts to silent boxes, each in its own thread, until they answer or are no longer needed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PAUSES_S = (2.0, 4.0, 8.0, 15.0, 30.0)
 
 
 class Visits:
-    """Knocks at silent boxes and tells who answers."""
+    """Tries silent boxes and reports those that answer."""
 
     def __init__(self, answers: Callable[[Member, Member], None], knock: Callable[[Member], None]) -> None:
-        """Knock raises while nobody answers; answers gets the member that was visited, and a new one as it is now."""
+        """Set the callbacks: knock raises while the box is silent; answers gets the member tried and its new state."""
         self._answers = answers
         self._knock = knock
         self._over = threading.Event()
@@ -25,7 +25,7 @@ class Visits:
         self._lock = threading.Lock()
 
     def begin(self, member: Member) -> None:
-        """Visit a box from now on; one that is visited already is not visited twice."""
+        """Try a box from now on; one that is already tried is not tried twice."""
         with self._lock:
             if member.box.name in self._visited:
                 return
@@ -33,7 +33,7 @@ class Visits:
         threading.Thread(target=self._visit, args=(member,), daemon=True, name=f"visit {member.box.name}").start()
 
     def end(self) -> None:
-        """Visit nobody any more."""
+        """Stop all attempts."""
         self._over.set()
 
     def _visit(self, member: Member) -> None:

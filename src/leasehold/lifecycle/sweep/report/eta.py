@@ -1,4 +1,4 @@
-"""How fast a sweep goes: which cells take longer than their like, and when each box will have done its part."""
+"""The pace of a sweep: cells that take longer than comparable ones, and when each box will have done its part."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from leasehold.model.run.sweep import BoxPace, Part, Standing, Straggler
 
-_LATE = 1.5  # times the median of its like
-_ENOUGH = 3  # finished cells, before anything is said of the others
+_LATE = 1.5  # times the median of comparable cells
+_ENOUGH = 3  # finished cells needed before any straggler is reported
 _DONE = ("finished", "failed")
 
 
@@ -27,7 +27,7 @@ def stragglers(found: Standing) -> dict[str, Straggler]:
 
 
 def paces(found: Standing) -> list[BoxPace]:
-    """Say for each box what it has done, what it does, and when it would end at the pace of the cells so far."""
+    """Return for each box what is done, what runs, and its estimated end at the pace so far."""
     costs = {cell.name: cell.cost or 1.0 for cell in found.roster}
     rate = _rate(found, costs, enough=1)
     words = {account.cell: account for account in found.accounts}
@@ -46,7 +46,7 @@ def paces(found: Standing) -> list[BoxPace]:
 
 
 def _left_s(part: Part, costs: Mapping[str, float], rate: float, at_once: int) -> float:
-    """Estimate what is left, side by side as it runs now; the longest of what runs at least."""
+    """Estimate the remaining time at the current parallelism; at least the longest running cell."""
     longest = total = 0.0
     for name, cell in part.seen.items():
         if cell.get("state") in _DONE or name not in costs:
@@ -59,7 +59,7 @@ def _left_s(part: Part, costs: Mapping[str, float], rate: float, at_once: int) -
 
 
 def _rate(found: Standing, costs: Mapping[str, float], enough: int = _ENOUGH) -> float:
-    """Take the median of seconds per cost over what has finished; 0 where too little has."""
+    """Return the median of seconds per cost over the finished cells; 0 where too few have finished."""
     rates = []
     for part in found.parts:
         for name, cell in part.seen.items():

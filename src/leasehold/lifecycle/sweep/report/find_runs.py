@@ -1,4 +1,4 @@
-"""Which runs a word means: a sweep over several boxes has one on each, and its name means all of them."""
+"""Find the runs that a word names: a sweep over several boxes has one on each, and its name means all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sweep_status import standing
 
 
 def runs_named(home: Home, word: str) -> list[RunRecord]:
-    """Find the run that a word means, or every part of the sweep that it means, by box; a part's own id means it."""
+    """Find the run that a word names, or every part of the sweep, by box; a part's own id means that part."""
     known = books.runs(home.ledger)
     whole = [record for record in known if word and record.run.startswith(word) and sweep_of(record.run) != record.run]
     if len(whole) > 1 and len({sweep_of(record.run) for record in whole}) == 1 and not _is_name(known, word):

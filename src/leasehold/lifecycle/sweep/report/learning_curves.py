@@ -11,13 +11,13 @@ from typing import Any
 
 _STEPS = ("step", "global_step", "iteration", "iter", "epoch")
 _MOST_BYTES = 64 << 20
-_MOST_POINTS = 2000  # of one curve on a picture; more are thinned evenly
+_MOST_POINTS = 2000  # points of one curve on a picture; more are thinned evenly
 
 Point = tuple[float, float]
 
 
 def series_of(folder: Path, names: list[str], metric: str) -> list[Point]:
-    """Read a metric's course from the first file that has one; a single row is no course."""
+    """Read a metric's curve from the first file that has one; a single row is not a curve."""
     for name in names:
         points = _thinned(list(_points(folder / name, metric)))
         if len(points) > 1:

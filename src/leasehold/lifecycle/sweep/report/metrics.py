@@ -1,4 +1,4 @@
-"""What a cell measured: the numbers of its json, jsonl and csv artifacts, the last word of each."""
+"""A cell's metrics: the numbers of its json, jsonl and csv artifacts, the last value of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEEPEST = 6
 
 
 def metrics_of(folder: Path, names: list[str]) -> dict[str, float]:
-    """Read a cell's numbers; two files with the same key keep the first, and files that are no metrics give none."""
+    """Read a cell's numbers; of two files with the same key the first counts, and files without metrics give none."""
     found: dict[str, float] = {}
     for name in names:
         for key, value in _numbers(folder / name):

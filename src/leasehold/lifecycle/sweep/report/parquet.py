@@ -14,7 +14,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 
 def write_parquet(columns: dict[str, Sequence[Value]]) -> bytes:
-    """Spell columns of equal length; a column's type is the widest of its values, and None is null."""
+    """Write columns of equal length; a column's type is the widest of its values, and None is null."""
     arrow, parquet = _pyarrow()
     arrays = []
     for values in columns.values():
@@ -36,7 +36,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 def _kind(values: Sequence[Value]) -> tuple[str, Callable[[Any], Value]]:
-    """Name pyarrow's type for a column, and what makes one of a value."""
+    """Return pyarrow's type for a column, and the converter for its values."""
     there = [value for value in values if value is not None]
     seen = {type(value) for value in there}
     if seen == {bool}:

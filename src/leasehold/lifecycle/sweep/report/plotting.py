@@ -1,4 +1,4 @@
-"""What a sweep's picture shows: a metric against one parameter, a line for each setting of the others."""
+"""The data of a sweep's picture: a metric against one parameter, a line for each setting of the others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from leasehold.model.run.sweep import CellRow, Group, SweepPlot
 
 from .table import best
 
-Course = Callable[[str, str], list[tuple[float, float]]]  # of a cell, by a metric
+Course = Callable[[str, str], list[tuple[float, float]]]  # points of a cell's curve, by metric
 
 
 def plot_of(rows: Sequence[CellRow], groups: Sequence[Group], metric: str, by: str, course: Course) -> SweepPlot:
-    """Choose axis and metric where nobody said, and join what has the same other settings."""
+    """Choose axis and metric where none are given, and join points with the same other settings."""
     known = list(dict.fromkeys(name for one in groups for name in one.metrics))
     if not known:
         raise UserError(
@@ -40,7 +40,7 @@ def plot_of(rows: Sequence[CellRow], groups: Sequence[Group], metric: str, by: s
 
 
 def _others(params: Mapping[str, Scalar], axes: Sequence[str], axis: str) -> str:
-    """Name a line by what differs beside the axis."""
+    """Name a line by the parameters that differ beside the axis."""
     return ", ".join(f"{key}={spell(value)}" for key, value in params.items() if key in axes and key != axis)
 
 

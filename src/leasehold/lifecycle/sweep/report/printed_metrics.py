@@ -1,4 +1,4 @@
-"""What a cell printed of itself, read from the log that came home: for code that writes no file with numbers."""
+"""Metrics that a cell printed, read from the log that came home: for code that writes no file with numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOSS = "loss"
 
 
 class _Courses:
-    """Hears every number of a log."""
+    """Collects every number of a log."""
 
     def __init__(self) -> None:
         self.points: dict[str, list[Point]] = {}
@@ -32,7 +32,7 @@ class _Courses:
 
 
 def numbers_of(log: Path | None, pattern: str) -> dict[str, float]:
-    """Read the last of each number that a cell printed; nothing where it printed none, or its log is not at home."""
+    """Read the last value of each number that a cell printed; empty where there is none, or its log is not at home."""
     if log is None:
         return {}
     reader = ProgressReader(pattern)
@@ -42,7 +42,7 @@ def numbers_of(log: Path | None, pattern: str) -> dict[str, float]:
 
 
 def course_of(log: Path | None, pattern: str, metric: str) -> list[Point]:
-    """Read a number's course over its steps, thinned evenly; one point is no course."""
+    """Read a number's curve over its steps, thinned evenly; one point is not a curve."""
     if log is None:
         return []
     heard = _Courses()
@@ -53,7 +53,7 @@ def course_of(log: Path | None, pattern: str, metric: str) -> list[Point]:
 
 
 def newest_log(export: Path, cell: str) -> Path | None:
-    """Find the log of a cell's last attempt among the evidence."""
+    """Find the log of a cell's last attempt in the evidence."""
     found = sorted((export / "evidence" / cell).glob("attempt-*/log"))
     return found[-1] if found else None
 

@@ -1,4 +1,4 @@
-"""Reconcile the roster with what is really there: one word a cell, and for every gap the command that mends it."""
+"""Reconcile the roster with reality: one state per cell, and for every gap the command that closes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Say = Callable[..., Account]
 
 
 def reconcile(roster: Sequence[str], parts: Sequence[Part], expect_s: float = 0.0) -> list[Account]:
-    """Give every promised cell its word, in the roster's order."""
+    """Give every promised cell its state, in the roster's order."""
     holders: dict[str, list[Part]] = {}
     for part in parts:
         for cell in part.cells:
@@ -70,7 +70,7 @@ def _unsettled(cell: str, part: Part, seen: Mapping[str, Any], said: Say, remark
 
 def _finished(cell: str, part: Part, seen: Mapping[str, Any], said: Say, remarks: tuple[str, ...]) -> Account:
     files = part.files.get(cell, ())
-    again = f"lease waive {part.run} {cell}"  # or a mended script and lease run --again, which is another sweep
+    again = f"lease waive {part.run} {cell}"  # or a corrected script and lease run --again, which is another sweep
     if not files:
         return said(Word.MISSING, "it exited with 0 and left none of the promised files", again)
     empty = [str(entry["path"]) for entry in files if not entry["bytes"]]
@@ -96,7 +96,7 @@ def _remarks(
     started, ended = (float((seen or {}).get(key) or 0.0) for key in ("started_unix", "ended_unix"))
     took_s = ended - started
     if expect_s and 0 < started < ended and took_s < expect_s * _FAST:
-        found.append(f"took {took_s:.0f} s of the expected {expect_s:.0f} s: look whether it did its work")
+        found.append(f"took {took_s:.0f} s of the expected {expect_s:.0f} s: check that it did its work")
     twin = twins.get((part.run, cell))
     if twin:
         found.append(f"byte for byte the same results as {twin}: is its parameter used?")
@@ -104,7 +104,7 @@ def _remarks(
 
 
 def _twins(parts: Sequence[Part]) -> dict[tuple[str, str], str]:
-    """Find cells whose every sizeable file equals another cell's; the later one is named after the earlier."""
+    """Find cells whose every larger file equals another cell's; the later one is named after the earlier."""
     first: dict[tuple[str, ...], str] = {}
     found = {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""How a sweep stands: its runs on every box, asked side by side, and the roster they answer for."""
+"""The state of a sweep: its runs on every box, asked in parallel, and the roster that they answer for."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _NUMBERS = (".json", ".jsonl", ".csv")
 
 
 def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
-    """Account for every cell; with ask, each box is asked now, and one that is silent costs the others nothing."""
+    """Account for every cell; with ask, query each box now, where a silent one does not delay the others."""
     records = parts_of(home, word)
     plans = {record.run: plan_from_dict(json.loads(record.plan_json)) for record in records}
     roster = _roster(plans[record.run] for record in reversed(records))
     if not roster:
         raise UserError(
-            "sweep.no_cells", f"{records[0].run} is no sweep: its job has no cells", hint="lease show tells more"
+            "sweep.no_cells", f"{records[0].run} is not a sweep: its job has no cells", hint="lease show has more"
         )
     parts = [replace(_known(record, plans[record.run]), resume=_resume(records)) for record in records]
     if ask:
@@ -53,7 +53,7 @@ def standing(home: Home, word: str, *, ask: bool = True) -> Standing:
 
 
 def rows(home: Home, found: Standing) -> list[CellRow]:
-    """Read what every cell at home measured; of a cell whose files hold no number, what it printed."""
+    """Read what every cell at home measured; for a cell whose files hold no number, what it printed."""
     at, logs = numbers_at(home, found), logs_at(home, found)
     listed = []
     for cell, account in zip(found.roster, found.accounts, strict=True):
@@ -64,7 +64,7 @@ def rows(home: Home, found: Standing) -> list[CellRow]:
 
 
 def logs_at(home: Home, found: Standing) -> dict[str, tuple[Path | None, str]]:
-    """Say where each cell's log lies at home, and how its job's progress is read."""
+    """Return where each cell's log lies at home, and how its job's progress is read."""
     records = {record.run: record for record in parts_of(home, found.sweep)}
     places: dict[str, tuple[Path | None, str]] = {}
     for account in found.accounts:
@@ -77,7 +77,7 @@ def logs_at(home: Home, found: Standing) -> dict[str, tuple[Path | None, str]]:
 
 
 def numbers_at(home: Home, found: Standing) -> dict[str, tuple[Path, list[str]]]:
-    """Say where each cell's numbers lie at home: its folder, and the files that may have some."""
+    """Return where each cell's numbers lie at home: its folder, and the files that may contain some."""
     at = {record.run: Folders(Path(record.results), record.run).export for record in parts_of(home, found.sweep)}
     files = {(part.run, cell): entries for part in found.parts for cell, entries in part.files.items()}
     places = {}
@@ -101,13 +101,13 @@ def _roster(plans: Iterable[Plan]) -> tuple[Cell, ...]:
 
 
 def _resume(records: list[RunRecord]) -> str:
-    """Spell the command that goes on with a sweep, as it is typed in its project's folder."""
+    """Format the command that continues a sweep, as typed in its project's folder."""
     boxes = ",".join(sorted({record.box for record in records}))
     return "lease run" if boxes == LOCAL else f"lease run --on {boxes}"
 
 
 def _known(record: RunRecord, plan: Plan) -> Part:
-    """Say what this home knows of a run without its box."""
+    """Return what this home knows of a run without its box."""
     receipt = books.receipt_of(record)
     kept = Folders(Path(record.results), record.run).export
     try:
@@ -119,7 +119,7 @@ def _known(record: RunRecord, plan: Plan) -> Part:
 
 
 def _ask_boxes(home: Home, records: dict[str, RunRecord], parts: list[Part]) -> list[Part]:
-    """Ask the boxes of runs that are not settled, side by side, over connections that short askings share."""
+    """Ask the boxes of unsettled runs in parallel, over connections that brief queries share."""
     promised = {cell for part in parts for cell in part.cells}
     found = {part.run: part for part in parts}
     calls = []
@@ -129,7 +129,7 @@ def _ask_boxes(home: Home, records: dict[str, RunRecord], parts: list[Part]) -> 
         record = records[part.run]
         try:
             box = box_of(home, books.find_lease(home.ledger, record.lease))
-        except LeaseholdError as error:  # it was taken out of the book
+        except LeaseholdError as error:  # it was removed from the book
             found[part.run] = replace(part, problem=error.message)
             continue
         asked = _Asked(box, replace(part, refused=_refused(home, record)), promised)
@@ -140,7 +140,7 @@ def _ask_boxes(home: Home, records: dict[str, RunRecord], parts: list[Part]) -> 
 
 
 def _refused(home: Home, record: RunRecord) -> dict[str, str]:
-    """Say which cells came home and were refused, by the newest word on each."""
+    """Return the cells that came home and were refused, by the newest record of each."""
     events = home.ledger.events(run=record.run, kind="quarantined")
     return {str(cell): str(event.data["reason"]) for event in events for cell in event.data.get("cells", ())}
 
@@ -151,10 +151,10 @@ class _Asked:
 
     box: Box
     known: Part
-    promised: set[str]  # of all the sweep's runs: a cell that none of them promises is said by the box that has it
+    promised: set[str]  # of all the sweep's runs: a cell that none of them promises is reported by the box that has it
 
     def part(self) -> Part:
-        """Add the box's word to what is known, or why there is none."""
+        """Combine the box's answer with what is known, or with the reason why there is none."""
         try:
             told = self._told()
             return self._with_word(*self._look()) if told is None else self._with_word({}, told)
@@ -162,7 +162,7 @@ class _Asked:
             return replace(self.known, problem=error.message)
 
     def _told(self) -> dict[str, Any] | None:
-        """Return the run's status as its caretaker keeps it; None where files or a cluster must be looked at too."""
+        """Return the run's status as its caretaker keeps it; None where files or a cluster must be read too."""
         status = by_run(self.box.told()).get(self.known.run, {})
         age_s, cells, beat_unix = (status.get(key) for key in ("age_s", "cells", "heartbeat_unix"))
         fresh = status.get("state") == "running" and isinstance(age_s, int) and age_s <= STALE_BEAT_S

@@ -1,4 +1,4 @@
-"""The table of a sweep: a row a cell, or a row a setting with its seeds as mean ± sd, and the best by each metric."""
+"""The table of a sweep: a row per cell, or per setting with its seeds as mean ± sd, and the best by each metric."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MORE = re.compile(
 
 
 def group(rows: Sequence[CellRow]) -> list[Group]:
-    """Join cells that differ only in their seed, in order of their first cell; cells without numbers are no part."""
+    """Join cells that differ only in their seed, in order of their first cell; leave out cells without numbers."""
     found: dict[tuple[tuple[str, str], ...], list[CellRow]] = {}
     for row in rows:
         if row.metrics:
@@ -36,7 +36,7 @@ def group(rows: Sequence[CellRow]) -> list[Group]:
 
 
 def best(groups: Sequence[Group], wanted: Sequence[str]) -> list[Best]:
-    """Name the best setting by each wanted metric (`loss:min`, or `loss` where the name says it)."""
+    """Return the best setting by each wanted metric (`loss:min`, or `loss` where the name implies it)."""
     known = sorted({name for one in groups for name in one.metrics})
     named = [_direction(word, known) for word in wanted]
     chosen = named or [(name, _guess(name), True) for name in known if _guess(name)]
@@ -50,7 +50,7 @@ def best(groups: Sequence[Group], wanted: Sequence[str]) -> list[Best]:
 
 
 def columns(rows: Sequence[CellRow]) -> dict[str, list[Value]]:
-    """Spell a row a cell as columns: cell, state, parameters, metrics; a parameter and a metric may share a name."""
+    """Arrange a row per cell as columns: cell, state, parameters, metrics; parameters and metrics may share a name."""
     params = list(dict.fromkeys(key for row in rows for key in row.params))
     metrics = list(dict.fromkeys(key for row in rows for key in row.metrics))
     table: dict[str, list[Value]] = {"cell": [row.cell for row in rows], "state": [row.state for row in rows]}
@@ -64,7 +64,7 @@ def columns(rows: Sequence[CellRow]) -> dict[str, list[Value]]:
 
 
 def spelled(table: Mapping[str, Sequence[Value]], how: str) -> bytes:
-    """Spell columns as csv, markdown or Parquet."""
+    """Format columns as csv, markdown or Parquet."""
     if how == "parquet":
         return write_parquet(dict(table))
     lines = [list(table), *([_cell(value) for value in row] for row in zip(*table.values(), strict=True))]

@@ -1,4 +1,4 @@
-"""A sweep's home copies, read again together: every promised cell is at home once, whichever box had it."""
+"""Verify a sweep's home copies together: every promised cell is at home once, whichever box had it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leasehold.model.lease.lease import RunRecord
 
 
 def verify_parts(parts: Sequence[RunRecord], verified: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Join what each part's copy said; a promised cell that no copy holds, and nobody gave up, is an error."""
+    """Join the results of all parts; a promised cell that no copy holds, and nobody gave up, is an error."""
     sweep = sweep_of(parts[0].run)
     promised = list(dict.fromkeys(cell for part in parts for cell in json.loads(part.plan_json).get("cells", ())))
     waived = {cell for part in parts for cell in part.waived}

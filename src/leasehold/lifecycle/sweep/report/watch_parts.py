@@ -1,4 +1,4 @@
-"""Watch every part of a sweep side by side: one screen, each line with the box that it comes from."""
+"""Watch every part of a sweep in parallel: one screen, each line with the box that it comes from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORST = ("failed", "stopped", "unknown")
 
 
 def watch_parts(home: Home, records: Sequence[RunRecord], report: Report) -> str:
-    """Follow all to their ends; return the worst state, and raise what kept one from being followed."""
+    """Follow all to their ends; return the worst state, and raise the error of a part that could not be followed."""
     parts = [_Part(home, record, report) for record in records]
     for part in parts:
         part.start()
@@ -36,7 +36,7 @@ def watch_parts(home: Home, records: Sequence[RunRecord], report: Report) -> str
 
 class _Part(threading.Thread):
     def __init__(self, home: Home, record: RunRecord, report: Report) -> None:
-        super().__init__(daemon=True)  # Ctrl-C leaves; the runs go on
+        super().__init__(daemon=True)  # Ctrl-C only leaves; the runs go on
         self._home, self._record, self._report = home, record, report
         self.state = "unknown"
         self.error: LeaseholdError | None = None

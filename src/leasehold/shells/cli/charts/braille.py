@@ -1,4 +1,4 @@
-"""Curves on a terminal: braille dots in a frame, or plain characters where the locale knows no more."""
+"""Curves on a terminal: braille dots in a frame, or plain characters where the locale has no others."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from leasehold.model.values.wording import ago
 from leasehold.shells.cli.term_text import clean, display_width, figure
 from leasehold.shells.cli.terminal import LINES, Look
 
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille cell, by row and column
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bits of a braille cell, by row and column
 _LABEL_COLUMNS = 9
 _LEAST_COLUMNS, _ROWS_LEAST, _ROWS_MOST = 30, 4, 12
-_GAP = 4  # so many usual distances without a reading break the line
+_GAP = 4  # a gap of this many usual distances breaks the line
 
 
 class Span(NamedTuple):
-    """What an axis covers."""
+    """The range that an axis covers."""
 
     low: float
     high: float
 
     def share(self, value: float) -> float:
-        """Where a value lies, from 0 to 1."""
+        """Return the position of a value as a share from 0 to 1."""
         return min(1.0, max(0.0, (value - self.low) / ((self.high - self.low) or 1.0)))
 
 
@@ -40,25 +40,25 @@ def draw(curves: Sequence[Curve], look: Look) -> list[str]:
 
 
 def over_steps(group: Sequence[Curve]) -> bool:
-    """Whether a panel's lines can all be drawn over the training's steps."""
+    """Return whether all of a panel's lines can be drawn over training steps."""
     return all(curve.by_step for curve in group if curve.known > 1) and any(curve.by_step for curve in group)
 
 
 def along(curve: Curve, *, by_step: bool) -> tuple[tuple[float, float | None], ...]:
-    """Spell a curve's points over the axis of its panel."""
+    """Return a curve's points over the axis of its panel."""
     if not by_step or len(curve.steps) != len(curve.points):
         return () if by_step else curve.points
     return tuple((step, value) for step, (_, value) in zip(curve.steps, curve.points, strict=True) if step is not None)
 
 
 def span_of(curves: Sequence[Curve], *, by_step: bool) -> Span:
-    """What the axis of these curves covers."""
+    """Return the span that the axis of these curves covers."""
     found = [at for curve in curves for at, _ in along(curve, by_step=by_step)]
     return Span(min(found, default=0.0), max(found, default=0.0))
 
 
 def labels_of(values: Sequence[float]) -> list[str]:
-    """Spell the figures of an axis so that different ones look different."""
+    """Format the figures of an axis so that different ones look different."""
     for digits in range(4, 16):
         said = [f"{value:.{digits}g}" for value in values]
         if len(set(said)) == len(set(values)):
@@ -67,7 +67,7 @@ def labels_of(values: Sequence[float]) -> list[str]:
 
 
 def value_span(curves: Sequence[Curve]) -> Span:
-    """The axis of a panel: from 0 to its natural end, or as far as its values go."""
+    """Return the value axis of a panel: from 0 to its natural end, or to its extreme values."""
     top = curves[0].top
     values = [value for curve in curves for _, value in curve.points if value is not None] or [0.0]
     if top is not None:
@@ -80,7 +80,7 @@ def value_span(curves: Sequence[Curve]) -> Span:
 
 
 def segments(curve: Curve, *, by_step: bool = False) -> Iterator[list[tuple[float, float]]]:
-    """Yield the pieces between which nothing was measured, or between which a training fell back to an earlier step."""
+    """Yield the pieces of a curve, split where nothing was measured and where training fell back to an earlier step."""
     if by_step:
         yield from _step_segments(along(curve, by_step=True))
         return
@@ -113,13 +113,13 @@ def _step_segments(points: Sequence[tuple[float, float | None]]) -> Iterator[lis
 
 
 def _spacing(at: float, curve: Curve) -> float:
-    """Older readings lie further apart: ten minutes after a day, one after an hour."""
+    """Return the usual distance of readings; older ones lie further apart: 10 min after a day, one after an hour."""
     age = curve.points[-1][0] - at
     return 600.0 if age > 86400 - 600 else 60.0 if age > 3600 - 60 else 5.0
 
 
 def summary(curve: Curve) -> str:
-    """Say a curve in words: the newest value, and how far it went."""
+    """Summarize a curve in words: the newest value, and its range."""
     values = [value for _, value in curve.points if value is not None]
     if not values:
         return "last not a number"
@@ -130,7 +130,7 @@ def summary(curve: Curve) -> str:
 
 
 def _panels(curves: Sequence[Curve], together: bool) -> list[list[Curve]]:
-    """Without colours two lines in one frame could not be told apart: each gets its own."""
+    """Return the panels to draw; without colours each line gets its own, since two in one frame look the same."""
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(curve.panel if together else f"{curve.panel}\0{curve.name}", []).append(curve)
@@ -139,7 +139,7 @@ def _panels(curves: Sequence[Curve], together: bool) -> list[list[Curve]]:
 
 def _panel(group: Sequence[Curve], times: Span, look: Look) -> list[str]:
     if all(curve.known < 2 for curve in group):
-        return list(_titles(group, look))  # one reading is no curve: the line above a frame says all of it
+        return list(_titles(group, look))  # one reading is not a curve: the line above the frame shows all of it
     by_step = over_steps(group)
     along_x = span_of(group, by_step=True) if by_step else times
     values, width = value_span(group), look.columns - _LABEL_COLUMNS - 1
@@ -176,7 +176,7 @@ def _clock_line(times: Span, width: int) -> str:
 
 
 def clock_shape(times: Span) -> str:
-    """How a clock is said under an axis, fine enough that its two ends differ."""
+    """Return the time format under an axis, fine enough that its two ends differ."""
     covers_s = times.high - times.low
     return "%m-%d %H:%M" if covers_s > 86400 / 2 else "%H:%M" if covers_s > 1200 else "%H:%M:%S"
 
@@ -187,14 +187,14 @@ def _step_line(steps: Span, width: int) -> str:
 
 
 def _spaced(first: str, middle: str, last: str, width: int) -> str:
-    """Set three words along an axis; the middle one where there is room for it."""
+    """Place three words along an axis; the middle one only where it fits."""
     middle = middle if width - display_width(first + middle + last) >= 2 else ""
     room = max(1, width - display_width(first + middle + last))
     return first + " " * (room // 2) + middle + " " * (room - room // 2) + last
 
 
 class _Canvas:
-    """Dots on a grid, and whose each character is."""
+    """A grid of dots, and the curve that owns each character."""
 
     def __init__(self, width: int, rows: int, glyphs: bool) -> None:
         self._glyphs = glyphs
@@ -213,7 +213,7 @@ class _Canvas:
                 self._dot(round(x + (to_x - x) * step / steps), round(y + (to_y - y) * step / steps), owner)
 
     def row(self, row: int, colour: bool) -> str:
-        """Spell one row of characters."""
+        """Format one row of characters."""
         parts = []
         for bits, owner in zip(self._bits[row], self._owner[row], strict=True):
             char = (chr(0x2800 + bits) if self._glyphs else "*") if bits else " "

@@ -1,4 +1,4 @@
-"""Curves as a picture: one SVG file, panels below each other, readable without this program."""
+"""Curves as one self-contained SVG file, with the panels below each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOP = 44
 
 
 def spell_svg(run: str, curves: Sequence[Curve]) -> str:
-    """Spell the whole file."""
+    """Format the whole file."""
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(curve.panel, []).append(curve)
@@ -49,7 +49,7 @@ def _panel(group: Sequence[Curve], times: Span, top: int) -> Iterator[str]:
 
 
 def _foot(span: Span, frame: Frame, *, by_step: bool) -> Iterator[str]:
-    """Say what lies where along the axis, nothing twice."""
+    """Label the axis, with no repeated text."""
     shape, last = clock_shape(span), ""
     for part in range(5):
         at = span.low + (span.high - span.low) * part / 4

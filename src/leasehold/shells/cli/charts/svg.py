@@ -1,4 +1,4 @@
-"""What pictures share: the page, the palette, a frame with its grid, round marks along an axis, lines."""
+"""Shared parts of the pictures: page, palette, frame with grid, round tick values, lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leasehold.model.values.wording import one_line
 
 from .braille import Span, labels_of
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")  # told apart by the colour-blind too
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")  # distinguishable by the colour-blind too
 WIDE, LEFT, RIGHT = 860, 70, 22
 PLOT_WIDE = WIDE - LEFT - RIGHT
 _STYLE = (
@@ -22,22 +22,22 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Frame:
-    """Where curves are drawn: its place on the page and its value axis."""
+    """The area in which curves are drawn: its place on the page and its value axis."""
 
     top: int
     high: int
     values: Span
 
     def x(self, share: float) -> float:
-        """Say how far right a share of the bottom axis lies."""
+        """Return the x coordinate of a share of the bottom axis."""
         return LEFT + share * PLOT_WIDE
 
     def y(self, value: float) -> float:
-        """Say how far down a value lies."""
+        """Return the y coordinate of a value."""
         return self.top + (1 - self.values.share(value)) * self.high
 
     def grid(self, lines: int) -> Iterator[str]:
-        """Draw about so many lines across, each with its value, and the frame around them."""
+        """Draw about this many horizontal lines, each with its value, and the frame around them."""
         marks = ticks(self.values, lines)
         for value, label in zip(marks, labels_of(marks), strict=True):
             y = self.y(value)
@@ -47,7 +47,7 @@ class Frame:
 
 
 def page(title: str, height: int, parts: Sequence[str]) -> str:
-    """Spell a whole file."""
+    """Format a whole file."""
     size = f'viewBox="0 0 {WIDE} {height}" width="{WIDE}" height="{height}"'
     return "\n".join(
         [
@@ -68,18 +68,18 @@ def legend_mark(colour: str, y: int) -> str:
 
 
 def path(spots: Sequence[tuple[float, float]]) -> str:
-    """Spell the way of a line through these places; a single one is a dot."""
+    """Format the path through these points; a single point is a dot."""
     first, *rest = [f"{x:.1f} {y:.1f}" for x, y in spots]
     return f"M{first}" + (f"L{' '.join(rest)}" if rest else "h.1")
 
 
 def colour_of(place: int) -> str:
-    """Return a line's colour by its place among the lines."""
+    """Return a line's colour by its index."""
     return COLOURS[place % len(COLOURS)]
 
 
 def ticks(span: Span, about: int) -> list[float]:
-    """Choose round values inside a span: steps of 1, 2 or 5."""
+    """Choose round tick values inside a span, in steps of 1, 2 or 5."""
     rough = (span.high - span.low) / about
     if rough <= 0 or not math.isfinite(rough):
         return [span.low]
@@ -90,5 +90,5 @@ def ticks(span: Span, about: int) -> list[float]:
 
 
 def text(value: str) -> str:
-    """Escape what stands on the page, on one line."""
+    """Escape text for the page, on one line."""
     return escape(one_line(value))

@@ -1,4 +1,4 @@
-"""A sweep as a picture: a metric against one parameter with its spread over seeds, and the courses of its cells."""
+"""A sweep as an SVG picture: a metric against one parameter with its spread over seeds, and the curves of its cells."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .svg import LEFT, WIDE, Frame, colour_of, legend_mark, page, path, text, ti
 
 _HIGH, _TOP, _GAP, _LINE = 260, 48, 62, 18
 _LEGEND_MOST, _COURSES_NAMED, _NAME_CHARS = 24, 12, 70
-_LOG_FROM = 100.0  # of largest over smallest: then an axis counts in powers
+_LOG_FROM = 100.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """Where values of the bottom axis stand: by their size, by its logarithm, or one beside the other."""
+    """Positions on the bottom axis: linear, logarithmic, or one slot for each value."""
 
     spots: Mapping[str, float]
     note: str = ""
 
     @classmethod
     def of(cls, values: Sequence[Scalar]) -> _Axis:
-        """Choose how values are laid out."""
+        """Choose the layout of the values."""
         numbers = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
         distinct = list(dict.fromkeys(values))
         if len(numbers) < len(values) or len(set(numbers)) < 2:
@@ -41,7 +41,7 @@ class _Axis:
 
 
 def spell_sweep(sweep: str, picture: SweepPlot) -> str:
-    """Spell the whole file."""
+    """Format the whole file."""
     parts = list(_by_axis(picture))
     height = _TOP + _HIGH + _GAP + _LINE * min(_LEGEND_MOST, len(picture.lines))
     if picture.curves:
@@ -76,7 +76,7 @@ def _courses(picture: SweepPlot, top: int) -> Iterator[str]:
     panel = Frame(top + 16, _HIGH, _widened([value for _, points in picture.curves.values() for _, value in points]))
     steps = [step for _, points in picture.curves.values() for step, _ in points]
     span = Span(min(steps), max(steps))
-    joined = len(picture.lines) > 1  # then colours mean what they mean above
+    joined = len(picture.lines) > 1  # then the colours have the same meaning as above
     how = "colours as above" if joined else "a colour a cell"
     head = f"{picture.metric} over steps, a line for each of {len(picture.curves)} cells; {how}"
     yield f'<text class="t" x="{LEFT}" y="{top + 6}">{text(head)}</text>'

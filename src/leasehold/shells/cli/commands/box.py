@@ -1,4 +1,4 @@
-"""What each `lease box` command does with the api's answer."""
+"""The `lease box` commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def box_tell(args: Namespace) -> int:
     for meter in meters:
         output.lines(lease_lines(meter, time.time(), output.columns()))
     if not meters:
-        output.say(f"kept for {args.name}; no lease is open there now")
+        output.say(f"recorded for {args.name}; no lease is open there now")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What ckpt and cadence do with the api's answer."""
+"""The ckpt and cadence commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ckpt(args: Namespace) -> int:
     output.data(f"{seen.path}: {reading.get('kind')}, {say_bytes(size if isinstance(size, int) else 0)}, ", end="")
     output.data(f"{reading.get('tensors')} tensors, {reading.get('numel')} numbers")
     for note in _texts(reading.get("notes")):
-        if not note.lower().startswith(("finite", "not finite")):  # said below
+        if not note.lower().startswith(("finite", "not finite")):  # reported below
             output.data(f"  {note}")
     names = _texts(reading.get("keys"))
     output.data(f"  names: {', '.join(names[:_NAMES])}{' …' if len(names) > _NAMES else ''}")

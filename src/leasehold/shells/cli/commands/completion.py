@@ -1,4 +1,4 @@
-"""Shell completion, written from the parsers so that it cannot drift."""
+"""Shell completion, generated from the parsers so that it cannot drift."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def completion(args: Namespace) -> int:
 
 
 def _words(command: Command, parsers: dict[str, ArgumentParser]) -> list[str]:
-    """List what can follow a command: options, choices, and the commands under it."""
+    """List the words that can follow a command: options, choices, and its subcommands."""
     actions = parsers[command.name]._actions
     words = [option for action in actions for option in action.option_strings if option.startswith("--")]
     words += [str(choice) for action in actions if not action.option_strings for choice in action.choices or ()]

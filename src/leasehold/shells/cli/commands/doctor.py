@@ -1,4 +1,4 @@
-"""What doctor and lint do with the api's answer."""
+"""The doctor and lint commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -115,5 +115,5 @@ def _search(words: str, as_json: bool) -> int:
         output.as_json({"entries": found})
     else:
         output.table([[entry["id"], entry["title"], entry["symptom"]] for entry in found], ["id", "what", "looks like"])
-        output.say("lease doctor ID explains one" if found else "no entry answers these words")
+        output.say("lease doctor ID explains one" if found else "no entry matches these words")
     return 0 if found else 1

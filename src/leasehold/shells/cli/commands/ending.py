@@ -1,4 +1,4 @@
-"""What stop, waive, harmless, down and park do with the api's answer."""
+"""The stop, waive, harmless, down and park commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leasehold.shells.cli.output import Screen
 from leasehold.shells.cli.screens.outcome import has_meter, say_evacuated
 from leasehold.shells.cli.screens.teardown_screen import show_teardown
 
-# How a verb may end without having ended anything: the box still answers, or nobody knows whether it is off.
+# End states of a verb that ended nothing: the box still answers, or it is unknown whether it is off.
 _ENDS = {"held": BoxError.exit_code, "unknown": LinkError.exit_code}
 
 
@@ -129,7 +129,7 @@ def park(args: Namespace) -> int:
 
 
 def _list_open(home: Any, json_wanted: bool) -> int:
-    """List the open leases; the person chooses one."""
+    """List the open leases for the person to choose from."""
     rows = running.open_leases(home)
     if json_wanted:
         output.as_json({"leases": rows})

@@ -1,4 +1,4 @@
-"""What ssh, exec and tunnel do; the output and exit code of ssh and exec are those of the command there."""
+"""The ssh, exec and tunnel commands; ssh and exec pass through the remote command's output and exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `lease box gpu` and `lease box disk` do with the api's answer."""
+"""The `lease box gpu` and `lease box disk` commands: call the api, render its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plan, fetch and platforms do with the api's answer."""
+"""The plan, fetch and platforms commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _EXIT_REFUSED = 3
 _PRESENCE = {"always": " on every box", "sometimes": "", "never": " on none of its boxes"}
-_DETAILED = 2  # up to so many candidates are shown whole
+_DETAILED = 2  # up to this many candidates are shown in full
 
 
 def plan(args: Namespace) -> int:
@@ -87,7 +87,7 @@ def platforms(args: Namespace) -> int:
 
 
 def _check(home: Any, args: Namespace) -> int:
-    """Facts to look at again; exit 1 when there are any."""
+    """List facts to check again; exit 1 when there are any."""
     found = planning.doubtful_facts(home, args.name)
     if args.json:
         output.as_json({"doubtful": [_doubt(*item) for item in found]})
@@ -177,7 +177,7 @@ def _show_rest(profile: Profile, now_unix: float) -> None:
 
 
 def _show_never(rules: tuple[NeverRule, ...], texts: tuple[str, ...]) -> None:
-    """What must not be done there: what a job's commands are held against, and what only a person can heed."""
+    """Show what is forbidden there: rules that a job's commands are checked against, and rules for a person to heed."""
     if not rules and not texts:
         return
     done = {"refuse": "refused in a job's commands", "warn": "warned of in a job's commands"}

@@ -1,4 +1,4 @@
-"""What plot does with the api's answer: a picture on the terminal, or files."""
+"""The plot command: draw the api's curves on the terminal, or write them to files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plot(args: Namespace) -> int:
 
 
 def spell_csv(curves: Sequence[Curve]) -> str:
-    """Format a row for each moment and a column for each curve."""
+    """Format a row per moment and a column per curve."""
     names = [f"{curve.panel}/{curve.name}" if curve.name != curve.panel else curve.panel for curve in curves]
     heads = [f"{name} [{curve.unit}]" if curve.unit else name for name, curve in zip(names, curves, strict=True)]
     columns = [dict(curve.points) for curve in curves]

@@ -1,4 +1,4 @@
-"""What init and check do with the api's answer."""
+"""The init and check commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def init(args: Namespace) -> int:
 def _say_left(lines: list[int]) -> str:
     """Count the lines that the person must fill in, with their numbers."""
     if not lines:
-        return "Nothing is marked FILL IN; read it all the same."
+        return "Nothing is marked FILL IN; read it anyway."
     shown = ", ".join(map(str, lines[:_SHOWN_LINES])) + (" …" if len(lines) > _SHOWN_LINES else "")
     many = len(lines) > 1
     return f"{len(lines)} line{'s' if many else ''} still say{'' if many else 's'} FILL IN ({shown})."

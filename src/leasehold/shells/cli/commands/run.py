@@ -1,4 +1,4 @@
-"""What run, resume, attach, adopt, pull and verify do with the api's answer."""
+"""The run, resume, attach, adopt, pull and verify commands: call the api, render its answer."""
 
 from __future__ import annotations
 

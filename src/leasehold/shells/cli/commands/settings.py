@@ -1,4 +1,4 @@
-"""What notify and signer do with the api's answer."""
+"""The notify and signer commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leasehold.errors import UserError
 from leasehold.model.values.wording import one_line, utc_minute
 from leasehold.shells.cli import output
 
-_ASK = "-"  # a value to be asked for
+_ASK = "-"  # a missing value, to be asked for
 
 
 def notify(args: Namespace) -> int:
@@ -34,7 +34,7 @@ def _add(args: Namespace) -> int:
 
 
 def _fields(kind: str, words: list[str]) -> dict[str, str]:
-    """Read URL and FIELD=VALUE; ask for missing ones, secrets without echo."""
+    """Parse URL and FIELD=VALUE; ask for missing ones, secrets without echo."""
     kinds = {item["kind"]: item["fields"] for item in notifying.notify_kinds()}
     fields: list[dict[str, Any]] = kinds.get(kind, [])
     named = {field["name"]: field for field in fields}
@@ -42,14 +42,14 @@ def _fields(kind: str, words: list[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name not in named:
-            name, value = "url", word  # an address may hold = itself
+            name, value = "url", word  # an address may itself contain =
         field = named.get(name)
         if field and field["secret"] and name != "url" and value != _ASK and not value.startswith("env:"):
             hint = f"leave {name} out to be asked for it, or give {name}=env:NAME_OF_A_VARIABLE"
             raise UserError("notify.secret_in_argv", f"{name} is a secret: others can read command lines", hint=hint)
         values[name] = value
     for name, field in named.items():
-        wanted = field["needed"] or (field["secret"] and not words)  # a person who types fields knows which they want
+        wanted = field["needed"] or (field["secret"] and not words)  # a person who types fields knows which
         if values.get(name) == _ASK or (name not in values and wanted and _can_ask()):
             values[name] = _ask(field)
     return values

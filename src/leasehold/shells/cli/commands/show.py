@@ -1,4 +1,4 @@
-"""What show, handbook and forget do with the api's answer."""
+"""The show, handbook and forget commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _spelled(value: Mapping[str, Any], key: str) -> str:
 
 
 def _said(event: Mapping[str, Any]) -> Iterator[str]:
-    """Spell an event; of a gate also how it judged, and every check that did not pass."""
+    """Format an event; for a gate also its verdict and every check that did not pass."""
     if event["kind"] != "gate_judged":
         yield str(event["kind"]).replace("_", " ")
         return

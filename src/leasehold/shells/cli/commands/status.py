@@ -1,4 +1,4 @@
-"""What `lease status` shows: the runs that were asked for, in the order that was asked for, and their leases."""
+"""`lease status`: the selected runs in the requested order, and their leases."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ROOM = [
     "59 min",
     "given up",
     "",
-]  # what a refresh may turn up
+]  # what a refresh may find
 _COLOURS = {"STATE": {"running": "green", "failed": "red", "unknown": "yellow", "stopped": "yellow"}}
 _LIVE = ("planned", "opened", "running", "stopping", "unknown")
-_LAST = float("inf")  # what has no such figure comes last
+_LAST = float("inf")  # rows without this figure come last
 _ORDERS: dict[str, Callable[[Row], Any]] = {
     "newest": lambda row: row["age_s"],
     "eta": lambda row: row["progress"].get("eta_s", _LAST),
@@ -64,7 +64,7 @@ def status(args: Namespace) -> int:
         output.as_json({"runs": rows, "leases": [meter.as_dict() for meter in meters], **fleet})
         return 0
     if not rows:
-        output.say("no run fits; all of them: lease status" if narrowed else "no runs yet. Start one: lease run")
+        output.say("no run matches; all of them: lease status" if narrowed else "no runs yet. Start one: lease run")
     _say_the_rest(args, rows, meters)
     return 0
 
@@ -72,7 +72,7 @@ def status(args: Namespace) -> int:
 def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -> None:
     """Print the reasons for odd states, and what the leases cost."""
     for row in rows:
-        if row["state"] != "stopped" and row["reason"]:  # a live or finished run has one when something is odd
+        if row["state"] != "stopped" and row["reason"]:  # live or finished runs have one only when something is odd
             output.say(f"{row['run']}: {row['reason']}")
     if meters:
         from leasehold.shells.cli.screens.meter_lines import lease_lines
@@ -117,7 +117,7 @@ def _step(progress: dict[str, Any]) -> str:
     if "cells" in progress:
         return f"{progress['cells_done']}/{progress['cells']} cells"
     epoch = f"epoch {progress['epoch']:g}" if "epoch" in progress else ""
-    if "step" in progress:  # where the steps begin again with each epoch, they alone would look like the whole
+    if "step" in progress:  # where the step count restarts with each epoch, steps alone would look like the total
         steps = f"{progress['step']}/{progress['total']}" if "total" in progress else str(progress["step"])
         return f"{steps}, {epoch}" if epoch else steps
     return epoch or "-"

@@ -1,4 +1,4 @@
-"""What sweep does with the api's answer."""
+"""The sweep command: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _EXIT_OWED = 3
 _EXIT_FAILED = 6
-_WENT_ON = "the same lease run goes on with what is owed"
+_WENT_ON = "the same lease run continues with what is owed"
 _COLOURS = {"home": "green", "waived": "dim", "running": "bold", "failed": "red", "missing": "red", "unknown": "yellow"}
-_SHOWN = 40  # rows on a screen; --json and files have them all
+_SHOWN = 40  # rows on a screen; --json and files contain all of them
 
 
 def sweep(args: Namespace) -> int:

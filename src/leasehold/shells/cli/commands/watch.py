@@ -1,4 +1,4 @@
-"""What watch and logs do with the api's answer."""
+"""The watch and logs commands: call the api, render its answer."""
 
 from __future__ import annotations
 

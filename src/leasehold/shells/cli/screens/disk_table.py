@@ -1,4 +1,4 @@
-"""How disks and what lies on them are shown, from what --json gives."""
+"""Format disks and their contents from the data that --json gives."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from leasehold.model.values.units import say_bytes
 from leasehold.model.values.wording import ago, one_line
 
-_SHOWN = 3  # units of a class
+_SHOWN = 3  # units listed for a class
 _TARGETS_SHOWN = 20
 _DELETED_SHOWN = 5
-_FULL_SHARE = 0.95  # the patrol raises its alarm here too
+_FULL_SHARE = 0.95  # the patrol's alarm threshold
 
 
 def disk_lines(seen: Mapping[str, Any], *, everything: bool = False) -> Iterator[str]:
-    """Yield each tier with its classes, then what may go."""
+    """Yield each tier with its classes, then what may be freed."""
     for tier in seen["tiers"]:
         yield from _tier_lines(seen, tier, everything)
     for link in seen["links"]:
@@ -25,7 +25,7 @@ def disk_lines(seen: Mapping[str, Any], *, everything: bool = False) -> Iterator
         size = f"{item['items']} things, {say_bytes(int(item['bytes']))}"
         yield f"in quarantine {item['stamp']}: {size} (--undo or --empty-quarantine {item['stamp']})"
     if seen["unread_processes"]:
-        yield f"{seen['unread_processes']} processes of other users could not be asked what they have open"
+        yield f"{seen['unread_processes']} processes of other users could not be checked for open files"
 
 
 def _tier_lines(seen: Mapping[str, Any], tier: Mapping[str, Any], everything: bool) -> Iterator[str]:
@@ -33,10 +33,10 @@ def _tier_lines(seen: Mapping[str, Any], tier: Mapping[str, Any], everything: bo
     yield f"{where}: {_full(tier, 'bytes')}; {_full(tier, 'inodes')}"
     for trend in seen["trends"]:
         if trend["mount"] == tier["mount"]:
-            yield f"  full in {_soonest(trend)} at the pace of {trend['run']}, as its patrol reckons"
+            yield f"  full in {_soonest(trend)} at the pace of {trend['run']}, as its patrol estimates"
     if not tier["complete"]:
         at = one_line(str(tier["stopped_at"]))
-        yield f"  INCOMPLETE: the time was up after {int(tier['entries']):,} files, at {at}; --limit 10min looks longer"
+        yield f"  INCOMPLETE: the time was up after {int(tier['entries']):,} files, at {at}; --limit 10min reads more"
     if tier["unread_count"]:
         yield f"  {tier['unread_count']} folders could not be read, the first: {one_line(str(tier['unread'][0]))}"
     for kind, (size, inodes, units) in sorted(tier["totals"].items(), key=lambda item: (-item[1][0], -item[1][1])):
@@ -65,7 +65,7 @@ def _remark(unit: Mapping[str, Any]) -> str:
 def _plan_lines(seen: Mapping[str, Any], everything: bool) -> Iterator[str]:
     targets = [unit for unit in seen["units"] if unit["target"]]
     if not targets:
-        yield "nothing here may go: what is left is yours to judge"
+        yield "nothing here may be freed automatically: the rest is for you to judge"
         return
     yield f"may go: {len(targets)} targets, {say_bytes(seen['targets_free_bytes'])}, cheapest to get back first"
     for unit in targets if everything else targets[:_TARGETS_SHOWN]:

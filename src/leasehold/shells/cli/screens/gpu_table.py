@@ -1,4 +1,4 @@
-"""How cards and their holders are shown, from what --json gives."""
+"""Format GPUs and the processes that hold them from the data that --json gives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMMAND_WIDTH = 48
 
 
 def card_lines(seen: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the machine's findings, then each card with its own."""
+    """Yield the machine's findings, then each GPU with its own."""
     yield from _findings(seen, "")
     for card in seen["cards"]:
         index = str(card.get("index"))
@@ -22,7 +22,7 @@ def card_lines(seen: Mapping[str, Any]) -> Iterator[str]:
 
 
 def holder_rows(holders: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Format the processes that use a card, zombies first."""
+    """Format the processes that use a GPU, zombies first."""
     rows = []
     for row in sorted(holders, key=lambda item: (not item["zombie"], item["pid"])):
         memory = "?" if row["memory_bytes"] is None else say_bytes(row["memory_bytes"])

@@ -9,7 +9,7 @@ from leasehold.shells.cli import output
 
 
 class CopyScreen:
-    """Notes whether a verb reads the home copy."""
+    """A screen that records whether a verb reads the home copy."""
 
     def __init__(self, json_wanted: bool) -> None:
         self._json = json_wanted

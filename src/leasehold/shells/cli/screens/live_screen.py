@@ -1,4 +1,4 @@
-"""The live screen of `lease watch`: the log scrolls as usual, a few rows below it are drawn in place."""
+"""The live screen of `lease watch`: the log scrolls as usual, and a few rows below it are redrawn in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from leasehold.shells.cli.terminal import shows_glyphs
 from .watch_panel import OVER, WatchView, render
 from .watch_state import Board
 
-with contextlib.suppress(ImportError):  # Windows has none: wants_live says no, and plain lines are printed
+with contextlib.suppress(ImportError):  # Windows has no termios: wants_live returns False, and plain lines are printed
     import termios
 
 __all__ = ["Board", "LiveScreen", "WatchView", "render", "wants_live"]
@@ -38,19 +38,19 @@ def wants_live(stream: TextIO) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "") or not stream.isatty():
         return False
     try:
-        return os.tcgetpgrp(stream.fileno()) == os.getpgrp()  # in the background we would draw over a shell
+        return os.tcgetpgrp(stream.fileno()) == os.getpgrp()  # in the background the board would overwrite a shell
     except OSError:
         return False
 
 
 class LiveScreen:
-    """Draws a board on a terminal while a watch runs; puts the terminal back however that ends."""
+    """Draws a board on a terminal while a watch runs; restores the terminal however that ends."""
 
     def __init__(self, board: Board, stream: TextIO | None = None, alternate: bool = False) -> None:
         self._board, self._stream, self._alternate = board, stream or sys.stderr, alternate
         self._fd = self._stream.fileno()
-        self._state = threading.RLock()  # of the board; held for moments
-        self._pen = threading.RLock()  # of the terminal, which may be slow; never wait for _state with it in hand
+        self._state = threading.RLock()  # guards the board; held briefly
+        self._pen = threading.RLock()  # guards the terminal, which may be slow; never wait for _state while holding it
         self._stop, self._closed, self._given_back = threading.Event(), False, False
         self._painter = threading.Thread(target=self._paint, name="live-screen", daemon=True)
         self._drawn: list[str] = []
@@ -90,7 +90,7 @@ class LiveScreen:
             self._board.take_readings(readings)
 
     def close(self) -> None:
-        """Leave a last picture and give the terminal back. Idempotent."""
+        """Draw the last frame and restore the terminal. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -114,7 +114,7 @@ class LiveScreen:
 
     def _draw(self, last: bool) -> None:
         if os.tcgetpgrp(self._fd) != os.getpgrp():
-            return  # sent to the background: the screen is a shell's now
+            return  # sent to the background: the screen belongs to a shell now
         columns, rows = os.get_terminal_size(self._fd)
         columns, rows = columns or 80, rows or 24
         with self._state:
@@ -125,7 +125,7 @@ class LiveScreen:
             view = dataclasses.replace(view, log=(), hint=view.hint if view.phase in OVER else "")
         with self._pen:
             if self._given_back and not last:
-                return  # we die, and this frame was on its way
+                return  # the process is exiting, and this frame was in progress
             if self._alternate and not last:
                 panel = render(dataclasses.replace(view, log=tail), columns, rows, colour=True)
                 self._write(_HOME + (_CLEAR_LINE + "\r\n").join(panel) + _CLEAR_REST)
@@ -135,8 +135,8 @@ class LiveScreen:
             self._drawn, self._drawn_columns = panel, columns
 
     def _in_place(self, panel: list[str], lines: list[str], columns: int) -> str:
-        """Return what to write so that the terminal shows these rows: all of them, or only those that changed."""
-        # After a resize the terminal has folded our rows at its new width.
+        """Return the output that makes the terminal show these rows: all of them, or only those that changed."""
+        # After a resize the terminal has re-wrapped our rows at its new width.
         folded = sum(max(1, -(-display_width(one_line(row)) // columns)) for row in self._drawn)
         start = "\r" + (f"\x1b[{folded - 1}A" if folded > 1 else "")
         if lines or len(panel) != len(self._drawn) or columns != self._drawn_columns:
@@ -153,13 +153,13 @@ class LiveScreen:
             if os.tcgetpgrp(self._fd) == os.getpgrp():
                 self._modes = termios.tcgetattr(self._fd)
                 modes = termios.tcgetattr(self._fd)
-                modes[3] &= ~termios.ECHO  # keys are not to show in the picture
+                modes[3] &= ~termios.ECHO  # do not echo keys into the picture
                 termios.tcsetattr(self._fd, termios.TCSANOW, modes)
                 self._write((_ALTERNATE if self._alternate else "") + _HIDE)
 
     def _give_terminal_back(self, picture: bool) -> None:
         try:
-            if self._pen.acquire(timeout=1):  # a terminal that takes no text must not keep us from leaving
+            if self._pen.acquire(timeout=1):  # a terminal that accepts no text must not block the exit
                 try:
                     self._say_goodbye(picture)
                 finally:
@@ -168,7 +168,7 @@ class LiveScreen:
             if self._modes is not None:
                 with contextlib.suppress(OSError, termios.error):
                     termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
-                    termios.tcflush(self._fd, termios.TCIFLUSH)  # nobody saw what was typed meanwhile
+                    termios.tcflush(self._fd, termios.TCIFLUSH)  # drop keys typed meanwhile: nobody saw them
                 self._modes = None
 
     def _say_goodbye(self, picture: bool) -> None:
@@ -187,15 +187,15 @@ class LiveScreen:
     def _on_deadly_signal(self, which: int, _: FrameType | None) -> None:
         self._stop.set()
         self._given_back = True
-        self._give_terminal_back(picture=False)  # the board may be in the middle of a note
+        self._give_terminal_back(picture=False)  # the signal may have interrupted the board inside a note
         signal.signal(which, self._handlers[which])
-        signal.raise_signal(which)  # to the handler that was there before
+        signal.raise_signal(which)  # pass the signal to the previous handler
 
     def _on_suspend(self, which: int, _: FrameType | None) -> None:
         with self._pen:
             self._give_terminal_back(picture=False)
             signal.signal(which, signal.SIG_DFL)
-            signal.raise_signal(which)  # stops here until the shell continues us
+            signal.raise_signal(which)  # blocks here until the shell continues the process
             signal.signal(which, self._on_suspend)
             self._take_terminal()
 

@@ -1,4 +1,4 @@
-"""How a lease's meter is said: a line for `lease status`, chunks for the panel of `lease watch`."""
+"""Format a lease's meter: a line for `lease status`, chunks for the panel of `lease watch`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
     lease, meter = reading.lease, reading.meter
     since = ago(now_unix - meter.since_unix)
     state = f"asked to stop {since} ago, not confirmed" if meter.state == UNKNOWN else f"{meter.state} {since}"
-    name = f"{lease.id}: {lease.box}" if reading.twin else lease.box  # what `lease down` takes
+    name = f"{lease.id}: {lease.box}" if reading.twin else lease.box  # the name that `lease down` accepts
     parts = [f"{name} ({lease.platform})", state]
     if lease.counted_by:
         return _folded([*parts, f"the same machine as {lease.counted_by}, which counts the meter of both"], columns)
@@ -36,7 +36,7 @@ def lease_lines(reading: Any, now_unix: float, columns: int = 0) -> list[str]:
 
 
 def say_clock(clock: DueClock, now_unix: float) -> list[str]:
-    """Format when it fires and what that deletes."""
+    """Format when the clock fires and what it deletes."""
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(clock.due_unix))
     past = "was due " if clock.due_unix <= now_unix else ""
     return [f"{past}{day} {clock.name}", *([f"deletes {', '.join(clock.deletes)}"] if clock.deletes else [])]

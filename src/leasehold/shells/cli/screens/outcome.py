@@ -1,4 +1,4 @@
-"""How far a run came: what came home, what it is worth, and the command to type next."""
+"""The outcome of a run: what came home, how far it is verified, and the next command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOME_NEXT = "{what}. Next, when you need the box no more: lease down {run}"
 
 
 def show_outcome(outcome: orders.RunOutcome, json_wanted: bool) -> None:
-    """Print how far a run came, and the next command."""
+    """Print a run's outcome and the next command."""
     if json_wanted:
         receipt = outcome.receipt.as_dict() if outcome.receipt else None
         output.as_json({**vars(outcome), "receipt": receipt})
@@ -36,7 +36,7 @@ def home_next(run: str, receipt: Receipt) -> str:
 
 
 def say_home(receipt: Receipt) -> str:
-    """Format how results came home; those with NaN or infinity, or not read, are never just called verified."""
+    """Format how results came home; those with NaN or infinity, or unread, are never just called verified."""
     held, passed_over = summary(receipt.nonfinite), summary_unread(unread(receipt.loads))
     if held:
         return f"home, hash-equal, loads, but holds {held}{passed_over and '; '}{passed_over}: look before you use it"
@@ -48,7 +48,7 @@ def has_meter(run: str) -> bool:
 
 
 def say_evacuated(done: orders.Evacuation) -> str:
-    """Format what a copy without a receipt is worth."""
+    """Format how much a copy without a receipt can be trusted."""
     if done.state in ("stopped", "failed"):
         what = (
             f"{done.run} {done.state}: this is what it left, hash-equal to the box, unfinished, not loaded: no receipt"

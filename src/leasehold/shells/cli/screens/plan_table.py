@@ -39,7 +39,7 @@ def draw_sheets(made: list[tuple[PlanSheet, Verdict, list[str]]], at_unix: float
 
 
 def _unknown_costs(sheets: list[PlanSheet]) -> dict[str, list[str]]:
-    """Group the candidates whose cost is unknown by what would have to be said to know it."""
+    """Group the candidates of unknown cost by the facts that must be stated to compute it."""
     found: dict[str, list[str]] = {}
     for sheet in sheets:
         forecast = sheet.forecast
@@ -54,7 +54,7 @@ def _unknown_costs(sheets: list[PlanSheet]) -> dict[str, list[str]]:
 
 
 def draw_sheet(sheet: PlanSheet, verdict: Verdict, warnings: list[str], at_unix: float) -> None:
-    """Draw one candidate whole."""
+    """Draw one candidate in full."""
     title = sheet.candidate if sheet.candidate == sheet.profile.id else f"{sheet.candidate} ({sheet.profile.id})"
     output.data(output.paint_data(f"\n{title}: {sheet.profile.title}", "bold"))
     for name, value in _facts(sheet, at_unix):
@@ -93,7 +93,7 @@ def _facts(sheet: PlanSheet, at_unix: float) -> list[tuple[str, str]]:
         day = utc_minute(at_unix + sheet.balance_lasts_s)
         facts.append(("balance", f"{sheet.wishes.balance} lasts {ago(sheet.balance_lasts_s)}: until {day}"))
     elif sheet.wishes.balance and forecast.hour:
-        facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are not of one currency"))
+        facts.append(("balance", f"{sheet.wishes.balance} and {forecast.hour} an hour are in different currencies"))
     return facts
 
 

@@ -1,4 +1,4 @@
-"""`lease status --refresh`: rows as boxes answer, and one line with those that have not answered."""
+"""`lease status --refresh`: rows as boxes answer, and one line listing those that have not answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Show = Callable[[list[dict[str, Any]]], None]
 
 
 def refreshed(home: Any, args: Namespace, show: Show) -> tuple[list[dict[str, Any]], FleetTurn]:
-    """Ask the boxes, showing rows as they come; return all rows and how the fleet stood at the end."""
+    """Ask the boxes, showing rows as they arrive; return all rows and the fleet's final state."""
     rows: list[dict[str, Any]] = []
     turn = FleetTurn(0, 0, {})
     line = _Line(quiet=args.json)
@@ -49,21 +49,21 @@ def _sum_up(turn: FleetTurn) -> None:
 
 
 class _Line:
-    """A line on stderr that is drawn over itself; nothing where nobody watches."""
+    """A stderr line that is redrawn in place; nothing where stderr is not a terminal."""
 
     def __init__(self, quiet: bool) -> None:
         self._live = not quiet and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._shown = ""
 
     def draw(self, turn: FleetTurn) -> None:
-        """Show how it stands, if that changed."""
+        """Redraw the line if the fleet's state changed."""
         text = turn.line(os.get_terminal_size(sys.stderr.fileno()).columns) if self._live and turn.asked > 0 else ""
         if text != self._shown:
             self._write(f"\r\x1b[K{text}")
             self._shown = text
 
     def clear(self) -> None:
-        """Make room for rows."""
+        """Erase the line to make room for rows."""
         if self._shown:
             self._write("\r\x1b[K")
             self._shown = ""

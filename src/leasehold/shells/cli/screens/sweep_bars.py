@@ -1,4 +1,4 @@
-"""What `lease sweep plot` shows: bars of means on the terminal, or a picture of lines and courses."""
+"""`lease sweep plot`: bars of means on the terminal, or a picture of lines and curves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plot(args: Namespace, found: Standing) -> int:
 
 
 def draw_bars(picture: SweepPlot, look: Look) -> Iterator[str]:
-    """Draw a bar a setting, from the smallest mean to the largest, with mean ± sd (n) beside it."""
+    """Draw a bar per setting, from the smallest mean to the largest, with mean ± sd (n) beside it."""
     means = [mean for line in picture.lines.values() for _, mean, _, _ in line]
     low, high = min(means), max(means)
     yield f"{picture.metric} by {picture.axis}: bars from {low:.6g} to {high:.6g}"
@@ -45,4 +45,4 @@ def draw_bars(picture: SweepPlot, look: Look) -> Iterator[str]:
             text = f"  {spell(x):{width}}  {bar}  {Spread(mean, sd, n)}"
             yield paint([Chunk(text)], look.columns, look.glyphs, look.colour)
     if picture.curves:
-        yield f"{len(picture.curves)} cells have their course at home: -o FILE.svg draws it"
+        yield f"{len(picture.curves)} cells have their curve at home: -o FILE.svg draws it"

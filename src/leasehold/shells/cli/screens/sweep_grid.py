@@ -1,4 +1,4 @@
-"""A sweep as a grid: one parameter down, one across, a glyph for each cell; seeds stand side by side in a square."""
+"""A sweep as a grid: one parameter down, one across, a glyph per cell; the seeds of a setting share a square."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ MARKS: Mapping[Word, tuple[str, str, str]] = {
     Word.UNKNOWN: ("?", "?", "yellow"),
 }
 GOING_WELL = (Word.HOME, Word.WAIVED, Word.ON_BOX, Word.RUNNING, Word.WAITING)
-LATE = ("▷", "!", "yellow")  # a running cell that takes longer than its like
-_ONE_BY_ONE = 6  # cells of one square; more are counted
+LATE = ("▷", "!", "yellow")  # a running cell that takes longer than comparable ones
+_ONE_BY_ONE = 6  # cells of one square that are drawn; more are counted
 _MOST_ROWS = 40
 _HEAD_MOST = 14
-_DENSE = 0.5  # of the squares must have a cell, or it is no grid
+_DENSE = 0.5  # share of the squares that must have a cell for a grid to be drawn
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells by what stands at the left and what stands above."""
+    """Cells keyed by their row label and column label."""
 
     down: tuple[str, ...]
     across: str
@@ -45,7 +45,7 @@ class Grid:
 
 
 def as_grid(roster: Sequence[Cell]) -> Grid | None:
-    """Lay a sweep's cells out by the parameters that differ; None where they make no grid."""
+    """Arrange a sweep's cells by the parameters that differ; None where they make no grid."""
     axes = {key: len(values) for key, values in differing(roster).items() if key != SEED}
     if not axes or any(key not in cell.params for cell in roster for key in axes):
         return None
@@ -59,7 +59,7 @@ def as_grid(roster: Sequence[Cell]) -> Grid | None:
 
 
 def draw_grid(grid: Grid, accounts: Mapping[str, Account], late: Mapping[str, object], look: Look) -> Iterator[str]:
-    """Draw the squares; what does not fit across is left out and said."""
+    """Draw the squares; report what does not fit across."""
     named = [" ".join(row) for row in grid.rows[:_MOST_ROWS]]
     label = " ".join(grid.down)
     left = min(max(map(display_width, [label, *named])), look.columns // 2)
@@ -86,7 +86,7 @@ def draw_grid(grid: Grid, accounts: Mapping[str, Account], late: Mapping[str, ob
 
 
 def legend(words: Mapping[str, int], late: int, look: Look) -> Iterator[str]:
-    """Explain and count the glyphs that are on the screen."""
+    """Explain and count the glyphs on the screen."""
     shown = [(MARKS[word], f"{words[word.value]:,} {word.value}") for word in Word if word.value in words]
     shown += [(LATE, f"{late} of these late")] if late else []
     chunks: list[Chunk] = []

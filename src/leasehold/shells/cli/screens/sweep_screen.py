@@ -1,4 +1,4 @@
-"""What `lease sweep status` shows: the grid or the rows, the boxes and when they end, and what needs a person."""
+"""`lease sweep status`: the grid or the rows, the boxes and when they end, and what needs a person."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def draw_standing(
 
 
 def _rows(accounts: Sequence[Account], late: Mapping[str, Straggler], look: Look) -> Iterator[str]:
-    """A list of cells that make no grid: a row each, those that need a person first."""
+    """List cells that make no grid: a row each, those that need a person first."""
     order = sorted(accounts, key=lambda account: account.word in GOING_WELL)
     width = min(max((display_width(account.cell) for account in order[:_ROWS]), default=0), look.columns // 2)
     for account in order[:_ROWS]:
@@ -80,7 +80,7 @@ def _doing(box: BoxPace) -> str:
 
 
 def _about(seconds: float) -> str:
-    """Format an estimate by its largest unit; more digits would be a lie."""
+    """Format an estimate in its largest unit; more digits would be false precision."""
     return "about " + " ".join(ago(seconds).split()[:2])
 
 
@@ -105,4 +105,4 @@ def _trouble(found: Standing, look: Look) -> Iterator[str]:
         text = f"{account.word.value}: {account.cell} on {account.box or 'no box'}{what}"
         yield paint([Chunk(text, "red")], look.columns, look.glyphs, look.colour)
     more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-    yield f"lease sweep reconcile {found.sweep} says how to mend {'it' if len(bad) == 1 else 'them'}{more}"
+    yield f"lease sweep reconcile {found.sweep} shows how to fix {'it' if len(bad) == 1 else 'them'}{more}"

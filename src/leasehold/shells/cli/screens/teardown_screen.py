@@ -1,4 +1,4 @@
-"""What a teardown would do, delete, leave and cost, and the gate's findings: short even for ten thousand cells."""
+"""A teardown's actions, deletions, remains and cost, and the gate's findings: short even for ten thousand cells."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from leasehold.model.values.units import say_bytes
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli import output
 
-_NAMED = 5  # cells of one line
+_NAMED = 5  # cells listed on one line
 _LEFT = 10
 _UNPROMISED = "no artifact names it"
 _MARKS = {"passed": "ok ", "refused": "NO ", "unknown": "?  "}
 
 
 def show_teardown(plan: Any) -> None:
-    """Print the plan; what stands in the way comes last, where a terminal still shows it."""
+    """Print the plan; the obstacles come last, where a terminal still shows them."""
     value = plan.as_dict()
     undo = "can be undone" if value["reversible"] else "CANNOT be undone"
     output.say(f"`{value['verb']}` on {value['lease']} ({value['box']}): {undo}")
@@ -38,7 +38,7 @@ def show_teardown(plan: Any) -> None:
 
 
 def gate_lines(findings: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Format the findings: equal ones of many cells in one line, refusals last."""
+    """Format the findings: equal ones of many cells on one line, refusals last."""
     grouped: dict[tuple[str, ...], list[str]] = {}
     for finding in findings:
         run, cell, rest = _cell_of(finding["what"])
@@ -56,7 +56,7 @@ def gate_lines(findings: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def _cell_of(what: str) -> tuple[str, str, str]:
-    """Split a finding about one cell into its run, the cell and the text; another one is all text."""
+    """Split a finding about one cell into run, cell and text; any other is all text."""
     head, colon, rest = what.partition(": ")
     run, slash, cell = head.partition("/")
     if not (colon and slash and run and cell) or " " in head or "/" in cell:

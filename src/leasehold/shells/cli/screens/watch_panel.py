@@ -1,4 +1,4 @@
-"""What `lease watch` shows of a run: a few rows of text, made from data alone."""
+"""The panel of `lease watch`: a few rows of text about a run, made from data alone."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ OVER = ("finished", "failed", "stopped")
 _LABEL_COLUMNS = 6
 _REASON_CHARS = 600
 _GAP = "   "
-_MARKS = {"finished": "●", "failed": "✗", "running": "▶", "": "·"}  # as `lease sweep status` has them
+_MARKS = {"finished": "●", "failed": "✗", "running": "▶", "": "·"}  # the glyphs of `lease sweep status`
 _ASCII_MARKS = {"finished": "#", "failed": "X", "running": ">", "": "."}
 _NAMED = 3
 _QUIET_S, _LONG_QUIET_S = 60, 300
 _FULL, _NEARLY_FULL = 0.95, 0.85  # requirements 16.7: 95 % of bytes or inodes escalates
 _MEMORY_HIGH = 0.90  # requirements 16.9
 IDLE_UTIL, _HOT_C = 5, 85
-_FORETOLD_S = 12 * 3600.0  # what is full later than this is no news
+_FORETOLD_S = 12 * 3600.0  # a disk that fills later than this is not reported
 
 
 class Measured(Protocol):
-    """How far a training is: the shape of kit.progress.Progress."""
+    """How far a training is: same shape as kit.progress.Progress."""
 
     @property
     def step(self) -> int | None: ...
@@ -59,24 +59,24 @@ class Measured(Protocol):
 
 
 class Cells(NamedTuple):
-    """How many of a run's cells are where."""
+    """Counts of a run's cells by state."""
 
     finished: int = 0
     failed: int = 0
     promised: int = 0
-    states: Sequence[str] = ()  # finished, failed, running, or nothing: one for each, in their order
-    running: Sequence[str] = ()  # their names
+    states: Sequence[str] = ()  # finished, failed, running, or empty: one for each cell, in order
+    running: Sequence[str] = ()  # the cells' names
 
 
 @dataclass(frozen=True)
 class WatchView:
-    """A run at one moment. Ages are in seconds; None is not known. `readings` are the box's, every key optional."""
+    """A run at one moment. Ages are in seconds; None is unknown. `readings` are the box's, every key optional."""
 
     run: str
     box: str
     phase: str = "launching"  # launching running stalled stopping finished failed stopped unknown
     phase_s: float | None = None
-    was: str = ""  # while unknown: the phase last seen
+    was: str = ""  # while unknown: the last known phase
     seen_s: float | None = None
     reason: str = ""
     attempt: int = 0
@@ -89,14 +89,14 @@ class WatchView:
     log: Sequence[str] = ()
     hint: str = "Ctrl-C leaves the run running"
     now_unix: float = 0.0
-    glyphs: bool = True  # whether the terminal shows more than ASCII
+    glyphs: bool = True  # whether the terminal shows glyphs beyond ASCII
 
 
 class _Row(NamedTuple):
-    weight: int  # the lighter, the longer it stays when the terminal is short
+    weight: int  # lower weights stay longer when the terminal is short
     label: str
     chunks: list[Chunk]
-    more: int = 20  # weight of the lines after its first
+    more: int = 20  # weight of the lines after the first
 
 
 class _Line(NamedTuple):
@@ -106,7 +106,7 @@ class _Line(NamedTuple):
 
 
 def render(view: WatchView, width: int, height: int, colour: bool) -> list[str]:
-    """Draw the view in at most height lines, each narrower than width: the log above, what matters below."""
+    """Draw the view in at most height lines, each narrower than width: the log above, the rows below."""
     columns = max(8, width - 1)  # the last column stays free: some terminals wrap there
     lines = [line for number, row in enumerate(_rows(view, columns)) for line in _flow(number, row, columns)]
     log_rows = min(len(view.log), 2, max(0, height - 4))
@@ -117,13 +117,13 @@ def render(view: WatchView, width: int, height: int, colour: bool) -> list[str]:
 
 
 def cards_of(readings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the cards among a box's readings."""
+    """List the GPUs among a box's readings."""
     listed = readings.get("gpus")
     return [card for card in listed if isinstance(card, Mapping)] if isinstance(listed, (list, tuple)) else []
 
 
 def number(value: Any) -> float | None:
-    """Trust nothing that a box reads out to be a number."""
+    """Return a box's reading as a number, or nothing: no reading is trusted to be one."""
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if good else None
 
@@ -146,7 +146,7 @@ def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
 
 
 def _alarming(row: _Row) -> _Row:
-    """Put what is about to break first, and keep it on the shortest terminal."""
+    """Return first what is about to break, and keep it on the shortest terminal."""
     worst_first = sorted(row.chunks, key=lambda chunk: (chunk.colour != "red", chunk.colour != "yellow"))
     return _Row(3, row.label, worst_first) if any(chunk.colour == "red" for chunk in row.chunks) else row
 
@@ -162,7 +162,7 @@ def _status(view: WatchView) -> Iterator[Chunk]:
 
 
 def _cells(view: WatchView, columns: int) -> Iterator[Chunk]:
-    """Draw a sweep's cells in their order, or their share where there are many; then name those that run."""
+    """Draw a sweep's cells in order, or their shares where there are many; then name those that run."""
     cells = view.cells
     if cells.promised < 2:
         return
@@ -193,7 +193,7 @@ def _trouble(view: WatchView) -> Iterator[Chunk]:
     if view.phase == "stalled":
         yield Chunk(f"no output for {ago(view.quiet_s or 0)}", "yellow")
         if cards_of(view.readings):
-            yield Chunk("its cards are idle", "yellow")
+            yield Chunk("its GPUs are idle", "yellow")
 
 
 def _alarms(view: WatchView) -> Iterator[Chunk]:
@@ -246,7 +246,7 @@ def _eta(view: WatchView, eta_s: float, what: str) -> Chunk:
         return Chunk(f"{what} was due {ago(-left)} ago", "yellow")
     if left < 1:
         return Chunk(f"{what} any moment")
-    left = round(left / 60) * 60 if left >= 600 else left  # nobody believes the seconds of an hour
+    left = round(left / 60) * 60 if left >= 600 else left  # seconds are false precision past an hour
     moment = time.localtime(view.now_unix + left)
     return Chunk(f"{what} in {ago(left)}, about {time.strftime('%H:%M' if left < 72000 else '%a %H:%M', moment)}")
 
@@ -362,7 +362,7 @@ def _many_cards(cards: Sequence[Mapping[str, Any]], view: WatchView) -> Iterator
 
 
 def _flow(number: int, row: _Row, columns: int) -> Iterator[_Line]:
-    """Fill lines with the row's chunks; what does not fit goes to lines that are given up first."""
+    """Fill lines with the row's chunks; those that do not fit go to lines that are dropped first."""
     room = columns - _LABEL_COLUMNS if row.label else columns
     lines: list[list[Chunk]] = []
     used = 0

@@ -12,12 +12,12 @@ from leasehold.shells.cli.term_text import clean
 
 from .watch_panel import OVER, Cells, Measured, WatchView, number
 
-_PENDING_LINES = 400  # more in one frame are not shown: nobody can read them, and ssh may be slow
+_PENDING_LINES = 400  # more lines in one frame are not shown: nobody can read them, and ssh may be slow
 _TAIL_LINES = 200
 _LINE_CHARS = 2000
-_BACKLOG_CHARS = 16 << 10  # a note this long was written before we looked, so it does not show the speed
+_BACKLOG_CHARS = 16 << 10  # a note this long was written before this watch began, so it does not show the speed
 _MAX_METERS = 64
-_STALLS = {"stalled": True, "stall_over": False, "attempt_ended": False}  # the box judges: it sees the processes too
+_STALLS = {"stalled": True, "stall_over": False, "attempt_ended": False}  # the box decides: it sees the processes too
 _COLOURS = {"event": "2", "unknown": "33", "warning": "33", "by_hand": "33"}
 _RUN_PHASES = {
     "run_opened": "launching",
@@ -31,22 +31,22 @@ _CELL_STATES = {"attempt_started": "running", "attempt_ended": "", "cell_finishe
 
 
 class Meter(Protocol):
-    """Reads progress from a log: the shape of kit.progress.ProgressReader."""
+    """Reads progress from a log: same shape as kit.progress.ProgressReader."""
 
     def feed(self, text: str, at: float | None = None) -> None:
-        """Take text seen at a monotonic time, or old text."""
+        """Add text seen at a monotonic time, or old text."""
 
     @property
     def now(self) -> Measured:
-        """How far it is."""
+        """Return the current progress."""
 
     @property
     def losses(self) -> list[float]:
-        """The loss over the whole run."""
+        """Return the losses over the whole run."""
 
 
 class Board:
-    """The state of a run, from the notes of a watch and the readings of its box."""
+    """The state of a watched run, built from the watch's notes and the box's readings."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Board:
         self._cells: dict[str, str] = {}
         self._meters: dict[str, Meter] = {}
         self._meter: Meter | None = None
-        self._heard_unix = self._log_unix = self._lost_unix = 0.0  # 0 is never
+        self._heard_unix = self._log_unix = self._lost_unix = 0.0  # 0 means never
         self._lost_why = ""
         self._readings: dict[str, Any] = {}
         self._open_line = ""  # a progress bar's last redraw; the next one replaces it
@@ -90,11 +90,11 @@ class Board:
             self._say(f"* {line}", _COLOURS.get(note.kind, ""))
 
     def take_readings(self, readings: Mapping[str, Any]) -> None:
-        """Take the newest readings of the box; keys that are absent keep their last value."""
+        """Store the newest readings of the box; absent keys keep their last value."""
         self._readings.update(readings)
 
     def drain(self, last: bool) -> list[str]:
-        """Give the lines that came since the last call, ready for the scrollback; at last also an unfinished one."""
+        """Return the lines since the last call, ready for the scrollback; at the end also an unfinished one."""
         if last:
             self._close_line()
         lines = list(self._pending)
@@ -105,7 +105,7 @@ class Board:
         return lines
 
     def view(self) -> WatchView:
-        """Return the view of now."""
+        """Return the view at this moment."""
         now = self._clock()
         quiet_s = max(0.0, now - self._log_unix) if self._log_unix else None
         phase = self._phase_now()
@@ -165,7 +165,7 @@ class Board:
             self._cells = {name: state if state == "finished" else "" for name, state in self._cells.items()}
             self._reason = ""
         self._attempt = int(number(event.get("attempt")) or self._attempt)
-        if kind == "tasks_seen":  # a cluster's word for its tasks: why they wait, or nothing
+        if kind == "tasks_seen":  # a cluster's reason why its tasks wait, or nothing
             self._waits = str(event.get("why") or "")
         else:
             self._reason = self._reason or str(event.get("why" if kind == "cell_failed" else "reason") or "")
@@ -181,12 +181,12 @@ class Board:
             self._meters.pop(next(iter(self._meters)))
         self._meter = self._meters.setdefault(cell, self._meters.get(cell) or self._new_meter())
         old = len(note.text) >= _BACKLOG_CHARS
-        # Redraws arrive without their carriage return: without a line end, the next text replaces this one.
+        # Redraws arrive without their carriage return: without a line end, the next text replaces this line.
         self._meter.feed(note.text if note.text.endswith("\n") else note.text + "\r", None if old else self._tick())
         self._log_unix = self._clock()
         *lines, rest = note.text.split("\n")
         if lines:
-            lines[0] = lines[0] or self._open_line  # empty: "\r\n" came in two pieces
+            lines[0] = lines[0] or self._open_line  # empty: "\r\n" was split over two reads
             self._open_line = ""
         kept = lines[-_PENDING_LINES:]
         self._skipped += len(lines) - len(kept)
@@ -207,7 +207,7 @@ class Board:
 
 
 def _changed(cells: dict[str, str], event: Mapping[str, Any]) -> dict[str, str]:
-    """Take in cells that joined a sweep, or went to another box."""
+    """Update the cells that joined a sweep, or moved to another box."""
     named = event.get("cells")
     names = [str(name) for name in named] if isinstance(named, list) else []
     if event.get("k") == "cells_added":

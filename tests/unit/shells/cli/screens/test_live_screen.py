@@ -192,7 +192,7 @@ def test_a_stall_says_how_long_nothing_came() -> None:
     idle = {**READINGS, "gpus": [{**CARD, "util": 0}]}
     text = drawn(changed(phase="stalled", quiet_s=840, readings=idle))
     assert "STALLED for 2 h 14 min" in text
-    assert "no output for 14 min   its cards are idle" in text
+    assert "no output for 14 min   its GPUs are idle" in text
     assert "gpu 0 ░░░░░░░░░ 0% idle" in text
 
 
