@@ -123,7 +123,7 @@ def _parse_entry(raw: bytes, at: int, any_names: bool, folders: bool) -> Tuple[E
 
 
 def _is_plain_file(attributes: int) -> bool:
-    """Whether neither the DOS half (bit 4: a folder) nor the Unix half says that an entry is anything but a file."""
+    """Return whether neither the DOS half (bit 4: a folder) nor the Unix half marks an entry as anything but a file."""
     return not attributes & _DOS_FOLDER and stat.S_IFMT(attributes >> 16) in (0, stat.S_IFREG)
 
 
@@ -141,7 +141,7 @@ def _widen(extra: bytes, values: Tuple[int, int, int], name: str) -> Tuple[int, 
 
 
 def parse_extra(extra: bytes, name: str) -> Dict[int, bytes]:
-    """Split an extra area into its fields; readers differ about a tag used twice, so it is refused."""
+    """Split an extra area into its fields; readers disagree on a duplicate tag, so it is refused."""
     fields: Dict[int, bytes] = {}
     at = 0
     while at < len(extra):
@@ -155,7 +155,7 @@ def parse_extra(extra: bytes, name: str) -> Dict[int, bytes]:
 
 
 def check_name(raw: bytes, any_names: bool = False) -> str:
-    """Return an entry's name, refused when it could mean a path outside the archive, unless that is never unpacked."""
+    """Return an entry's name; one that could mean a path outside is refused, unless the archive is never unpacked."""
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError as error:
