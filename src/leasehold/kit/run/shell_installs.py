@@ -101,7 +101,7 @@ def _changes(words: List[_Word], where: str, substitute: Substitute) -> List[Tup
 
 
 def _option(before: str, text: str) -> Tuple[str, str]:
-    """Return the option of a word that names a file: `-r FILE`, `-rFILE`, `--requirement FILE`, `--requirement=FILE`."""
+    """Return the option of a word that has a file: `-r FILE`, `-rFILE`, `--requirement FILE`, `--requirement=FILE`."""
     if before in _FILE_OPTIONS and not text.startswith("-"):
         return before, text
     name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""Where a download comes from: a URL, or a repository of a hub with a revision and the files wanted of it."""
+"""The source of a download: a URL, or a repository of a hub with a revision and the wanted files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NEAR = ("127.0.0.1", "localhost", "::1")
 
 
 class BadSource(ValueError):
-    """A source that cannot be used; str() says why."""
+    """A source that cannot be used; str() gives the reason."""
 
 
 class Source(NamedTuple):
-    """One place to fetch from."""
+    """One source of a download."""
 
     kind: str  # url, or one of HUBS
     name: str  # the URL, or org/name
@@ -29,7 +29,7 @@ class Source(NamedTuple):
 
     @property
     def safe(self) -> bool:
-        """Whether nobody on the way can change what comes."""
+        """Return whether nobody in between can change what arrives."""
         return self.kind != "url" or self.name.startswith("https://") or is_near(self.name)
 
 
@@ -54,7 +54,7 @@ def parse_source(text: object) -> Source:
 
 
 def plain_url(text: str) -> str:
-    """Spell an address without its query and user: those may hold tokens."""
+    """Format an address without its query and user: those may hold tokens."""
     try:
         parts = urlsplit(text)
         host = parts.hostname or ""
@@ -65,7 +65,7 @@ def plain_url(text: str) -> str:
 
 
 def is_near(url: str) -> bool:
-    """Tell whether an address is this machine itself."""
+    """Return whether an address is this machine itself."""
     return urlsplit(url).hostname in _NEAR
 
 

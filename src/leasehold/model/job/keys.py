@@ -1,4 +1,4 @@
-"""The words of a job file: every key, what it means, and its JSON Schema. Parser, schema and docs read this."""
+"""The keys of a job file: each with its meaning and its JSON Schema. Parser, schema and docs read this."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ WORDS = (
 
 
 def json_schema() -> dict[str, Any]:
-    """Spell the JSON Schema that editors use."""
+    """Return the JSON Schema that editors use."""
     artifact = {"anyOf": [{"type": "null"}, _LOADS, _object(ARTIFACT_WORDS)]}
     properties = _properties(WORDS)
     properties["env"] = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}

@@ -1,4 +1,4 @@
-"""Read `downloads:` of a job file; every complaint names the entry and what to write instead."""
+"""Read `downloads:` of a job file; every error names the entry and what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read `slurm:` of a job file, and spell it as sbatch wants it."""
+"""Read `slurm:` of a job file, and format it as sbatch options."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def parse_slurm(value: Any, bad: Bad) -> dict[str, Any]:
 
 
 def slurm_options(job: Job) -> dict[str, Any]:
-    """Join what the job asks of Slurm with what it says elsewhere."""
+    """Combine the job's Slurm options with its other settings."""
     cards: dict[str, Any] = {}
     if job.gpu and "gres" not in job.slurm:
         named = {"gpu_name": job.gpu.name, "gpu_count": job.gpu.count} if job.gpu.name else {}
