@@ -1,4 +1,4 @@
-"""Facts of one profile that cannot both be true are refused before anything rests on them."""
+"""Refuse contradictory facts of one profile before anything rests on them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _one_state_tier(profile: Profile) -> None:
 
 
 def _survival_is_ordered(tier: Tier) -> None:
-    """What outlives the end of the box outlives its sleep."""
+    """Check that what outlives the end of the box also outlives its sleep."""
     if tier.survives_destroy == YES and tier.survives_stop == NO:
         raise ValueError(f"tiers[{tier.name}]: it cannot survive destroy and not stop")
 
@@ -94,7 +94,7 @@ def _credentials_are_private(profile: Profile) -> None:
 
 
 def _variables_have_folders(profile: Profile) -> None:
-    """A variable may stand on {state}, {durable} or {scratch}, where a tier has that role and a path."""
+    """Check variables on {state}, {durable} or {scratch}: a tier must have that role and a path."""
     folders = {role: tier.path for tier in profile.tiers for role in tier.roles if tier.path or role == "state"}
     for name, value in profile.environment.variables.items():
         try:

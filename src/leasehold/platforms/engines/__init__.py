@@ -1,1 +1,1 @@
-"""What starts work detached and observes it."""
+"""Engines start work detached and observe it."""

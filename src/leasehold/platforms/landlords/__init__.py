@@ -1,1 +1,1 @@
-"""Who rents, parks and releases boxes."""
+"""Landlords rent, park and release boxes."""
