@@ -1,7 +1,7 @@
 """Every error that a person can see, grouped by who must act.
 
 LeaseholdError
- ├─ UserError       exit 2   your turn: something of yours must change, then the same command goes on
+ ├─ UserError       exit 2   your turn: something of yours must change, then the same command continues
  │   └─ NotDurable  exit 2   trained to the end, but the results are not on the durable tier
  ├─ Refusal         exit 3   a gate said no; nothing was done
  ├─ BoxError        exit 4   the box is wrong or said no

@@ -5,8 +5,8 @@ from leasehold.checkpoint.lightning import lightning_callback
 guard = lightning_callback("ckpt")  # every_steps=500, or every_s=600, fix the interval; the end is saved, too
 Trainer(callbacks=[guard]).fit(model, data, ckpt_path=guard.newest())
 
-Lightning by itself begins an epoch's data again after a resume in its middle. Hand over the loader's ResumableSampler
-(`lightning_callback("ckpt", sampler=sampler)`), or use a loader with a state of its own.
+Lightning by itself restarts an epoch's data after a resume in its middle. Pass the loader's ResumableSampler
+(`lightning_callback("ckpt", sampler=sampler)`), or use a loader with its own state.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List
 class ResumableSampler:
     """Yields batches of indexes, shuffled by (seed, epoch) alone; pass it to DataLoader as batch_sampler.
 
-    `Checkpointer.step` counts a batch as done. Workers that fetch ahead therefore do not move the place.
+    `Checkpointer.step` counts a batch as done. Workers that prefetch therefore do not move the position.
     """
 
     def __init__(self, length: int, batch: int, seed: int = 0, rank: int = 0, world: int = 1) -> None:

@@ -1,7 +1,7 @@
 """A project's file may make a platform's facts more cautious, never less: the stricter of two profiles, field by field.
 
-A project is somebody's code. What it states about verbs and survival decides what may be deleted without a receipt, so
-the facts that ship and the person's own hold against it. Each field of a profile has its rule in a table below.
+A project is untrusted code. Its facts about verbs and survival decide what may be deleted without a receipt, so the
+shipped facts and the person's own take precedence. Each field of a profile has its rule in a table below.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class _Guard:
 def guard(base: Profile | None, over: Profile, *, defines: bool = False) -> tuple[Profile, list[Loosening]]:
     """Return the stricter of a profile without (base) and with (over) a project's files, and the refused facts.
 
-    `defines`: only the project's files name this platform; base is then what they extend, if anything they do not hold.
+    `defines`: only the project's files define this platform; base is then the profile outside them that they extend.
     """
     at = _Guard(defines)
     traits = _traits(at, base, over)

@@ -39,7 +39,7 @@ class _Leaf:
 class Shelf:
     """Profiles by id; folders of overlays are applied in order, a later one wins, the project's last.
 
-    A project's files make facts more cautious, never less: what they relax is listed in `relaxed` and not used.
+    A project's files make facts more cautious, never less: relaxed facts are listed in `relaxed` and not used.
     """
 
     overlays: tuple[Path, ...] = ()

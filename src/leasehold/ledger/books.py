@@ -120,7 +120,7 @@ def find_run(ledger: Ledger, word: str) -> RunRecord:
 def _named(ledger: Ledger, name: str) -> list[tuple[Any, ...]]:
     """Resolve a job's name: the run that lives, else the newest that ever lived, else the newest planned one.
 
-    Two that live are a question for a person; the parts of one sweep on several boxes are not two.
+    If two live, a person must choose; the parts of one sweep on several boxes count as one.
     """
     rows = ledger.query("SELECT * FROM runs WHERE name = ? ORDER BY created DESC", name)
     records = [run_from_row(row) for row in rows]
@@ -230,8 +230,8 @@ def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> 
 def pending_intent(ledger: Ledger, lease: str) -> dict[str, Any] | None:
     """Return the act that was approved and begun on this lease and has not ended, if any.
 
-    granted_unix says when; a ledger that did not keep it has the time of the record. Where a person is told what to
-    click (verb_asked), telling is the act: it has ended, and the next `lease down` is a question of its own.
+    granted_unix is the time of approval; an old ledger without it gives the time of the record. If a person is asked
+    to click (verb_asked), asking is the act: it has ended, and the next `lease down` asks anew.
     """
     pending: dict[str, Any] | None = None
     for event in ledger.events(lease=lease):

@@ -1,7 +1,7 @@
 """The parts of an engine: each method states what a second call does, and what happens if its object is gone.
 
-A lost connection raises LinkError from every method here, and a box's refusal BoxError or Refusal; nothing is then
-known of what was asked, so each call may be repeated. A run that the box does not know raises BoxError `run.absent`,
+A lost connection raises LinkError from every method here, and a box's refusal BoxError or Refusal; the
+result is then unknown, so each call may be repeated. A run that the box does not know raises BoxError `run.absent`,
 except where a method says otherwise.
 """
 
@@ -141,7 +141,7 @@ class Ranges(Protocol):
     def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
         """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
 
-        A sixth element that is true: a small file whole, with the 32 bytes of its sha256 behind it.
+        A true sixth element means: a small file whole, followed by the 32 bytes of its sha256.
         """
 
     def sums(self, run: str, cell: str, path: str) -> list[str]:

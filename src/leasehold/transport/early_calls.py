@@ -1,6 +1,6 @@
 """Remember successful connections, so that the next command opens ssh to a box before it loads itself.
 
-The one door to that: who opens, pulls or gives up a box asks here. Other modules are loaded when they are needed.
+All code that opens, pulls or gives up a box uses only this module for it. Other modules are loaded on need.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EarlyCalls:
     def opening(self, name: str, transport: Transport) -> Iterator[Transport]:
         """Return the transport to a box; its first link is opened early if the box was reached before.
 
-        A call that was answered is remembered for the next command; one that was not is forgotten.
+        A successful connection is remembered for the next command; a failed one is forgotten.
         """
         from .ahead import CalledAhead
         from .openssh import SshTransport

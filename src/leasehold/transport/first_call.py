@@ -1,9 +1,9 @@
 """The first step of a command, before its imports: open ssh to the box that it names, as in the last command.
 
-ssh takes 0.2 s and more to shake hands, and our own start a good part of that: so they overlap. The call is spelled
-in a file of the home, written after one that led somewhere, and is taken up by whoever would have made the same.
-Another one is ended unused: nothing was said by it but ssh's own greetings. Only what Python has loaded anyway is
-imported here.
+ssh takes 0.2 s and more to shake hands, and our own start a good part of that: so they overlap. The command line is
+read from a file of the home, written after a successful connection, and the link is used by the code that would have
+run the same command line. An unused link is ended: nothing was sent over it but ssh's own handshake. Only modules
+that Python has loaded anyway are imported here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Detect over real connections what a box's ssh server permits: commands, sftp, or only a terminal.
 
-Our own protocol needs commands and nothing else; a relay that only carries a terminal cannot be worked with.
+Our own protocol needs commands and nothing else; a relay that only carries a terminal cannot be used.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _SFTP_VERSION = 2
 class Patience:
     """How long to wait, in seconds.
 
-    hello_s: for a first word; quiet_s: in silence, before a door counts as closed; doubt_s: in silence, before it is
-    asked by hanging up on our side, (without a word from it, after some words); answer_s; terminal_s; prompt_s: in
-    silence, until a terminal has shown what it shows.
+    hello_s: for the first word; quiet_s: of silence before a server counts as running no commands; doubt_s: of silence
+    before our side hangs up as a test, (without any output from it, after some output); answer_s; terminal_s;
+    prompt_s: of silence until a terminal's output counts as complete.
     """
 
     hello_s: float = 40.0
@@ -85,7 +85,7 @@ def detect(
 ) -> DoorReading:
     """Probe the server; with a root, also write, read and delete a file in it. Raises LinkError if nothing answers.
 
-    signs are what a platform's boxes have, as (kind, value): env, file or mount, and its name.
+    signs identify a platform's boxes, as (kind, value): env, file or mount, and its name.
     """
     patience = patience or Patience()
     begun = time.monotonic()
@@ -104,7 +104,7 @@ def detect(
 def refuse_closed_door(transport: Transport, *, thorough: bool = False) -> None:
     """Raise if an ssh server lets us in and runs no commands; return silently if it does.
 
-    One that ran our line late, after we had hung up, counts as open unless thorough: then it must also hear us.
+    If our line ran late, after we had hung up, it counts as open unless thorough: then it must also receive input.
     """
     ssh = transport if isinstance(transport, SshTransport) else getattr(transport, "called", None)
     if not isinstance(ssh, SshTransport) or (ssh.proven and not thorough) or getattr(transport, "ended", False):
@@ -130,8 +130,8 @@ def _enter(
 ) -> _Talk | DoorReading:
     """Open a conversation with the probe line, or report why there is none.
 
-    In doubt we hang up on our side, having said nothing: a menu that reads a choice ends then, a slow login goes on
-    and says hello. With hear_late that is enough; else it is called again, with the patience that its hello took.
+    In doubt we close our side without sending anything: a menu that reads a choice then ends, a slow login continues
+    and sends hello. With hear_late that is enough; else connect again, and wait as long as its hello took.
     """
     begun = time.monotonic()
     nonce = secrets.token_hex(8)
@@ -179,7 +179,7 @@ class _Talk:
     def hear(self, word: str, limit_s: float, quiet_s: tuple[float, float] | None = None) -> str | None:
         """Wait for one of our lines that starts with word; None at the end, or after silence.
 
-        quiet_s is how long a silence may last before anything was heard, and after.
+        quiet_s limits silence before anything was received, and after.
         """
         mark = f"LEASEHOLD-PROBE/1 {self.nonce} {word}".encode()
         deadline = time.monotonic() + limit_s

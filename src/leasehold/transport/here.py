@@ -1,6 +1,6 @@
 """The features available on this machine: Linux all, macOS all but being a box, Windows those that need no box.
 
-docs/homes.md says the same for people.
+docs/homes.md describes the same for people.
 """
 
 from __future__ import annotations

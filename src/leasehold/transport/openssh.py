@@ -60,7 +60,7 @@ class SshTransport:
     ) -> None:
         """Prepare; name is the box's in the book, only_pins keeps the user's own known_hosts out of a first contact.
 
-        links is the folder of connections that short askings may share; none are shared without it.
+        links is the folder of connections that short requests may share; none are shared without it.
         """
         self.name = name or f"ssh:{address}"
         self.address = address

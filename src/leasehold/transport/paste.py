@@ -1,6 +1,6 @@
 """Read the ssh command that a provider's console shows. Only an address and a key file are taken from it.
 
-Nothing pasted is ever run or handed on as an option: what could execute or reroute is refused, the rest is named.
+Pasted text is never run or passed on as an option: what could execute or reroute is refused, the rest is listed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long to wait for a silent box, and where to report the wait: set once, by the command of this process.
 
-A command that sets nothing waits as long as the connection lives, and says nothing.
+A command that sets nothing waits as long as the connection lives, and reports nothing.
 """
 
 from __future__ import annotations

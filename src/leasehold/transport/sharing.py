@@ -1,7 +1,7 @@
 """A shared connection for short requests: ssh's own master, in a folder of ours, gone after a minute without use.
 
-Whoever needs a connection of their own (a launch, whose detachment must survive a real logout; bulk) opens one.
-The user's own `ControlPath` for a host is joined as it is, and never becomes ours: we start no master there.
+Tasks that need a separate connection (a launch, whose detachment must survive a real logout; bulk) open one.
+The user's own `ControlPath` for a host is used as it is, and never becomes ours: we start no master there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs on a box that lacks the parcel: read it from stdin, check it, unpack it, exec it.
 
-Sent as it stands by transport/wire.py; stdlib only, Python 3.8 and up.
+Sent verbatim by transport/wire.py; stdlib only, Python 3.8 and up.
 """
 
 import hashlib

@@ -57,7 +57,7 @@ class Ranks:
     def part_at_exit(self) -> None:
         """Destroy the group before the interpreter ends, unless the script does it: a script that obeys us exits early.
 
-        What is left of a group then, its threads above all, can abort a process that was about to end well.
+        Otherwise leftovers of the group, its threads above all, can abort a process that was about to exit with 0.
         """
         if _dist() is not None:
             atexit.register(_take_down)
@@ -73,7 +73,7 @@ class Agreement:
     def on(self, anyone: List[int], firsts: List[int], stride: int, now: bool = False) -> Optional[List[int]]:
         """Return the requests of any process and of the first process; None between two exchanges.
 
-        The first process says after how many steps to ask again; `now`, the same on every process, asks at once.
+        The first process sets after how many steps to ask again; `now`, the same on every process, asks at once.
         """
         if self._ranks.world == 1:
             return [*anyone, *firsts]

@@ -1,7 +1,7 @@
 """Checkpoints that a framework writes itself, with an atomic name, a list of hashes, and a fallback added.
 
-Hugging Face Trainer, Lightning and Accelerate know best how to save their own state. What they lack is done here: when
-to save, a folder that is whole or absent, proof that nothing changed since, and the step back when something did.
+Hugging Face Trainer, Lightning and Accelerate know best how to save their own state. This module adds what they lack:
+when to save, a folder that is whole or absent, proof that nothing changed since, and the fallback if something did.
 """
 
 from __future__ import annotations

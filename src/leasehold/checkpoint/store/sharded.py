@@ -1,7 +1,7 @@
 """Checkpoints of models that no process holds whole (FSDP, tensor parallel): each saves its part through torch's DCP.
 
 A sharded checkpoint is a folder: DCP's own files, one file of ours per process for everything else, and a list with
-the size and hash of each. It is written under another name and renamed once every process is done.
+the size and hash of each. It is written under a temporary name and renamed once every process is done.
 """
 
 from __future__ import annotations

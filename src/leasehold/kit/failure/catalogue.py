@@ -1,9 +1,9 @@
 """The failure catalogue's matching half, compiled to JSON beside this file.
 
-`tools/gen_catalogue.py` writes catalogue.json from facts/catalogue/*.yaml. A sign is a regex over one line with the
-literals of which any match holds at least one; an anchor is a short string, chosen so that few anchors cover
-all literals. Literals and anchors are compared with digits masked: a log's lines differ mostly in their numbers, so
-that masked lines repeat and each has to be looked at once.
+`tools/gen_catalogue.py` writes catalogue.json from facts/catalogue/*.yaml. A sign is a regex over one line with
+literals, at least one of which is in every match; an anchor is a short string, chosen so that few anchors cover all
+literals. Literals and anchors are compared with digits masked: a log's lines differ mostly in their numbers, so
+masked lines repeat and each has to be checked once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Combine the verdict on the vanished process, the log's suspects and the disk into one class of failure.
 
-Pure, and used where the log lies: the box decides by it, and `lease doctor` shows the same.
+Pure, and used where the log is: the box decides by it, and `lease doctor` shows the same (docs/monitoring.md).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Classed(NamedTuple):
 def classify(verdict: Verdict, suspects: Sequence[Candidate], disk: DiskNow, broken: Sequence[str] = ()) -> Classed:
     """Decide by the evidence nearest to the hardware: the card, kernel and platform, disk, then the log.
 
-    `broken` lists what the readings said of the card itself during the attempt.
+    `broken` lists faults of the card itself that the readings showed during the attempt.
     """
     if broken:
         said = (*broken, *_lines(suspects), *verdict.evidence)

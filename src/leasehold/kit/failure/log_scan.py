@@ -1,8 +1,8 @@
 """Read a log once and find every known sign in it: bounded memory, bounded time a line, any length.
 
-The text is taken as bytes in blocks. Lines with their digits masked repeat all the time, so a masked line that holds
-no literal is remembered as clean, and only new ones are searched. A carriage return ends a line too: a progress bar
-draws a thousand of them between two newlines.
+The text is read as bytes in blocks. Lines with their digits masked repeat all the time, so a masked line without a
+literal is remembered as clean, and only new ones are searched. A carriage return ends a line too: a progress bar
+prints a thousand of them between two newlines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The one prescribed remedy for each class of failure (docs/decisions/0021).
 
-Pure. Nothing here shrinks an experiment, edits a configuration, or starts again what failed the same way twice.
+Pure. Nothing here shrinks an experiment, edits a configuration, or restarts what failed the same way twice.
 """
 
 from __future__ import annotations

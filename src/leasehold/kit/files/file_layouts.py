@@ -16,7 +16,7 @@ class NewerLayout(ValueError):
 def require(value: Mapping[str, Any], known: str, what: str, writer: str = "") -> None:
     """Raise NewerLayout unless a document has the known layout ("family/number"); no layout means the first.
 
-    writer: the version that wrote it, where that is known from elsewhere.
+    writer: the version that wrote it, if that is known from elsewhere.
     """
     said = value.get("schema", known)
     if said == known:

@@ -1,7 +1,7 @@
 """A kernel lock on a file, and ghost locks: held on a file that was deleted or replaced, so its path looks free.
 
 A flock belongs to the inode, not to the path. After `find -name '*.lock' -delete` the holder still holds the old
-inode, and the next taker creates and locks a new one. Both then believe that they are alone.
+inode, and the next process creates and locks a new one. Both then believe that they are alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def is_at(fd: int, path: str) -> bool:
 def ghost_holders(path: str, fresh: bool = True) -> List[int]:
     """List live processes that hold a lock on a deleted file of this name; empty if the kernel does not report it.
 
-    A lock whose taker has ended (it lives on in a child) is not listed by the kernel.
+    The kernel does not list a lock whose process has ended, though it lives on in a child.
     """
     global _read
     now = time.monotonic()

@@ -1,8 +1,8 @@
 """An append-only file of JSON lines whose every prefix is readable.
 
 One writer at a time (the caller holds a lock). A line counts once its newline is on disk; a torn tail is
-what a kill left behind, and the next writer cuts it off. A line that cannot be read before others that can
-(a failing disk, an editor) is passed over by every reader, and nothing after it is ever cut off.
+left by a kill, and the next writer cuts it off. An unreadable line before readable ones
+(a failing disk, an editor) is skipped by every reader, and nothing after it is ever cut off.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Scan(NamedTuple):
 def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event], int]:
     """Return whole events from a byte offset on, at least one however long, and the offset after the last of them.
 
-    A line that cannot be read is passed over if an event follows it; what follows no event may be half written yet.
+    An unreadable line is skipped if an event follows it; a last line may be half written yet.
     """
     try:
         with open(path, "rb") as file:

@@ -1,8 +1,8 @@
 """Find the newest whole checkpoint below a folder: a file with its end, or a folder with its writer's end mark.
 
-A file is whole when its format says where it ends and it ends there. A folder is whole when it holds what its writer
-writes last, lacks no file that the one before it has, and no file in it is cut short. What cannot be known to be whole
-is never taken.
+A file is whole if its format states where it ends and it ends there. A folder is whole if it has the file that its
+writer writes last, lacks no file that the one before it has, and no file in it is truncated. A checkpoint that is not
+known to be whole is never used.
 """
 
 from __future__ import annotations

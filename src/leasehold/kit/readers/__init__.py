@@ -4,7 +4,7 @@
 
 Every reader is bounded in memory and time by Limits, whatever the file claims, and raises Unreadable, never
 another error, for a file that does not load. Opening (`open_source`) and reading (`read_source`) are separate
-so that a process can give up its rights in between.
+so that a process can drop its privileges in between.
 """
 
 from __future__ import annotations

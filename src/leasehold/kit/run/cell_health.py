@@ -1,7 +1,7 @@
 """The state of a cell: one pure function for both ends.
 
-Facts only: locks, processes, exit records, artifacts, silence, the card, the processor. A string that the program
-prints is not among them. What is not known is None, and where that matters the state is unknown, never a guess.
+Facts only: locks, processes, exit records, artifacts, silence, the card, the processor. The program's output is
+not among them. An unknown fact is None, and if it matters the state is unknown, never a guess.
 """
 
 from __future__ import annotations

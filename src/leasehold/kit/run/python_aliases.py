@@ -14,7 +14,7 @@ _NAMES = ("python3", "python")
 def with_python(environ: Mapping[str, str], root: str) -> Dict[str, str]:
     """Return the environment with both names on the PATH; the box's own programs always come first.
 
-    Without any Python on the PATH, our own one's folder joins its end, so that what lies beside it is found too.
+    Without any Python on the PATH, the folder of ours is appended, so that the programs beside it are found too.
     """
     path = environ.get("PATH") or os.defpath
     found = {name: _which(name, path) for name in _NAMES}
@@ -34,7 +34,7 @@ def with_python(environ: Mapping[str, str], root: str) -> Dict[str, str]:
 def _stand_in(place: str, known: str) -> None:
     """Write a script; on a noexec disk, a link.
 
-    The script comes first because through a link from elsewhere a virtual environment is not recognised.
+    The script comes first because a virtual environment is not recognised through a link from elsewhere.
     """
     script = b"#!/bin/sh\nexec '%s' \"$@\"\n" % os.fsencode(known).replace(b"'", b"'\\''")
     if _holds(place, script) or (os.path.islink(place) and os.readlink(place) == known):

@@ -1,7 +1,7 @@
 """Experiment trackers and hubs: which secret each uses, and how it reports whose key that is. Data.
 
 Each row was checked against the tracker's public documentation or client source; `source` says where. Neptune is
-not here: no public source that we could read shows a call which answers this for today's tokens.
+not here: no public source that we could read documents such a call for its present tokens.
 """
 
 from __future__ import annotations

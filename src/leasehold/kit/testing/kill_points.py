@@ -1,7 +1,7 @@
 """Pause at a named moment until a rehearsal continues it: this is how the kill matrix aims.
 
 LEASEHOLD_PAUSE="FOLDER:EVENT:PHASE" makes the process that reaches PHASE (before, during, after) of
-EVENT write FOLDER/reached (its pid) and wait for FOLDER/go. Unset, which is always outside rehearsals,
+EVENT write FOLDER/reached (its pid) and wait for FOLDER/go. Unset, as always outside rehearsals,
 it costs one dictionary look-up.
 """
 

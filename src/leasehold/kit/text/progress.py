@@ -1,7 +1,7 @@
 """Read a training's progress from its output, in chunks of any size; time and memory are bounded.
 
 Every counter in a log (a bar, the number after "step") is a track. One track is the training; the others are
-validation, loading or an outer loop, and must not move it. `Track.rank` says what tells them apart.
+validation, loading or an outer loop, and must not move it. `Track.rank` distinguishes them.
 """
 
 from __future__ import annotations

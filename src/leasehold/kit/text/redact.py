@@ -1,7 +1,7 @@
 """Remove secrets from what is stored: known values in every usual encoding, and strings with the shape of a token.
 
-What is taken out is written over, byte for byte, so that nothing changes its length or place: a log can be cleaned
-while its trainer appends to it, and offsets into it stay true. Doing it twice changes nothing more.
+A secret is overwritten byte for byte, so that nothing changes its length or place: a log can be cleaned while its
+trainer appends to it, and offsets into it stay valid. A second pass changes nothing more.
 """
 
 from __future__ import annotations

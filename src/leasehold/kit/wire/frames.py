@@ -1,7 +1,7 @@
 """Frames on the wire: length, request id and type, then a bounded payload.
 
 Both ends may have several requests in flight; bulk chunks of one interleave with events of another.
-Nothing rests on end-of-file: each answer ends in END or ERROR.
+Nothing relies on end-of-file: each answer ends in END or ERROR.
 """
 
 from __future__ import annotations

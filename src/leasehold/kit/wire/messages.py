@@ -1,6 +1,6 @@
 """The box's answers, the shape of journal events, and status.json. Only type checkers import this.
 
-A key of a class with total=False may be missing: an older box does not send it, or there was nothing to say.
+A key of a class with total=False may be missing: an older box does not send it, or there was nothing to report.
 Home trusts none of it: it checks types and strips text before it shows or compares anything.
 """
 
@@ -119,7 +119,7 @@ class Status(_Folded, total=False):
 class RunSeen(_Folded, total=False):
     """A run as the box sees it now: its journal, checked against locks and processes.
 
-    One that cannot be read has a `problem`, the state `unknown` and nothing else.
+    An unreadable one has a `problem`, the state `unknown` and nothing else.
     """
 
     problem: str

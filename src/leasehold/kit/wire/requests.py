@@ -1,6 +1,6 @@
 """The fields of each request, beside its name `op`. Only type checkers and tests import this: nothing at run time.
 
-A key of a class with total=False may be left out. The box takes nothing for granted: it checks what it reads.
+A key of a class with total=False may be left out. The box trusts nothing: it checks what it reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The checkpoints that a job's commands refer to: `{{latest: ckpt-*}}`, and `resume:` with its `{{resume}}`.
 
-The box looks for them before each attempt and puts what it found into a variable for each pattern. The commands refer
-to the variables, so that they mean the same on every home and box.
+The box searches for them before each attempt and sets one variable for each pattern. The commands refer to the
+variables, so that they mean the same on every home and box.
 """
 
 from __future__ import annotations

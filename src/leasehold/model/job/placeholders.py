@@ -39,7 +39,7 @@ class _Found(NamedTuple):
 def fill(command: str, params: Collection[str] = (), latest: Latest | None = None) -> str:
     """Turn the placeholders of a shell command into references; text without any is returned unchanged.
 
-    A sweep's parameters are placeholders too. `latest` takes the checkpoints that are asked for.
+    A sweep's parameters are placeholders too. `latest` collects the checkpoints that the command refers to.
     """
     if not _SHAPE.search(command):
         return command

@@ -117,8 +117,8 @@ class Lease:
     def segments(self, until_unix: float, since_unix: float = 0.0) -> list[Segment]:
         """Cut the lease at every change of its meter, from its opening (or later) to a moment (or its end).
 
-        Stretches that another lease of the same machine counts are left out.
-        The first price and the first disk sizes that became known count from the opening: it cost no less before.
+        Periods that another lease of the same machine counts are left out.
+        The first known price and disk sizes apply from the opening: it cost no less before.
         """
         end = min(until_unix, self.closed_unix) if self.closed_unix else until_unix
         state, price, disk = RUNNING, str(self._first("price", self.price)), _sizes(self._first("disk", {}))

@@ -68,7 +68,7 @@ def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
 def _left_s(record: RunRecord, trained_s: float, open_s: float) -> float | None:
     """Return the time until every cell has had its `expect`; past that, or without it, it is unknown.
 
-    Cells that run side by side train more than an hour in an hour; as many are taken to go on like that.
+    Cells that run in parallel train more than an hour per hour; the same number is assumed to continue.
     """
     plan = json.loads(record.plan_json)
     expected = float(plan.get("job", {}).get("expect_s") or 0.0) * max(1, len(plan.get("cells") or ()))

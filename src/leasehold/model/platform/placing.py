@@ -15,7 +15,7 @@ _UNSOURCED = Source("", "2000-01", "own")  # not documented: stated by a person,
 def placed(profile: Profile, root: str, durable: str = "") -> Profile:
     """Move the state role to the tier that holds root, and the durable tier to the path that a person named.
 
-    A root that no tier holds gets a tier of which nothing is known. An empty root stays on the state tier.
+    A root outside all tiers gets a new tier with unknown facts. An empty root stays on the state tier.
     """
     if durable:
         profile = _with_durable(profile, durable)

@@ -13,7 +13,7 @@ class PersonLandlord:
     simulated = False
 
     def act(self, lease: Lease, verb: Verb) -> BoxState:
-        """Return ASKED: the person acts by the verb's steps, no API is called. A verb that ends no meter is GONE at once."""
+        """Return ASKED: the person acts by the verb's steps. A verb that ends no meter is GONE at once."""
         return BoxState.GONE if verb.stops_all == "n/a" else BoxState.ASKED
 
     def poll(self, lease: Lease) -> BoxState:

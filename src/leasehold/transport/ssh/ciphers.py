@@ -20,7 +20,7 @@ _CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config", "/etc/ssh/ssh_config.d", "~/
 def remembered(ssh: tuple[str, ...], target: tuple[str, ...], memory: Path) -> str:
     """Answer as `preferred` does, from a cache of its last answer while the config files are unchanged.
 
-    After ten minutes ssh is asked again, beside the connection: what an included file changed is known the next time.
+    After ten minutes ssh is asked again in the background: a change in an included file takes effect the next time.
     """
     key = [list(ssh), list(target), [_state(os.path.expanduser(path)) for path in _config_files(ssh)]]
     known = _read(memory, key)
@@ -34,7 +34,7 @@ def remembered(ssh: tuple[str, ...], target: tuple[str, ...], memory: Path) -> s
 def preferred(ssh: tuple[str, ...], target: tuple[str, ...]) -> str:
     """Return ssh's own list with the fast ones first; empty if the user set `Ciphers`, or no fast one would help.
 
-    Set is what differs from what ssh says without any config file.
+    A value is set if it differs from that of ssh without any config file.
     """
     from . import ssh_config
 

@@ -1,7 +1,7 @@
 """Folders written by torch's DCP: a pickled list of places, and shards that hold one torch file after another.
 
-Every part that the list (dcp_metadata.py) names is read as the torch file it is, by the reader that reads those, so
-that checksums, opaque classes and NaN are seen here, too.
+Every part that the list (dcp_metadata.py) names is a torch file and is read by that reader, so checksums, opaque
+classes and NaN are checked here, too.
 """
 
 from __future__ import annotations

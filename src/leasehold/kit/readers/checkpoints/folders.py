@@ -1,6 +1,6 @@
 """Checkpoints that are folders: Hugging Face's index with shards, torch's DCP, and our own sharded ones.
 
-All shards are there, none is too many, their sizes add up, and each loads by itself.
+Checked: all shards exist, no others do, their sizes add up, and each loads by itself.
 """
 
 from __future__ import annotations

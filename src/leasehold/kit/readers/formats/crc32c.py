@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), which the standard library lacks: many checksums at once, a byte of all of them in one step.
 
-The four bytes of every sum lie in four strings, one place for each sum. A step looks them up by `bytes.translate`
-and adds them as big numbers, which is ten times as fast as a loop over bytes.
+The four bytes of every checksum are kept in four strings, one position for each. A step looks them up by
+`bytes.translate` and adds them as big numbers, which is ten times as fast as a loop over bytes.
 """
 
 from __future__ import annotations

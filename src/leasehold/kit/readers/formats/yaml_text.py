@@ -107,7 +107,7 @@ class _Walk:
     def _node(self, indent: int, inline: bool, same: bool = False) -> None:
         """Walk a node whose lines are indented more than `indent`; `inline`: no block mapping may begin on this line.
 
-        same: a sequence may stand at `indent` itself, as it may below a key.
+        same: a sequence may start at `indent` itself, as it may below a key.
         """
         self._enter()
         text, begin = self._text, self._text.column

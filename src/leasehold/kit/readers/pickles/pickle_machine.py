@@ -1,6 +1,6 @@
 """A pickle machine that can only build inert values.
 
-The standard Unpickler, even with find_class overridden, hashes what the file says into dicts (nested tuples
+The standard Unpickler, even with find_class overridden, hashes the file's values into dicts (nested tuples
 make that exponential), sets attributes and grows its memo by claimed indexes. This machine runs the same
 opcodes on values of its own: no name is imported, nothing is called but the World's inert table, nothing is
 hashed, and nothing recurses.

@@ -49,8 +49,8 @@ class LongBytes(bytes):
 def operations(data: bytes, limits: Limits, more: Optional[More] = None) -> Iterator[Operation]:
     """Yield the operations up to STOP, each with where it begins.
 
-    STOP must be the last byte, unless `more` is given: then other things follow the pickle, and `more` returns a longer
-    beginning of the same bytes; one that is no longer says that there are no more. Runs of plain numbers come as one
+    STOP must be the last byte, unless `more` is given: then other data follows the pickle, and `more` returns a longer
+    prefix of the same bytes; a prefix that is no longer means that there are no more. Runs of plain numbers are one
     operation, NUMBERS, with a list.
     """
     at = count = frame_end = streak = 0

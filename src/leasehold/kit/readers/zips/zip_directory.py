@@ -51,7 +51,7 @@ def read_directory(
 ) -> Tuple[List[Entry], int]:
     """Return the entries in directory order, and the offset at which the directory begins.
 
-    `any_names`: of an archive that is never unpacked, whose names are keys and no paths. `folders` may be listed.
+    `any_names`: the archive is never unpacked, its names are keys and not paths. `folders`: they may be listed.
     """
     count, size, start = _find_directory(source)
     if count > limits.max_zip_entries or size > limits.max_zip_directory_bytes:

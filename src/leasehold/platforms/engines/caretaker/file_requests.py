@@ -46,7 +46,7 @@ class RangeRequests:
     ) -> ChartTalk:
         """List the files. With quiet_s: of a run that still works, only files nobody has written for so long.
 
-        With look: the first part is {seen}, how the run stood then; it is the last one if these cells had not finished.
+        With look: the first part is {seen}, the run's state then; it is the last one if these cells had not finished.
         """
         asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
         return ChartTalk(self._wire.talk("chart", **asked, look=look))
@@ -54,7 +54,7 @@ class RangeRequests:
     def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
         """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
 
-        A sixth element that is true: a small file whole, with the 32 bytes of its sha256 behind it.
+        A true sixth element means: a small file whole, followed by the 32 bytes of its sha256.
         """
         unpacks_to = 0
         for frame in self._wire.stream("fetch", run=run, items=list(items), pack=pack, frame_bytes=frame_bytes):

@@ -105,7 +105,7 @@ class HoldRequests:
     def release(self, run: str, home: str, wish: Mapping[str, Any]) -> list[str]:
         """Have the box give cells to another: {release, withdraw, to}; return those that it no longer has.
 
-        `release` are given up only if they have not begun; of those in `withdraw` the attempt is ended.
+        Cells in `release` are given up only if they have not begun; for those in `withdraw` the attempt is ended.
         """
         return [str(name) for name in self._wire.ask("release", run=run, home=home, **wish)["released"]]
 
