@@ -255,7 +255,7 @@ def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> N
 
 def _receipt_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     receipt = {**data["receipt"], **({"home_s": data["home_s"]} if data.get("home_s") else {})}
-    # What is not finite comes first: a list of runs finds it without reading receipts, which are long.
+    # `nonfinite` comes first: a list of runs finds it without reading whole receipts, which are long.
     order = sorted(receipt, key=lambda name: (name != "nonfinite", name))
     text = json.dumps({name: receipt[name] for name in order}, ensure_ascii=False)
     db.execute("UPDATE runs SET receipt = ?, home_since = ? WHERE run = ?", (text, data["export"], run))

@@ -27,8 +27,8 @@ _FOLLOWS = "PRAGMA synchronous=NORMAL"  # whole and in order all the same, and o
 _NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpfs", "ceph", "afs")
 _MOUNTS = Path("/proc/self/mounts")
 _OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel escapes blanks and backslashes there
-# What names or proves something must stay as it is; plans are refused with secrets in them before they come here.
-# What the box has written down, or can be judged anew: it is on disk with the next intent (decision 30).
+# Names and proofs must stay unchanged; plans with secrets in them are refused earlier. Events that the box has
+# recorded, or that can be judged anew: on disk with the next intent (decision 30).
 _FOLLOWING = frozenset({"run_seen", "run_work", "gate_judged", "env_passed"})
 _LOCKS: dict[Path, threading.Lock] = {}  # by file: whose turn it is to write, among the threads of this process
 _KEPT = frozenset({"plan", "receipt", "digest", "export", "project", "results", "root", "box", "platform", "evidence"})

@@ -56,7 +56,7 @@ class View(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def close(self) -> None:
-        """Close the connection; the runs go on. A second call does nothing."""
+        """Close the connection; the runs continue. A second call does nothing."""
 
     @property
     def observe(self) -> RunReader:

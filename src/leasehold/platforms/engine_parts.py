@@ -37,13 +37,13 @@ Range = tuple[int, int]  # the first of them, and how many
 
 
 class Work(Protocol):
-    """Start runs and end them. They go on without the connection."""
+    """Start runs and end them. They continue without the connection."""
 
     def start(self, plan: Plan, home: str, private: Mapping[str, Any] = ...) -> StartAnswer:
-        """Start the run; the second call attaches. private: secret values and notice channels."""
+        """Start the run; a second call attaches. private: secret values and notice channels."""
 
     def resume(self, run: str, seq: int, home: str, private: Mapping[str, Any] = ...) -> StartAnswer:
-        """Continue an ended run if nothing happened since seq; the second call attaches."""
+        """Continue an ended run if nothing happened since seq; a second call attaches."""
 
     def stop(self, run: str, wish: Mapping[str, Any]) -> StopAnswer:
         """Ask the run to end; one that has ended stays as it is."""

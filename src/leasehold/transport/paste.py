@@ -22,7 +22,7 @@ _HOST_PORT = re.compile(r"(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]+))(?::(?P<por
 _CLOSES = {"`": "`", "'": "'", '"': '"', "“": "”", "‘": "’", "(": ")"}
 _QUOTES = "`'\"“”‘’"
 
-# Letters as ssh(1) lists them: these take a value, every other letter stands alone.
+# Letters as in ssh(1): these take a value, every other letter takes none.
 _TAKE_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
 _LETTERS_EXECUTE = {
     "E": "writes a file on this machine",

@@ -161,7 +161,7 @@ class StopAnswer(RunSeen, total=False):
 
 
 class ClaimAnswer(RunSeen, total=False):
-    """The answer to `claim`: whether the run is this home's now."""
+    """The answer to `claim`: whether this home now holds the run."""
 
     mine: bool
 

@@ -1,4 +1,4 @@
-"""A run's budget, and how much of it is used. Warns at thresholds; acts only as the job says."""
+"""A run's budget, and how much of it is used. Warns at thresholds; acts only as the job requests."""
 
 from __future__ import annotations
 

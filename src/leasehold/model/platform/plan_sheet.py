@@ -88,7 +88,7 @@ class Ticking:
     counted_from: str
 
     def as_dict(self, at_unix: float) -> dict[str, Any]:
-        """Spell for --json, with the date."""
+        """Return the form for --json, with the date."""
         return {
             "name": self.clock.name,
             "effect": self.clock.effect,

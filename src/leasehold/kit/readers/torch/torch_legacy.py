@@ -46,7 +46,7 @@ def magic_bytes(head: bytes) -> int:
 
 
 def _refuse_tar(source: Source) -> None:
-    """Refuse what torch.load could take for a tar: it tries that first, and runs other pickles than those read here."""
+    """Refuse what torch.load could read as a tar: it tries that first, and runs other pickles than those read here."""
     head = source.read_at(0, min(source.size, tarfile.BLOCKSIZE))
     try:
         tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")

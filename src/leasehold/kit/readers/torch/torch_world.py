@@ -96,7 +96,7 @@ class TorchWorld:
         return Inert(called.path.rpartition(".")[2] if called.path in PLAIN else called.path)
 
     def change(self, named: Name) -> None:
-        """Refuse to change what stands for plain data: a loading process would go on with the changed class."""
+        """Refuse to change what stands for plain data: a loading process would continue with the changed class."""
         if named.path in PLAIN or named.path in _CALLS:
             raise Unreadable(f"pickle changes {legible(named.path)} itself: the state of a class is no data")
 
