@@ -55,7 +55,7 @@ def _traits_agree(profile: Profile) -> None:
         return
     verb = next((verb for verb in profile.verbs if verb.name == traits.meter_stop_verb), None)
     if verb is None:
-        raise ValueError(f"traits.meter_stop_verb {traits.meter_stop_verb!r} is no verb of this profile")
+        raise ValueError(f"traits.meter_stop_verb {traits.meter_stop_verb!r} is not a verb of this profile")
     irreversible = {YES: True, NO: False}.get(traits.meter_stop_irreversible)
     if irreversible is None or irreversible == verb.reversible:
         raise ValueError(f"traits.meter_stop_irreversible contradicts the verb {verb.name}")

@@ -290,7 +290,7 @@ def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience:
         raise known
     terminal = _ask_terminal(transport, patience)
     if not spoke and not terminal:
-        raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=SWALLOWED)
+        raise LinkError("link.timeout", f"{transport.name} accepts the login but sends nothing", hint=SWALLOWED)
     silent = f"nothing (exit {code})" if not talk.open else "nothing"
     way_out = _ONLY_FILES if "sftp" in spoke else DIRECT_ADDRESS if spoke else SWALLOWED
     findings = [refuses(f"commands: not run; the door answers {repr(spoke) if spoke else silent}", way_out)]

@@ -251,7 +251,7 @@ MEANINGS = [
     (
         "(kex|ssh)_exchange_identification|banner exchange: .*(reset|closed)|Not allowed at this time",
         "link.turned_away",
-        "{box} hung up before a word was said",
+        "{box} closed the connection before it sent anything",
         "too many connections at once (sshd's MaxStartups), or a firewall; wait a little and ask again",
     ),
 ]

@@ -100,7 +100,7 @@ def _preempted(facts: Vanished) -> Optional[Verdict]:
 def _stalled(facts: Vanished) -> Optional[Verdict]:
     if not facts.stalled or (facts.signal is None and not facts.lost):
         return None
-    return Verdict(STALLED, ("it stood still, and we ended it as its job says",))
+    return Verdict(STALLED, ("it stalled, and we ended it as its job says",))
 
 
 def _walltime(facts: Vanished) -> Optional[Verdict]:
@@ -134,7 +134,7 @@ def _killed(facts: Vanished) -> Optional[Verdict]:
     if facts.signal is None:
         return None
     if facts.signal in (signal.SIGTERM, signal.SIGKILL) and facts.all_told:
-        return Verdict(PREEMPTED, ("SIGTERM came to its keeper too: everything here was told to end",))
+        return Verdict(PREEMPTED, ("SIGTERM came to its keeper too: everything on this machine was asked to end",))
     said = "signal %d from outside; our own journal has no kill" % facts.signal
     return Verdict(KILLED, (said, *_ruled_out(facts)))
 

@@ -95,7 +95,7 @@ def parse_header(fd: int) -> Header:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged("its header cannot be read: %s" % str(error)[:120]) from error
     if not ours:
-        raise Damaged("it says schema %r, this version reads %s" % (str(facts["schema"])[:60], SCHEMA))
+        raise Damaged("its schema is %r, this version reads %s" % (str(facts["schema"])[:60], SCHEMA))
     data_at, data_bytes = 8 + length, max([entry.end for entry in entries.values()] or [0])
     if size != data_at + data_bytes:
         raise Damaged("the file has %d bytes, its header accounts for %d" % (size, data_at + data_bytes))

@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .globbing import compile_pattern, walk
 
-UNKNOWN = "its format does not say where it ends"
+UNKNOWN = "its format does not state where it ends"
 _MOST_TRIED = 20
 _MOST_READ = 16 << 20  # of a pickle or a JSON file, to its end
 _MOST_HEADER = 100_000_000  # the limit of the safetensors library
@@ -179,5 +179,5 @@ def _json(path: str, size: int) -> str:
         with open(path, "rb") as file:
             json.loads(file.read().decode("utf-8"))
     except (ValueError, RecursionError):
-        return "it is no whole JSON"
+        return "it is not complete JSON"
     return ""

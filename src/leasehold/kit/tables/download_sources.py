@@ -36,7 +36,7 @@ class Source(NamedTuple):
 def parse_source(text: object) -> Source:
     """Read https://…, hf:org/name[@revision][:files], hf-dataset:… or modelscope:…; raises BadSource."""
     if not isinstance(text, str) or not text.strip() or any(ord(char) < 33 for char in text):
-        raise BadSource("%r is no address: spaces and control characters must be escaped" % (text,))
+        raise BadSource("%r is not an address: spaces and control characters must be escaped" % (text,))
     hub = _HUB.match(text)
     if hub is None:
         return _url(text)
@@ -44,7 +44,7 @@ def parse_source(text: object) -> Source:
     if not _REPO.match(name) or (kind == "modelscope" and "/" not in name):
         raise BadSource("%r names no repository; write it like %s:org/name" % (name, kind))
     if revision and (not _REVISION.match(revision) or ".." in revision):
-        raise BadSource("%r is no branch, tag or commit" % revision)
+        raise BadSource("%r is not a branch, tag or commit" % revision)
     if pattern:
         try:
             check_relative(pattern)
@@ -74,7 +74,7 @@ def _url(text: str) -> Source:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise BadSource("%r is no address: %s" % (text, error)) from None
+        raise BadSource("%r is not an address: %s" % (text, error)) from None
     if parts.scheme not in ("https", "http") or not host:
         raise BadSource("%r is neither https://… nor %s" % (text, ", ".join("%s:…" % hub for hub in HUBS)))
     if parts.username or parts.password:

@@ -42,9 +42,7 @@ class DuplicateCell(Exception):
     """Two cells of one name: their results would share one folder."""
 
     def __init__(self, name: str, first: Mapping[str, Scalar], second: Mapping[str, Scalar]) -> None:
-        what = (
-            "stands there twice" if dict(first) == dict(second) else f"is the name of {_say(first)} and {_say(second)}"
-        )
+        what = "is a duplicate" if dict(first) == dict(second) else f"is the name of {_say(first)} and {_say(second)}"
         super().__init__(f"{name} {what}")
 
 

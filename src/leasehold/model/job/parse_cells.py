@@ -85,7 +85,7 @@ def _check_zip(grid: dict[str, list[Scalar]], together: dict[str, list[Scalar]],
         said = ", ".join(f"{key} has {length}" for key, length in lengths.items())
         raise bad("cells.zip", f"its lists are of different length: {said}", "zip walks them side by side")
     for key in grid.keys() & together.keys():
-        raise bad(f"cells.zip.{key}", "stands in grid too", "keep it in one of them")
+        raise bad(f"cells.zip.{key}", "is also in grid", "keep it in one of them")
 
 
 def _axes(value: Any, key: str, bad: Bad) -> dict[str, list[Scalar]]:
@@ -97,7 +97,7 @@ def _axes(value: Any, key: str, bad: Bad) -> dict[str, list[Scalar]]:
             raise bad(where, "must be a list of values", f"{name}: [one, two]")
         checked = [_scalar(item, where, bad) for item in values]
         if len({(type(item), item) for item in checked}) != len(checked):
-            raise bad(where, "names a value twice", "each would be run twice into one folder")
+            raise bad(where, "has a duplicate value", "each would be run twice into one folder")
         _check_key(name, where, bad)
     return value
 

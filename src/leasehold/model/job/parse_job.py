@@ -241,7 +241,7 @@ def _artifacts(value: Any, source: Source) -> tuple[Artifact, ...]:
         value = dict.fromkeys(value)
     if not isinstance(value, dict) or not value:
         hint = "for example:  artifacts: {metrics.json: json, best.pt: torch}"
-        raise source.bad("artifacts", "says what must come home, and is missing or empty", hint)
+        raise source.bad("artifacts", "is missing or empty: it lists what must come home", hint)
     return tuple(_artifact(pattern, how, source) for pattern, how in value.items())
 
 

@@ -31,7 +31,7 @@ def parse_notify(value: Any, bad: Bad) -> NotifyWish | None:
     topics = _words(said.get("on", list(USUAL)), "notify.on", bad)
     for topic in topics:
         if topic not in TOPICS:
-            raise bad("notify.on", f"{topic!r} is nothing to be told of", f"known: {', '.join(TOPICS)}")
+            raise bad("notify.on", f"{topic!r} is not a topic", f"known: {', '.join(TOPICS)}")
     channels = _words(said.get("channels", []), "notify.channels", bad)
     if any("://" in name for name in channels):
         raise bad(

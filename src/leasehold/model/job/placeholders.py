@@ -83,10 +83,10 @@ def _checkpoint(command: str, match: re.Match[str], place: str, latest: Latest) 
         hint = "for example  resume: {when: ckpt-*, flags: '--resume {{latest}}'}, or write {{latest: ckpt-*}}"
         raise BadPlaceholder(f"{match[0]} has no `resume:` that says what it is", hint)
     if place in ("single", "tick") or (name == RESUME and place != "word"):
-        raise BadPlaceholder(f"{match[0]} stands in quotes", "write it outside of them; its own quotes are put for you")
+        raise BadPlaceholder(f"{match[0]} is inside quotes", "write it outside of them; its own quotes are put for you")
     if name == RESUME:
         if not latest.flags:
-            raise BadPlaceholder("{{resume}} stands in its own flags", "write {{latest}} there, for the path")
+            raise BadPlaceholder("{{resume}} is used in its own flags", "write {{latest}} there, for the path")
         return only_when_found(latest.flags)
     try:
         variable = latest.variable(pattern if pattern is not None else latest.patterns[0])
@@ -113,14 +113,16 @@ def _reference(command: str, match: re.Match[str], place: str, names: Mapping[st
     if variable is None:
         close = difflib.get_close_matches(match["name"], names, 1)
         known = f"did you mean {{{{{close[0]}}}}}?" if close else f"known: {', '.join(names)};"
-        raise BadPlaceholder(f"{where} is no placeholder", f"{known} to mean the braces themselves: {escape(match[0])}")
+        raise BadPlaceholder(
+            f"{where} is not a placeholder", f"{known} to mean the braces themselves: {escape(match[0])}"
+        )
     if command[: match.start()].endswith("$"):
         raise BadPlaceholder(f"{where} has a $ before it", f"write {{{{{match['name']}}}}} alone, or ${variable}")
     if place == "single":
         hint = f"the shell fills in nothing there: use double quotes, or read {variable} from the environment"
-        raise BadPlaceholder(f"{where} stands in single quotes", hint)
+        raise BadPlaceholder(f"{where} is inside single quotes", hint)
     if place == "tick":
-        raise BadPlaceholder(f"{where} stands in `backticks`", "write $( … ) instead of backticks")
+        raise BadPlaceholder(f"{where} is inside `backticks`", "write $( … ) instead of backticks")
     return f'"${{{variable}}}"' if place == "word" else f"${{{variable}}}"
 
 

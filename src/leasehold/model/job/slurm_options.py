@@ -96,7 +96,7 @@ def _words(value: Any, key: str, bad: Bad) -> list[str]:
 
 def _check_flag(flag: str, bad: Bad) -> None:
     if not flag.startswith("--"):
-        raise bad("slurm.flags", f"{flag!r} must be spelled out", "--exclude=node7, not -x node7")
+        raise bad("slurm.flags", f"{flag!r} must be written out", "--exclude=node7, not -x node7")
     if flag.startswith("--dependency"):
         raise bad("slurm.flags", "--dependency has a key of its own", "after: pretrain, or after: [afterany:12345]")
     if flag[2:].split("=")[0] in _OURS:

@@ -41,7 +41,7 @@ def unit_from(value: Any) -> DiskUnit:
     facts.update({name: str(value[name]) for name in ("path", "kind", "tier")})
     facts.update({name: bool(value[name]) for name in ("is_folder", "divided", "partial")})
     if not facts["path"].startswith("/"):
-        raise ValueError(f"{facts['path']!r} is no absolute path")
+        raise ValueError(f"{facts['path']!r} is not an absolute path")
     device, inode, size, mtime_ns = (int(number) for number in value["identity"])
     return DiskUnit(
         **facts,
@@ -54,7 +54,7 @@ def unit_from(value: Any) -> DiskUnit:
 def _count(value: Any) -> int:
     number = int(value)
     if not 0 <= number < _MOST:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return number
 
 

@@ -1,1 +1,1 @@
-"""Engines start work detached and observe it."""
+"""Ways to start work detached and observe it."""

@@ -1,1 +1,1 @@
-"""Landlords rent, park and release boxes."""
+"""Adapters that rent, park and release boxes."""

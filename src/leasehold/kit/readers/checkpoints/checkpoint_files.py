@@ -33,7 +33,7 @@ def read_checkpoint(source: Source, limits: Limits) -> Reading:
         reading, found = read_torch_numbers(source, limits)
         return _with_notes(reading, [finite_note(found)])
     if head[8:9] != b"{":
-        raise Unreadable("is no checkpoint we know: it begins with %r" % head[:8])
+        raise Unreadable("is not a known checkpoint format: it begins with %r" % head[:8])
     reading, found = read_safetensors_numbers(source, limits)
     spans, metadata = spans_and_metadata(source, limits)
     finite = finite_note(found)

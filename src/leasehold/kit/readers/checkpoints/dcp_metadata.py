@@ -73,7 +73,7 @@ def read_listing(data: bytes, limits: Limits) -> Listing:
         for offsets, numel in _wanted(name, value):
             found = places.pop((name, offsets), None)
             if found is None:
-                raise Unreadable(".metadata says nowhere where %s lies%s" % (legible(name), _at(offsets)))
+                raise Unreadable(".metadata does not state where %s lies%s" % (legible(name), _at(offsets)))
             shard, offset, length, transformed = found
             parts.setdefault(shard, []).append(Part(offset, length, name, numel, transformed))
     if places:
@@ -200,7 +200,7 @@ def _check_paths(planned: object, saved: List[Tuple[object, object]]) -> None:
         if not isinstance(path, tuple) or not all(type(step) is str or _is_natural(step) for step in path):
             continue
         if path and (not isinstance(name, str) or ".".join(map(str, path)) != name):
-            raise Unreadable(".metadata gives a value a path that does not spell its name: %s" % legible(str(path[-1])))
+            raise Unreadable(".metadata gives a value a path that does not match its name: %s" % legible(str(path[-1])))
     ways = {name for name, _ in planned.pairs if isinstance(name, str)}
     lost = [name for name, _ in saved if isinstance(name, str) and name not in ways] if planned.pairs else []
     if lost:

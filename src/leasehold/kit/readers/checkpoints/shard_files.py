@@ -32,7 +32,7 @@ def plain_name(name: str) -> str:
     try:
         return check_name(name.lstrip("_"), "shard") and name
     except ValueError as problem:
-        raise Unreadable("names a shard that is no plain file name: %s" % legible(str(problem))) from problem
+        raise Unreadable("names a shard that is not a plain file name: %s" % legible(str(problem))) from problem
 
 
 def shard_json(path: str, name: str) -> Dict[str, object]:

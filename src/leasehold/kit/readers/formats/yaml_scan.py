@@ -97,7 +97,7 @@ class Text:
         """Refuse anything but a comment on the rest of the line."""
         found = _REST.match(self.text, self.at)
         if not found:
-            raise self.fault("%s stands where a line should end" % legible(self.text[self.at : self.at + 20]))
+            raise self.fault("%s is where a line should end" % legible(self.text[self.at : self.at + 20]))
         self.at = found.end()
 
     def name(self, what: str) -> str:
@@ -147,7 +147,7 @@ class Text:
         begin = self.at
         found = _HEADER.match(self.text, begin)
         if not found:
-            raise self.fault("%s is no beginning of a block of text" % legible(self.text[begin : begin + 10]))
+            raise self.fault("%s does not start a block of text" % legible(self.text[begin : begin + 10]))
         stated = found.group(2) or found.group(3)
         least = max(indent, 0) + int(stated) if stated else 0  # at least 1: PyYAML accepts no text at the margin
         at = found.end()

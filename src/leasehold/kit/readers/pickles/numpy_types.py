@@ -125,7 +125,7 @@ def elements(shape: object) -> int:
     for size in shape:
         if type(size) is not int or not 0 <= size < _MAX_SIZE:
             seen = legible(repr(size)) if isinstance(size, int) and abs(size) < 2**64 else type(size).__name__
-            raise Unreadable("an array's shape holds %s, which is no size" % seen)
+            raise Unreadable("an array's shape holds %s, which is not a size" % seen)
         numel = min(numel * size, _MAX_SIZE)
     return numel
 

@@ -192,7 +192,7 @@ class _CsvLines:
         if self._row_bytes > self._max_bytes:
             raise Unreadable(f"line {self.number}: a row is longer than {self._max_bytes} bytes")
         if b"\0" in line:
-            raise Unreadable(f"line {self.number} holds a NUL byte: the file was torn by a crash, or is no text")
+            raise Unreadable(f"line {self.number} holds a NUL byte: the file was truncated by a crash, or is not text")
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:

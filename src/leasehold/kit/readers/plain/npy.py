@@ -78,7 +78,7 @@ def read_npz(source: Source, limits: Limits) -> Reading:
         raise Unreadable("holds no array: the zip is empty")
     for record in records:
         if not record.name.endswith(_NPZ_SUFFIX):
-            raise Unreadable(f"holds {record.name!r}, which is no .npy")
+            raise Unreadable(f"holds {record.name!r}, which is not an .npy file")
         head = check_record(source, record, keep_bytes=limits.max_npy_header_bytes + 12)
         try:
             header = check_npy(head, record.bytes, limits)
@@ -138,7 +138,7 @@ def _parse_header(raw: bytes, encoding: str) -> Dict[str, object]:
     try:
         header = ast.literal_eval(text.strip(" \t\n"))
     except (ValueError, SyntaxError, TypeError) as error:
-        raise Unreadable(f".npy header is no Python literal: {legible(text)}") from error
+        raise Unreadable(f".npy header is not a Python literal: {legible(text)}") from error
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise Unreadable(f".npy header must hold descr, fortran_order and shape only: {legible(text)}")
     if not isinstance(header["fortran_order"], bool):
@@ -187,7 +187,7 @@ def _check_field_names(fields: List[object]) -> None:
         name = field[0] if isinstance(field, tuple) and field else ""
         names += [part for part in (name if isinstance(name, tuple) else (name,)) if part != ""]
     if not all(isinstance(name, str) for name in names):
-        raise Unreadable(".npy dtype has a field whose name is no text")
+        raise Unreadable(".npy dtype has a field whose name is not text")
     if len(set(names)) != len(names):
         raise Unreadable(".npy dtype names a field twice")
 

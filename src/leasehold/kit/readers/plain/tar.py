@@ -114,7 +114,7 @@ def _check_member(kind: bytes, name: str, at: int) -> None:
     if kind == b"5":
         name = name.rstrip("/") or "."
     elif kind not in _FILES:
-        raise Unreadable("%s is no file (type %r): links and devices are refused" % (legible(name), kind))
+        raise Unreadable("%s is not a file (type %r): links and devices are refused" % (legible(name), kind))
     if name in (".", "./"):
         return
     if _CONTROL.search(name):

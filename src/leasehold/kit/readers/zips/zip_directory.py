@@ -71,7 +71,7 @@ def _find_directory(source: Source) -> Tuple[int, int, int]:
     """Return entry count, size and offset of the central directory."""
     end_at = source.size - _END.size
     if end_at < 0 or source.read_at(end_at, 4) != b"PK\x05\x06":
-        raise Unreadable("zip end record is missing: the file is cut short, is no zip, or has bytes after its end")
+        raise Unreadable("zip end record is missing: the file is cut short, is not a zip, or has bytes after its end")
     fields = _END.unpack(source.read_at(end_at, _END.size))
     disk, directory_disk, here, count, size, start, comment = fields[1:]
     if disk or directory_disk or here != count or comment:

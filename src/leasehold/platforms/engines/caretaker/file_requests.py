@@ -165,7 +165,7 @@ class ChartTalk:
 def _place(said: Any, before: int, count: int) -> int:
     """Return the index of the next file; they arrive in order, each once."""
     if type(said) is not int or not before < said < count:
-        raise LinkError("link.strange", "the box broke the protocol: it sends a file that nobody asked for")
+        raise LinkError("link.strange", "the box broke the protocol: it sent a file that was not requested")
     return said
 
 
@@ -178,5 +178,5 @@ def _unpacked(packed: bytes, size: int) -> bytes:
     except zlib.error as error:
         raise LinkError("link.strange", f"a packed block does not unpack: {error}") from None
     if len(block) != size:
-        raise LinkError("link.strange", "a packed block is shorter than the box said")
+        raise LinkError("link.strange", "a packed block is shorter than announced")
     return block

@@ -125,7 +125,7 @@ class _Head:
             if name == "general.alignment" and kind == _U32:
                 self.alignment = self._number("I")
                 if not self.alignment or self.alignment % 8 or self.alignment > 1 << 20:
-                    raise Unreadable("has alignment %d, which is no multiple of 8" % self.alignment)
+                    raise Unreadable("has alignment %d, which is not a multiple of 8" % self.alignment)
             elif name == "general.architecture" and kind == _TEXT:
                 self.architecture = legible(self._text(), 60)
             else:

@@ -111,7 +111,7 @@ class _Walk:
         if _LAYOUT in kinds:
             if shared:
                 self.datasets += 1
-                self._pass_over("datasets have a type that stands elsewhere: they are not looked at")
+                self._pass_over("datasets have a type that is stored elsewhere: they are not looked at")
                 self._blind[legible(path, 60)] = None
             else:
                 self._dataset(path, kinds)

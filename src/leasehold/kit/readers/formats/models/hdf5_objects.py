@@ -120,7 +120,7 @@ class File:
             return
         blocks.append((int.from_bytes(body[:8], "little"), int.from_bytes(body[8:16], "little")))
         if len(blocks) > _MOST_BLOCKS:
-            raise Unreadable("an object header goes on at more than %d places" % _MOST_BLOCKS)
+            raise Unreadable("an object header continues at more than %d places" % _MOST_BLOCKS)
 
     def _block(self, at: int, length: int) -> bytes:
         if not 4 < length <= _MOST_HEADER_BYTES:

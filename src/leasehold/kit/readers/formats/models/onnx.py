@@ -59,7 +59,7 @@ def read_onnx(source: Source, limits: Limits) -> Reading:
             walk.function(field)
     for number, what in ((1, "version"), (7, "graph"), (8, "set of operators")):
         if number not in seen:
-            raise Unreadable("is no whole ONNX model: it has no %s" % what)
+            raise Unreadable("is not a complete ONNX model: it has no %s" % what)
     return walk.reading(seen[1])
 
 

@@ -83,7 +83,7 @@ def _check(batch: List[_Record]) -> None:
 def _check_first(batch: List[_Record]) -> None:
     """Check that the file begins with its version, as event files do; other record files do not."""
     if b"brain.Event:" not in batch[0].data[:64]:
-        raise Unreadable("is no event file of TensorBoard: its first record gives no version")
+        raise Unreadable("is not a TensorBoard event file: its first record has no version")
 
 
 class _Look:

@@ -38,7 +38,7 @@ def read_joblib(source: Source, limits: Limits) -> Reading:
     head = source.read_at(0, min(source.size, 5))
     packing = next((packing for magic, packing in _PACKINGS if head.startswith(magic)), None)
     if head.startswith((_LZ4, b"ZF")):
-        raise Unreadable("is compressed by lz4 or written by joblib before 0.9.3, which no reader of ours reads")
+        raise Unreadable("is compressed by lz4 or written by joblib before 0.9.3, which Leasehold cannot read")
     plain = Inflated(source, packing, limits) if packing else source
     run = _Run(plain, limits)
     root = run.run()

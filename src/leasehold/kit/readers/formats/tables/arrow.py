@@ -78,7 +78,7 @@ def read_arrow(source: Source, limits: Limits) -> Reading:
 def _footer(source: Source) -> bytes:
     head = source.read_at(0, min(source.size, 8))
     if head[:4] == b"FEA1":
-        raise Unreadable("is Feather version 1, which no reader of ours reads; version 2 is")
+        raise Unreadable("is Feather version 1, which Leasehold cannot read; it reads version 2")
     if head[:6] != _MAGIC or source.size < 20:
         raise Unreadable("is no Arrow file: it does not begin with ARROW1")
     tail = source.read_at(source.size - 10, 10)

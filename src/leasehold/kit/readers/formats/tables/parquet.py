@@ -85,7 +85,7 @@ def _footer(source: Source) -> Tuple[Found, int]:
         raise Unreadable("is not Parquet: it does not begin with PAR1")
     tail = source.read_at(source.size - 8, 8)
     if tail[4:] == b"PARE":
-        raise Unreadable("is an encrypted Parquet file, which no reader of ours reads")
+        raise Unreadable("is an encrypted Parquet file, which Leasehold cannot read")
     if tail[4:] != _MAGIC:
         raise Unreadable("cut short: a Parquet file ends with PAR1")
     length = int.from_bytes(tail[:4], "little")
