@@ -108,7 +108,7 @@ def test_a_job_with_cells_is_spelled_and_read_back_whole() -> None:
         ("5", "list of cells"),
         ("{grd: {lr: [1]}}", "cells.grd"),
         ("{grid: {lr: 1}}", "list of values"),
-        ("{grid: {lr: [1, 1]}}", "twice"),
+        ("{grid: {lr: [1, 1]}}", "has a duplicate value"),
         ("{grid: {lr: [[1]]}}", "text or a number"),
         ("{grid: {l-r: [1]}}", "plain word"),
         ("{grid: {out: [1]}}", "meaning of its own"),
